@@ -1,0 +1,43 @@
+"""A call as the markers and the op models see it: module, operator, arguments.
+
+Pure values without behaviour, at the bottom of the house: `markers` makes them out of text,
+`ops` turns them into costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor argument: shape, type name as torch prints it (`float32`), None when unknown."""
+
+    shape: tuple[int, ...]
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One argument. `name` is "" for a positional one.
+
+    `value` is a Tensor, a tuple of values (a list or tuple argument), or a plain int, float, bool,
+    str or None.
+    """
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an operator: `mod` "torch.nn.functional", `op` "linear", and its arguments.
+
+    An ATen call has mod "aten" and unnamed arguments: a Tensor (dtype None unless the trace has
+    it) for each tensor input, None for what the trace gives no shape of.
+    """
+
+    mod: str
+    op: str
+    args: tuple[Arg, ...] = field(default=())

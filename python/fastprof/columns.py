@@ -1,0 +1,66 @@
+"""The three shapes a per-kernel column comes in: numbers, repeated values, lists of numbers.
+
+A column never holds a Python object per kernel: texts and tuples are kept once each and the
+kernels hold indices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Ints:
+    """Numbers: int32 or int64, shape [n] or [n, 3]; `none` stands for "not known" (na)."""
+
+    values: npt.NDArray[Any]
+    none: int = -1
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, row: int) -> Any:
+        """The value of one row: int, tuple of 3 ints, or None."""
+        if self.values.ndim == 2:
+            first = int(self.values[row, 0])
+            return None if first == self.none else tuple(int(x) for x in self.values[row])
+        value = int(self.values[row])
+        return None if value == self.none else value
+
+
+@dataclass(frozen=True)
+class Values:
+    """Repeated values: `values[ids[row]]` is the row's; id -1 is "not known" (na). ids int32 [n]."""
+
+    ids: npt.NDArray[np.int32]
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def at(self, row: int) -> Any:
+        """The value of one row, or None."""
+        index = int(self.ids[row])
+        return None if index < 0 else self.values[index]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Lists of numbers: row i holds values[offsets[i]:offsets[i + 1]]. Both int64."""
+
+    offsets: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def at(self, row: int) -> tuple[int, ...]:
+        """The numbers of one row, possibly none."""
+        return tuple(int(x) for x in self.values[self.offsets[row] : self.offsets[row + 1]])
+
+
+Column = Ints | Values | Lists

@@ -1,0 +1,21 @@
+"""The errors that fastprof raises: one class a cause, all under FastprofError."""
+
+
+class FastprofError(Exception):
+    """Base of all errors that fastprof raises on purpose; its text is one line for the user."""
+
+
+class BadInputError(FastprofError):
+    """The file cannot be read as what it was given for: missing, damaged, or another format."""
+
+
+class MissingDependencyError(FastprofError):
+    """An optional package is needed for what was asked; the text names the extra to install."""
+
+
+class UnknownColumnError(FastprofError, ValueError):
+    """A column was asked for that the report does not have; the text lists those it has."""
+
+
+class InternalError(FastprofError):
+    """A promise inside fastprof was broken; please report it with the file if you can share it."""

@@ -1,0 +1,64 @@
+"""Builds one extension module for each src/fastprof/*.pyx with the C files it needs.
+
+FASTPROF_DEBUG=1 builds with bounds checks and assertions, FASTPROF_SANITIZE=1 with ASan and UBSan.
+"""
+
+import os
+from pathlib import Path
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+DEBUG = os.environ.get("FASTPROF_DEBUG") == "1"
+SANITIZE = os.environ.get("FASTPROF_SANITIZE") == "1"
+
+# Which C files each module is built from; every C file includes only headers in csrc/.
+C_FILES = {
+    "_status": [],
+    "_scan": ["fp_scan", "fp_names", "fp_keys"],
+    "_join": ["fp_join"],
+    "_nest": ["fp_nest", "fp_itree", "fp_order"],
+    "_path": ["fp_path"],
+    "_link": ["fp_link"],
+    "_share": ["fp_share"],
+    "_rows": ["fp_rows"],
+    "_dict": ["fp_dict", "fp_names"],
+}
+
+compile_args = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-O2", "-g0"]
+link_args = []
+if DEBUG or SANITIZE:
+    compile_args += ["-O1", "-g", "-UNDEBUG"]
+if SANITIZE:
+    compile_args += ["-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
+    link_args += ["-fsanitize=address,undefined"]
+
+
+def extension(name: str, c_files: list[str]) -> Extension:
+    return Extension(
+        f"fastprof.{name}",
+        sources=[f"src/fastprof/{name}.pyx"] + [f"csrc/{c}.c" for c in c_files],
+        depends=[str(path) for path in Path("csrc").glob("*.h")],
+        include_dirs=["csrc", numpy.get_include()],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+        extra_compile_args=compile_args,
+        extra_link_args=link_args,
+    )
+
+
+setup(
+    ext_modules=cythonize(
+        [extension(name, c_files) for name, c_files in C_FILES.items()],
+        include_path=["src"],
+        build_dir="build/cython",
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": DEBUG,
+            "wraparound": False,
+            "initializedcheck": DEBUG,
+            "cdivision": True,
+            "embedsignature": True,
+        },
+    )
+)

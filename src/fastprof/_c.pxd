@@ -1,0 +1,16 @@
+# What the C headers in csrc/ declare, for the modules beside this file.
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "fp_status.h":
+    ctypedef enum fp_status:
+        FP_OK
+        FP_MORE
+        FP_CROSSING
+        FP_E_MEMORY
+        FP_E_SQLITE
+        FP_E_RANGE
+        FP_E_TOO_MANY
+        FP_E_ORDER
+        FP_E_INDEX
+        FP_E_SYNTAX
