@@ -16,10 +16,11 @@ SANITIZE = os.environ.get("FASTPROF_SANITIZE") == "1"
 # Which C files each module is built from; every C file includes only headers in csrc/.
 C_FILES = {
     "_status": [],
+    "_pools": ["fp_names", "fp_keys"],
     "_scan": ["fp_scan", "fp_names", "fp_keys"],
-    "_join": ["fp_join"],
-    "_nest": ["fp_nest", "fp_itree", "fp_order"],
-    "_path": ["fp_path"],
+    "_join": ["fp_join", "fp_keys"],
+    "_nest": ["fp_nest", "fp_itree", "fp_order", "fp_keys"],
+    "_path": ["fp_path", "fp_keys"],
     "_link": ["fp_link"],
     "_share": ["fp_share"],
     "_rows": ["fp_rows"],

@@ -63,4 +63,40 @@ class Lists:
         return tuple(int(x) for x in self.values[self.offsets[row] : self.offsets[row + 1]])
 
 
+@dataclass(frozen=True)
+class SeqMarkers:
+    """The torch ranges around each kernel, made into texts only while rows are written.
+
+    A cell lists `HEAD[, seq = N][, op_id = M]TAIL` once each, sorted by (seq, HEAD), those without
+    a number first.
+
+    Parameters
+    ----------
+    frame_of_row : int32 [n]
+        Innermost frame of the kernel, -1: none, an empty list.
+    frame_parent, range_of_frame : int32 [frames]
+        Frame around the frame, less than it, -1 at a root; and the frame's range.
+    label_of_range : int32 [ranges]
+    seq_of_range, op_id_of_range : int64 [ranges]
+        -1: no number.
+    is_torch : uint8 [labels]
+        1 for the labels that belong in the list.
+    heads, tails : lists of str [labels]
+        Name of the range, and what follows the numbers: `, sizes = [[2, 3]]` or nothing.
+    """
+
+    frame_of_row: npt.NDArray[np.int32]
+    frame_parent: npt.NDArray[np.int32]
+    range_of_frame: npt.NDArray[np.int32]
+    label_of_range: npt.NDArray[np.int32]
+    seq_of_range: npt.NDArray[np.int64]
+    op_id_of_range: npt.NDArray[np.int64]
+    is_torch: npt.NDArray[np.uint8]
+    heads: list[str]
+    tails: list[str]
+
+    def __len__(self) -> int:
+        return len(self.frame_of_row)
+
+
 Column = Ints | Values | Lists

@@ -1,0 +1,25 @@
+"""The string table of an export: each distinct text once, by an id that rows refer to."""
+
+from __future__ import annotations
+
+# What an export of Nsight Systems begins its table with, whatever was recorded.
+FIRST_STRINGS = (
+    "[Unknown]",
+    "[kernel.kallsyms]",
+    "[Max depth]",
+    "[Broken backtraces]",
+    "[Called from Java]",
+    "GpuMetrics",
+    "SocMetrics",
+    "GenericCounters",
+)
+
+
+class StringTable:
+    """Texts in order of their ids, which count from 0 without a gap."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {text: i for i, text in enumerate(FIRST_STRINGS)}
+
+    def id_of(self, text: str) -> int:
+        return self.ids.setdefault(text, len(self.ids))

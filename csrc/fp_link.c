@@ -1,0 +1,99 @@
+/* fp_link.c: see fp_link.h. */
+#include "fp_link.h"
+
+#include <stdlib.h>
+
+typedef struct {
+  int64_t seq;
+  int32_t scope;
+  int32_t range; /* -1: empty */
+} slot;
+
+static slot *place_of(slot *slots, uint64_t mask, int32_t scope, int64_t seq) {
+  uint64_t h = ((uint64_t)seq + (uint64_t)(uint32_t)scope * 0xd6e8feb86659fd93u);
+  h *= 0x9e3779b97f4a7c15u;
+  for (uint64_t at = (h >> 24) & mask;; at = (at + 1) & mask) {
+    slot *place = &slots[at];
+    if (place->range < 0 || (place->seq == seq && place->scope == scope)) return place;
+  }
+}
+
+fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
+                  int32_t *forward) {
+  uint64_t n_forward = 0, n_slots = 64;
+  for (int32_t i = 0; i < n; i++) n_forward += role[i] == FP_LINK_FORWARD;
+  while (n_slots < n_forward * 3 / 2) n_slots *= 2;
+  slot *slots = malloc(n_slots * sizeof *slots);
+  if (!slots) return FP_E_MEMORY;
+  for (uint64_t i = 0; i < n_slots; i++) slots[i].range = -1;
+  for (int32_t i = 0; i < n; i++) {
+    forward[i] = -1;
+    if (role[i] == FP_LINK_NONE) continue;
+    slot *place = place_of(slots, n_slots - 1, scope[i], seq[i]);
+    if (role[i] == FP_LINK_BACKWARD)
+      forward[i] = place->range;
+    else
+      *place = (slot){seq[i], scope[i], i};
+  }
+  free(slots);
+  return FP_OK;
+}
+
+static int compare(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The chain's numbers other than the linking one, sorted, each once, without 0 if others exist. */
+static int32_t other_numbers(int64_t *numbers, int32_t n, int64_t linking) {
+  int32_t kept = 0;
+  qsort(numbers, (size_t)n, sizeof *numbers, compare);
+  for (int32_t i = 0; i < n; i++) {
+    if (numbers[i] == linking || (numbers[i] == 0 && (linking > 0 || numbers[n - 1] > 0))) continue;
+    if (kept && numbers[kept - 1] == numbers[i]) continue;
+    numbers[kept++] = numbers[i];
+  }
+  return kept;
+}
+
+fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
+                          const int32_t *frame, const uint8_t *inside, int64_t n,
+                          int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
+                          int64_t *other) {
+  offset[0] = 0;
+  for (int64_t i = 0; i < n; i++) {
+    int32_t found = 0;
+    int64_t linking = -1;
+    for (int32_t f = frame[i]; f >= 0; f = parent[f]) {
+      if (seq[f] < 0) continue;
+      if (found == depth) return FP_E_INDEX;
+      scratch[found++] = seq[f];
+      /* The innermost that counts; a 0 gives way to any other number further out. */
+      if ((!inside[i] || backward[f]) && (linking < 0 || (linking == 0 && seq[f] > 0)))
+        linking = seq[f];
+    }
+    seq_of[i] = linking;
+    int32_t kept = other_numbers(scratch, found, linking);
+    if (other)
+      for (int32_t k = 0; k < kept; k++) other[offset[i] + k] = scratch[k];
+    offset[i + 1] = offset[i] + kept;
+  }
+  return FP_OK;
+}
+
+fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
+                      int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
+                      int32_t n_processes, int32_t *sub) {
+  for (int32_t p = 0; p < n_processes; p++) last_seq[p] = -1;
+  for (int64_t i = 0; i < n; i++) {
+    int32_t p = process[i];
+    sub[i] = 0;
+    if (seq[i] < 0) continue;
+    if ((uint32_t)p >= (uint32_t)n_processes) return FP_E_INDEX;
+    if (last_seq[p] == seq[i] && last_operator[p] == operator_id[i]) sub[i] = last_sub[p] + 1;
+    last_seq[p] = seq[i];
+    last_operator[p] = operator_id[i];
+    last_sub[p] = sub[i];
+  }
+  return FP_OK;
+}

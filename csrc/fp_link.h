@@ -1,0 +1,47 @@
+/* fp_link.h: backward range -> the forward range it belongs to, by autograd's sequence numbers.
+ *
+ * The number on a forward op is the one that the next autograd node will get, so every op that
+ * encloses the node's creation carries it too: the forward range of a backward range with number N
+ * is the latest-starting carrier of N in the same scope that started before it. A scope is a
+ * process, or one recomputation inside it, whose numbers are its own. */
+#ifndef FP_LINK_H
+#define FP_LINK_H
+
+#include <stdint.h>
+
+#include "fp_status.h"
+
+enum { FP_LINK_NONE = 0, FP_LINK_FORWARD = 1, FP_LINK_BACKWARD = 2 };
+
+/* Ranges in order of start.
+ *   role     [n] FP_LINK_FORWARD: carries a number forward; FP_LINK_BACKWARD: asks for one
+ *   seq      [n] the number, >= 0 where the role is not FP_LINK_NONE
+ *   scope    [n] any number
+ *   forward  [n] index of the forward range, or -1 */
+fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
+                  int32_t *forward);
+
+/* What the torch ranges around a kernel say of its numbers.
+ *   parent    [n_frames] tree of frames, parents first
+ *   seq       [n_frames] the frame's own number, -1 for none
+ *   backward  [n_frames] 1 for a backward frame
+ *   frame     [n] innermost frame of each kernel, -1 for none
+ *   inside    [n] 1 if the kernel runs in a backward pass
+ * seq_of[i] is the number that links: of the innermost backward frame with a number for a kernel in
+ * a backward pass, else of the innermost frame with one; -1 for none. 0 stands for "none" in
+ * PyTorch 1 wherever another number is there, and is then left out.
+ * The other numbers of the chain go to other[offset[i] .. offset[i + 1]), sorted, each once.
+ * Called with other == NULL it only fills seq_of and offset, [n + 1], so that the caller knows how
+ * much room other needs. scratch: [depth of the deepest chain]. */
+fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
+                          const int32_t *frame, const uint8_t *inside, int64_t n,
+                          int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
+                          int64_t *other);
+
+/* PyProf's "sub": how many rows of the same process in a row had this number and this operator
+ * before. last_*: scratch, [n_processes]. */
+fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
+                      int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
+                      int32_t n_processes, int32_t *sub);
+
+#endif

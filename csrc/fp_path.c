@@ -1,0 +1,34 @@
+/* fp_path.c: see fp_path.h. */
+#include "fp_path.h"
+
+fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *wanted,
+                  int32_t n_labels, fp_keys *nodes, int32_t *node) {
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
+    int32_t above = parent[i] < 0 ? -1 : node[parent[i]];
+    if (wanted && !wanted[label[i]]) {
+      node[i] = above;
+      continue;
+    }
+    int64_t key = (int64_t)(above + 1) << 32 | (uint32_t)label[i];
+    fp_status status = fp_keys_intern(nodes, key, &node[i]);
+    if (status != FP_OK) return status;
+  }
+  return FP_OK;
+}
+
+fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out) {
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i) return FP_E_INDEX;
+    out[i] = own[i] >= 0 || parent[i] < 0 ? own[i] : out[parent[i]];
+  }
+  return FP_OK;
+}
+
+fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out) {
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i) return FP_E_INDEX;
+    out[i] = parent[i] >= 0 && out[parent[i]] >= 0 ? out[parent[i]] : own[i];
+  }
+  return FP_OK;
+}

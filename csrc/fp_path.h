@@ -1,0 +1,24 @@
+/* fp_path.h: the call-path tree: frames -> nodes, one for each distinct (parent node, label).
+ *
+ * A tree is a parent[] array in which parents come before their children, -1 at the roots. */
+#ifndef FP_PATH_H
+#define FP_PATH_H
+
+#include <stdint.h>
+
+#include "fp_keys.h"
+#include "fp_status.h"
+
+/* node[i] of every frame i. label[i] is the frame's label; one with wanted[label] == 0 is left out,
+ * and its node is its parent's (wanted NULL: all are wanted). New nodes are added to `nodes`
+ * with the key (parent node + 1) << 32 | label, so a node's parent comes before it. */
+fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *wanted,
+                  int32_t n_labels, fp_keys *nodes, int32_t *node);
+
+/* out[i] = own[i] if that is not -1, else what the parent has: the innermost value around i. */
+fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out);
+
+/* out[i] = what the parent has if that is not -1, else own[i]: the outermost value around i. */
+fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out);
+
+#endif

@@ -1,0 +1,144 @@
+/* fp_scan.c: see fp_scan.h. */
+#include "fp_scan.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fp_scan {
+  const fp_sqlite_api *api;
+  sqlite3_stmt *statement;
+  fp_scratch scratch;
+};
+
+/* SQLite calls this when the file that holds it is loaded as an extension: the routine table is
+ * the same for every connection of one SQLite, and kept here for fp_scan_new's callers. */
+static const fp_sqlite_api *loaded_api;
+
+__attribute__((visibility("default"))) int fp_scan_extension_init(sqlite3 *db, char **error,
+                                                                  const fp_sqlite_api *api) {
+  (void)db;
+  (void)error;
+  loaded_api = api;
+  return 0;
+}
+
+const fp_sqlite_api *fp_scan_loaded_api(void) { return loaded_api; }
+
+fp_scan *fp_scan_new(const fp_sqlite_api *api, sqlite3 *db, const char *sql) {
+  fp_scan *scan = calloc(1, sizeof *scan);
+  if (!scan) return NULL;
+  scan->api = api;
+  if (api->prepare_v2(db, sql, -1, &scan->statement, NULL) != 0 || !scan->statement) {
+    free(scan);
+    return NULL;
+  }
+  return scan;
+}
+
+void fp_scan_free(fp_scan *scan) {
+  if (!scan) return;
+  scan->api->finalize(scan->statement);
+  free(scan->scratch.bytes);
+  free(scan);
+}
+
+fp_status fp_scan_range_name(fp_names *names, fp_scratch *scratch, const char *text, size_t length,
+                             int32_t *label, int64_t *seq, int64_t *op_id) {
+  fp_torch_name parts;
+  fp_names_split(text, length, &parts);
+  *seq = parts.seq;
+  *op_id = parts.op_id;
+  if (parts.name_length == length) return fp_names_intern(names, text, length, label);
+  size_t label_length = 1 + parts.name_length + parts.sizes_length;
+  if (label_length > scratch->capacity) {
+    char *bytes = realloc(scratch->bytes, label_length * 2);
+    if (!bytes) return FP_E_MEMORY;
+    scratch->bytes = bytes;
+    scratch->capacity = label_length * 2;
+  }
+  scratch->bytes[0] = 1;
+  memcpy(scratch->bytes + 1, text, parts.name_length);
+  if (parts.sizes_length)
+    memcpy(scratch->bytes + 1 + parts.name_length, parts.sizes, parts.sizes_length);
+  return fp_names_intern(names, scratch->bytes, label_length, label);
+}
+
+static fp_status put_text(fp_scan *scan, const fp_scan_column *column, int i, int64_t row) {
+  int32_t *id = (int32_t *)column->out + row;
+  bool range = column->kind == FP_SCAN_RANGE;
+  const char *text = (const char *)scan->api->column_text(scan->statement, i);
+  if (!text) {
+    *id = (int32_t)column->none;
+    if (range) column->seq[row] = column->op_id[row] = -1;
+    /* NULL is also what SQLite returns when it cannot allocate: then the type is not NULL. */
+    return scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL ? FP_OK : FP_E_MEMORY;
+  }
+  size_t length = (size_t)scan->api->column_bytes(scan->statement, i);
+  if (!range) return fp_names_intern(column->names, text, length, id);
+  return fp_scan_range_name(column->names, &scan->scratch, text, length, id, column->seq + row,
+                            column->op_id + row);
+}
+
+static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t value,
+                     int64_t row) {
+  switch (column->kind) {
+    case FP_SCAN_I64:
+      ((int64_t *)column->out)[row] = value;
+      return FP_OK;
+    case FP_SCAN_I32:
+      if (value < INT32_MIN || value > INT32_MAX) return FP_E_RANGE;
+      ((int32_t *)column->out)[row] = (int32_t)value;
+      return FP_OK;
+    case FP_SCAN_KEY:
+      if (value != column->none)
+        return fp_keys_intern(column->keys, value >> column->shift, (int32_t *)column->out + row);
+      ((int32_t *)column->out)[row] = -1;
+      return FP_OK;
+    default:
+      return put_text(scan, column, i, row);
+  }
+}
+
+static void read_numbers(fp_scan *scan, const fp_scan_column *columns, int n_columns,
+                         int64_t *values) {
+  for (int i = 0; i < n_columns; i++) {
+    if (columns[i].kind >= FP_SCAN_TEXT) {
+      values[i] = 0;
+      continue;
+    }
+    values[i] = scan->api->column_int64(scan->statement, i);
+    /* NULL reads as 0: ask for the type only then. */
+    if (values[i] == 0 && scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL)
+      values[i] = columns[i].none;
+  }
+}
+
+fp_status fp_scan_step(fp_scan *scan, const fp_scan_column *columns, int n_columns,
+                       fp_scan_keep keep, const void *state, int64_t limit, int64_t capacity,
+                       int64_t *kept, int64_t *stepped) {
+  int64_t values[FP_SCAN_MAX_COLUMNS];
+  if (n_columns > FP_SCAN_MAX_COLUMNS) return FP_E_TOO_MANY;
+  for (int64_t n = 0; n < limit; n++) {
+    if (*kept >= capacity) return FP_MORE;
+    int result = scan->api->step(scan->statement);
+    if (result == FP_SQLITE_DONE) return FP_OK;
+    if (result != FP_SQLITE_ROW) return FP_E_SQLITE;
+    ++*stepped;
+    read_numbers(scan, columns, n_columns, values);
+    if (keep && !keep(state, values)) continue;
+    for (int i = 0; i < n_columns; i++) {
+      if (!columns[i].out) continue;
+      fp_status status = put(scan, &columns[i], i, values[i], *kept);
+      if (status != FP_OK) return status;
+    }
+    ++*kept;
+  }
+  return FP_MORE;
+}
+
+fp_status fp_scan_floor(fp_scan *scan, int64_t *stepped) {
+  int result;
+  while ((result = scan->api->step(scan->statement)) == FP_SQLITE_ROW) ++*stepped;
+  return result == FP_SQLITE_DONE ? FP_OK : FP_E_SQLITE;
+}

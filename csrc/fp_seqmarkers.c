@@ -1,0 +1,153 @@
+/* fp_seqmarkers.c: see fp_seqmarkers.h. */
+#include "fp_seqmarkers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  int64_t seq, op_id;
+  fp_text head, tail;
+} marker;
+
+struct fp_seqmarkers {
+  fp_seqmarkers_tables tables;
+  marker *found; /* those of the current row */
+  size_t n_found, found_capacity;
+  char *list; /* the text made from them */
+  size_t list_length, list_capacity;
+  int32_t frame; /* whose list it is, -2: nobody's yet */
+};
+
+enum { NO_FRAME = -1, NO_LIST = -2 };
+
+fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables) {
+  fp_seqmarkers *markers = calloc(1, sizeof *markers);
+  if (!markers) return NULL;
+  markers->tables = *tables;
+  markers->frame = NO_LIST;
+  return markers;
+}
+
+void fp_seqmarkers_free(fp_seqmarkers *markers) {
+  if (!markers) return;
+  free(markers->found);
+  free(markers->list);
+  free(markers);
+}
+
+/* Makes room for `needed` items of `size` bytes; what is there stays. */
+static fp_status reserve(void **items, size_t *capacity, size_t needed, size_t size) {
+  if (needed <= *capacity) return FP_OK;
+  if (needed > SIZE_MAX / 2 / size) return FP_E_MEMORY;
+  size_t grown = needed + needed / 2 + 16;
+  if (grown > SIZE_MAX / size) return FP_E_MEMORY;
+  void *moved = realloc(*items, grown * size);
+  if (!moved) return FP_E_MEMORY;
+  *items = moved;
+  *capacity = grown;
+  return FP_OK;
+}
+
+static fp_status find_one(fp_seqmarkers *markers, int32_t range) {
+  const fp_seqmarkers_tables *t = &markers->tables;
+  if (range < 0 || range >= t->n_ranges) return FP_E_INDEX;
+  int32_t label = t->label_of_range[range];
+  if (label < 0 || label >= t->heads.count) return FP_E_INDEX;
+  if (!t->is_torch[label]) return FP_OK;
+  void *items = markers->found;
+  fp_status status =
+      reserve(&items, &markers->found_capacity, markers->n_found + 1, sizeof(marker));
+  markers->found = items;
+  if (status != FP_OK) return status;
+  markers->found[markers->n_found++] =
+      (marker){t->seq_of_range[range], t->op_id_of_range[range], fp_texts_at(&t->heads, label),
+               fp_texts_at(&t->tails, label)};
+  return FP_OK;
+}
+
+static fp_status find_all(fp_seqmarkers *markers, int32_t frame) {
+  const fp_seqmarkers_tables *t = &markers->tables;
+  markers->n_found = 0;
+  while (frame != NO_FRAME) {
+    if (frame < 0 || frame >= t->n_frames) return FP_E_INDEX;
+    fp_status status = find_one(markers, t->range_of_frame[frame]);
+    if (status != FP_OK) return status;
+    int32_t parent = t->frame_parent[frame];
+    if (parent >= frame) return FP_E_INDEX;
+    frame = parent;
+  }
+  return FP_OK;
+}
+
+static int compare_texts(fp_text a, fp_text b) {
+  int order = memcmp(a.bytes, b.bytes, (size_t)(a.length < b.length ? a.length : b.length));
+  return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+static int compare_markers(const void *left, const void *right) {
+  const marker *a = left, *b = right;
+  if (a->seq != b->seq) return a->seq < b->seq ? -1 : 1;
+  int order = compare_texts(a->head, b->head);
+  if (order) return order;
+  if (a->op_id != b->op_id) return a->op_id < b->op_id ? -1 : 1;
+  return compare_texts(a->tail, b->tail);
+}
+
+static fp_status append(fp_seqmarkers *markers, const char *bytes, int64_t length) {
+  if ((uint64_t)length > SIZE_MAX - markers->list_length) return FP_E_MEMORY;
+  size_t needed = markers->list_length + (size_t)length;
+  void *items = markers->list;
+  fp_status status = reserve(&items, &markers->list_capacity, needed, 1);
+  markers->list = items;
+  if (status != FP_OK) return status;
+  if (length) memcpy(markers->list + markers->list_length, bytes, (size_t)length);
+  markers->list_length = needed;
+  return FP_OK;
+}
+
+static fp_status append_number(fp_seqmarkers *markers, const char *key, int64_t value) {
+  if (value < 0) return FP_OK;
+  char digits[FP_NUMBER_LENGTH];
+  char *end = digits + sizeof digits, *start = fp_number_before(end, value);
+  fp_status status = append(markers, key, (int64_t)strlen(key));
+  return status == FP_OK ? append(markers, start, end - start) : status;
+}
+
+static fp_status append_marker(fp_seqmarkers *markers, const marker *one) {
+  const char *quote = &markers->tables.quote;
+  fp_status status = append(markers, quote, 1);
+  if (status == FP_OK) status = append(markers, one->head.bytes, one->head.length);
+  if (status == FP_OK) status = append_number(markers, ", seq = ", one->seq);
+  if (status == FP_OK) status = append_number(markers, ", op_id = ", one->op_id);
+  if (status == FP_OK) status = append(markers, one->tail.bytes, one->tail.length);
+  return status == FP_OK ? append(markers, quote, 1) : status;
+}
+
+static fp_status append_all(fp_seqmarkers *markers) {
+  const marker *found = markers->found;
+  markers->list_length = 0;
+  fp_status status = append(markers, "[", 1);
+  for (size_t i = 0; i < markers->n_found && status == FP_OK; i++) {
+    if (i > 0 && compare_markers(&found[i - 1], &found[i]) == 0) continue;
+    if (i > 0) status = append(markers, ", ", 2);
+    if (status == FP_OK) status = append_marker(markers, &found[i]);
+  }
+  return status == FP_OK ? append(markers, "]", 1) : status;
+}
+
+fp_status fp_seqmarkers_list(fp_seqmarkers *markers, int64_t row, fp_text *list) {
+  if (row < 0 || row >= markers->tables.n_rows) return FP_E_INDEX;
+  int32_t frame = markers->tables.frame_of_row[row];
+  if (frame != markers->frame) {
+    markers->frame = NO_LIST;
+    fp_status status = find_all(markers, frame);
+    if (status != FP_OK) return status;
+    if (markers->n_found > 1)
+      qsort(markers->found, markers->n_found, sizeof(marker), compare_markers);
+    status = append_all(markers);
+    if (status != FP_OK) return status;
+    markers->frame = frame;
+  }
+  *list = (fp_text){markers->list, (int64_t)markers->list_length};
+  return FP_OK;
+}

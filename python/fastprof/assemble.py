@@ -1,0 +1,355 @@
+"""Trace and Attribution to Profile: every column of the report, each an index into distinct values.
+
+What is distinct (a chain of layers, a list of operators, a kernel name) becomes a Python value once;
+kernels get at it by look-ups over whole columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fastprof import _link, _path, ops
+from fastprof.attribute import BACKWARD, NOWHERE, Attribution
+from fastprof.columns import Ints, Lists, SeqMarkers, Values
+from fastprof.costs import CallsOfKernels, Named, cost, distinct
+from fastprof.markers import Kind, Meaning, dict_operators, op_name
+from fastprof.names import short_name
+from fastprof.profile import Coverage, Profile
+from fastprof.trace import Int32, Trace
+
+DIRECTIONS = ["fprop", "bprop"]
+
+
+class Assembly:
+    """The look-ups that the columns are made with. Frames and nodes are those of Attribution."""
+
+    def __init__(self, trace: Trace, attribution: Attribution) -> None:
+        self.trace, self.found = trace, attribution
+        found = attribution
+        self.frame = found.frame_of_kernel
+        self.meaning = _at(found.meaning_of_frame, self.frame)
+        self.node = _at(found.node_of_frame, self.frame)
+        self.meaning_node = _at(found.node_of_frame, self.meaning)
+        self.direction = _at(found.direction_of_node, self.node, NOWHERE)
+
+    def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
+        """uint8 [labels], 1 where wanted."""
+        return np.array([wanted(meaning) for meaning in self.found.meanings], np.uint8)
+
+    def chains(
+        self, wanted: Callable[[Meaning], bool], node: Int32, value: Callable[[list[Meaning]], Any]
+    ) -> Values:
+        """For each kernel, what the chain of wanted labels down to its node comes to.
+
+        Equal values get one id. `value` gets the chain outermost first.
+        """
+        found = self.found
+        chain_of_node, parent, label = _path.nodes(
+            found.node_parent, found.node_label, len(found.meanings), self.flags(wanted)
+        )
+        used, place = distinct(_at(chain_of_node, node), len(parent))
+        ids: dict[Any, int] = {}
+        id_of_chain = []
+        for chain in used:
+            labels = []
+            while chain >= 0:
+                labels.append(found.meanings[label[chain]])
+                chain = parent[chain]
+            id_of_chain.append(ids.setdefault(value(labels[::-1]), len(ids)))
+        return Values(np.array(id_of_chain, np.int32)[place], list(ids))
+
+    def layer(self, node: Int32) -> Values:
+        return self.chains(
+            lambda m: m.kind == Kind.LAYER, node, lambda chain: tuple(m.name for m in chain)
+        )
+
+    def frames(self, node: Int32) -> Values:
+        """The source lines of the innermost trace marker: it holds the whole stack."""
+        found = self.found
+        own = np.array(
+            [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(found.meanings)] or [-1],
+            np.int32,
+        )
+        innermost = _path.innermost(found.node_parent, own[found.node_label])
+        used, place = distinct(_at(innermost, node), len(found.meanings))
+        values = [found.meanings[label].frames if label >= 0 else () for label in used]
+        return Values(place, values)
+
+    def markers(self, kind: Kind) -> Values:
+        """The texts of the markers of one kind around each kernel, outermost first."""
+        return self.chains(
+            lambda m: m.kind == kind, self.node, lambda chain: tuple(m.label for m in chain)
+        )
+
+    def operators(self) -> Values:
+        """(mods, ops) of the whole chain around each kernel, as PyProf wrote them."""
+        return self.chains(
+            lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.node, dict_operators
+        )
+
+    def calls(self) -> CallsOfKernels:
+        """The call of each kernel: the outermost around it that has a model, else the outermost."""
+        found = self.found
+        picked = self._picked()
+        linked = self.meaning != self.frame
+        of_meaning = _at(picked, self.meaning)
+        from_forward = linked & (of_meaning >= 0)
+        frame = np.where(from_forward, of_meaning, _at(picked, self.frame))
+        backward_call = _at(found.backward_of_frame, self.frame)
+        group = np.where(from_forward & (backward_call >= 0), backward_call, frame)
+        label = _at(self.trace.ranges.label, _at(found.frame_range, frame))
+        used, place = distinct(label, len(found.meanings))
+        named = [_named(found.meanings[number]) for number in used if number >= 0]
+        return CallsOfKernels(
+            named=named,
+            call=place - 1 if used and used[0] < 0 else place,
+            backward=from_forward,
+            group=group,
+            n_groups=len(found.frame_parent),
+        )
+
+    def _picked(self) -> Int32:
+        """The frame of the call that each frame is a part of."""
+        found = self.found
+        label = self.trace.ranges.label[found.frame_range]
+        own = np.arange(len(label), dtype=np.int32)
+        picked = np.full(len(label), -1, np.int32)
+        for wanted in (_has_model, _is_argument, _is_torch):
+            flag = self.flags(wanted).astype(bool)
+            if flag.any():
+                candidates = np.where(flag[label], own, np.int32(-1))
+                outermost = _path.outermost(found.frame_parent, candidates)
+                picked = np.where(picked >= 0, picked, outermost)
+        return picked
+
+    def numbers(self) -> tuple[Ints, Lists]:
+        """seqId and altSeqId."""
+        found, ranges = self.found, self.trace.ranges
+        is_torch = self.flags(_is_torch).astype(bool)
+        backward = self.flags(lambda m: m.backward)
+        label = ranges.label[found.frame_range]
+        seq = np.where(is_torch[label], ranges.seq[found.frame_range], np.int64(-1))
+        depth = _depth(found.node_parent)
+        linking, offsets, others = _link.numbers(
+            found.frame_parent, seq, backward[label], self.frame,
+            (self.direction == BACKWARD).astype(np.uint8), depth,
+        )  # fmt: skip
+        return Ints(linking), Lists(offsets, others)
+
+    def seq_markers(self) -> SeqMarkers:
+        """torch's own ranges around each kernel, to be written as `seqMarker`."""
+        found, ranges = self.found, self.trace.ranges
+        meanings = found.meanings
+        return SeqMarkers(
+            frame_of_row=self.frame,
+            frame_parent=found.frame_parent,
+            range_of_frame=found.frame_range,
+            label_of_range=ranges.label,
+            seq_of_range=ranges.seq,
+            op_id_of_range=ranges.op_id,
+            is_torch=self.flags(_is_torch),
+            heads=[m.name for m in meanings],
+            tails=[m.label[len(m.name) :] if m.kind == Kind.TORCH else "" for m in meanings],
+        )
+
+
+def assemble(trace: Trace, attribution: Attribution) -> Profile:
+    """Make the Profile of a trace."""
+    kernels = trace.kernels
+    assembly = Assembly(trace, attribution)
+    duration = kernels.end - kernels.start
+    long_names, short_names = _kernel_names(trace)
+    calls = assembly.calls()
+    costs = cost(calls, long_names.values, long_names.ids, duration)
+    seq, altseq = assembly.numbers()
+    operators = assembly.operators()
+    sub = _link.sub(kernels.process, seq.values, operators.ids, len(trace.processes))
+    thread = _at(trace.launches.thread, kernels.launch)
+    direction = Values(assembly.direction.astype(np.int32) - 1, DIRECTIONS)
+    columns = {
+        "idx": Ints(np.arange(1, len(kernels) + 1, dtype=np.int32)),
+        "seq": seq,
+        "altseq": altseq,
+        "tid": Ints(_at(trace.threads, thread)),
+        "layer": assembly.layer(assembly.meaning_node),
+        "trace": assembly.frames(assembly.meaning_node),
+        "dir": direction,
+        "sub": Ints(sub),
+        "mod": costs.mod,
+        "op": costs.op,
+        "kernel": short_names,
+        "params": costs.params,
+        "sil": Ints(duration, none=np.iinfo(np.int64).min),
+        "tc": costs.tc,
+        "device": Ints(kernels.device),
+        "stream": Ints(kernels.stream),
+        "grid": Ints(kernels.grid),
+        "block": Ints(kernels.block),
+        "flops": costs.flops,
+        "bytes": costs.bytes,
+    }
+    return Profile(
+        name=trace.name,
+        columns=columns,
+        extra={
+            "start": lambda: Ints(kernels.start, none=np.iinfo(np.int64).min),
+            "end": lambda: Ints(kernels.end, none=np.iinfo(np.int64).min),
+            "name": lambda: long_names,
+            "pid": lambda: Ints(_at(trace.processes, kernels.process)),
+            "context": lambda: Ints(kernels.context),
+            "correlation": lambda: Ints(kernels.correlation),
+            "registers": lambda: Ints(kernels.registers),
+            "shared_memory": lambda: Ints(kernels.shared_memory),
+            "graph_id": lambda: Ints(kernels.graph_id),
+            "graph_node": lambda: Ints(kernels.graph_node),
+            "launch": lambda: _launch_names(trace),
+            "launch_start": lambda: Ints(
+                _at(trace.launches.start, kernels.launch, np.iinfo(np.int64).min),
+                none=np.iinfo(np.int64).min,
+            ),
+            "launch_ranges": lambda: _ranges(assembly, attribution.launch_frame_of_kernel),
+            "ranges": lambda: _ranges(assembly, assembly.meaning),
+            "path": lambda: Ints(assembly.node),
+        },
+        dict_columns=lambda: _dict_columns(
+            assembly, columns, long_names, direction, operators, thread, seq
+        ),
+        coverage=_coverage(duration, kernels.launch, assembly.frame, calls, costs.flops),
+        warnings=trace.warnings,
+    )
+
+
+def _at(values: Any, index: Int32, none: int = -1) -> Any:
+    """values[index], `none` where the index is -1."""
+    if not len(values):
+        return np.full(len(index), none, values.dtype)
+    return np.where(index >= 0, values[index], values.dtype.type(none))
+
+
+def _has_model(meaning: Meaning) -> bool:
+    return meaning.call is not None and meaning.has_arguments and ops.has_model(meaning.call)
+
+
+def _is_argument(meaning: Meaning) -> bool:
+    return meaning.kind == Kind.ARGUMENT
+
+
+def _is_torch(meaning: Meaning) -> bool:
+    return meaning.kind == Kind.TORCH
+
+
+def _named(meaning: Meaning) -> Named:
+    """How the report names the call of a marker or of a torch range."""
+    call = meaning.call
+    if meaning.kind == Kind.ARGUMENT and call is not None:
+        return Named(call.mod, call.op, call)
+    known = call if meaning.has_arguments else None
+    qualified = call is not None and "::" in meaning.name and not meaning.backward
+    return Named(call.mod if qualified and call else None, op_name(meaning), known)
+
+
+def _depth(parent: Int32) -> int:
+    """Length of the longest path in a tree."""
+    depth = np.zeros(len(parent) + 1, np.int32)  # the last is that of "no parent"
+    for node, above in enumerate(parent.tolist()):
+        depth[node] = depth[above] + 1
+    return int(depth.max())
+
+
+def _kernel_names(trace: Trace) -> tuple[Values, Values]:
+    """Long and short name of every kernel."""
+    kernels, strings = trace.kernels, trace.strings
+    used, place = distinct(kernels.long_name, len(strings))
+    fallback = {}
+    for long_name in used:
+        if long_name < 0 or strings[long_name] is None:
+            fallback[long_name] = None
+    texts: list[str | None] = [None if i in fallback else strings[i] for i in used]
+    graphs = kernels.graph.astype(bool)
+    if graphs.any():
+        place = place.copy()
+        for graph in np.unique(kernels.graph_id[graphs]).tolist():
+            place[graphs & (kernels.graph_id == graph)] = len(texts)
+            texts.append(f"CUDA graph {graph}" if graph >= 0 else "CUDA graph")
+    known = np.array([text is not None for text in texts] or [True])
+    number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
+    long_names = [text for text in texts if text is not None]
+    ids = number[place] if len(place) else place
+    shorts: dict[str, int] = {}
+    of_long = [shorts.setdefault(short_name(text), len(shorts)) for text in long_names]
+    return Values(ids, long_names), Values(_at(np.array(of_long, np.int32), ids), list(shorts))
+
+
+def _launch_names(trace: Trace) -> Values:
+    used, place = distinct(_at(trace.launches.name, trace.kernels.launch), len(trace.strings))
+    texts = [trace.strings[i] if i >= 0 else None for i in used]
+    ids = np.array([-1 if text is None else i for i, text in enumerate(texts)], np.int32)
+    return Values(ids[place] if len(place) else place, texts)
+
+
+def _ranges(assembly: Assembly, frame: Int32) -> Values:
+    """The user's own ranges around a frame, outermost first."""
+    node = _at(assembly.found.node_of_frame, frame)
+    return assembly.chains(
+        lambda m: m.kind == Kind.USER, node, lambda chain: tuple(m.label for m in chain)
+    )
+
+
+def _dict_columns(
+    assembly: Assembly,
+    columns: dict[str, Any],
+    long_names: Values,
+    direction: Values,
+    operators: Values,
+    thread: Int32,
+    seq: Ints,
+) -> dict[str, Any]:
+    """The columns of dict lines: what is around the launch itself, nothing inherited."""
+    return {
+        "kShortName": columns["kernel"],
+        "kDuration": columns["sil"],
+        "layer": assembly.layer(assembly.node),
+        "trace": assembly.frames(assembly.node),
+        "reprMarkers": assembly.markers(Kind.MODULE),
+        "marker": assembly.markers(Kind.ARGUMENT),
+        "seqMarker": assembly.seq_markers(),
+        "seqId": _as_lists(seq),
+        "subSeqId": columns["sub"],
+        "altSeqId": columns["altseq"],
+        "dir": direction,
+        "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
+        "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
+        "tid": columns["tid"],
+        "device": columns["device"],
+        "stream": columns["stream"],
+        "grid": columns["grid"],
+        "block": columns["block"],
+        "kLongName": long_names,
+    }
+
+
+def _as_lists(numbers: Ints) -> Lists:
+    """A list of one number, or of none, for each row."""
+    known = numbers.values != numbers.none
+    offsets = np.zeros(len(known) + 1, np.int64)
+    np.cumsum(known, out=offsets[1:])
+    return Lists(offsets, numbers.values[known])
+
+
+def _coverage(
+    duration: Any, launch: Int32, frame: Int32, calls: CallsOfKernels, flops: Ints
+) -> Coverage:
+    """How much of the GPU time is known to which depth."""
+    time = np.maximum(duration, 0)
+    has_arguments = np.array([name.call is not None for name in calls.named] + [False])
+    depths = {
+        "launch": launch >= 0,
+        "range": frame >= 0,
+        "op": calls.call >= 0,
+        "shapes": has_arguments[calls.call],
+        "cost": flops.values >= 0,
+    }
+    return Coverage(int(time.sum()), {name: int(time[rows].sum()) for name, rows in depths.items()})

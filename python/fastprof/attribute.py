@@ -1,0 +1,204 @@
+"""Trace to Attribution: in which chain of ranges every kernel was launched, and what that means.
+
+Nest, path, link, in that order, each over whole columns. A *frame* is one range in its place: it
+knows its parent frame. A *node* is one distinct path of labels. Kernels point at frames, frames at
+nodes; what a label means is read once for each distinct label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import _link, _nest, _path, _pools
+from fastprof.markers import Kind, Meaning, read
+from fastprof.trace import Int32, Int64, Trace
+
+UInt8 = npt.NDArray[np.uint8]
+
+NOWHERE, FORWARD, BACKWARD = 0, 1, 2  # direction of a node
+
+
+@dataclass
+class Attribution:
+    """What `attribute` finds. Indices are int32, -1 is "none".
+
+    Parameters
+    ----------
+    meanings : what each label means, in the order of Trace.labels
+    frame_parent, frame_range : [frames] the frame around each frame, and its row in Trace.ranges
+    node_of_frame : [frames]
+    node_parent, node_label : [nodes] the call-path tree, parents first
+    direction_of_node : [nodes] NOWHERE, FORWARD or BACKWARD
+    backward_of_frame : [frames] the frame of the backward call that a frame is a part of: the
+        outermost backward frame with the number that links
+    meaning_of_frame : [frames] the forward frame that a backward frame belongs to, else itself
+    frame_of_kernel : [kernels] the innermost frame; for a node of a CUDA graph, where the node was
+        created if that is known
+    launch_frame_of_kernel : [kernels] the innermost frame around the launch
+    """
+
+    meanings: list[Meaning]
+    frame_parent: Int32
+    frame_range: Int32
+    node_of_frame: Int32
+    node_parent: Int32
+    node_label: Int32
+    direction_of_node: UInt8
+    backward_of_frame: Int32
+    meaning_of_frame: Int32
+    frame_of_kernel: Int32
+    launch_frame_of_kernel: Int32
+
+    def label_flags(self, wanted: list[bool]) -> UInt8:
+        """One flag a label as uint8."""
+        return np.array(wanted, np.uint8)
+
+
+def attribute(trace: Trace) -> Attribution:
+    """Find the chain of ranges of every kernel, its call path and its forward call.
+
+    Cost: linear in launches and ranges where the ranges of a thread nest; where they cross,
+    log n and the depth of the chain more for each.
+    """
+    meanings = [read(label.removeprefix("\1"), label.startswith("\1")) for label in trace.labels]
+    frame_parent, frame_range, frame_of_range, frame_of_launch = _frames(trace)
+    node_of_frame, node_parent, node_label = _path.nodes(
+        frame_parent, trace.ranges.label[frame_range], len(meanings)
+    )
+    direction = _directions(meanings, node_parent, node_label)
+    backward, meaning = _links(
+        trace, meanings, frame_parent, frame_range, frame_of_range, direction[node_of_frame]
+    )
+    launch_frame = _take(frame_of_launch, trace.kernels.launch)
+    origin_frame = _take(frame_of_launch, trace.kernels.origin)
+    return Attribution(
+        meanings=meanings,
+        frame_parent=frame_parent,
+        frame_range=frame_range,
+        node_of_frame=node_of_frame,
+        node_parent=node_parent,
+        node_label=node_label,
+        direction_of_node=direction,
+        backward_of_frame=backward,
+        meaning_of_frame=meaning,
+        frame_of_kernel=np.where(origin_frame >= 0, origin_frame, launch_frame),
+        launch_frame_of_kernel=launch_frame,
+    )
+
+
+def _take(values: Int32, index: Int32) -> Int32:
+    """values[index], -1 where the index is -1."""
+    if not len(values):
+        return np.full(len(index), -1, np.int32)
+    return np.where(index >= 0, values[index], np.int32(-1))
+
+
+def _frames(trace: Trace) -> tuple[Int32, Int32, Int32, Int32]:
+    """Parent and range of each frame, the frame of each range and of each launch.
+
+    Where the ranges of a thread nest, frame i is range i; the frames of threads with crossing
+    ranges come after those.
+    """
+    ranges, launches = trace.ranges, trace.launches
+    n, n_threads = len(ranges), len(trace.threads)
+    # A call without a thread gets one of its own, in which there are no ranges.
+    launch_thread = np.where(launches.thread >= 0, launches.thread, np.int32(n_threads))
+    parent, innermost, crossing = _nest.sweep(
+        ranges.start, ranges.end, ranges.thread,
+        launches.start, launches.end, launch_thread, n_threads + 1,
+    )  # fmt: skip
+    frame_range = np.arange(n, dtype=np.int32)
+    if not crossing.any():
+        return parent, frame_range, frame_range, innermost
+    frames, frame_of_range = _pools.Keys(), frame_range.copy()
+    for thread in np.flatnonzero(crossing):
+        rows = np.flatnonzero(ranges.thread == thread).astype(np.int32)
+        calls = np.flatnonzero(launch_thread == thread)
+        of_range, of_call = _nest.tree_frames(
+            ranges.start[rows], ranges.end[rows], rows,
+            launches.start[calls], launches.end[calls], frames,
+        )  # fmt: skip
+        parent[rows] = -1
+        frame_of_range[rows] = of_range + n
+        innermost[calls] = np.where(of_call >= 0, of_call + n, -1)
+    tree_parent, tree_range = _path.split_keys(frames)
+    tree_parent = np.where(tree_parent >= 0, tree_parent + n, -1)
+    return (
+        np.concatenate([parent, tree_parent.astype(np.int32)]),
+        np.concatenate([frame_range, tree_range]),
+        frame_of_range,
+        innermost,
+    )
+
+
+def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) -> UInt8:
+    """Backward inside a backward range, unless a recomputation lies between; else forward inside
+    any range that torch or an annotation made."""
+    # 1 backward, 0 recomputed, -1 says nothing
+    turn = np.array(
+        [1 if m.backward else 0 if m.recompute else -1 for m in meanings] or [-1], np.int32
+    )
+    known = np.array([0 if m.kind != Kind.USER else -1 for m in meanings] or [-1], np.int32)
+    turned = _path.innermost(node_parent, turn[node_label])
+    inside = _path.outermost(node_parent, known[node_label])
+    return np.where(turned == 1, BACKWARD, np.where(inside >= 0, FORWARD, NOWHERE)).astype(np.uint8)
+
+
+def _links(
+    trace: Trace,
+    meanings: list[Meaning],
+    frame_parent: Int32,
+    frame_range: Int32,
+    frame_of_range: Int32,
+    direction: UInt8,
+) -> tuple[Int32, Int32]:
+    """The backward call and the meaning of each frame."""
+    ranges = trace.ranges
+    own = np.arange(len(frame_parent), dtype=np.int32)
+    if not any(m.backward for m in meanings):
+        return np.full(len(own), -1, np.int32), own
+    flags = {
+        name: np.array([getattr(m, name) for m in meanings], bool)
+        for name in ("backward", "recompute")
+    }
+    torch = np.array([m.kind == Kind.TORCH for m in meanings], bool)
+    numbered = (ranges.seq >= 0) & torch[ranges.label]
+    backward = flags["backward"][ranges.label] & numbered
+    carrier = numbered & ~flags["recompute"][ranges.label]
+    carrier &= direction[frame_of_range] == FORWARD
+    # PyTorch 1 gives 0 to what runs on a backward thread: 0 counts on threads that count further.
+    counting = np.zeros(len(trace.threads), bool)
+    counting[ranges.thread[carrier & (ranges.seq > 0)]] = True
+    carrier &= (ranges.seq > 0) | counting[ranges.thread]
+    role = np.where(backward, _link.BACKWARD, np.where(carrier, _link.FORWARD, _link.NONE))
+    scope = _scopes(trace, flags["recompute"], frame_parent, frame_range, frame_of_range)
+    forward = _link.forward_of(role.astype(np.uint8), ranges.seq, scope)
+
+    number = np.where(backward, ranges.seq, -1)[frame_range]
+    call = _backward_calls(frame_parent, number)
+    linked = _take(frame_of_range, _take(forward, _take(frame_range, call)))
+    return call, np.where((direction == BACKWARD) & (linked >= 0), linked, own)
+
+
+def _scopes(
+    trace: Trace, recompute: npt.NDArray[np.bool_], frame_parent: Int32, frame_range: Int32,
+    frame_of_range: Int32,
+) -> Int32:  # fmt: skip
+    """Where the numbers of a range count: its process, or the recomputation that it is inside."""
+    process = trace.process_of_thread[trace.ranges.thread]
+    if not recompute.any():
+        return process
+    own = np.where(recompute[trace.ranges.label[frame_range]], np.arange(len(frame_range)), -1)
+    around = _path.innermost(frame_parent, own.astype(np.int32))[frame_of_range]
+    return np.where(around >= 0, len(trace.processes) + around, process).astype(np.int32)
+
+
+def _backward_calls(frame_parent: Int32, number: Int64) -> Int32:
+    """The outermost frame of the run of backward frames with one number around each frame."""
+    own = np.where(number >= 0, np.arange(len(number)), -1).astype(np.int32)
+    around = _take(_path.innermost(frame_parent, own), frame_parent)
+    repeats = (own >= 0) & (around >= 0) & (number[around] == number)
+    return _path.innermost(frame_parent, np.where(repeats, np.int32(-1), own))

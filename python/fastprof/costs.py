@@ -1,0 +1,244 @@
+"""What each kernel's call costs, and the kernel's share of it.
+
+A call is costed once for each distinct (call, direction); its cost is shared among its kernels and
+never copied, so that the sum over kernels equals the sum over calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import _share, ops
+from fastprof.call import Call
+from fastprof.columns import Ints, Values
+from fastprof.trace import Int32, Int64
+
+Bools = npt.NDArray[np.bool_]
+
+# What a kernel does of its call: part 0 .. MOST_PARTS - 1 of the Work, or one of these.
+MOST_PARTS = 3
+WHOLE = 3  # none of the call's kernels was recognised: all of them share the whole
+BESIDE = 4  # others were recognised: this one adds nothing
+
+NO_CALL = "na=na,"
+TENSOR_CORE_CELLS = ["0", "1", "-"]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A distinct call as the report names it; `call` is None when its arguments are not known."""
+
+    mod: str | None
+    op: str | None
+    call: Call | None
+
+
+@dataclass(frozen=True)
+class CallsOfKernels:
+    """The call of every kernel.
+
+    Parameters
+    ----------
+    named : the distinct calls
+    call : int32 [kernels], index into `named`, -1 for none
+    backward : bool [kernels], whether the kernel does the backward work of the call
+    group : int32 [kernels], which instance of the call, 0 .. n_groups - 1, -1 for none
+    """
+
+    named: list[Named]
+    call: Int32
+    backward: Bools
+    group: Int32
+    n_groups: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The columns that come out; -1, or id -1, where unknown."""
+
+    mod: Values
+    op: Values
+    params: Values
+    tc: Values
+    flops: Ints
+    bytes: Ints
+
+
+def cost(
+    calls: CallsOfKernels, names: Sequence[str], name_of_kernel: Int32, duration: Int64
+) -> Costs:
+    """Cost every distinct call once, and share it.
+
+    Parameters
+    ----------
+    names, name_of_kernel : the distinct kernel names, and the one each kernel has (-1: none)
+    duration : ns; kernels that do the same part of a call share it in proportion to their time
+    """
+    infos: dict[ops.KernelInfo, int] = {}
+    info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
+    unknown = infos.setdefault(ops.KernelInfo("other"), len(infos))
+    info = np.array([*info_of_name, unknown], np.int32)[name_of_kernel]
+    key = np.where(calls.call >= 0, calls.call * 2 + calls.backward, np.int32(-1))
+    used, row = distinct(key, 2 * len(calls.named))
+    tables = _Tables(list(infos), calls.named, used)
+    part = _parts(tables, row, info, calls)
+    cell = row * np.int32(BESIDE + 1) + part
+    return Costs(
+        mod=tables.mod.column(cell),
+        op=tables.op.column(cell),
+        params=tables.params.column(cell),
+        tc=Values(tables.tc[row, info], TENSOR_CORE_CELLS),
+        flops=Ints(_shares(part, np.array(tables.flops)[cell], calls, duration)),
+        bytes=Ints(_shares(part, np.array(tables.bytes)[cell], calls, duration)),
+    )
+
+
+def distinct(index: Int32, n: int) -> tuple[list[int], Int32]:
+    """The indices that occur, ascending, and for each element which of them it is.
+
+    index : values from -1 to n - 1
+    """
+    used = np.flatnonzero(np.bincount(index + 1, minlength=n + 1))
+    place = np.zeros(n + 1, np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    return (used - 1).tolist(), place[index + 1]
+
+
+class _Texts:
+    """Distinct texts, and which of them stands in each cell of a table."""
+
+    def __init__(self) -> None:
+        self._ids: dict[Hashable, int] = {}
+        self._cells: list[int] = []
+
+    def add(self, text: str | None) -> None:
+        self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
+
+    def column(self, cell: npt.NDArray[Any]) -> Values:
+        return Values(np.array(self._cells, np.int32)[cell], list(self._ids))
+
+
+class _Tables:
+    """What stands in the report for each (call and direction, part); rows in the order of `used`.
+
+    `part_of[row, info]` is the part that a kernel of that kind does, -1 for none of them, and
+    `tc[row, info]` the tensor core cell.
+    """
+
+    def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[int]) -> None:
+        self.mod, self.op, self.params = _Texts(), _Texts(), _Texts()
+        self.flops: list[int] = []
+        self.bytes: list[int] = []
+        self.part_of = np.full((len(used), len(infos)), -1, np.int8)
+        self.main = np.zeros((len(used), MOST_PARTS), bool)
+        self.whole_always = np.zeros(len(used), bool)
+        self.costed = np.zeros(len(used), bool)
+        self.other = np.array([info.kind == "other" for info in infos])
+        self.tc = np.full((len(used), len(infos)), -1, np.int32)
+        for row, key in enumerate(used):
+            name = Named(None, None, None) if key < 0 else named[key // 2]
+            direction = "bprop" if key % 2 else "fprop"
+            work = ops.work(name.call, direction) if name.call else None
+            self._add(row, name, work)
+            for i, info in enumerate(infos):
+                if work is not None:
+                    self.part_of[row, i] = _part_of(work, info)
+                self.tc[row, i] = _tensor_core(name.call, work, info, self.part_of[row, i])
+
+    def _add(self, row: int, name: Named, work: ops.Work | None) -> None:
+        if work is None:
+            params = ops.tensors_text(name.call) if name.call else NO_CALL
+            cells = [(name.op, params, ops.Cost(None, None))] * (BESIDE + 1)
+        else:
+            parts = work.parts[:MOST_PARTS]
+            mains = [part for part in parts if part.role != "bias"]
+            self.costed[row] = True
+            self.main[row, : len(parts)] = [part.role != "bias" for part in parts]
+            self.whole_always[row] = any(not part.optional for part in mains)
+            params = parts[0].params
+            cells = [(part.op or name.op, part.params, part.cost) for part in parts]
+            cells += [(name.op, params, ops.Cost(0, 0))] * (MOST_PARTS - len(parts))
+            whole = ops.Cost(0, 0)
+            for part in mains:
+                whole += part.cost
+            cells += [(name.op, params, whole), (name.op, params, ops.Cost(0, 0))]
+        for op, text, cost_of_cell in cells:
+            self.mod.add(name.mod)
+            self.op.add(op)
+            self.params.add(text)
+            self.flops.append(-1 if cost_of_cell.flops is None else cost_of_cell.flops)
+            self.bytes.append(-1 if cost_of_cell.bytes is None else cost_of_cell.bytes)
+
+
+def _part_of(work: ops.Work, info: ops.KernelInfo) -> int:
+    """The part that a kernel does: by its kind, then by its operand layout; -1 for none."""
+    fitting = [
+        (i, part)
+        for i, part in enumerate(work.parts[:MOST_PARTS])
+        if not part.kernels or info.kind in part.kernels
+    ]
+    exact = [i for i, part in fitting if part.layout is not None and part.layout == info.layout]
+    return (exact or [i for i, _ in fitting] or [-1])[0]
+
+
+def _tensor_core(call: Call | None, work: ops.Work | None, info: ops.KernelInfo, part: int) -> int:
+    """Index into TENSOR_CORE_CELLS: used, possible but not used, not applicable; -1 unknown."""
+    used, not_used, not_applicable, unknown = 1, 0, 2, -1
+    if info.tensor_core:
+        return used
+    if call is None:
+        return unknown
+    if work is None or not work.tensor_cores or part < 0 or work.parts[part].role == "bias":
+        return not_applicable
+    return unknown if info.tensor_core is None else not_used
+
+
+def _parts(
+    tables: _Tables, row: npt.NDArray[Any], info: Int32, calls: CallsOfKernels
+) -> npt.NDArray[np.int8]:
+    """The part of each kernel; without a model it does not matter, and is BESIDE."""
+    part = tables.part_of[row, info]
+    costed = tables.costed[row]
+    recognised = np.zeros(calls.n_groups + 1, bool)  # the last for group -1
+    recognised[calls.group[(part >= 0) & tables.main[row, part]]] = True
+    unknown = np.zeros(calls.n_groups + 1, bool)
+    unknown[calls.group[costed & tables.other[info]]] = True
+    whole = (part < 0) & costed & ~recognised[calls.group]
+    whole &= tables.whole_always[row] | unknown[calls.group]
+    part = np.where(whole, WHOLE, np.where(part < 0, BESIDE, part)).astype(np.int8)
+    _second_gradient(tables, row, part, calls)
+    return part
+
+
+def _second_gradient(
+    tables: _Tables, row: npt.NDArray[Any], part: npt.NDArray[np.int8], calls: CallsOfKernels
+) -> None:
+    """Where two kernels of one backward call claim the first gradient and none the second, the
+    later ones get the second: a guess, since their names tell nothing; both cost the same."""
+    two = tables.main[row, 1] & (part == 0)
+    if not two.any():
+        return
+    taken = np.zeros(calls.n_groups + 1, bool)
+    taken[calls.group[tables.main[row, 1] & (part == 1)]] = True
+    two &= ~taken[calls.group]
+    ordinal = _share.ordinal(np.where(two, calls.group, np.int32(-1)), calls.n_groups)
+    part[ordinal > 0] = 1
+
+
+def _shares(
+    part: npt.NDArray[np.int8], total: Int64, calls: CallsOfKernels, duration: Int64
+) -> Int64:
+    """Each kernel's share of its part's total; -1 where that is unknown."""
+    shares = np.where(part == BESIDE, total, np.int64(-1))
+    for number in range(MOST_PARTS + 1):
+        mine = part == number
+        if mine.any():
+            group = np.where(mine, calls.group, np.int32(-1))
+            share = _share.share(group, duration, total, calls.n_groups)
+            np.copyto(shares, share, where=mine)
+    return shares

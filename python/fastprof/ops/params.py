@@ -1,0 +1,34 @@
+"""Params of a call that no model serves: its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fastprof.call import Call, Tensor
+from fastprof.ops.tensor import canonical_type
+
+__all__ = ["tensors_text"]
+
+
+def tensors_text(call: Call) -> str:
+    """Shapes and types of the call's tensors, those in lists too, in order.
+
+    Returns
+    -------
+    str
+        `T=[(35,20,200),(200,)],['float32','float32']`, without blanks; `T=[],[]` when it has no
+        tensors, `'na'` for a type that is not known.
+    """
+    tensors = [found for each in call.args for found in _tensors(each.value)]
+    shapes = ",".join(str(tuple(found.shape)).replace(" ", "") for found in tensors)
+    types = ",".join(f"'{canonical_type(found.dtype) or 'na'}'" for found in tensors)
+    return f"T=[{shapes}],[{types}]"
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _tensors(item)

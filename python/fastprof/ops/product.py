@@ -1,0 +1,156 @@
+"""One matrix product to parts: its forward pass, what is added to it, and its gradients.
+
+A product is C[b, m, n] = A[b, m, k] @ B[b, k, n]: 2 b m n k FLOPs and nothing else (what is
+added to it, and alpha and beta, count nothing, as in torch's FlopCounterMode). Its gradients are
+two more such products: dA = dC @ B^T and dB = A^T @ dC.
+
+cuBLAS stores matrices by columns, so it is asked for C^T = B^T A^T: its M is n, its N is m. For
+linear, x[rows, in] @ w[out, in]^T, that gives M = out, N = rows, K = in.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastprof.call import Tensor
+from fastprof.ops.cost import Cost, Part, Work, add_known
+from fastprof.ops.tensor import (
+    byte_count,
+    canonical_type,
+    elements,
+    is_floating,
+    result_type,
+    short_type,
+    tensor_bytes,
+)
+
+__all__ = [
+    "ELEMENTWISE",
+    "GEMM",
+    "Product",
+    "bias_added",
+    "bias_gradient",
+    "forward",
+    "gradients",
+    "work_of",
+]
+
+GEMM: Final = frozenset({"gemm"})
+ELEMENTWISE: Final = frozenset({"elementwise"})
+REDUCTION: Final = frozenset({"reduction"})
+
+
+class Product(NamedTuple):
+    """Sizes of C[b, m, n] = A[b, m, k] @ B[b, k, n] and its operands A and B.
+
+    `batch` is None for plain matrices. `summed` says that C is the sum over the batch. The
+    operands' bytes are their own: one that is broadcast over the batch is read once.
+    """
+
+    m: int
+    n: int
+    k: int
+    left: Tensor
+    right: Tensor
+    batch: int | None = None
+    summed: bool = False
+
+    @property
+    def dtype(self) -> str | None:
+        """Canonical type of C, which params print; None when it is not known."""
+        return result_type((self.left, self.right))
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions; of either gradient too."""
+        return 2 * (1 if self.batch is None else self.batch) * self.m * self.n * self.k
+
+    @property
+    def output_elements(self) -> int:
+        """Elements of C."""
+        matrices = 1 if self.batch is None or self.summed else self.batch
+        return matrices * self.m * self.n
+
+    @property
+    def output_bytes(self) -> int | None:
+        """Bytes of C."""
+        return byte_count(self.output_elements, self.dtype)
+
+    def params(self, m: int, n: int, k: int) -> str:
+        """The params cell of a product with cuBLAS's M, N and K."""
+        batch = "" if self.batch is None else f"B={self.batch},"
+        return f"{batch}M={m},N={n},K={k},{short_type(self.dtype)},"
+
+
+def forward(product: Product, addend: Tensor | None = None) -> Part:
+    """C = A @ B: both operands read, C written, and the addend of an addmm read."""
+    moved = add_known(tensor_bytes(product.left), tensor_bytes(product.right), product.output_bytes)
+    if addend is not None:
+        moved = add_known(moved, tensor_bytes(addend))
+    params = product.params(product.n, product.m, product.k)
+    return Part("main", Cost(product.flops, moved), params, kernels=GEMM)
+
+
+def gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:
+    """dA and dB, told apart by the layout letters of their kernels' names.
+
+    With `weight_by_rows`, B is the transpose of a weight stored by rows (linear) and the layouts
+    are sure: dA^T = W^T dC^T is "nn", dW^T = A^T dC is "nt".
+
+    Otherwise it is a **guess**: "nt" is dB, any other layout is dA. It holds for operands stored
+    by rows (dA is "tn", dB "nt") and for a transposed view on the right (dA "nn", dB "nt"). It
+    fails for a transposed view on the left, where dB is "nn": then both kernels pass for dA and
+    dB's FLOPs are missed; and it cannot tell kernels whose names have no layout. Shapes do not
+    show which it was. FLOPs and bytes of dA and dB are the same, their params are not.
+    """
+    m, n, k = product.m, product.n, product.k
+    moved = add_known(product.output_bytes, tensor_bytes(product.left), tensor_bytes(product.right))
+    cost = Cost(product.flops, moved)
+    left = Part(
+        "dgrad",
+        cost,
+        product.params(k, m, n),
+        kernels=GEMM,
+        layout="nn" if weight_by_rows else None,
+        optional=True,
+    )
+    right = Part(
+        "wgrad",
+        cost,
+        product.params(k, n, m) if weight_by_rows else product.params(n, k, m),
+        kernels=GEMM,
+        layout="nt",
+        optional=True,
+    )
+    return left, right
+
+
+def bias_added(product: Product) -> Part:
+    """The bias of a linear, where a kernel of its own adds it: one addition for each output.
+
+    The output is read and written; the bias vector's own bytes are left out, as PyProf did.
+    """
+    count = product.output_elements
+    cost = Cost(count, byte_count(2 * count, product.dtype))
+    return Part("bias", cost, _bias_params(product), "bias", ELEMENTWISE, optional=True)
+
+
+def bias_gradient(product: Product, bias: Tensor) -> Part:
+    """Sum of dC down to the bias's shape: one addition and one read for each element of dC."""
+    moved = add_known(product.output_bytes, byte_count(elements(bias.shape), product.dtype))
+    cost = Cost(product.output_elements, moved)
+    return Part("bias", cost, _bias_params(product), "bias", REDUCTION, optional=True)
+
+
+def _bias_params(product: Product) -> str:
+    return f"M={product.n},N={product.m},{short_type(product.dtype)},"
+
+
+def work_of(product: Product, *parts: Part) -> Work:
+    """The parts as a work of matrices: tensor cores take every float type and 8-bit integers.
+
+    A product of unknown type could have used them.
+    """
+    dtype = product.dtype
+    could = dtype is None or is_floating(dtype) or canonical_type(dtype) in ("int8", "uint8")
+    return Work(parts, tensor_cores=could)

@@ -1,0 +1,248 @@
+"""Shapes and type names to element counts, byte counts and result types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from math import prod
+from typing import Final, NamedTuple
+
+from fastprof.call import Tensor
+from fastprof.ops.cost import CannotModel
+
+__all__ = [
+    "SCALAR_TYPES",
+    "broadcast",
+    "byte_count",
+    "canonical_type",
+    "elements",
+    "is_floating",
+    "is_integer",
+    "item_size",
+    "promote",
+    "result_type",
+    "short_type",
+    "tensor_bytes",
+    "tensor_text",
+]
+
+BOOL, INTEGER, FLOAT, COMPLEX = range(4)
+
+
+class _Type(NamedTuple):
+    short: str
+    size: int  # bytes of one element
+    category: int
+
+
+# torch's name -> what it is. float4 packs two numbers into the byte that is its element.
+_TYPES: Final = {
+    "bool": _Type("bool", 1, BOOL),
+    "uint8": _Type("uint8", 1, INTEGER),
+    "uint16": _Type("uint16", 2, INTEGER),
+    "uint32": _Type("uint32", 4, INTEGER),
+    "uint64": _Type("uint64", 8, INTEGER),
+    "int8": _Type("int8", 1, INTEGER),
+    "int16": _Type("int16", 2, INTEGER),
+    "int32": _Type("int32", 4, INTEGER),
+    "int64": _Type("int64", 8, INTEGER),
+    "quint8": _Type("uint8", 1, INTEGER),
+    "qint8": _Type("int8", 1, INTEGER),
+    "qint32": _Type("int32", 4, INTEGER),
+    "float4_e2m1fn_x2": _Type("fp4", 1, FLOAT),
+    "float8_e4m3fn": _Type("fp8", 1, FLOAT),
+    "float8_e4m3fnuz": _Type("fp8", 1, FLOAT),
+    "float8_e5m2": _Type("fp8", 1, FLOAT),
+    "float8_e5m2fnuz": _Type("fp8", 1, FLOAT),
+    "float8_e8m0fnu": _Type("fp8", 1, FLOAT),
+    "float16": _Type("fp16", 2, FLOAT),
+    "bfloat16": _Type("bf16", 2, FLOAT),
+    "float32": _Type("fp32", 4, FLOAT),
+    "float64": _Type("fp64", 8, FLOAT),
+    "complex32": _Type("complex32", 4, COMPLEX),
+    "complex64": _Type("complex64", 8, COMPLEX),
+    "complex128": _Type("complex128", 16, COMPLEX),
+}
+
+# Other spellings: torch's own short ones, and C++ scalar types as the PyTorch profiler writes
+# them (lower case; "Int", "Double", "Scalar" there are arguments that are no tensors).
+_ALIASES: Final = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "char": "int8",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "short": "int16",
+    "short int": "int16",
+    "unsigned short": "uint16",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "long": "int64",
+    "long int": "int64",
+    "long long": "int64",
+    "unsigned long": "uint64",
+    "c10::Half": "float16",
+    "c10::BFloat16": "bfloat16",
+    "c10::Float8_e4m3fn": "float8_e4m3fn",
+    "c10::Float8_e4m3fnuz": "float8_e4m3fnuz",
+    "c10::Float8_e5m2": "float8_e5m2",
+    "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
+    "c10::Float8_e8m0fnu": "float8_e8m0fnu",
+    "c10::complex<c10::Half>": "complex32",
+    "c10::complex<float>": "complex64",
+    "c10::complex<double>": "complex128",
+    "c10::quint8": "quint8",
+    "c10::qint8": "qint8",
+    "c10::qint32": "qint32",
+}
+
+# Python scalar operands and the types they have, torch's defaults.
+SCALAR_TYPES: Final = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
+
+
+def canonical_type(dtype: str | None) -> str | None:
+    """Torch's own name ("float32") of a type in any spelling, None when it is not known."""
+    if dtype is None:
+        return None
+    name = dtype.removeprefix("torch.")
+    name = _ALIASES.get(name, name)
+    return name if name in _TYPES else None
+
+
+def short_type(dtype: str | None) -> str:
+    """The type as params print it ("fp32"), "na" when it is not known."""
+    name = canonical_type(dtype)
+    return "na" if name is None else _TYPES[name].short
+
+
+def item_size(dtype: str | None) -> int | None:
+    """Bytes of one element, None when the type is not known."""
+    name = canonical_type(dtype)
+    return None if name is None else _TYPES[name].size
+
+
+def _category(dtype: str | None) -> int | None:
+    name = canonical_type(dtype)
+    return None if name is None else _TYPES[name].category
+
+
+def is_integer(dtype: str | None) -> bool:
+    """Whether the type is known to be an integer (bool is not)."""
+    return _category(dtype) == INTEGER
+
+
+def is_floating(dtype: str | None) -> bool:
+    """Whether the type is known to be a real or complex floating-point one."""
+    return _category(dtype) in (FLOAT, COMPLEX)
+
+
+def elements(shape: Iterable[int]) -> int:
+    """Number of elements; 1 for the empty shape of a 0-dim tensor."""
+    return prod(shape)
+
+
+def byte_count(count: int, dtype: str | None) -> int | None:
+    """Bytes of `count` elements, None when the type is not known."""
+    size = item_size(dtype)
+    return None if size is None else count * size
+
+
+def tensor_bytes(tensor: Tensor) -> int | None:
+    """Bytes of a tensor's elements, None when its type is not known."""
+    return byte_count(elements(tensor.shape), tensor.dtype)
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """The tensor as params print it: `[35,20,200]fp32`, `[]fp32` for a 0-dim one."""
+    return f"[{','.join(map(str, tensor.shape))}]{short_type(tensor.dtype)}"
+
+
+def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape that the shapes broadcast to, by torch's (numpy's) rule.
+
+    Raises
+    ------
+    CannotModel
+        When they do not.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    result = []
+    for sizes in zip(*padded, strict=True):
+        wider = {size for size in sizes if size != 1}
+        if len(wider) > 1:
+            raise CannotModel(f"shapes {shapes} do not broadcast")
+        result.append(wider.pop() if wider else 1)
+    return tuple(result)
+
+
+def promote(left: str, right: str) -> str | None:
+    """Common type of two tensors: the table of `torch.promote_types`.
+
+    Names are canonical. None where torch has no common type (float8 with another float,
+    uint16 and wider unsigned integers with other integers).
+    """
+    if left == right:
+        return left
+    low, high = sorted((left, right), key=lambda name: (_TYPES[name].category, _TYPES[name].size))
+    low_type, high_type = _TYPES[low], _TYPES[high]
+    if high_type.category == COMPLEX:
+        # A complex number holds two of its float: double + complex64 is complex128.
+        parts = 2 if low_type.category == FLOAT else 1
+        widest = max(high_type.size, low_type.size * parts)
+        return {4: "complex32", 8: "complex64", 16: "complex128"}[widest]
+    if low_type.category != high_type.category:
+        return high
+    if high_type.category == INTEGER:
+        return _promote_integers(low, high)
+    if low_type.size == 1:
+        return None
+    return "float32" if high_type.size == 2 else high
+
+
+def _promote_integers(low: str, high: str) -> str | None:
+    signed = {"int8", "int16", "int32", "int64"}
+    if {low, high} == {"int8", "uint8"}:
+        return "int16"
+    return high if high in signed and low in signed | {"uint8"} else None
+
+
+def result_type(operands: Iterable[Tensor | bool | int | float | complex]) -> str | None:
+    """Type of an operation over tensors and Python scalars, as `torch.result_type` finds it.
+
+    A 0-dim tensor, and after it a Python scalar, decides only where its category (bool, integer,
+    float, complex) is higher than that of what comes before. A 0-dim tensor of unknown type is
+    passed over: torch ranges write scalars that way.
+
+    Returns
+    -------
+    str or None
+        Canonical name; None when the type of a tensor with dimensions, or of all, is not known.
+    """
+    dimensioned: list[str] = []
+    zero_dim: list[str] = []
+    scalars: list[str] = []
+    for operand in operands:
+        if not isinstance(operand, Tensor):
+            scalars.append(SCALAR_TYPES[type(operand)])
+            continue
+        name = canonical_type(operand.dtype)
+        if name is not None:
+            (dimensioned if operand.shape else zero_dim).append(name)
+        elif operand.shape:
+            return None
+    if not dimensioned and not zero_dim:
+        return None
+    result: str | None = None
+    for group in filter(None, (dimensioned, zero_dim, scalars)):
+        name = reduce(_promote_known, group)
+        if name is None:
+            return None
+        if result is None or _TYPES[name].category > _TYPES[result].category:
+            result = _promote_known(result or name, name)
+    return result
+
+
+def _promote_known(left: str | None, right: str | None) -> str | None:
+    return None if left is None or right is None else promote(left, right)

@@ -1,0 +1,194 @@
+"""Profile: what is known of every kernel of a capture, as columns, rows and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.columns import Column, Ints, Lists, SeqMarkers
+from fastprof.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of the GPU time is known to which depth.
+
+    Parameters
+    ----------
+    total : ns of all kernels
+    known : ns of the kernels that have a launch, a range, an op, shapes, a known cost
+    """
+
+    total: int
+    known: dict[str, int]
+
+    def __str__(self) -> str:
+        parts = (
+            f"{name} {100 * time / self.total if self.total else 0:.1f} %"
+            for name, time in self.known.items()
+        )
+        return f"GPU time {self.total / 1e6:.3f} ms, known of it: {', '.join(parts)}"
+
+
+class Kernels(Mapping[str, npt.NDArray[Any]]):
+    """The columns of a Profile as numpy arrays by name, each made when it is asked for.
+
+    Numbers come as int32 or int64, `[n]` or (grid, block) `[n, 3]`, -1 where not known; texts,
+    tuples and lists of numbers as objects, None where not known.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        column = self._profile.column(name)
+        if isinstance(column, Ints):
+            return column.values
+        if isinstance(column, Lists):
+            out = np.empty(len(column), object)
+            for row in range(len(column)):
+                out[row] = column.at(row)
+            return out
+        values = np.empty(len(column.values) + 1, object)
+        values[:-1] = column.values
+        return values[column.ids]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._profile.names)
+
+    def __len__(self) -> int:
+        return len(self._profile.names)
+
+
+@dataclass
+class Profile:
+    """What is known of every kernel of a capture. Rows are in order of start.
+
+    Attributes
+    ----------
+    name : str
+        The file it came from.
+    columns : dict of str to Column
+        The columns of the report by key: idx seq altseq tid layer trace dir sub mod op kernel
+        params sil tc device stream grid block flops bytes. Times are ns. flops and bytes are the
+        kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
+    extra : dict of str to function
+        What makes each further column: start and end (ns on the capture's clock), name (the full
+        one), pid, context, correlation, registers, shared_memory (bytes a block), graph_id,
+        graph_node, launch (the API call), launch_start, ranges (the user's own, outermost first),
+        launch_ranges (those around the launch, where a graph's node was created elsewhere), path
+        (node of the call-path tree). A profile of dict lines has only name.
+    dict_columns : function
+        Makes the columns of dict lines, by their keys.
+    coverage : Coverage
+    warnings : list of str
+        What was wrong with the file but did not stop the reading, a line each.
+    """
+
+    name: str
+    columns: dict[str, Column]
+    extra: dict[str, Callable[[], Column]]
+    dict_columns: Callable[[], dict[str, Column | SeqMarkers]]
+    coverage: Coverage
+    warnings: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.columns["idx"])
+
+    def __repr__(self) -> str:
+        return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        return [*self.columns, *self.extra]
+
+    @property
+    def kernels(self) -> Kernels:
+        """The columns as numpy arrays by name."""
+        return Kernels(self)
+
+    def column(self, name: str) -> Column:
+        """A column by name, as it is kept.
+
+        Raises
+        ------
+        KeyError
+            There is no column of that name.
+        """
+        if name in self.columns:
+            return self.columns[name]
+        if name in self.extra:
+            return self.extra[name]()
+        raise KeyError(f"no column {name!r}; there are {', '.join(self.names)}")
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One dict a kernel: the value of every column by its name, None where not known."""
+        columns = {name: self.column(name) for name in self.names}
+        for row in range(len(self)):
+            yield {name: column.at(row) for name, column in columns.items()}
+
+    def to_arrow(self) -> pyarrow.Table:
+        """An Arrow table of all columns; texts are dictionary-encoded, unknowns are null.
+
+        Raises
+        ------
+        MissingDependencyError
+            pyarrow is not installed.
+        """
+        from fastprof.report.parquet import to_arrow
+
+        return to_arrow({name: self.column(name) for name in self.names})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame of all columns; texts are categories, unknowns are missing.
+
+        grid and block become grid_x, grid_y, grid_z and so on.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingDependencyError(
+                "DataFrames need pandas: pip install 'fastprof[pandas]'"
+            ) from error
+        data: dict[str, Any] = {}
+        for name in self.names:
+            data.update(_series(pd, name, self.column(name)))
+        return pd.DataFrame(data)
+
+
+def _series(pd: Any, name: str, column: Column) -> dict[str, Any]:
+    if isinstance(column, Lists):
+        return {name: [column.at(row) for row in range(len(column))]}
+    if isinstance(column, Ints):
+        if column.values.ndim == 2:
+            return {
+                f"{name}_{axis}": _nullable(pd, column.values[:, i], column.none)
+                for i, axis in enumerate("xyz")
+            }
+        return {name: _nullable(pd, column.values, column.none)}
+    if all(isinstance(value, str) for value in column.values):
+        return {name: pd.Categorical.from_codes(column.ids, categories=column.values)}
+    values = np.empty(len(column.values) + 1, object)
+    values[:-1] = column.values
+    return {name: values[column.ids]}
+
+
+def _nullable(pd: Any, values: npt.NDArray[Any], none: int) -> Any:
+    unknown = values == none
+    if not unknown.any():
+        return values
+    return pd.arrays.IntegerArray(np.where(unknown, 0, values), unknown)

@@ -1,0 +1,80 @@
+"""Columns -> files: the reports of `fastprof prof` and the lines of `fastprof parse`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn, select
+
+if TYPE_CHECKING:
+    from fastprof.columns import Column
+    from fastprof.report.seqmarkers import SeqMarkers
+
+__all__ = ["COLUMNS", "DEFAULT_KEYS", "ReportColumn", "select", "write_report", "write_rows"]
+
+# The module of each format. It is imported when it is used, so that `--help`, which needs the
+# table of columns, does not wait for numpy.
+_STYLES = {
+    "csv": "fastprof.report.csv",
+    "spaces": "fastprof.report.spaces",
+    "width": "fastprof.report.width",
+    "json": "fastprof.report.json",
+    "parquet": "fastprof.report.parquet",
+}
+_FORMS = {"dict": "fastprof.report.dictlines", "jsonl": "fastprof.report.jsonl"}
+
+
+def write_report(
+    columns: Mapping[str, Column],
+    keys: str | Iterable[str],
+    style: Literal["csv", "spaces", "width", "json", "parquet"],
+    file: BinaryIO,
+    width: int | None = None,
+) -> None:
+    """Write some columns of a profile.
+
+    Parameters
+    ----------
+    columns : mapping of key to Column
+        All of one length; at least the keys asked for. layer and trace are Values of tuples of
+        str, seq and altseq Lists, grid and block Ints [n, 3], the rest Ints or Values of str.
+    keys : str or iterable of str
+        Which columns, from left to right: `"idx,dir,op"`.
+    style : str
+        "csv", "spaces", "width" (aligned, needs `width`), "json" (JSON lines) or "parquet".
+    file : binary file
+        It is flushed and stays open.
+    width : int, optional
+        Width of the aligned columns together.
+
+    Raises
+    ------
+    UnknownColumnError, WidthError, MissingDependencyError
+        Before anything is written.
+    OSError
+        What the file raises: a closed pipe, a full disk.
+    """
+    chosen = select(keys)
+    further = (width or 0,) if style == "width" else ()
+    import_module(_STYLES[style]).write(columns, chosen, file, *further)
+    file.flush()
+
+
+def write_rows(
+    columns: Mapping[str, Column | SeqMarkers], form: Literal["dict", "jsonl"], file: BinaryIO
+) -> None:
+    """Write one line for each kernel, keyed as PyProf's dict lines.
+
+    Parameters
+    ----------
+    columns : mapping of key to Column or SeqMarkers
+        Keys as in `dictlines.KEYS`, all of one length; those that are missing are left out.
+    form : str
+        "dict" (Python literals) or "jsonl".
+    file : binary file
+        It is flushed and stays open.
+    """
+    import_module(_FORMS[form]).write(columns, file)
+    file.flush()

@@ -1,0 +1,59 @@
+"""Columns -> one object a line, `{key: value, ...}`, in the notation of Python or of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+from fastprof._rows import RowWriter
+from fastprof.columns import Column
+from fastprof.report.cells import Notation, add_cell
+from fastprof.report.seqmarkers import SeqMarkers
+
+
+def python_text(value: Any) -> str:
+    """Write a value as a Python literal; a tuple of texts is printed as a list, as PyProf does."""
+    return repr(list(value)) if isinstance(value, tuple) else repr(value)
+
+
+def python_escape(text: str) -> str:
+    """Escape a text for between two single quotes, as repr does."""
+    return repr('"' + text)[2:-1]
+
+
+def json_text(value: Any) -> str:
+    """Write a value as JSON; half a surrogate pair, which UTF-8 has not, is escaped."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+
+
+def json_escape(text: str) -> str:
+    """Escape a text for between two double quotes."""
+    return json_text(text)[1:-1]
+
+
+_BRACKETS = (b"[", b", ", b"]")
+
+JSON = Notation("null", "[]", _BRACKETS, _BRACKETS, json_text, '"', json_escape)
+PYTHON = replace(
+    JSON,
+    none="None",
+    triple=(b"(", b", ", b")"),
+    text=python_text,
+    quote="'",
+    escape=python_escape,
+)
+
+
+def write_objects(
+    columns: Mapping[str, Column | SeqMarkers], notation: Notation, file: BinaryIO
+) -> None:
+    """Write one object for each row, its keys in the order of the mapping, which is not empty."""
+    text: Callable[[Any], str] = notation.text
+    writer = RowWriter(len(next(iter(columns.values()))), b"}\n")
+    before = "{"
+    for key, column in columns.items():
+        add_cell(writer, f"{before}{text(key)}: ", column, notation)
+        before = ", "
+    writer.write(file)

@@ -1,0 +1,41 @@
+"""Report columns -> lines of cells separated by one space, for tools that split at blanks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from fastprof.columns import Column
+from fastprof.report.cells import Notation
+from fastprof.report.columns import ReportColumn
+from fastprof.report.table import write_table
+
+
+def _without_blanks(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: re.sub(r"\s", "_", text(value)) or "-"
+
+
+def _notation(column: ReportColumn) -> Notation:
+    return Notation(
+        none="na",
+        empty="-",
+        triple=(b"", b",", b""),
+        numbers=(b"", b",", b""),
+        text=_without_blanks(column.text),
+    )
+
+
+def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
+    """Write the chosen columns and a header line.
+
+    A blank inside a cell becomes `_` and an empty cell `-`, so that every line has as many words.
+    """
+    write_table(
+        columns,
+        chosen,
+        [_notation(column) for column in chosen],
+        [column.header for column in chosen],
+        file,
+        between=" ",
+    )

@@ -1,0 +1,44 @@
+"""Report columns -> a header line and rows of cells with something between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+from fastprof._rows import RowWriter, write_all
+from fastprof.columns import Column
+from fastprof.report.cells import Notation, add_cell, encode
+from fastprof.report.columns import ReportColumn
+
+
+def write_table(
+    columns: Mapping[str, Column],
+    chosen: Sequence[ReportColumn],
+    notations: Sequence[Notation],
+    header: Sequence[str],
+    file: BinaryIO,
+    *,
+    between: str,
+    around: str = "",
+) -> None:
+    """Write the header and all rows.
+
+    Parameters
+    ----------
+    columns : mapping of key to Column
+        All of one length.
+    chosen : sequence of ReportColumn
+        What to write, from left to right.
+    notations, header : sequence
+        How to write each chosen column, and what stands above it.
+    file : binary file
+    between, around : str
+        Written between two cells, and before and after a row.
+    """
+    write_all(file, encode(f"{around}{between.join(header)}{around}\n"))
+    writer = RowWriter(len(columns[chosen[0].key]), encode(f"{around}\n"))
+    before = around
+    for column, notation in zip(chosen, notations, strict=True):
+        add_cell(writer, before, columns[column.key], notation)
+        before = between
+    writer.write(file)

@@ -1,0 +1,70 @@
+"""Report columns -> aligned columns within a given width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from fastprof.columns import Column
+from fastprof.errors import FastprofError
+from fastprof.report.cells import Notation
+from fastprof.report.columns import ReportColumn
+from fastprof.report.table import write_table
+
+
+class WidthError(FastprofError, ValueError):
+    """The columns do not fit the width; the text says the least one."""
+
+
+def share_width(chosen: Sequence[ReportColumn], width: int) -> list[int]:
+    """Give each column its width: the least one, and what is left to kernel and params.
+
+    As in PyProf the spaces between columns are not counted.
+
+    Raises
+    ------
+    WidthError
+        The least widths add up to more.
+    """
+    least = sum(column.width for column in chosen)
+    if width < least:
+        names = ",".join(column.key for column in chosen)
+        raise WidthError(f"width {width} is too small: {names} need at least {least}")
+    elastic = [column for column in chosen if column.key in ("kernel", "params")]
+    extra = (width - least) // max(len(elastic), 1)
+    return [column.width + (extra if column in elastic else 0) for column in chosen]
+
+
+def _on_one_line(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: re.sub(r"\s", " ", text(value))
+
+
+def _notation(column: ReportColumn, width: int) -> Notation:
+    return Notation(
+        none="na",
+        empty="-",
+        triple=(b"", b",", b""),
+        numbers=(b"", b",", b""),
+        text=_on_one_line(column.short or column.text),
+        width=width,
+        is_right=column.kind == "int",
+    )
+
+
+def write(
+    columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO, width: int
+) -> None:
+    """Write the chosen columns, aligned, with a header line.
+
+    Text is cut to its column and stands on the left; numbers stand on the right and are never cut.
+    """
+    widths = share_width(chosen, width)
+    write_table(
+        columns,
+        chosen,
+        [_notation(column, each) for column, each in zip(chosen, widths, strict=True)],
+        [column.header[:each].ljust(each) for column, each in zip(chosen, widths, strict=True)],
+        file,
+        between=" ",
+    )

@@ -1,0 +1,179 @@
+"""A SQLite file opened to be read: its tables and columns, and columns out of its tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import _scan
+from fastprof.errors import BadInputError
+
+EXPORT_AGAIN = "export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
+Progress = Callable[[str, int, int], None]  # what is read, rows so far, rows in all (estimated)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column to read: its name in the table, and what becomes of its values.
+
+    `kind` is one of _scan.I64, I32, KEY, TEXT, RANGE; `none` is what NULL becomes, and what the
+    whole column is when the table does not have it; KEY takes value >> shift into `pool`.
+    """
+
+    name: str
+    kind: int
+    none: int = -1
+    pool: Any = None
+    shift: int = 0
+    needed: bool = False
+
+
+class Database:
+    """A read-only connection. The file is never written to, and nothing is put beside it."""
+
+    def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
+        self.path = Path(path)
+        self.name = os.fsdecode(path)
+        self._progress = progress
+        self._connection = self._open()
+        try:
+            self._connection.execute("PRAGMA cell_size_check = ON")
+            self.tables = self._read_tables()
+            self._reader = _scan.Reader(self._connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> apsw.Connection:
+        beside = [Path(self.name + suffix) for suffix in ("-wal", "-journal")]
+        # immutable keeps SQLite from locking and from making files beside it; where another
+        # program's log lies beside the file, SQLite has to look into it.
+        immutable = not any(other.exists() for other in beside)
+        uri = f"file:{quote(os.fsencode(os.path.abspath(self.name)))}?mode=ro"
+        try:
+            return apsw.Connection(
+                uri + ("&immutable=1" if immutable else ""),
+                flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+            )
+        except apsw.Error as error:
+            raise BadInputError(f"{self.name}: cannot be opened: {error}") from error
+
+    def _read_tables(self) -> dict[str, list[str]]:
+        try:
+            names = self._connection.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            ).fetchall()
+            return {
+                name: [column[1] for column in self.rows(f'PRAGMA table_info("{_escaped(name)}")')]
+                for (name,) in names
+            }
+        except apsw.Error as error:
+            raise BadInputError(
+                f"{self.name}: cannot be read as an SQLite database: {error}; {EXPORT_AGAIN}"
+            ) from error
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close(True)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows of a small result."""
+        return list(self._connection.execute(sql))
+
+    def count(self, table: str) -> int:
+        """About how many rows a table has: the span of its row ids, bounded by the file's size."""
+        try:
+            ((first, last),) = self.rows(
+                f'SELECT (SELECT rowid FROM "{table}" ORDER BY rowid LIMIT 1),'
+                f' (SELECT rowid FROM "{table}" ORDER BY rowid DESC LIMIT 1)'
+            )
+        except apsw.Error:
+            return 0  # the scan that follows will say what is wrong
+        span = 0 if first is None else last - first + 1
+        return max(0, min(span, self.path.stat().st_size // 8))
+
+    def select(self, table: str, fields: Sequence[Field], where: str = "") -> tuple[str, list[str]]:
+        """The SELECT for those of the fields that the table has, and their names."""
+        present = {name.lower() for name in self.tables[table]}
+        for field in fields:
+            if field.needed and field.name.lower() not in present:
+                raise BadInputError(
+                    f"{self.name}: table {table} has no column {field.name}; it has "
+                    f"{', '.join(self.tables[table])}. The export is of a version that cannot be "
+                    f"read: {EXPORT_AGAIN}"
+                )
+        names = [field.name for field in fields if field.name.lower() in present]
+        columns = ", ".join(f'"{name}"' for name in names)
+        return f'SELECT {columns} FROM "{table}"{" WHERE " + where if where else ""}', names
+
+    def scan(
+        self,
+        table: str,
+        fields: Sequence[Field],
+        where: str = "",
+        keep: Any = None,
+        capacity: int | None = None,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Columns of a table by the names of `fields`; what it does not have is filled with none.
+
+        A table that is not there has no rows.
+
+        `keep` is a function from the names of the columns that are there to a row filter.
+        """
+        if table not in self.tables:
+            return _none_of(fields, 0)
+        sql, names = self.select(table, fields, where)
+        by_name = {field.name: field for field in fields}
+        total = self.count(table)
+        specs = [(n, by_name[n].kind, by_name[n].none, by_name[n].pool, by_name[n].shift)
+                 for n in names]  # fmt: skip
+        progress = None
+        if self._progress is not None:
+            report = self._progress
+            progress = lambda rows: report(table, rows, total)  # noqa: E731
+        columns = self._reader.scan(
+            sql,
+            specs,
+            total if capacity is None else capacity,
+            f"{self.name}: table {table}",
+            keep(names) if keep is not None else None,
+            progress,
+        )
+        n = len(columns[names[0]])
+        missing = [field for field in fields if field.name not in columns]
+        return columns | _none_of(missing, n)
+
+    def floor(self, table: str, fields: Sequence[Field], where: str = "") -> int:
+        """Step the same SELECT as `scan` and do nothing with its rows; how many there were."""
+        sql, _ = self.select(table, fields, where)
+        return int(self._reader.floor(sql, f"{self.name}: table {table}"))
+
+
+def _none_of(fields: Sequence[Field], n: int) -> dict[str, npt.NDArray[Any]]:
+    """n rows of "none" for each field."""
+    columns = {}
+    for field in fields:
+        columns[field.name] = np.full(
+            n, field.none, np.int64 if field.kind == _scan.I64 else np.int32
+        )
+        if field.kind == _scan.RANGE:
+            columns[field.name + "_seq"] = np.full(n, -1, np.int64)
+            columns[field.name + "_op_id"] = np.full(n, -1, np.int64)
+    return columns
+
+
+def _escaped(name: str) -> str:
+    return name.replace('"', '""')

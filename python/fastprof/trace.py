@@ -1,0 +1,100 @@
+"""Trace: what a source read out of one file, as columns of kernels, launches and ranges.
+
+Rows of all three are in order of time. Times are ns, int64, on the file's own clock. -1 means
+"none" in every column. Nothing here depends on the format that the trace came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+# The end of a range that was never closed.
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass
+class Kernels:
+    """GPU work, one row a kernel or CUDA graph launch; int64 start and end, the others int32.
+
+    `process` indexes Trace.processes, `short_name` and `long_name` Trace.strings, `launch`
+    Launches (the API call that launched it), `origin` Launches too: for a node of a CUDA graph, the
+    call that created the node. `graph` is 1 for a row that stands for a whole graph launch.
+    """
+
+    start: Int64
+    end: Int64
+    device: Int32
+    context: Int32
+    stream: Int32
+    process: Int32
+    correlation: Int64
+    short_name: Int32
+    long_name: Int32
+    grid: Int32  # [n, 3]
+    block: Int32  # [n, 3]
+    registers: Int32
+    shared_memory: Int64  # static + dynamic, bytes a block
+    graph_id: Int32
+    graph_node: Int64
+    graph: npt.NDArray[np.uint8]
+    launch: Int32
+    origin: Int32
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass
+class Launches:
+    """API calls that launched GPU work or created a graph node. `thread` indexes Trace.threads."""
+
+    start: Int64
+    end: Int64
+    thread: Int32
+    name: Int32  # index into Trace.strings
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass
+class Ranges:
+    """Named ranges of a thread, in order of (start ascending, end descending).
+
+    `label` indexes Trace.labels; `seq` and `op_id` are the numbers that torch wrote behind it.
+    """
+
+    start: Int64
+    end: Int64
+    thread: Int32
+    label: Int32
+    seq: Int64
+    op_id: Int64
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass
+class Trace:
+    """One capture. See the module's text for units and the meaning of -1."""
+
+    name: str
+    kernels: Kernels
+    launches: Launches
+    ranges: Ranges
+    phases: Ranges  # ranges that ended on another thread: of the process, not of a call chain
+    labels: list[str]  # range names; byte 1 in front: torch's own
+    strings: list[str | None]
+    threads: Int64  # thread id as the operating system knows it
+    process_of_thread: Int32  # index into processes
+    processes: Int64  # process id
+    device_names: dict[int, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    version: str | None = None

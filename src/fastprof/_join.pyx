@@ -1,0 +1,101 @@
+"""Kernels to launches by (process, correlation id)."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from fastprof._c cimport FP_E_TOO_MANY, fp_status
+from fastprof._pools cimport Keys, fp_keys, fp_keys_find
+from fastprof._scan cimport Filter
+from fastprof._status cimport check
+
+
+cdef extern from "fp_join.h":
+    ctypedef struct fp_join:
+        pass
+    fp_join *fp_join_new(int64_t n) nogil
+    void fp_join_free(fp_join *join) nogil
+    fp_status fp_join_add(fp_join *join, const int32_t *process, const int64_t *id,
+                          int64_t n) nogil
+    bint fp_join_has(const fp_join *join, int32_t process, int64_t id) nogil
+    void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) nogil
+    void fp_join_rows(const fp_join *join, const int32_t *process, const int64_t *id, int64_t n,
+                      int32_t *row) nogil
+
+
+cdef class Join:
+    """A table of (process, id) pairs, each remembering the first row that was offered for it."""
+    cdef fp_join *table
+    cdef int64_t room
+
+    def __cinit__(self, int64_t room):
+        self.room = room
+        self.table = fp_join_new(room)
+        if self.table is NULL:
+            raise MemoryError(f"no memory for a table of {room} correlation ids")
+
+    def __dealloc__(self):
+        fp_join_free(self.table)
+
+    def add(self, const int32_t[::1] process, const int64_t[::1] id):
+        """Add pairs; in all not more than the room asked for. Negative ids are left out."""
+        cdef int64_t n = _same_length(process, id)
+        cdef fp_status status = FP_E_TOO_MANY
+        if n:
+            with nogil:
+                status = fp_join_add(self.table, &process[0], &id[0], n)
+            check(status, "join")
+
+    def offer(self, const int32_t[::1] process, const int64_t[::1] id):
+        """Rows 0 .. n - 1 carry these pairs; the first row of a pair is the one remembered."""
+        cdef int64_t n = _same_length(process, id)
+        if n:
+            with nogil:
+                fp_join_offer(self.table, &process[0], &id[0], n)
+
+    def rows(self, const int32_t[::1] process, const int64_t[::1] id):
+        """The row remembered for each pair, int32 [n], or -1."""
+        cdef int64_t n = _same_length(process, id)
+        out = np.empty(n, np.int32)
+        cdef int32_t[::1] row = out
+        if n:
+            with nogil:
+                fp_join_rows(self.table, &process[0], &id[0], n, &row[0])
+        return out
+
+
+cdef int64_t _same_length(const int32_t[::1] process, const int64_t[::1] id) except -1:
+    if process.shape[0] != id.shape[0]:
+        raise ValueError(f"{process.shape[0]} processes, but {id.shape[0]} ids")
+    return id.shape[0]
+
+
+cdef struct _launch_state:
+    const fp_join *table
+    const fp_keys *processes
+    int thread_column
+    int id_column
+    int shift
+
+
+cdef bint _keep_launch(const void *state, const int64_t *values) noexcept nogil:
+    cdef const _launch_state *s = <const _launch_state *>state
+    cdef int32_t process = fp_keys_find(s.processes, values[s.thread_column] >> s.shift)
+    return process >= 0 and fp_join_has(s.table, process, values[s.id_column])
+
+
+cdef class LaunchFilter(Filter):
+    """Keeps the API calls whose (process, correlation id) is in a Join."""
+    cdef Join join
+    cdef Keys processes
+    cdef _launch_state launch_state
+
+    def __cinit__(self, Join join, Keys processes, int thread_column, int id_column, int shift):
+        self.join = join
+        self.processes = processes
+        self.launch_state.table = join.table
+        self.launch_state.processes = processes.pool
+        self.launch_state.thread_column = thread_column
+        self.launch_state.id_column = id_column
+        self.launch_state.shift = shift
+        self.state = &self.launch_state
+        self.keep = _keep_launch

@@ -1,0 +1,116 @@
+"""Backward ranges to forward ranges, and the sequence numbers of each kernel."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from fastprof._c cimport fp_status
+from fastprof._status cimport check
+
+
+cdef extern from "fp_link.h":
+    int FP_LINK_NONE, FP_LINK_FORWARD, FP_LINK_BACKWARD
+    fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
+                      int32_t *forward) nogil
+    fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
+                              const int32_t *frame, const uint8_t *inside, int64_t n,
+                              int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
+                              int64_t *other) nogil
+    fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
+                          int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
+                          int32_t n_processes, int32_t *sub) nogil
+
+
+NONE = FP_LINK_NONE
+FORWARD = FP_LINK_FORWARD
+BACKWARD = FP_LINK_BACKWARD
+
+
+def _same(*arrays):
+    lengths = {len(array) for array in arrays}
+    if len(lengths) > 1:
+        raise ValueError(f"lengths differ: {[len(array) for array in arrays]}")
+
+
+def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::1] scope):
+    """The forward range of each backward range, by the innermost-carrier rule.
+
+    Parameters
+    ----------
+    role : [n] NONE, FORWARD or BACKWARD for each range, in order of start
+    seq : [n] the range's number
+    scope : [n] numbers are looked up within one scope
+
+    Returns
+    -------
+    int32 [n] : index of the forward range, -1 for none
+    """
+    _same(role, seq, scope)
+    cdef int32_t n = <int32_t>role.shape[0]
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] forward = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_link(&role[0], &seq[0], &scope[0], n, &forward[0])
+        check(status, "linking backward to forward")
+    return out
+
+
+def numbers(const int32_t[::1] parent, const int64_t[::1] seq, const uint8_t[::1] backward,
+            const int32_t[::1] frame, const uint8_t[::1] inside, int32_t depth):
+    """The sequence numbers of each kernel.
+
+    Parameters
+    ----------
+    parent, seq, backward : [frames] the tree, each frame's number (-1: none), backward flags
+    frame, inside : [n] innermost frame of each kernel (-1: none), 1 if in a backward pass
+    depth : length of the longest chain of frames
+
+    Returns
+    -------
+    seq_of : int64 [n], the number that links, -1 for none
+    offsets : int64 [n + 1]; the chain's other numbers are others[offsets[i]:offsets[i + 1]]
+    others : int64, sorted within a kernel
+    """
+    _same(parent, seq, backward)
+    _same(frame, inside)
+    cdef int64_t n = frame.shape[0]
+    seqs, offsets = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
+    cdef int64_t[::1] seq_of = seqs
+    cdef int64_t[::1] offset = offsets
+    cdef int64_t[::1] scratch = np.empty(depth + 1, np.int64)
+    cdef int64_t[::1] other
+    cdef fp_status status
+    if n == 0 or parent.shape[0] == 0:
+        seqs[:] = -1
+        return seqs, offsets, np.empty(0, np.int64)
+    with nogil:
+        status = fp_link_numbers(&parent[0], &seq[0], &backward[0], &frame[0], &inside[0], n,
+                                 &scratch[0], depth, &seq_of[0], &offset[0], NULL)
+    check(status, "sequence numbers")
+    others = np.empty(offsets[n] + 1, np.int64)
+    other = others
+    with nogil:
+        status = fp_link_numbers(&parent[0], &seq[0], &backward[0], &frame[0], &inside[0], n,
+                                 &scratch[0], depth, &seq_of[0], &offset[0], &other[0])
+    check(status, "sequence numbers")
+    return seqs, offsets, others[:offsets[n]]
+
+
+def sub(const int32_t[::1] process, const int64_t[::1] seq, const int32_t[::1] operator_id,
+        int32_t n_processes):
+    """How many rows of the same process just before had the same number and operator. int32 [n]."""
+    _same(process, seq, operator_id)
+    cdef int64_t n = seq.shape[0]
+    out = np.zeros(n, np.int32)
+    cdef int32_t[::1] value = out
+    cdef int64_t[::1] last_seq = np.empty(n_processes + 1, np.int64)
+    cdef int32_t[::1] last_operator = np.empty(n_processes + 1, np.int32)
+    cdef int32_t[::1] last_sub = np.empty(n_processes + 1, np.int32)
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_link_sub(&process[0], &seq[0], &operator_id[0], n, &last_seq[0],
+                                 &last_operator[0], &last_sub[0], n_processes, &value[0])
+        check(status, "sub")
+    return out

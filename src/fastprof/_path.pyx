@@ -1,0 +1,90 @@
+"""The call-path tree, and what a node or frame has from those around it."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from fastprof._c cimport fp_status
+from fastprof._pools cimport Keys, fp_keys
+from fastprof._status cimport check
+
+
+cdef extern from "fp_path.h":
+    fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n,
+                      const uint8_t *wanted, int32_t n_labels, fp_keys *nodes,
+                      int32_t *node) nogil
+    fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n,
+                                int32_t *out) nogil
+    fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n,
+                                int32_t *out) nogil
+
+
+cdef int32_t _length(const int32_t[::1] parent, const int32_t[::1] other) except -1:
+    if parent.shape[0] != other.shape[0] or parent.shape[0] > 2147483647:
+        raise ValueError(f"lengths {parent.shape[0]} and {other.shape[0]}: equal ones are needed")
+    return <int32_t>parent.shape[0]
+
+
+def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels, wanted=None):
+    """Fold a tree of frames into its distinct paths.
+
+    Parameters
+    ----------
+    parent : [n] parent frame, before its children, -1 at the roots
+    label : [n] label of each frame, 0 .. n_labels - 1
+    wanted : uint8 [n_labels], 1 for the labels to keep; a frame left out has its parent's node
+
+    Returns
+    -------
+    node_of_frame : int32 [n], -1 where nothing is left
+    node_parent, node_label : int32 [nodes], parents first
+    """
+    cdef int32_t n = _length(parent, label)
+    cdef const uint8_t[::1] mask
+    cdef const uint8_t *mask_address = NULL
+    if wanted is not None:
+        mask = wanted
+        if mask.shape[0] != n_labels:
+            raise ValueError(f"{mask.shape[0]} flags for {n_labels} labels")
+        if n_labels:
+            mask_address = &mask[0]
+    cdef Keys pool = Keys()
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] node = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path(&parent[0], &label[0], n, mask_address, n_labels, pool.pool, &node[0])
+        check(status, "call paths")
+    return out, *split_keys(pool)
+
+
+def split_keys(Keys pool):
+    """The parent and the name of each entry of a pool of (parent + 1) << 32 | name keys."""
+    keys = pool.values()
+    return (keys >> 32).astype(np.int32) - 1, (keys & 0xFFFFFFFF).astype(np.int32)
+
+
+def innermost(const int32_t[::1] parent, const int32_t[::1] own):
+    """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
+    cdef int32_t n = _length(parent, own)
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] value = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_innermost(&parent[0], &own[0], n, &value[0])
+        check(status, "innermost values")
+    return out
+
+
+def outermost(const int32_t[::1] parent, const int32_t[::1] own):
+    """What the parent has, or where that is -1 own[i]: the outermost value around i. int32 [n]."""
+    cdef int32_t n = _length(parent, own)
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] value = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_outermost(&parent[0], &own[0], n, &value[0])
+        check(status, "outermost values")
+    return out

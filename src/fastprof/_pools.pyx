@@ -1,0 +1,72 @@
+"""Pools: texts and numbers, each kept once, known by dense ids in order of first appearance."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from fastprof._status cimport check
+
+
+cdef class Names:
+    """A pool of texts (bytes)."""
+
+    def __cinit__(self):
+        self.pool = fp_names_new()
+        if self.pool is NULL:
+            raise MemoryError("no memory for a pool of names")
+
+    def __dealloc__(self):
+        fp_names_free(self.pool)
+
+    def __len__(self):
+        return fp_names_count(self.pool)
+
+    def intern(self, bytes text):
+        """Id of the text, a new one when it was not there."""
+        cdef int32_t id = -1
+        check(fp_names_intern(self.pool, text, len(text), &id), "names")
+        return id
+
+    def texts(self, int32_t first=0):
+        """All texts from id `first` on, as str; bytes that are not UTF-8 become U+FFFD."""
+        cdef const int64_t *offsets = NULL
+        cdef const char *data = fp_names_bytes(self.pool, &offsets)
+        cdef int32_t i
+        return [
+            data[offsets[i]:offsets[i + 1]].decode("utf-8", "replace")
+            for i in range(first, fp_names_count(self.pool))
+        ]
+
+
+cdef class Keys:
+    """A pool of 64-bit numbers."""
+
+    def __cinit__(self):
+        self.pool = fp_keys_new()
+        if self.pool is NULL:
+            raise MemoryError("no memory for a pool of keys")
+
+    def __dealloc__(self):
+        fp_keys_free(self.pool)
+
+    def __len__(self):
+        return fp_keys_count(self.pool)
+
+    def intern(self, int64_t key):
+        """Id of the number, a new one when it was not there."""
+        cdef int32_t id = -1
+        check(fp_keys_intern(self.pool, key, &id), "keys")
+        return id
+
+    def find(self, int64_t key):
+        """Id of the number, or -1."""
+        return fp_keys_find(self.pool, key)
+
+    def values(self):
+        """All numbers in the order of their ids, int64 [n], a copy."""
+        cdef int32_t n = fp_keys_count(self.pool)
+        out = np.empty(n, np.int64)
+        cdef int64_t[::1] view = out
+        cdef int32_t i
+        for i in range(n):
+            view[i] = fp_keys_values(self.pool)[i]
+        return out

@@ -1,0 +1,134 @@
+"""The tables of an Nsight Systems export as they were written from 2020 to 2026, as data.
+
+Compared column by column with real exports of 2021, 2022, 2024, 2025 and 2026; what is said of
+2020 is 2021 without what was added then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+SCHEMAS = ("2020", "2021", "2022", "2024", "2025", "2026")
+
+# EXPORT_SCHEMA_VERSION and the product's version, from when exports say them.
+VERSIONS = {
+    "2022": ("3.0.0", "2022.4.2.1"),
+    "2024": ("3.11.1", "2024.2.1.106"),
+    "2025": ("3.23.3", "2025.5.1.121"),
+    "2026": ("3.25.0", "2026.2.1.210"),
+}
+
+EVENT_TYPES = {
+    "NvtxCategory": 33,
+    "NvtxMark": 34,
+    "NvtxThread": 39,
+    "NvtxPushPopRange": 59,
+    "NvtxStartEndRange": 60,
+    "NvtxtMark": 65,
+    "NvtxtPushPopRange": 70,
+    "NvtxtStartEndRange": 71,
+    "NvtxDomainCreate": 75,
+    "NvtxDomainDestroy": 76,
+}
+
+# A column is an INTEGER that is NOT NULL. `?` may be NULL, `*` is the primary key, `:TEXT` is
+# another type, `@2024` is there since that schema; `@2022` alone is said of the whole table.
+_TABLES = {
+    "StringIds": "id* value:TEXT",
+    "CUPTI_ACTIVITY_KIND_KERNEL": """
+        start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid?
+        demangledName shortName mangledName?@2022 launchType? cacheConfig? registersPerThread
+        gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory
+        localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted? graphNodeId?
+        sharedMemoryLimitConfig?@2021 qmdBulkReleaseDone?@2025 qmdPreexitDone?@2025
+        qmdLastCtaDone?@2025 graphId?@2025 clusterX?@2025 clusterY?@2025 clusterZ?@2025
+        clusterSchedulingPolicy?@2025 maxPotentialClusterSize?@2025 maxActiveClusters?@2025
+        sharedMemoryRequestedPercentage?@2026 tensorSizeMinusOneElements:TEXT@2026""",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": """
+        start end eventClass globalTid? correlationId? nameId returnValue callchainId?@2021""",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": """@2022
+        start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid?
+        graphId graphExecId""",
+    "CUDA_GRAPH_NODE_EVENTS": """@2022
+        start end eventClass globalTid? nameId graphNodeId originalGraphNodeId?""",
+    "NVTX_EVENTS": """
+        start end? eventType rangeId? category? color? text:TEXT? globalTid? endGlobalTid? textId?
+        domainId? uint64Value? int64Value? doubleValue:REAL? uint32Value? int32Value?
+        floatValue:REAL? jsonTextId?@2021 jsonText:TEXT?@2022 binaryData:TEXT?@2026""",
+    "TARGET_INFO_GPU": """
+        vmId id name:TEXT? busLocation:TEXT? isDiscrete? l2CacheSize?@2021 totalMemory?@2021
+        memoryBandwidth?@2021 clockRate?@2021 smCount?@2021 pwGpuId?@2021 uuid:TEXT?@2021
+        luid?@2021 chipName:TEXT?@2021 cuDevice?@2021 ctxswDevPath:TEXT?@2021
+        ctrlDevPath:TEXT?@2021 revision?@2021 nodeMask?@2021 constantMemory?@2021 maxIPC?@2021
+        maxRegistersPerBlock?@2021 maxShmemPerBlock?@2021 maxShmemPerBlockOptin?@2021
+        maxShmemPerSm?@2021 maxRegistersPerSm?@2021 threadsPerWarp?@2021 asyncEngines?@2021
+        maxWarpsPerSm?@2021 maxBlocksPerSm?@2021 maxThreadsPerBlock?@2021 maxBlockDimX?@2021
+        maxBlockDimY?@2021 maxBlockDimZ?@2021 maxGridDimX?@2021 maxGridDimY?@2021
+        maxGridDimZ?@2021 computeMajor?@2021 computeMinor?@2021 smMajor?@2021 smMinor?@2021""",
+    "PROCESSES": "@2022 globalPid? pid? name:TEXT?",
+    "ThreadNames": "nameId priority? globalTid?",
+    "ENUM_NSYS_EVENT_TYPE": "@2022 id* name:TEXT? label:TEXT?",
+    "EXPORT_META_DATA": "@2022 name:TEXT value:TEXT?",
+    "META_DATA_EXPORT": "@2024 name:TEXT value:TEXT?",
+    "META_DATA_CAPTURE": "@2024 name:TEXT value:TEXT?",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: `kind` is its SQL type, `default` what a row without it holds."""
+
+    name: str
+    kind: str
+    nullable: bool
+    primary_key: bool
+
+    @property
+    def default(self) -> int | str | None:
+        if self.nullable:
+            return None
+        return {"TEXT": "[]" if self.name.startswith("tensorSize") else ""}.get(self.kind, 0)
+
+    @property
+    def definition(self) -> str:
+        null = "" if self.nullable else " NOT NULL"
+        return f"{self.name} {self.kind}{null}{' PRIMARY KEY' if self.primary_key else ''}"
+
+
+def tables(schema: str) -> dict[str, list[Column]]:
+    """Name -> columns of every table that an export of this schema may have."""
+    if schema not in SCHEMAS:
+        raise ValueError(f"schema is {schema!r}, expected one of {', '.join(SCHEMAS)}")
+    found = {}
+    for table, text in _TABLES.items():
+        words = text.split()
+        since = words.pop(0)[1:] if words[0].startswith("@") else SCHEMAS[0]
+        if schema >= since:
+            parts = (word.partition("@") for word in words)
+            found[table] = [_column(part[0]) for part in parts if schema >= part[2]]
+    if schema >= "2024":
+        del found["EXPORT_META_DATA"]
+    return found
+
+
+@cache
+def column_names(table: str) -> frozenset[str]:
+    """The columns that a table has had in any schema."""
+    return frozenset(column.name for schema in SCHEMAS for column in tables(schema).get(table, ()))
+
+
+def create_table(schema: str, table: str, columns: list[Column]) -> str:
+    """The statement that makes the table: on one line to 2021, later a column a line, commented."""
+    if schema <= "2021":
+        return f"CREATE TABLE {table} ({', '.join(column.definition for column in columns)})"
+    lines = [
+        f"    {column.definition + (',' if column is not columns[-1] else ''):<70}-- {column.name}."
+        for column in columns
+    ]
+    return "\n".join([f"CREATE TABLE {table} (", *lines, ")"])
+
+
+def _column(word: str) -> Column:
+    name, _, kind = word.rstrip("?*").partition(":")
+    return Column(name, kind or "INTEGER", word.endswith("?"), word.endswith("*"))

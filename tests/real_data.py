@@ -1,0 +1,32 @@
+"""Where the real traces are, which the repository does not carry."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+
+def data_dir() -> Path | None:
+    """`$FASTPROF_DATA`, else `../shared/data` beside the repository; None when neither is there."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    directory = Path(os.environ.get("FASTPROF_DATA") or beside)
+    return directory if directory.is_dir() else None
+
+
+def real(path: str) -> Path:
+    """The real trace at `path` below the data directory; skips the test when it is not there."""
+    directory = data_dir()
+    if directory is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    file = directory / path
+    if not file.is_file():
+        pytest.skip(f"no {path} among the real traces")
+    return file
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A connection that neither locks the file nor writes anything beside it."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)

@@ -1,0 +1,72 @@
+"""Look-up of models, and the costs they answer with."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastprof.call import Arg, Call, Tensor
+from fastprof.ops import Cost, has_model, registry, work
+from fastprof.ops.registry import MODULES, find, model
+
+SQUARE = Tensor((4, 4), "float32")
+
+
+def test_a_second_model_for_an_op_is_refused():
+    with pytest.raises(ValueError, match="'mm' has a model already"):
+        model("mm")(lambda call, direction: None)
+
+
+def test_one_model_serves_every_module_of_torch():
+    served = {find(Call(mod, "matmul")) for mod in MODULES}
+    assert len(served) == 1 and None not in served
+
+
+def test_other_modules_and_ops_have_no_model():
+    arguments = (Arg("", SQUARE), Arg("", SQUARE))
+    assert has_model(Call("torch", "mm", arguments))
+    assert not has_model(Call("mine", "mm", arguments))
+    assert not has_model(Call("torch", "__getattr__", arguments))
+    assert work(Call("torch", "no_such_op", arguments), "fprop") is None
+
+
+def test_a_direction_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="'sideways'"):
+        work(Call("torch", "mm", ()), "sideways")
+
+
+def test_costs_add_and_what_is_unknown_stays_unknown():
+    assert Cost(1, 2) + Cost(3, 4) == Cost(4, 6)
+    assert Cost(1, None) + Cost(3, 4) == Cost(4, None)
+    assert Cost(None, 2) + Cost(0, 0) == Cost(None, 2)
+    assert not (Cost(1, 2, exact=False) + Cost(1, 2)).exact
+
+
+SIZES = st.lists(st.one_of(st.integers(-1, 3), st.none()), max_size=4).map(tuple)
+TYPES = st.sampled_from([None, "float32", "c10::Half", "int64", "bool", "nonsense", ""])
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 3),
+        st.floats(),
+        st.text(max_size=2),
+        st.builds(Tensor, SIZES, TYPES),
+        st.builds(Tensor, st.just((2, 2)), TYPES),
+    ),
+    lambda values: st.lists(values, max_size=2).map(tuple),
+    max_leaves=3,
+)
+NAMES = st.sampled_from(["", "", "", "input", "other", "mat2", "weight"])
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.sampled_from(["aten", "Tensor", "torch.nn.functional"]),
+    st.sampled_from(sorted(registry._models)),
+    st.lists(st.builds(Arg, NAMES, VALUES), max_size=4).map(tuple),
+    st.sampled_from(["fprop", "bprop"]),
+)
+def test_a_malformed_call_never_raises(mod, op, arguments, direction):
+    answer = work(Call(mod, op, arguments), direction)
+    costs = [part.cost for part in answer.parts] if answer else []
+    assert all(cost.flops >= 0 and (cost.bytes or 0) >= 0 for cost in costs)
