@@ -23,8 +23,8 @@ C_FILES = {
     "_path": ["fp_path", "fp_keys"],
     "_link": ["fp_link"],
     "_share": ["fp_share"],
-    "_rows": ["fp_rows"],
-    "_dict": ["fp_dict", "fp_names"],
+    "_rows": ["fp_rows", "fp_seqmarkers"],
+    "_dict": ["fp_dict", "fp_literal", "fp_names"],
 }
 
 compile_args = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-O2", "-g0"]

@@ -40,7 +40,8 @@ class Counter(IntEnum):
 class Text:
     """A range's text. Each `%d` in `form` stands for a counter plus an offset.
 
-    A registered text is kept once, in the string table, and has no numbers.
+    A registered text is kept once, in the string table, has no numbers and is taken as it is;
+    in any other a per cent sign is written twice.
     """
 
     form: str

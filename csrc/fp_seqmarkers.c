@@ -15,16 +15,16 @@ struct fp_seqmarkers {
   size_t n_found, found_capacity;
   char *list; /* the text made from them */
   size_t list_length, list_capacity;
-  int32_t frame; /* whose list it is, -2: nobody's yet */
+  int is_valid; /* 1: the list is that of the frame */
+  int32_t frame;
 };
 
-enum { NO_FRAME = -1, NO_LIST = -2 };
+enum { NO_FRAME = -1 };
 
 fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables) {
   fp_seqmarkers *markers = calloc(1, sizeof *markers);
   if (!markers) return NULL;
   markers->tables = *tables;
-  markers->frame = NO_LIST;
   return markers;
 }
 
@@ -138,8 +138,8 @@ static fp_status append_all(fp_seqmarkers *markers) {
 fp_status fp_seqmarkers_list(fp_seqmarkers *markers, int64_t row, fp_text *list) {
   if (row < 0 || row >= markers->tables.n_rows) return FP_E_INDEX;
   int32_t frame = markers->tables.frame_of_row[row];
-  if (frame != markers->frame) {
-    markers->frame = NO_LIST;
+  if (!markers->is_valid || frame != markers->frame) {
+    markers->is_valid = 0;
     fp_status status = find_all(markers, frame);
     if (status != FP_OK) return status;
     if (markers->n_found > 1)
@@ -147,6 +147,7 @@ fp_status fp_seqmarkers_list(fp_seqmarkers *markers, int64_t row, fp_text *list)
     status = append_all(markers);
     if (status != FP_OK) return status;
     markers->frame = frame;
+    markers->is_valid = 1;
   }
   *list = (fp_text){markers->list, (int64_t)markers->list_length};
   return FP_OK;

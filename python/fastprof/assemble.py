@@ -129,12 +129,11 @@ class Assembly:
         """seqId and altSeqId."""
         found, ranges = self.found, self.trace.ranges
         is_torch = self.flags(_is_torch).astype(bool)
-        backward = self.flags(lambda m: m.backward)
         label = ranges.label[found.frame_range]
         seq = np.where(is_torch[label], ranges.seq[found.frame_range], np.int64(-1))
         depth = _depth(found.node_parent)
         linking, offsets, others = _link.numbers(
-            found.frame_parent, seq, backward[label], self.frame,
+            found.frame_parent, seq, found.links_of_frame, self.frame,
             (self.direction == BACKWARD).astype(np.uint8), depth,
         )  # fmt: skip
         return Ints(linking), Lists(offsets, others)

@@ -35,6 +35,7 @@ class Attribution:
     backward_of_frame : [frames] the frame of the backward call that a frame is a part of: the
         outermost backward frame with the number that links
     meaning_of_frame : [frames] the forward frame that a backward frame belongs to, else itself
+    links_of_frame : [frames] 1 for a backward frame whose number looks for a forward call
     frame_of_kernel : [kernels] the innermost frame; for a node of a CUDA graph, where the node was
         created if that is known
     launch_frame_of_kernel : [kernels] the innermost frame around the launch
@@ -49,12 +50,9 @@ class Attribution:
     direction_of_node: UInt8
     backward_of_frame: Int32
     meaning_of_frame: Int32
+    links_of_frame: UInt8
     frame_of_kernel: Int32
     launch_frame_of_kernel: Int32
-
-    def label_flags(self, wanted: list[bool]) -> UInt8:
-        """One flag a label as uint8."""
-        return np.array(wanted, np.uint8)
 
 
 def attribute(trace: Trace) -> Attribution:
@@ -69,7 +67,7 @@ def attribute(trace: Trace) -> Attribution:
         frame_parent, trace.ranges.label[frame_range], len(meanings)
     )
     direction = _directions(meanings, node_parent, node_label)
-    backward, meaning = _links(
+    backward, meaning, links = _links(
         trace, meanings, frame_parent, frame_range, frame_of_range, direction[node_of_frame]
     )
     launch_frame = _take(frame_of_launch, trace.kernels.launch)
@@ -84,6 +82,7 @@ def attribute(trace: Trace) -> Attribution:
         direction_of_node=direction,
         backward_of_frame=backward,
         meaning_of_frame=meaning,
+        links_of_frame=links.astype(np.uint8),
         frame_of_kernel=np.where(origin_frame >= 0, origin_frame, launch_frame),
         launch_frame_of_kernel=launch_frame,
     )
@@ -154,19 +153,22 @@ def _links(
     frame_range: Int32,
     frame_of_range: Int32,
     direction: UInt8,
-) -> tuple[Int32, Int32]:
-    """The backward call and the meaning of each frame."""
+) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
+    """The backward call and the meaning of each frame, and whether its number links backward."""
     ranges = trace.ranges
     own = np.arange(len(frame_parent), dtype=np.int32)
     if not any(m.backward for m in meanings):
-        return np.full(len(own), -1, np.int32), own
+        return np.full(len(own), -1, np.int32), own, np.zeros(len(own), bool)
     flags = {
         name: np.array([getattr(m, name) for m in meanings], bool)
-        for name in ("backward", "recompute")
+        for name in ("backward", "autograd_node", "recompute")
     }
     torch = np.array([m.kind == Kind.TORCH for m in meanings], bool)
     numbered = (ranges.seq >= 0) & torch[ranges.label]
+    # An operator for the backward pass inside a node has no number that links.
+    around = _take(direction.astype(np.int32), frame_parent[frame_of_range])
     backward = flags["backward"][ranges.label] & numbered
+    backward &= flags["autograd_node"][ranges.label] | (around != BACKWARD)
     carrier = numbered & ~flags["recompute"][ranges.label]
     carrier &= direction[frame_of_range] == FORWARD
     # PyTorch 1 gives 0 to what runs on a backward thread: 0 counts on threads that count further.
@@ -180,7 +182,7 @@ def _links(
     number = np.where(backward, ranges.seq, -1)[frame_range]
     call = _backward_calls(frame_parent, number)
     linked = _take(frame_of_range, _take(forward, _take(frame_range, call)))
-    return call, np.where((direction == BACKWARD) & (linked >= 0), linked, own)
+    return call, np.where((direction == BACKWARD) & (linked >= 0), linked, own), number >= 0
 
 
 def _scopes(

@@ -1,14 +1,17 @@
-"""A path to the Profile of what is in it."""
+"""A path, or a stream of dict lines, to the Profile of what is in it."""
 
 from __future__ import annotations
 
 import os
+from typing import BinaryIO
 
 from fastprof.assemble import assemble
 from fastprof.attribute import attribute
+from fastprof.fromdict import from_dict_lines
 from fastprof.profile import Profile
+from fastprof.sources import dictlines
 from fastprof.sources.database import Progress
-from fastprof.sources.detect import read_trace
+from fastprof.sources.detect import head_of, read_trace
 
 
 def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Profile:
@@ -16,8 +19,8 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
 
     Parameters
     ----------
-    path : path of a trace
-        An Nsight Systems SQLite export. It is only read.
+    path : path of a trace or of dict lines
+        An Nsight Systems SQLite export, or what `fastprof parse` or PyProf wrote. It is only read.
     progress : function, optional
         Called now and then with what is being read, the rows so far and about how many there are.
 
@@ -32,5 +35,19 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
     BadInputError
         The file is missing, damaged, or not a trace that fastprof knows.
     """
+    if dictlines.looks_like_dict_lines(head_of(path)):
+        name = os.fsdecode(path)
+        return from_dict_lines(name, dictlines.read(path, name))
     trace = read_trace(path, progress)
     return assemble(trace, attribute(trace))
+
+
+def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
+    """The Profile of dict lines that come from a stream; `name` is what messages call it.
+
+    Raises
+    ------
+    BadInputError
+        A line is no dict line.
+    """
+    return from_dict_lines(name, dictlines.read(stream, name))

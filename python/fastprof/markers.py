@@ -51,6 +51,9 @@ class Meaning:
         The text of a module marker, such as `512, 512`.
     backward : bool
         Whether the torch range is a part of the backward pass.
+    autograd_node : bool
+        Whether the torch range is the run of one node of the autograd graph (`MulBackward0`), not
+        an operator for the backward pass (`aten::threshold_backward`).
     recompute : bool
         Whether the torch range runs a forward pass again (activation checkpointing).
     """
@@ -64,6 +67,7 @@ class Meaning:
     function_stack: str | None = None
     module_repr: str | None = None
     backward: bool = False
+    autograd_node: bool = False
     recompute: bool = False
 
 
@@ -319,9 +323,15 @@ def _cut_sizes(label: str) -> tuple[str, tuple[Tensor, ...] | None]:
 
 
 def _is_torch_name(name: str) -> bool:
-    """Whether a name is torch's by itself, with neither suffix nor sizes."""
-    if name.startswith(_EVALUATE) or _AUTOGRAD_NODE.match(_node(name)):
+    """Whether a name is torch's by itself, with neither suffix nor sizes.
+
+    Not `torch::autograd::AccumulateGrad`: PyTorch 1 wrote it without a number, PyProf took it for
+    the user's own, and the direction it gave to what runs inside is kept.
+    """
+    if name.startswith(_EVALUATE):
         return True
+    if _AUTOGRAD_NODE.match(_node(name)):
+        return False
     match = _QUALIFIED.match(name)
     return match is not None and match[1] in _TORCH_NAMESPACES
 
@@ -329,13 +339,15 @@ def _is_torch_name(name: str) -> bool:
 def _torch(label: str, name: str, sizes: tuple[Tensor, ...] | None) -> Meaning:
     node = _node(name)
     recompute = _RECOMPUTE_NAME.match(node) is not None
+    is_node = name.startswith(_EVALUATE) or _is_autograd_node(node)
     return Meaning(
         Kind.TORCH,
         label,
         name,
         call=Call(*_split_namespace(node), tuple(Arg("", tensor) for tensor in sizes or ())),
         has_arguments=sizes is not None,
-        backward=not recompute and (name.startswith(_EVALUATE) or _is_backward(node)),
+        backward=not recompute and (is_node or _is_backward_op(node)),
+        autograd_node=is_node,
         recompute=recompute,
     )
 
@@ -345,21 +357,32 @@ def _node(name: str) -> str:
     return name.removeprefix(_EVALUATE).removeprefix("struct ").removeprefix("class ")
 
 
-def _is_backward(node: str) -> bool:
-    """Whether a torch name is of the backward pass. A heuristic on names.
+def _is_autograd_node(node: str) -> bool:
+    """Whether a torch name is that of a node of the autograd graph. A heuristic on names.
 
-    It fails for a forward op, or a user's record_function, that is called `…Backward` or
-    `…_backward`, and for backward code that is called neither. `forward_backward` is a user's word
-    for a whole step and no operator.
+    It fails for a user's record_function that is called `...Backward`, and for a custom node that
+    is not.
     """
     if _AUTOGRAD_NODE.match(node):
         return True
-    operator = node.split(" (", 1)[0].replace("(anonymous namespace)", "")
-    if not _OPERATOR.match(operator):
+    operator = _operator(node)
+    return operator is not None and _BACKWARD_NODE.search(operator) is not None
+
+
+def _is_backward_op(node: str) -> bool:
+    """Whether a torch name is that of an operator for the backward pass. A heuristic on names.
+
+    `forward_backward` is a user's word for a whole step and no operator.
+    """
+    operator = _operator(node)
+    if operator is None or "forward" in operator:
         return False
-    if _BACKWARD_NODE.search(operator):
-        return True
-    return _BACKWARD_OP.search(operator) is not None and "forward" not in operator
+    return _BACKWARD_OP.search(operator) is not None
+
+
+def _operator(node: str) -> str | None:
+    operator = node.split(" (", 1)[0].replace("(anonymous namespace)", "")
+    return operator if _OPERATOR.match(operator) else None
 
 
 def _split_namespace(node: str) -> tuple[str, str]:

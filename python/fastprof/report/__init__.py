@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn, select
 
@@ -25,6 +25,16 @@ _STYLES = {
 }
 _FORMS = {"dict": "fastprof.report.dictlines", "jsonl": "fastprof.report.jsonl"}
 
+# What is a list in every format, also where a profile knows one number at most.
+_LIST_KEYS = frozenset({"seq", "altseq", "seqId", "altSeqId"})
+
+
+def _with_lists(columns: Mapping[str, Any]) -> dict[str, Any]:
+    as_lists = import_module("fastprof.report.cells").as_lists
+    return {
+        key: as_lists(column) if key in _LIST_KEYS else column for key, column in columns.items()
+    }
+
 
 def write_report(
     columns: Mapping[str, Column],
@@ -39,7 +49,8 @@ def write_report(
     ----------
     columns : mapping of key to Column
         All of one length; at least the keys asked for. layer and trace are Values of tuples of
-        str, seq and altseq Lists, grid and block Ints [n, 3], the rest Ints or Values of str.
+        str, seq and altseq Lists (or Ints: one number or none), grid and block Ints [n, 3], the
+        rest Ints or Values of str.
     keys : str or iterable of str
         Which columns, from left to right: `"idx,dir,op"`.
     style : str
@@ -58,7 +69,7 @@ def write_report(
     """
     chosen = select(keys)
     further = (width or 0,) if style == "width" else ()
-    import_module(_STYLES[style]).write(columns, chosen, file, *further)
+    import_module(_STYLES[style]).write(_with_lists(columns), chosen, file, *further)
     file.flush()
 
 
@@ -76,5 +87,5 @@ def write_rows(
     file : binary file
         It is flushed and stays open.
     """
-    import_module(_FORMS[form]).write(columns, file)
+    import_module(_FORMS[form]).write(_with_lists(columns), file)
     file.flush()

@@ -64,6 +64,16 @@ def encode(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
+def as_lists(column: Ints | Lists) -> Lists:
+    """Lists of at most one number each, where a column has one number a row or none."""
+    if isinstance(column, Lists):
+        return column
+    is_known = column.values != column.none
+    offsets = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(is_known, out=offsets[1:])
+    return Lists(offsets, column.values[is_known].astype(np.int64, copy=False))
+
+
 def add_cell(
     writer: RowWriter, before: str, column: Column | SeqMarkers, notation: Notation
 ) -> None:
@@ -112,22 +122,23 @@ def _add_lists(writer: RowWriter, before: bytes, column: Lists, notation: Notati
 def _add_seqmarkers(
     writer: RowWriter, before: bytes, column: SeqMarkers, notation: Notation
 ) -> None:
+    names_and_sizes = column.names_and_sizes()
     writer.add_seqmarkers(
         before,
         *(np.ascontiguousarray(getattr(column, name), dtype) for name, dtype in _SEQMARKERS),
-        [encode(notation.escape(head)) for head in column.heads],
-        [encode(notation.escape(tail)) for tail in column.tails],
+        [encode(notation.escape(name)) for name, _ in names_and_sizes],
+        [encode(notation.escape(sizes)) for _, sizes in names_and_sizes],
         quote=notation.quote.encode(),
     )
 
 
 _SEQMARKERS = (
-    ("frame_of_row", np.int32),
+    ("frame", np.int32),
     ("frame_parent", np.int32),
-    ("range_of_frame", np.int32),
-    ("label_of_range", np.int32),
-    ("seq_of_range", np.int64),
-    ("op_id_of_range", np.int64),
+    ("frame_range", np.int32),
+    ("label", np.int32),
+    ("seq", np.int64),
+    ("op_id", np.int64),
     ("is_torch", np.uint8),
 )
 

@@ -1,0 +1,80 @@
+# make demo [TRACE=file]   build, and report on a small generated export or on your own file
+# make test [TORCH=none]   build, and run all tests; TORCH names a version of torch, or none
+# make bench               measure (bench/README.md)
+# make asan                the C core and the compiled modules under ASan and UBSan
+# make lint, make wheel, make clean
+
+PYTHON ?= python3
+TORCH ?= 2.13.0
+VENV ?= .venv
+BIN = $(VENV)/bin
+SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.toml
+DEMO = .demo
+
+.PHONY: demo test bench asan lint wheel clean build
+
+# Each step leaves a stamp, so that a second run does nothing that is done.
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.tools: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet "setuptools>=77" "cython>=3.0.8,<4" "numpy>=2.0"
+	touch $@
+
+$(VENV)/.built: $(VENV)/.tools $(SOURCES)
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.built
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
+	touch $@
+
+$(VENV)/.torch-$(TORCH): $(VENV)/.made
+ifneq ($(TORCH),none)
+	$(BIN)/python -m pip install --quiet torch==$(TORCH) nvtx
+endif
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet "ruff>=0.6" "cython-lint>=0.16" "clang-format==18.1.8" \
+		"build>=1.2"
+	touch $@
+
+build: $(VENV)/.built
+
+ifdef TRACE
+demo: $(VENV)/.built
+	$(BIN)/fastprof prof -w 150 "$(TRACE)"
+else
+demo: $(VENV)/.built
+	mkdir -p $(DEMO)
+	$(BIN)/python -m bench.generate --kernels 1000 --seed 1 -o $(DEMO)/net.sqlite
+	$(BIN)/fastprof parse $(DEMO)/net.sqlite -o $(DEMO)/net.dict
+	$(BIN)/fastprof prof -w 150 $(DEMO)/net.dict -o $(DEMO)/net.txt
+	$(BIN)/fastprof prof -w 150 -c layer,trace,dir,op,kernel,params,sil,tc,flops,bytes \
+		$(DEMO)/net.sqlite | head -n 60
+	@echo "... the whole report: $(BIN)/fastprof prof -w 150 $(DEMO)/net.sqlite"
+endif
+
+test: $(VENV)/.test $(VENV)/.torch-$(TORCH)
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.built
+	$(BIN)/python -m bench.run
+
+asan: $(VENV)/.test
+	$(BIN)/python -m pytest tests/csrc -m "" --run-slow
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint src/fastprof
+	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c
+
+wheel: $(VENV)/.lint
+	$(BIN)/python -m build --wheel --outdir dist .
+
+clean:
+	rm -rf $(VENV) build dist $(DEMO) python/fastprof/*.so python/*.egg-info src/fastprof/*.c

@@ -1,0 +1,73 @@
+"""`fastprof prof`: dict lines or a trace to the report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from fastprof.cli.output import output
+from fastprof.cli.progress import Bar, say
+from fastprof.errors import UnknownColumnError
+from fastprof.report.columns import COLUMNS, DEFAULT_KEYS
+
+NAME = "prof"
+HELP = "print the report, one row a kernel"
+DESCRIPTION = """\
+Print the report, one row a kernel. FILE is a trace or what `fastprof parse` wrote (PyProf's own
+dict files too); without FILE, dict lines come from standard input.
+
+  fastprof prof net.sqlite -w 150
+  fastprof parse net.sqlite | fastprof prof --csv -c idx,layer,op,params,sil,flops
+
+columns:
+""" + "\n".join(f"  {column.key:8} {column.about}" for column in COLUMNS)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a trace or dict lines")
+    parser.add_argument(
+        "-c",
+        "--columns",
+        metavar="COLS",
+        default=DEFAULT_KEYS,
+        help="columns to print, separated by commas (default: %(default)s)",
+    )
+    style = parser.add_mutually_exclusive_group()
+    style.add_argument("--csv", action="store_true", help="comma separated, every field quoted")
+    style.add_argument("--json", action="store_true", help="one JSON object a line")
+    style.add_argument(
+        "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    from fastprof.report import select, write_report
+    from fastprof.report.width import WidthError, share_width
+
+    try:
+        chosen = select(arguments.columns)
+        if arguments.width is not None:
+            share_width(chosen, arguments.width)
+    except (UnknownColumnError, WidthError) as error:
+        arguments.error(str(error))
+    if arguments.file is None and sys.stdin.isatty():
+        arguments.error("no FILE, and standard input is a terminal: give a trace or dict lines")
+    with Bar() as bar:
+        if arguments.file is None:
+            from fastprof.load import read_dict_lines
+
+            profile = read_dict_lines(sys.stdin.buffer, "standard input")
+        else:
+            from fastprof.load import open as open_trace
+
+            profile = open_trace(arguments.file, bar)
+    say(profile)
+    style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
+    if arguments.width is not None:
+        style = "width"
+    with output(arguments.output, arguments.file) as file:
+        write_report(profile.columns, [c.key for c in chosen], style, file, arguments.width)
+    return 0

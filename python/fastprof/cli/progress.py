@@ -1,0 +1,54 @@
+"""A progress bar on a terminal for what takes over a second, and the lines on stderr."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastprof.profile import Profile
+
+
+class Bar:
+    """One bar after another, one for each table that is read. Nothing if stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._what = ""
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, what: str, rows: int, total: int) -> None:
+        """Say that `rows` of about `total` rows of `what` are read."""
+        if not sys.stderr.isatty():
+            return
+        if what != self._what:
+            from tqdm import tqdm
+
+            self.__exit__(None, None, None)
+            self._what = what
+            self._bar = tqdm(
+                total=total, desc=what, unit="row", unit_scale=True, delay=1, leave=False
+            )
+        self._bar.update(max(0, rows - self._bar.n))
+
+
+def say(profile: Profile) -> None:
+    """Counts, coverage and warnings of a profile, on stderr."""
+    for warning in profile.warnings:
+        print(f"fastprof: warning: {warning}", file=sys.stderr)
+    if len(profile) == 0:
+        print("Found 0 kernels. Exiting.", file=sys.stderr)
+        return
+    print(f"Found {len(profile)} kernels. {profile.coverage}", file=sys.stderr)

@@ -1,0 +1,217 @@
+"""Dict lines to Profile: what the lines say of each kernel, linked and costed as a trace would be.
+
+A dict line knows only what was around its own launch. So the forward call of a backward kernel is
+that of the last forward kernel before it with the same number (as in PyProf), and the kernels of one
+call are those of one thread that follow each other with the same markers. Both are guesses that the
+trace itself does not need: a forward call that launched no kernel is not in the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import _link, ops
+from fastprof.columns import Column, Ints, Lists, Values
+from fastprof.costs import CallsOfKernels, Named, cost
+from fastprof.markers import Meaning, op_name, read
+from fastprof.profile import Coverage, Profile
+from fastprof.trace import Int32, Int64
+
+
+def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
+    """Make the Profile of the columns that `sources.dictlines.read` gives."""
+    n = len(columns["kDuration"])
+    backward = _equals(columns["dir"], "bprop")
+    forward_row = _forward_rows(columns, backward)
+    meaning_row = np.where(forward_row >= 0, forward_row, np.arange(n))
+    calls = _calls(columns, backward, forward_row >= 0, meaning_row)
+    long_names = _names(columns)
+    duration = columns["kDuration"].values
+    costs = cost(calls, long_names.values, long_names.ids, np.maximum(duration, 0))
+    report: dict[str, Column] = {
+        "idx": Ints(np.arange(1, n + 1, dtype=np.int32)),
+        "seq": columns["seqId"],
+        "altseq": columns["altSeqId"],
+        "tid": columns["tid"],
+        "layer": _rows(columns["layer"], meaning_row),
+        "trace": _rows(columns["trace"], meaning_row),
+        "dir": columns["dir"],
+        "sub": columns["subSeqId"],
+        "mod": costs.mod,
+        "op": costs.op,
+        "kernel": columns["kShortName"],
+        "params": costs.params,
+        "sil": columns["kDuration"],
+        "tc": costs.tc,
+        "device": columns["device"],
+        "stream": columns["stream"],
+        "grid": columns["grid"],
+        "block": columns["block"],
+        "flops": costs.flops,
+        "bytes": costs.bytes,
+    }
+    return Profile(
+        name=name,
+        columns=report,
+        extra={"name": lambda: columns["kLongName"]},
+        dict_columns=lambda: columns,
+        coverage=_coverage(columns, calls, costs.flops),
+    )
+
+
+def _equals(column: Values, text: str) -> npt.NDArray[np.bool_]:
+    wanted = column.values.index(text) if text in column.values else -2
+    return column.ids == wanted
+
+
+def _rows(column: Values, row: npt.NDArray[Any]) -> Values:
+    return Values(column.ids[row], column.values)
+
+
+def _names(columns: dict[str, Any]) -> Values:
+    """The long name of each kernel, or the short one where the line has no other."""
+    long_names, short_names = columns["kLongName"], columns["kShortName"]
+    if (long_names.ids >= 0).all():
+        return Values(long_names.ids, long_names.values)
+    further = np.where(short_names.ids >= 0, short_names.ids + len(long_names.values), -1)
+    ids = np.where(long_names.ids >= 0, long_names.ids, further).astype(np.int32)
+    return Values(ids, long_names.values + short_names.values)
+
+
+def _forward_rows(columns: dict[str, Any], backward: npt.NDArray[np.bool_]) -> Int32:
+    """The last forward row before each backward row with its number: first among seqId, then among
+    altSeqId. -1 for none, and for forward rows."""
+    seq = _first(columns["seqId"])
+    forward = _equals(columns["dir"], "fprop")
+    counting = np.isin(columns["tid"].values, np.unique(columns["tid"].values[forward & (seq > 0)]))
+    # A kernel's forward call worked on the same GPU; numbers of other processes are other numbers.
+    scope = columns["device"].values.astype(np.int32)
+    asking = backward & (seq >= 0)
+    out = np.full(len(seq), -1, np.int32)
+    for numbers in (columns["seqId"], columns["altSeqId"]):
+        row = np.repeat(np.arange(len(seq), dtype=np.int32), np.diff(numbers.offsets))
+        carries = forward[row] & ((numbers.values > 0) | counting[row])
+        still = np.flatnonzero(asking & (out < 0)).astype(np.int32)
+        rows = np.concatenate([row[carries], still])
+        order = np.argsort(rows, kind="stable")
+        role = np.repeat(
+            np.array([_link.FORWARD, _link.BACKWARD], np.uint8), [carries.sum(), len(still)]
+        )
+        number = np.concatenate([numbers.values[carries], seq[still]])
+        rows = rows[order]
+        found = _link.forward_of(role[order], number[order], scope[rows])
+        linked = found >= 0
+        out[rows[linked]] = rows[found[linked]]
+    return out
+
+
+def _first(numbers: Lists) -> Int64:
+    """The first number of each list, -1 for an empty one."""
+    some = np.diff(numbers.offsets) > 0
+    out = np.full(len(some), -1, np.int64)
+    out[some] = numbers.values[numbers.offsets[:-1][some]]
+    return out
+
+
+def _calls(
+    columns: dict[str, Any],
+    backward: npt.NDArray[np.bool_],
+    linked: npt.NDArray[np.bool_],
+    row: npt.NDArray[Any],
+) -> CallsOfKernels:
+    """The call of each kernel, out of the line of its forward kernel where it has one."""
+    keys = ("marker", "seqMarker", "op", "mod")
+    own_backward = (backward & ~linked).astype(np.int64)
+    call = own_backward
+    for key in keys:
+        column = columns[key]
+        call = _dense(call * (len(column.values) + 1) + column.ids[row] + 1)
+    _, first = np.unique(call, return_index=True)
+    named: list[Named] = []
+    number: dict[Named, int] = {}
+    number_of_call = np.empty(len(first), np.int32)
+    for i, at in enumerate(first.tolist()):
+        at_row = int(row[at])
+        name = _named(*(columns[key].at(at_row) or () for key in keys), bool(own_backward[at]))
+        known = name.op is not None
+        number_of_call[i] = number.setdefault(name, len(number)) if known else -1
+    named = list(number)
+    of_kernel = number_of_call[call] if len(first) else call.astype(np.int32)
+    group, n_groups = _groups(columns, of_kernel, linked)
+    return CallsOfKernels(named, of_kernel, linked, group, n_groups)
+
+
+def _dense(key: Int64) -> Int64:
+    """Equal numbers where the keys are equal, from 0 up."""
+    return np.unique(key, return_inverse=True)[1].astype(np.int64)
+
+
+def _named(
+    marker: tuple[str, ...],
+    seq_marker: tuple[str, ...],
+    op: tuple[str, ...],
+    mod: tuple[str, ...],
+    backward: bool,
+) -> Named:
+    """The call that a line's markers name: the outermost that has a model, else the outermost."""
+    calls = [meaning.call for meaning in map(_marker, marker) if meaning.call is not None]
+    torch = [_torch(label) for label in seq_marker]
+    sized = [m.call for m in torch if m.has_arguments and m.call is not None]
+    for call in calls + sized:
+        if ops.has_model(call):
+            return Named(call.mod, call.op, call)
+    if calls:
+        return Named(calls[0].mod, calls[0].op, calls[0])
+    nodes = [op_name(meaning) for meaning in torch if backward and meaning.autograd_node]
+    first_mod = mod[0] if mod and mod[0] != "na" else None
+    return Named(first_mod, (nodes or list(op) or [None])[0], sized[0] if sized else None)
+
+
+def _marker(label: str) -> Meaning:
+    return read(label, False)
+
+
+def _torch(label: str) -> Meaning:
+    return read(label, True)
+
+
+def _groups(
+    columns: dict[str, Any], call: Int32, linked: npt.NDArray[np.bool_]
+) -> tuple[Int32, int]:
+    """Which instance of its call each kernel belongs to; -1 without a call.
+
+    An instance is a run of kernels of one thread with the same call, direction and source line (in
+    backward also the same number), and starts again where its first kernel's name comes again.
+    """
+    n = len(call)
+    order = np.argsort(columns["tid"].values, kind="stable")
+    seq = np.where(linked, _first(columns["seqId"]), -1)
+    marks = [columns["tid"].values, call, linked, seq, columns["trace"].ids]
+    starts = np.ones(n, bool)
+    starts[1:] = np.any([mark[order][1:] != mark[order][:-1] for mark in marks], axis=0)
+    name = columns["kShortName"].ids[order]
+    first_of_run = np.flatnonzero(starts)[np.cumsum(starts) - 1] if n else order
+    starts |= name == name[first_of_run]
+    group = np.empty(n, np.int32)
+    group[order] = np.cumsum(starts) - 1
+    return np.where(call >= 0, group, np.int32(-1)), int(starts.sum())
+
+
+def _coverage(columns: dict[str, Any], calls: CallsOfKernels, flops: Ints) -> Coverage:
+    time = np.maximum(columns["kDuration"].values, 0)
+    inside = np.zeros(len(time), bool)
+    for key in ("layer", "trace", "marker", "seqMarker"):
+        some = np.array([bool(value) for value in columns[key].values] + [False])
+        inside |= some[columns[key].ids]
+    has_arguments = np.array([name.call is not None for name in calls.named] + [False])
+    depths = {
+        "launch": columns["tid"].values != columns["tid"].none,
+        "range": inside,
+        "op": calls.call >= 0,
+        "shapes": has_arguments[calls.call],
+        "cost": flops.values >= 0,
+    }
+    return Coverage(int(time.sum()), {name: int(time[rows].sum()) for name, rows in depths.items()})

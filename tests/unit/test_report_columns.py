@@ -1,0 +1,69 @@
+"""The table of report columns, and the choice from it."""
+
+import pytest
+
+from fastprof.errors import FastprofError, UnknownColumnError
+from fastprof.report import COLUMNS, DEFAULT_KEYS, select
+from fastprof.report.columns import last_frame
+
+# key, header, kind and least width, as PyProf had them.
+PYPROF = """
+idx Idx int 7
+seq SeqId str 7
+altseq AltSeqId str 7
+tid TId int 12
+layer Layer str 10
+trace Trace str 25
+dir Direction str 5
+sub Sub int 3
+mod Module str 15
+op Op str 15
+kernel Kernel str 0
+params Params str 0
+sil Sil(ns) int 10
+tc TC str 2
+device Device int 3
+stream Stream int 3
+grid Grid str 12
+block Block str 12
+flops FLOPs int 12
+bytes Bytes int 12
+"""
+
+
+def test_the_columns_are_pyprof_s():
+    rows = [f"{c.key} {c.header} {c.kind} {c.width}" for c in COLUMNS]
+    assert rows[:20] == PYPROF.strip().splitlines()
+
+
+def test_every_column_has_its_own_key_and_one_line_of_help():
+    assert len({column.key for column in COLUMNS}) == len(COLUMNS)
+    assert all(column.about and "\n" not in column.about for column in COLUMNS)
+
+
+def test_columns_are_chosen_in_the_order_asked_for():
+    assert [column.key for column in select("op, idx,op")] == ["op", "idx", "op"]
+    assert [column.key for column in select(["sil", "tc"])] == ["sil", "tc"]
+    assert [column.header for column in select(DEFAULT_KEYS)] == [
+        "Idx", "Direction", "Sub", "Module", "Op", "Kernel", "Params", "Sil(ns)"
+    ]  # fmt: skip
+
+
+def test_an_unknown_column_is_named_and_the_valid_ones_are_listed():
+    valid = ",".join(column.key for column in COLUMNS)
+    with pytest.raises(UnknownColumnError) as caught:
+        select("idx,Op,frobs")
+    assert str(caught.value) == f"unknown column 'Op', 'frobs'; valid columns: {valid}"
+    assert isinstance(caught.value, FastprofError)
+
+
+@pytest.mark.parametrize("keys", ["", "idx,", []])
+def test_no_column_is_an_unknown_column(keys):
+    with pytest.raises(UnknownColumnError, match="valid columns: idx,seq,"):
+        select(keys)
+
+
+def test_the_last_frame_is_shown_without_its_directory():
+    assert last_frame(("a/b.py:1", "/c/d.py:22")) == "d.py:22"
+    assert last_frame(("d.py:22",)) == "d.py:22"
+    assert last_frame(()) == "-"

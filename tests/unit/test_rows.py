@@ -1,0 +1,305 @@
+"""The compiled row writer: each kind of cell, blocks, and files that do not take everything."""
+
+import io
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from fastprof._rows import RowWriter
+from fastprof.errors import InternalError
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+def int32(*values):
+    return np.array(values, np.int32)
+
+
+def int64(*values):
+    return np.array(values, np.int64)
+
+
+def written(writer, *rows):
+    file = io.BytesIO()
+    writer.write(file, *rows)
+    return file.getvalue().decode()
+
+
+def ints(values, *, width=0, none=-1):
+    writer = RowWriter(len(values), b"|")
+    writer.add_ints(b"", values, none=none, none_text=b"na", width=width)
+    return written(writer)
+
+
+def triples(values, *, width=0):
+    writer = RowWriter(len(values), b"|")
+    brackets = (b"(", b", ", b")")
+    writer.add_triples(b"", values, none=-1, none_text=b"na", brackets=brackets, width=width)
+    return written(writer)
+
+
+def lists(offsets, values, *, width=0):
+    writer = RowWriter(len(offsets) - 1, b"|")
+    brackets = (b"", b",", b"")
+    writer.add_lists(b"", offsets, values, none_text=b"-", brackets=brackets, width=width)
+    return written(writer)
+
+
+class Trickle(io.RawIOBase):
+    """A raw file that takes a few bytes at a time."""
+
+    def __init__(self, at_once):
+        self.at_once, self.taken = at_once, bytearray()
+
+    def writable(self):
+        return True
+
+    def write(self, view):
+        self.taken += bytes(view[: self.at_once])
+        return min(len(view), self.at_once)
+
+
+def test_numbers_of_both_widths_print_to_their_extremes():
+    assert ints(int32(0, 7, 2**31 - 1, -(2**31))) == "0|7|2147483647|-2147483648|"
+    assert ints(int64(INT64_MIN, INT64_MAX)) == "-9223372036854775808|9223372036854775807|"
+
+
+def test_the_none_number_prints_its_text_and_others_do_not():
+    assert ints(int64(-1, 0, -2)) == "na|0|-2|"
+    assert ints(int64(INT64_MIN, -1), none=INT64_MIN) == "na|-1|"
+
+
+def test_numbers_with_a_width_stand_on_the_right_and_are_never_cut():
+    assert ints(int64(5, -1, 123456), width=4) == "   5|  na|123456|"
+
+
+def test_three_numbers_print_in_brackets_unless_the_first_is_none():
+    assert triples(int32(1, 2, 3, -1, 2, 3).reshape(2, 3)) == "(1, 2, 3)|na|"
+    assert triples(int64(INT64_MAX, -1, -1).reshape(1, 3)) == "(9223372036854775807, -1, -1)|"
+
+
+def test_three_numbers_with_a_width_stand_on_the_left_and_are_cut():
+    values = int32(1, 2, 3, -1, -1, -1, 1000, 2000, 3000).reshape(3, 3)
+    assert triples(values, width=10) == "(1, 2, 3) |na        |(1000, 200|"
+
+
+def test_lists_print_their_numbers_or_the_text_for_none():
+    assert lists(int64(0, 0, 1, 3), int64(5, INT64_MIN, 7)) == "-|5|-9223372036854775808,7|"
+
+
+def test_lists_with_a_width_stand_on_the_left_and_are_cut():
+    assert lists(int64(0, 0, 1, 3), int64(5, 123, 456), width=5) == "-    |5    |123,4|"
+
+
+def test_texts_print_as_they_are_and_minus_one_prints_none():
+    writer = RowWriter(4, b"\n")
+    writer.add_texts(b"<", int32(1, -1, 0, 2), ["é".encode(), b"", b"a\x00b"], none_text=b"na")
+    assert written(writer) == "<\n<na\n<é\n<a\x00b\n"
+
+
+def test_columns_print_from_left_to_right_with_what_stands_before_them():
+    writer = RowWriter(2, b"}\n")
+    writer.add_ints(b"{a: ", int32(1, 2), none=-1, none_text=b"")
+    writer.add_texts(b", b: ", int32(0, 0), [b"x"], none_text=b"")
+    assert written(writer) == "{a: 1, b: x}\n{a: 2, b: x}\n"
+
+
+def test_only_the_rows_asked_for_are_written():
+    writer = RowWriter(5, b" ")
+    writer.add_ints(b"", int64(0, 1, 2, 3, 4), none=-1, none_text=b"")
+    assert written(writer, 1, 3) == "1 2 "
+    assert written(writer, 5, 5) == ""
+    with pytest.raises(ValueError, match="rows outside"):
+        written(writer, 3, 6)
+
+
+def test_no_rows_write_nothing():
+    writer = RowWriter(0, b"\n")
+    writer.add_ints(b"", int32(), none=-1, none_text=b"")
+    writer.add_triples(
+        b"", np.empty((0, 3), np.int32), none=-1, none_text=b"", brackets=(b"", b"", b"")
+    )
+    writer.add_texts(b"", int32(), [], none_text=b"")
+    writer.add_lists(b"", int64(0), int64(), none_text=b"", brackets=(b"", b"", b""))
+    assert written(writer) == ""
+
+
+def test_read_only_columns_are_fine():
+    values = int64(1, 2)
+    values.flags.writeable = False
+    assert ints(values) == "1|2|"
+
+
+def test_a_row_longer_than_a_block_is_written_whole():
+    long = b"x" * 3_000_000
+    writer = RowWriter(3, b"\n")
+    writer.add_texts(b"", int32(1, 0, 1), [long, b"short"], none_text=b"")
+    assert written(writer) == f"short\n{long.decode()}\nshort\n"
+
+
+def test_many_blocks_join_without_a_seam():
+    values = np.arange(200_000)
+    assert ints(values) == "".join(f"{value}|" for value in values)
+
+
+def test_a_raw_file_that_takes_part_of_a_block_gets_all_of_it():
+    file = Trickle(1000)
+    writer = RowWriter(5000, b"\n")
+    writer.add_ints(b"", np.arange(5000), none=-1, none_text=b"")
+    writer.write(file)
+    assert file.taken.decode().split() == [str(value) for value in range(5000)]
+
+
+def test_a_closed_pipe_is_an_os_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    writer = RowWriter(1, b"\n")
+    writer.add_ints(b"", int64(1), none=-1, none_text=b"")
+    with open(writing, "wb", buffering=0) as file, pytest.raises(BrokenPipeError):
+        writer.write(file)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_an_os_error():
+    writer = RowWriter(1, b"\n")
+    writer.add_ints(b"", int64(1), none=-1, none_text=b"")
+    with open("/dev/full", "wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+        writer.write(file)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
+def test_ctrl_c_ends_writing_between_blocks():
+    class Interrupted:
+        blocks = 0
+
+        def write(self, view):
+            self.blocks += 1
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            return len(view)
+
+    file = Interrupted()
+    writer = RowWriter(1_000_000, b"\n")
+    writer.add_ints(b"", np.arange(1_000_000), none=-1, none_text=b"")
+    with pytest.raises(KeyboardInterrupt):
+        writer.write(file)
+    assert file.blocks == 1
+
+
+def test_an_id_outside_the_texts_is_an_internal_error():
+    for bad in (2, -2, 2**31 - 1):
+        writer = RowWriter(2, b"\n")
+        writer.add_texts(b"", int32(0, bad), [b"a", b"b"], none_text=b"")
+        with pytest.raises(InternalError, match="index"):
+            written(writer)
+
+
+def test_an_offset_outside_the_values_is_an_internal_error():
+    for offsets in (int64(0, 4), int64(-1, 1), int64(2, 1)):
+        with pytest.raises(InternalError, match="index"):
+            lists(offsets, int64(1, 2, 3))
+
+
+def test_columns_of_another_length_or_type_are_refused():
+    writer = RowWriter(2, b"\n")
+    with pytest.raises(ValueError, match=r"not \[n_rows\]"):
+        writer.add_ints(b"", int64(1), none=-1, none_text=b"")
+    with pytest.raises(ValueError, match="mismatch"):
+        writer.add_ints(b"", np.array([1.0, 2.0]), none=-1, none_text=b"")
+    with pytest.raises(ValueError, match=r"\[n_rows, 3\]"):
+        brackets = (b"", b"", b"")
+        writer.add_triples(b"", int64(1, 2), none=-1, none_text=b"", brackets=brackets)
+    with pytest.raises(ValueError, match=r"\[n_rows \+ 1\]"):
+        writer.add_lists(b"", int64(0, 0), int64(), none_text=b"", brackets=(b"", b"", b""))
+
+
+# Lists of torch ranges.
+
+
+def seqmarkers(labels, ranges, frames, rows, is_torch=None):
+    """Rows for labels (head, tail), ranges (label, seq, op_id), frames (parent, range)."""
+    label, seq, op_id = np.array(ranges, np.int64).reshape(-1, 3).T
+    parent, range_of_frame = np.array(frames, np.int32).reshape(-1, 2).T
+    writer = RowWriter(len(rows), b"\n")
+    writer.add_seqmarkers(
+        b"",
+        np.array(rows, np.int32),
+        np.ascontiguousarray(parent),
+        np.ascontiguousarray(range_of_frame),
+        label.astype(np.int32),
+        np.ascontiguousarray(seq),
+        np.ascontiguousarray(op_id),
+        np.array([1] * len(labels) if is_torch is None else is_torch, np.uint8),
+        [head for head, _ in labels],
+        [tail for _, tail in labels],
+        quote=b"'",
+    )
+    return written(writer).splitlines()
+
+
+def test_a_kernel_outside_every_range_has_an_empty_list():
+    assert seqmarkers([], [], [], [-1, -1]) == ["[]", "[]"]
+
+
+def test_torch_ranges_around_a_kernel_are_sorted_by_number_then_name():
+    labels = [(b"mm", b""), (b"addmm", b""), (b"aten::t", b"")]
+    ranges = [(0, 9, -1), (1, 9, -1), (2, -1, -1), (0, 3, -1)]
+    frames = [(-1, 0), (0, 1), (1, 2), (2, 3)]
+    assert seqmarkers(labels, ranges, frames, [3, 0]) == [
+        "['aten::t', 'mm, seq = 3', 'addmm, seq = 9', 'mm, seq = 9']",
+        "['mm, seq = 9']",
+    ]
+
+
+def test_numbers_stand_between_name_and_sizes():
+    labels = [(b"mm", b", sizes = [[2, 3]]")]
+    ranges = [(0, 0, 0), (0, -1, 5), (0, INT64_MAX, -1), (0, -1, -1)]
+    frames = [(-1, 0), (-1, 1), (-1, 2), (-1, 3)]
+    assert seqmarkers(labels, ranges, frames, [0, 1, 2, 3]) == [
+        "['mm, seq = 0, op_id = 0, sizes = [[2, 3]]']",
+        "['mm, op_id = 5, sizes = [[2, 3]]']",
+        "['mm, seq = 9223372036854775807, sizes = [[2, 3]]']",
+        "['mm, sizes = [[2, 3]]']",
+    ]
+
+
+def test_equal_texts_are_written_once():
+    labels = [(b"mm", b""), (b"mm", b"")]
+    ranges = [(0, 7, 1), (1, 7, 2), (1, 7, 1)]
+    frames = [(-1, 0), (0, 1), (1, 2)]
+    assert seqmarkers(labels, ranges, frames, [2]) == [
+        "['mm, seq = 7, op_id = 1', 'mm, seq = 7, op_id = 2']"
+    ]
+
+
+def test_ranges_that_are_not_torch_s_are_left_out():
+    labels = [(b"layer:a", b""), (b"mm", b"")]
+    frames = [(-1, 0), (0, 1), (1, 0)]
+    ranges = [(0, -1, -1), (1, 4, -1)]
+    assert seqmarkers(labels, ranges, frames, [2, 0], [0, 1]) == ["['mm, seq = 4']", "[]"]
+
+
+def test_a_hundred_thousand_frames_deep_is_fine():
+    n = 100_000
+    ranges = [(0, seq, -1) for seq in range(n)]
+    frames = [(frame - 1, n - 1 - frame) for frame in range(n)]
+    expected = "[" + ", ".join(f"'mm, seq = {seq}'" for seq in range(n)) + "]"
+    assert seqmarkers([(b"mm", b"")], ranges, frames, [n - 1]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "frames", "rows"),
+    [
+        ([(0, 1, 1)], [(-1, 0)], [1]),
+        ([(0, 1, 1)], [(-1, 0)], [-2]),
+        ([(0, 1, 1)], [(-1, 1)], [0]),
+        ([(1, 1, 1)], [(-1, 0)], [0]),
+        ([(0, 1, 1)], [(0, 0)], [0]),
+    ],
+    ids=["frame", "negative frame", "range", "label", "parent not before the frame"],
+)
+def test_frames_that_point_nowhere_are_an_internal_error(ranges, frames, rows):
+    with pytest.raises(InternalError, match="index"):
+        seqmarkers([(b"mm", b"")], ranges, frames, rows)
