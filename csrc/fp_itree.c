@@ -2,8 +2,8 @@
 #include "fp_itree.h"
 
 typedef struct {
-  const int64_t *start, *end, *max_end;
-  int64_t a, b;
+  fp_itree tree;
+  int64_t t;
   int32_t *found;
   int32_t limit, n_found;
 } query;
@@ -25,10 +25,10 @@ void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end) { build(end
 static void search(query *q, int32_t first, int32_t last) {
   while (first < last) {
     int32_t middle = middle_of(first, last);
-    if (q->max_end[middle] < q->b) return;
+    if (q->tree.max_end[middle] <= q->t) return;
     search(q, first, middle);
-    if (q->start[middle] > q->a) return;
-    if (q->end[middle] >= q->b) {
+    if (q->tree.start[middle] > q->t) return;
+    if (q->tree.end[middle] > q->t) {
       if (q->n_found < q->limit) q->found[q->n_found] = middle;
       q->n_found++;
     }
@@ -36,39 +36,22 @@ static void search(query *q, int32_t first, int32_t last) {
   }
 }
 
-int32_t fp_itree_enclosing(const int64_t *start, const int64_t *end, const int64_t *max_end,
-                           int32_t n, int64_t a, int64_t b, int32_t *found, int32_t limit) {
-  query q = {start, end, max_end, a, b, found, limit, 0};
-  search(&q, 0, n);
+int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit) {
+  query q = {tree, t, found, limit, 0};
+  search(&q, 0, tree.n);
   return q.n_found;
 }
 
-static fp_status frame_of(const int32_t *found, int32_t n_found, const int32_t *name_of_range,
-                          fp_keys *frames, int32_t *frame) {
-  *frame = -1;
-  for (int32_t i = 0; i < n_found; i++) {
-    int64_t key = (int64_t)(*frame + 1) << 32 | (uint32_t)name_of_range[found[i]];
-    fp_status status = fp_keys_intern(frames, key, frame);
-    if (status != FP_OK) return status;
+fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
+                         fp_keys *nodes, int32_t *found, int32_t *node) {
+  for (int32_t i = 0; i < n; i++) {
+    int32_t n_found = fp_itree_open_at(tree, t[i], found, tree.n);
+    node[i] = -1;
+    for (int32_t k = 0; k < n_found; k++) {
+      int64_t key = (int64_t)(node[i] + 1) << 32 | (uint32_t)label[found[k]];
+      fp_status status = fp_keys_intern(nodes, key, &node[i]);
+      if (status != FP_OK) return status;
+    }
   }
   return FP_OK;
-}
-
-fp_status fp_itree_frames(fp_intervals ranges, const int64_t *max_end,
-                          const int32_t *name_of_range, fp_intervals points, fp_keys *frames,
-                          int32_t *found, int32_t *frame_of_range, int32_t *frame_of_point) {
-  fp_status status = FP_OK;
-  for (int32_t i = 0; i < ranges.n && status == FP_OK; i++) {
-    /* Of equal ranges the earlier is the outer: whatever comes after i does not enclose it. */
-    int32_t n = fp_itree_enclosing(ranges.start, ranges.end, max_end, ranges.n, ranges.start[i],
-                                   ranges.end[i], found, ranges.n);
-    while (n > 0 && found[n - 1] > i) n--;
-    status = frame_of(found, n, name_of_range, frames, &frame_of_range[i]);
-  }
-  for (int32_t i = 0; i < points.n && status == FP_OK; i++) {
-    int32_t n = fp_itree_enclosing(ranges.start, ranges.end, max_end, ranges.n, points.start[i],
-                                   points.end[i], found, ranges.n);
-    status = frame_of(found, n, name_of_range, frames, &frame_of_point[i]);
-  }
-  return status;
 }

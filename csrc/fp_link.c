@@ -39,6 +39,15 @@ fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope,
   return FP_OK;
 }
 
+fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n, int32_t *call) {
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i) return FP_E_INDEX;
+    int32_t around = parent[i] < 0 ? -1 : call[parent[i]];
+    call[i] = number[i] < 0 || (around >= 0 && number[around] == number[i]) ? around : i;
+  }
+  return FP_OK;
+}
+
 static int compare(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);

@@ -21,6 +21,13 @@ enum { FP_LINK_NONE = 0, FP_LINK_FORWARD = 1, FP_LINK_BACKWARD = 2 };
 fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
                   int32_t *forward);
 
+/* The backward call that each frame is a part of: the outermost frame of the run of frames with the
+ * same number around it.
+ *   parent  [n] tree of frames, parents first
+ *   number  [n] number of a backward frame, -1 for other frames
+ *   call    [n] a frame, or -1 */
+fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n, int32_t *call);
+
 /* What the torch ranges around a kernel say of its numbers.
  *   parent    [n_frames] tree of frames, parents first
  *   seq       [n_frames] the frame's own number, -1 for none

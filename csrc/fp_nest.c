@@ -1,51 +1,66 @@
 /* fp_nest.c: see fp_nest.h. */
 #include "fp_nest.h"
 
-/* The innermost open range of a thread at time t. */
-static int32_t open_at(const fp_intervals *ranges, const int32_t *parent, int32_t range,
-                       int64_t t) {
-  while (range >= 0 && ranges->end[range] < t) range = parent[range];
-  return range;
+static fp_status add_frame(fp_frames *frames, const int64_t *end, int32_t parent, int32_t range,
+                           int32_t *frame) {
+  if (frames->n == frames->capacity) return FP_MORE;
+  int64_t first_end = end[range];
+  if (parent >= 0 && frames->first_end[parent] < first_end) first_end = frames->first_end[parent];
+  *frame = frames->n++;
+  frames->parent[*frame] = parent;
+  frames->range[*frame] = range;
+  frames->first_end[*frame] = first_end;
+  return FP_OK;
 }
 
-static fp_status open_range(const fp_intervals *ranges, int32_t i, int32_t *top, uint8_t *crossing,
-                            int32_t *parent) {
-  int32_t thread = ranges->thread[i];
-  int64_t start = ranges->start[i], end = ranges->end[i];
-  if (i > 0 && start < ranges->start[i - 1]) return FP_E_ORDER;
-  int32_t outer = open_at(ranges, parent, top[thread], start);
-  while (outer >= 0 && ranges->end[outer] < end) {
-    /* It ends inside this range: they cross, unless they only touch. */
-    if (ranges->end[outer] > start) crossing[thread] = 1;
-    outer = parent[outer];
+/* The frame of what is still open at t of the chain of *frame. Where all that ended lies on top,
+ * as in nested ranges, that frame is there already; else the open ones above get new frames. */
+static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, int32_t *frame) {
+  int32_t top = *frame;
+  while (top >= 0 && end[frames->range[top]] <= t) top = frames->parent[top];
+  *frame = top;
+  if (top < 0 || frames->first_end[top] > t) return FP_OK;
+  int32_t below = top, n_open = 0;
+  for (; below >= 0 && frames->first_end[below] <= t; below = frames->parent[below])
+    n_open += end[frames->range[below]] > t;
+  if (n_open > frames->capacity - frames->n) return FP_MORE;
+  /* Parents come first, so the places are filled from the top downwards. */
+  int32_t first = frames->n, place = first + n_open;
+  for (int32_t old = top; old != below; old = frames->parent[old]) {
+    if (end[frames->range[old]] <= t) continue;
+    frames->range[--place] = frames->range[old];
   }
-  parent[i] = outer;
-  top[thread] = i;
+  for (int32_t i = 0; i < n_open; i++) {
+    fp_status status = add_frame(frames, end, below, frames->range[first + i], &below);
+    if (status != FP_OK) return status;
+  }
+  *frame = below;
   return FP_OK;
 }
 
 fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
-                  uint8_t *crossing, int32_t *parent, int32_t *innermost) {
-  for (int32_t i = 0; i < n_threads; i++) {
-    top[i] = -1;
-    crossing[i] = 0;
-  }
+                  fp_frames *frames, int32_t *frame_of_range, int32_t *frame_of_point) {
+  frames->n = 0;
+  for (int32_t i = 0; i < n_threads; i++) top[i] = -1;
   int32_t range = 0;
   for (int32_t point = 0; point <= points.n; point++) {
     int64_t now = point < points.n ? points.start[point] : INT64_MAX;
     for (; range < ranges.n && ranges.start[range] <= now; range++) {
-      if ((uint32_t)ranges.thread[range] >= (uint32_t)n_threads) return FP_E_INDEX;
-      fp_status status = open_range(&ranges, range, top, crossing, parent);
+      int32_t thread = ranges.thread[range];
+      if ((uint32_t)thread >= (uint32_t)n_threads) return FP_E_INDEX;
+      if (range > 0 && ranges.start[range] < ranges.start[range - 1]) return FP_E_ORDER;
+      fp_status status = still_open(frames, ranges.end, ranges.start[range], &top[thread]);
+      if (status == FP_OK) status = add_frame(frames, ranges.end, top[thread], range, &top[thread]);
       if (status != FP_OK) return status;
+      frame_of_range[range] = top[thread];
     }
     if (point == points.n) break;
     int32_t thread = points.thread[point];
     if ((uint32_t)thread >= (uint32_t)n_threads) return FP_E_INDEX;
     if (point > 0 && now < points.start[point - 1]) return FP_E_ORDER;
-    top[thread] = open_at(&ranges, parent, top[thread], now);
-    innermost[point] = open_at(&ranges, parent, top[thread], points.end[point]);
+    fp_status status = still_open(frames, ranges.end, now, &top[thread]);
+    if (status != FP_OK) return status;
+    frame_of_point[point] = top[thread];
   }
-  for (int32_t i = 0; i < n_threads; i++)
-    if (crossing[i]) return FP_CROSSING;
   return FP_OK;
 }

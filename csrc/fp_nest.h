@@ -1,7 +1,10 @@
-/* fp_nest.h: ranges of a thread that nest -> parent of each, and the innermost around each point.
+/* fp_nest.h: ranges of a thread -> what was open around each of them and around each API call.
  *
- * A range [s, e] encloses [a, b] on the same thread when s <= a and b <= e. Of those that enclose,
- * the innermost is the last in the order (start ascending, end descending, index ascending). */
+ * A range [s, e) is open at time t when s <= t < e. A *frame* is a range together with all that was
+ * open around it on its thread, outermost (earliest in the order of fp_order.h) first: it knows its
+ * range and the frame below it. Where the ranges of a thread nest, as push/pop ranges do, there is
+ * one frame a range and its parent is the range around it. Where ranges cross (domains, start/end
+ * ranges), one that goes on when what lies below it ends gets a new frame without that. */
 #ifndef FP_NEST_H
 #define FP_NEST_H
 
@@ -15,15 +18,22 @@ typedef struct {
   int32_t n;
 } fp_intervals;
 
-/* One sweep over time; parent[] doubles as the stack of every thread.
- *   ranges, points  both sorted; a point is an API call [start, end]
- *   top             scratch, [n_threads]
- *   crossing        [n_threads], set to 1 for a thread whose ranges cross: what this function
- *                   says of that thread does not hold, see fp_itree.h
- *   parent          [ranges.n], -1 for none
- *   innermost       [points.n], -1 for none
- * Returns FP_OK, FP_CROSSING if any thread has crossing ranges, FP_E_INDEX, FP_E_ORDER. */
+typedef struct {
+  int32_t *parent;      /* [capacity], -1 for none, else less than the frame */
+  int32_t *range;       /* [capacity] */
+  int64_t *first_end;   /* [capacity], scratch: when the first range of the frame's chain ends */
+  int32_t n, capacity;
+} fp_frames;
+
+/* One sweep over time; the frames are the stacks of all threads.
+ *   ranges, points   both sorted; a point is an API call: what was open when it began counts
+ *   top              scratch, [n_threads]
+ *   frames           capacity at least ranges.n; n is set
+ *   frame_of_range   [ranges.n]
+ *   frame_of_point   [points.n], -1 for none
+ * Returns FP_OK, FP_MORE if the ranges cross so often that the capacity does not suffice,
+ * FP_E_INDEX, FP_E_ORDER. */
 fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
-                  uint8_t *crossing, int32_t *parent, int32_t *innermost);
+                  fp_frames *frames, int32_t *frame_of_range, int32_t *frame_of_point);
 
 #endif

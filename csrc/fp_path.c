@@ -32,3 +32,12 @@ fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n
   }
   return FP_OK;
 }
+
+int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < n; i++) {
+    depth[i] = parent[i] < 0 || parent[i] >= i ? 1 : depth[parent[i]] + 1;
+    if (depth[i] > most) most = depth[i];
+  }
+  return most;
+}

@@ -21,4 +21,7 @@ fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n
 /* out[i] = what the parent has if that is not -1, else own[i]: the outermost value around i. */
 fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out);
 
+/* Length of the longest chain; parents come before their children. depth: scratch, [n]. */
+int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth);
+
 #endif

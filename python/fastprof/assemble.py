@@ -131,7 +131,7 @@ class Assembly:
         is_torch = self.flags(_is_torch).astype(bool)
         label = ranges.label[found.frame_range]
         seq = np.where(is_torch[label], ranges.seq[found.frame_range], np.int64(-1))
-        depth = _depth(found.node_parent)
+        depth = _path.depth(found.node_parent)
         linking, offsets, others = _link.numbers(
             found.frame_parent, seq, found.links_of_frame, self.frame,
             (self.direction == BACKWARD).astype(np.uint8), depth,
@@ -248,14 +248,6 @@ def _named(meaning: Meaning) -> Named:
     known = call if meaning.has_arguments else None
     qualified = call is not None and "::" in meaning.name and not meaning.backward
     return Named(call.mod if qualified and call else None, op_name(meaning), known)
-
-
-def _depth(parent: Int32) -> int:
-    """Length of the longest path in a tree."""
-    depth = np.zeros(len(parent) + 1, np.int32)  # the last is that of "no parent"
-    for node, above in enumerate(parent.tolist()):
-        depth[node] = depth[above] + 1
-    return int(depth.max())
 
 
 def _kernel_names(trace: Trace) -> tuple[Values, Values]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _link, _nest, _path, _pools
+from fastprof import _link, _nest, _path
 from fastprof.markers import Kind, Meaning, read
 from fastprof.trace import Int32, Int64, Trace
 
@@ -58,13 +58,19 @@ class Attribution:
 def attribute(trace: Trace) -> Attribution:
     """Find the chain of ranges of every kernel, its call path and its forward call.
 
-    Cost: linear in launches and ranges where the ranges of a thread nest; where they cross,
-    log n and the depth of the chain more for each.
+    Cost: linear in launches, ranges and the times that one range crosses another.
     """
     meanings = [read(label.removeprefix("\1"), label.startswith("\1")) for label in trace.labels]
-    frame_parent, frame_range, frame_of_range, frame_of_launch = _frames(trace)
+    ranges, launches = trace.ranges, trace.launches
+    n_threads = len(trace.threads)
+    # A call without a thread gets one of its own, in which there are no ranges.
+    launch_thread = np.where(launches.thread >= 0, launches.thread, np.int32(n_threads))
+    frame_parent, frame_range, frame_of_range, frame_of_launch = _nest.sweep(
+        ranges.start, ranges.end, ranges.thread,
+        launches.start, launches.end, launch_thread, n_threads + 1,
+    )  # fmt: skip
     node_of_frame, node_parent, node_label = _path.nodes(
-        frame_parent, trace.ranges.label[frame_range], len(meanings)
+        frame_parent, ranges.label[frame_range], len(meanings)
     )
     direction = _directions(meanings, node_parent, node_label)
     backward, meaning, links = _links(
@@ -93,44 +99,6 @@ def _take(values: Int32, index: Int32) -> Int32:
     if not len(values):
         return np.full(len(index), -1, np.int32)
     return np.where(index >= 0, values[index], np.int32(-1))
-
-
-def _frames(trace: Trace) -> tuple[Int32, Int32, Int32, Int32]:
-    """Parent and range of each frame, the frame of each range and of each launch.
-
-    Where the ranges of a thread nest, frame i is range i; the frames of threads with crossing
-    ranges come after those.
-    """
-    ranges, launches = trace.ranges, trace.launches
-    n, n_threads = len(ranges), len(trace.threads)
-    # A call without a thread gets one of its own, in which there are no ranges.
-    launch_thread = np.where(launches.thread >= 0, launches.thread, np.int32(n_threads))
-    parent, innermost, crossing = _nest.sweep(
-        ranges.start, ranges.end, ranges.thread,
-        launches.start, launches.end, launch_thread, n_threads + 1,
-    )  # fmt: skip
-    frame_range = np.arange(n, dtype=np.int32)
-    if not crossing.any():
-        return parent, frame_range, frame_range, innermost
-    frames, frame_of_range = _pools.Keys(), frame_range.copy()
-    for thread in np.flatnonzero(crossing):
-        rows = np.flatnonzero(ranges.thread == thread).astype(np.int32)
-        calls = np.flatnonzero(launch_thread == thread)
-        of_range, of_call = _nest.tree_frames(
-            ranges.start[rows], ranges.end[rows], rows,
-            launches.start[calls], launches.end[calls], frames,
-        )  # fmt: skip
-        parent[rows] = -1
-        frame_of_range[rows] = of_range + n
-        innermost[calls] = np.where(of_call >= 0, of_call + n, -1)
-    tree_parent, tree_range = _path.split_keys(frames)
-    tree_parent = np.where(tree_parent >= 0, tree_parent + n, -1)
-    return (
-        np.concatenate([parent, tree_parent.astype(np.int32)]),
-        np.concatenate([frame_range, tree_range]),
-        frame_of_range,
-        innermost,
-    )
 
 
 def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) -> UInt8:
@@ -180,7 +148,7 @@ def _links(
     forward = _link.forward_of(role.astype(np.uint8), ranges.seq, scope)
 
     number = np.where(backward, ranges.seq, -1)[frame_range]
-    call = _backward_calls(frame_parent, number)
+    call = _link.calls(frame_parent, number)
     linked = _take(frame_of_range, _take(forward, _take(frame_range, call)))
     return call, np.where((direction == BACKWARD) & (linked >= 0), linked, own), number >= 0
 
@@ -196,11 +164,3 @@ def _scopes(
     own = np.where(recompute[trace.ranges.label[frame_range]], np.arange(len(frame_range)), -1)
     around = _path.innermost(frame_parent, own.astype(np.int32))[frame_of_range]
     return np.where(around >= 0, len(trace.processes) + around, process).astype(np.int32)
-
-
-def _backward_calls(frame_parent: Int32, number: Int64) -> Int32:
-    """The outermost frame of the run of backward frames with one number around each frame."""
-    own = np.where(number >= 0, np.arange(len(number)), -1).astype(np.int32)
-    around = _take(_path.innermost(frame_parent, own), frame_parent)
-    repeats = (own >= 0) & (around >= 0) & (number[around] == number)
-    return _path.innermost(frame_parent, np.where(repeats, np.int32(-1), own))

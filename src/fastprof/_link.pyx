@@ -11,6 +11,8 @@ cdef extern from "fp_link.h":
     int FP_LINK_NONE, FP_LINK_FORWARD, FP_LINK_BACKWARD
     fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
                       int32_t *forward) nogil
+    fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n,
+                            int32_t *call) nogil
     fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
                               const int32_t *frame, const uint8_t *inside, int64_t n,
                               int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
@@ -53,6 +55,30 @@ def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::
         with nogil:
             status = fp_link(&role[0], &seq[0], &scope[0], n, &forward[0])
         check(status, "linking backward to forward")
+    return out
+
+
+def calls(const int32_t[::1] parent, const int64_t[::1] number):
+    """The backward call of each frame: the outermost of the frames with one number around it.
+
+    Parameters
+    ----------
+    parent : [n] tree of frames, parents first
+    number : [n] number of a backward frame, -1 for others
+
+    Returns
+    -------
+    int32 [n] : a frame, -1 outside all backward frames
+    """
+    _same(parent, number)
+    cdef int32_t n = <int32_t>parent.shape[0]
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] call = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_link_calls(&parent[0], &number[0], n, &call[0])
+        check(status, "backward calls")
     return out
 
 

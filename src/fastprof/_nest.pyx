@@ -1,11 +1,14 @@
-"""Launches to the ranges around them: the sweep where ranges nest, the interval tree elsewhere."""
+"""Launches to the ranges open around them by a sweep; ranges around any instant by a tree."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._c cimport FP_CROSSING, fp_status
+from fastprof._c cimport FP_MORE, fp_status
 from fastprof._pools cimport Keys, fp_keys
 from fastprof._status cimport check
+
+from fastprof._pools import split_keys
+from fastprof.errors import BadInputError
 
 
 cdef extern from "fp_order.h":
@@ -20,19 +23,26 @@ cdef extern from "fp_nest.h":
         const int64_t *end
         const int32_t *thread
         int32_t n
+    ctypedef struct fp_frames:
+        int32_t *parent
+        int32_t *range
+        int64_t *first_end
+        int32_t n
+        int32_t capacity
     fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
-                      uint8_t *crossing, int32_t *parent, int32_t *innermost) nogil
+                      fp_frames *frames, int32_t *frame_of_range, int32_t *frame_of_point) nogil
 
 
 cdef extern from "fp_itree.h":
+    ctypedef struct fp_itree:
+        const int64_t *start
+        const int64_t *end
+        const int64_t *max_end
+        int32_t n
     void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end) nogil
-    fp_status fp_itree_frames(fp_intervals ranges, const int64_t *max_end,
-                              const int32_t *name_of_range, fp_intervals points, fp_keys *frames,
-                              int32_t *found, int32_t *frame_of_range,
-                              int32_t *frame_of_point) nogil
-    int32_t fp_itree_enclosing(const int64_t *start, const int64_t *end, const int64_t *max_end,
-                               int32_t n, int64_t a, int64_t b, int32_t *found,
-                               int32_t limit) nogil
+    int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit) nogil
+    fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
+                             fp_keys *nodes, int32_t *found, int32_t *node) nogil
 
 
 cdef fp_intervals _intervals(const int64_t[::1] start, const int64_t[::1] end,
@@ -74,68 +84,88 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
 
     Returns
     -------
-    parent : int32 [ranges], the innermost range around each range, -1 for none
-    innermost : int32 [points], the innermost range around each point, -1 for none
-    crossing : uint8 [n_threads], 1 for a thread whose ranges cross: there the other two do not hold
+    parent, range : int32 [frames], the frame below each frame (-1 for none) and its range; parents
+        come before their children. Where ranges nest, frame i is range i.
+    frame_of_range : int32 [ranges]
+    frame_of_point : int32 [points], what was open when the point began, -1 for nothing
     """
     cdef fp_intervals ranges = _intervals(start, end, thread)
     cdef fp_intervals points = _intervals(point_start, point_end, point_thread)
-    parents, innermosts = np.empty(ranges.n + 1, np.int32), np.empty(points.n + 1, np.int32)
-    crossings = np.zeros(n_threads + 1, np.uint8)
-    cdef int32_t[::1] parent = parents
-    cdef int32_t[::1] innermost = innermosts
-    cdef int32_t[::1] top = np.empty(n_threads + 1, np.int32)
-    cdef uint8_t[::1] crossing = crossings
-    cdef fp_status status
-    with nogil:
-        status = fp_nest(ranges, points, n_threads, &top[0], &crossing[0], &parent[0],
-                         &innermost[0])
-    check(status, "nesting ranges")
-    return parents[:ranges.n], innermosts[:points.n], crossings[:n_threads]
-
-
-def tree_frames(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] name,
-                const int64_t[::1] point_start, const int64_t[::1] point_end, Keys frames):
-    """Frames of the ranges and points of one thread whose ranges may cross, both in `order`.
-
-    `name` is what identifies each range in a frame. New frames go to the pool `frames` with the
-    key (parent frame + 1) << 32 | name.
-
-    Returns
-    -------
-    frame_of_range : int32 [ranges]
-    frame_of_point : int32 [points], -1 for none
-    """
-    cdef fp_intervals ranges = _intervals(start, end, name)
-    cdef fp_intervals points = _intervals(
-        point_start, point_end, np.empty(point_start.shape[0], np.int32))
-    of_ranges, of_points = np.empty(ranges.n, np.int32), np.full(points.n, -1, np.int32)
+    of_ranges, of_points = np.empty(ranges.n + 1, np.int32), np.empty(points.n + 1, np.int32)
     cdef int32_t[::1] of_range = of_ranges
     cdef int32_t[::1] of_point = of_points
-    cdef int32_t[::1] found = np.empty(ranges.n, np.int32)
-    cdef int64_t[::1] max_end = np.empty(ranges.n, np.int64)
-    cdef int32_t nothing = -1
-    cdef fp_status status
-    if ranges.n == 0:
-        return of_ranges, of_points
-    with nogil:
-        fp_itree_build(&end[0], ranges.n, &max_end[0])
-        status = fp_itree_frames(ranges, &max_end[0], &name[0], points, frames.pool, &found[0],
-                                 &of_range[0], &of_point[0] if points.n else &nothing)
-    check(status, "frames of crossing ranges")
-    return of_ranges, of_points
+    cdef int32_t[::1] top = np.empty(n_threads + 1, np.int32)
+    cdef int32_t[::1] parent, frame_range
+    cdef int64_t[::1] first_end
+    cdef fp_frames frames
+    cdef fp_status status = FP_MORE
+    cdef int64_t capacity = ranges.n + 1
+    while status == FP_MORE:
+        if capacity > _MOST_FRAMES_A_RANGE * (<int64_t>ranges.n + 1024) or capacity > 2147483647:
+            raise BadInputError(
+                f"ranges cross each other more than {capacity} times; fastprof follows ranges that "
+                "nest, or cross now and then")
+        parents, frame_ranges = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+        parent, frame_range, first_end = parents, frame_ranges, np.empty(capacity, np.int64)
+        frames.parent, frames.range, frames.first_end = &parent[0], &frame_range[0], &first_end[0]
+        frames.capacity = <int32_t>capacity
+        with nogil:
+            status = fp_nest(ranges, points, n_threads, &top[0], &frames, &of_range[0],
+                             &of_point[0])
+        capacity += capacity // 2 + 1024
+    check(status, "nesting ranges")
+    for array in (parents, frame_ranges):
+        array.resize(frames.n, refcheck=False)
+    return parents, frame_ranges, of_ranges[:ranges.n], of_points[:points.n]
 
 
-def enclosing(const int64_t[::1] start, const int64_t[::1] end, int64_t a, int64_t b):
-    """Indices of the ranges (in `order`) with start <= a and end >= b, int32, ascending."""
-    cdef fp_intervals ranges = _intervals(start, end, np.empty(start.shape[0], np.int32))
-    out = np.empty(ranges.n + 1, np.int32)
-    cdef int32_t[::1] found = out
-    cdef int64_t[::1] max_end = np.empty(ranges.n + 1, np.int64)
-    cdef int32_t n
-    if ranges.n == 0:
-        return out[:0]
-    with nogil:
-        fp_itree_build(&end[0], ranges.n, &max_end[0])
-        n = fp_itree_enclosing(&start[0], &end[0], &max_end[0], ranges.n, a, b, &found[0], ranges.n)
-    return out[:n]
+# Crossing costs a frame for each range that lies above one that ends: without bound, a hostile
+# file of n ranges makes n * n of them.
+cdef int64_t _MOST_FRAMES_A_RANGE = 32
+
+
+cdef class Tree:
+    """An interval tree over ranges (in `order`) that may lie in any way."""
+    cdef const int64_t[::1] start
+    cdef const int64_t[::1] end
+    cdef int64_t[::1] max_end
+    cdef int32_t[::1] found
+    cdef fp_itree tree
+
+    def __init__(self, const int64_t[::1] start, const int64_t[::1] end):
+        cdef int32_t n = _intervals(start, end, np.empty(start.shape[0], np.int32)).n
+        self.start, self.end = start, end
+        self.max_end, self.found = np.empty(n + 1, np.int64), np.empty(n + 1, np.int32)
+        self.tree.n = n
+        if n:
+            self.tree.start, self.tree.end = &self.start[0], &self.end[0]
+            self.tree.max_end = &self.max_end[0]
+            with nogil:
+                fp_itree_build(&self.end[0], n, &self.max_end[0])
+
+    def open_at(self, int64_t t):
+        """Indices of the ranges with start <= t < end, ascending, int32."""
+        cdef int32_t n = fp_itree_open_at(self.tree, t, &self.found[0], self.tree.n)
+        return np.array(self.found[:n], np.int32)
+
+    def nodes(self, const int32_t[::1] label, const int64_t[::1] t):
+        """What is open at each instant, folded to distinct chains of labels.
+
+        Returns
+        -------
+        node : int32 [instants], -1 where nothing is open
+        node_parent, node_label : int32 [nodes], parents first
+        """
+        if label.shape[0] != self.tree.n:
+            raise ValueError(f"{label.shape[0]} labels for {self.tree.n} ranges")
+        cdef int32_t n = <int32_t>t.shape[0]
+        cdef Keys pool = Keys()
+        out = np.full(n, -1, np.int32)
+        cdef int32_t[::1] node = out
+        cdef fp_status status
+        if n and self.tree.n:
+            with nogil:
+                status = fp_itree_nodes(self.tree, &label[0], &t[0], n, pool.pool, &self.found[0],
+                                        &node[0])
+            check(status, "phases")
+        return out, *split_keys(pool)

@@ -7,6 +7,8 @@ from fastprof._c cimport fp_status
 from fastprof._pools cimport Keys, fp_keys
 from fastprof._status cimport check
 
+from fastprof._pools import split_keys
+
 
 cdef extern from "fp_path.h":
     fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n,
@@ -16,6 +18,7 @@ cdef extern from "fp_path.h":
                                 int32_t *out) nogil
     fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n,
                                 int32_t *out) nogil
+    int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) nogil
 
 
 cdef int32_t _length(const int32_t[::1] parent, const int32_t[::1] other) except -1:
@@ -58,12 +61,6 @@ def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels,
     return out, *split_keys(pool)
 
 
-def split_keys(Keys pool):
-    """The parent and the name of each entry of a pool of (parent + 1) << 32 | name keys."""
-    keys = pool.values()
-    return (keys >> 32).astype(np.int32) - 1, (keys & 0xFFFFFFFF).astype(np.int32)
-
-
 def innermost(const int32_t[::1] parent, const int32_t[::1] own):
     """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
     cdef int32_t n = _length(parent, own)
@@ -88,3 +85,12 @@ def outermost(const int32_t[::1] parent, const int32_t[::1] own):
             status = fp_path_outermost(&parent[0], &own[0], n, &value[0])
         check(status, "outermost values")
     return out
+
+
+def depth(const int32_t[::1] parent):
+    """Length of the longest chain of a tree, parents before children."""
+    cdef int32_t n = _length(parent, parent)
+    cdef int32_t[::1] scratch = np.empty(n + 1, np.int32)
+    if n == 0:
+        return 0
+    return fp_path_depth(&parent[0], n, &scratch[0])

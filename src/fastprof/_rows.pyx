@@ -177,10 +177,11 @@ cdef class RowWriter:
         self.kept.append(values)
         return 0
 
-    cdef int set_brackets(self, fp_cell *cell, bytes open, bytes separator, bytes close) except -1:
-        cell.open = self.text(open)
-        cell.separator = self.text(separator)
-        cell.close = self.text(close)
+    cdef int set_brackets(self, fp_cell *cell, tuple brackets) except -1:
+        # One by one: in a comprehension Cython would copy each struct, and its bytes, to a dict.
+        cell.open = self.text(brackets[0])
+        cell.separator = self.text(brackets[1])
+        cell.close = self.text(brackets[2])
         return 0
 
     def add_ints(self, bytes before, values, *, int64_t none, bytes none_text, int64_t width=0):
@@ -209,7 +210,7 @@ cdef class RowWriter:
         require(values.flags.c_contiguous, "values are not contiguous")
         cdef fp_cell *cell = self.new_cell(FP_CELL_INT3, before, none_text)
         self.set_values(cell, values.reshape(-1))
-        self.set_brackets(cell, brackets[0], brackets[1], brackets[2])
+        self.set_brackets(cell, brackets)
         cell.none = none
         cell.width = width
         self.n_cells += 1
@@ -241,7 +242,7 @@ cdef class RowWriter:
         self.kept.append(offsets)
         cell.offsets = pointer64(offsets)
         cell.n_values = len(values)
-        self.set_brackets(cell, brackets[0], brackets[1], brackets[2])
+        self.set_brackets(cell, brackets)
         cell.width = width
         self.n_cells += 1
 

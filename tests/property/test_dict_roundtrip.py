@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastprof._rows import RowWriter
+from fastprof.columns import SeqMarkers
 from fastprof.report import write_rows
 from fastprof.report.dictlines import KEYS
-from fastprof.report.seqmarkers import SeqMarkers
 from fastprof.sources import dictlines
 from report_columns import ints, lists, values
 
@@ -95,7 +95,10 @@ def test_any_bytes_are_read_or_refused(data):
 
 # Lists of torch ranges against ten lines of Python.
 
-LABEL = st.sampled_from(["mm", "add", "a", "é", "it's", "mm, sizes = [[1]]", "layer:x"])
+LABEL = st.tuples(
+    st.sampled_from(["mm", "add", "a", "é", "it's", "layer:x"]),
+    st.sampled_from(["", ", sizes = [[1]]"]),
+)
 NUMBER = st.sampled_from([-1, 0, 1, 2, 2**63 - 1])
 
 
@@ -114,33 +117,34 @@ def seq_markers(draw):
     parent, frame_range = np.array(frames, np.int32).reshape(-1, 2).T
     label, seq, op_id = np.array(ranges, np.int64).T
     return SeqMarkers(
-        frame=np.array(rows, np.int32),
+        frame_of_row=np.array(rows, np.int32),
         frame_parent=parent,
-        frame_range=frame_range,
-        label=label,
-        seq=seq,
-        op_id=op_id,
-        is_torch=np.array([not label.startswith("layer:") for label in labels]),
-        labels=labels,
+        range_of_frame=frame_range,
+        label_of_range=label,
+        seq_of_range=seq,
+        op_id_of_range=op_id,
+        is_torch=np.array([head != "layer:x" for head, _ in labels]),
+        heads=[head for head, _ in labels],
+        tails=[tail for _, tail in labels],
     )
 
 
 def oracle(markers, frame):
     found = set()
     while frame >= 0:
-        around = markers.frame_range[frame]
-        label = markers.label[around]
-        name, sizes = markers.names_and_sizes()[label]
-        seq, op_id = int(markers.seq[around]), int(markers.op_id[around])
+        around = markers.range_of_frame[frame]
+        label = markers.label_of_range[around]
+        head, tail = markers.heads[label], markers.tails[label]
+        seq, op_id = int(markers.seq_of_range[around]), int(markers.op_id_of_range[around])
         if markers.is_torch[label]:
-            found.add((seq, name.encode(), op_id, name, sizes))
+            found.add((seq, head.encode(), op_id, head, tail))
         frame = markers.frame_parent[frame]
     return [
-        name
+        head
         + (f", seq = {seq}" if seq >= 0 else "")
         + (f", op_id = {op_id}" if op_id >= 0 else "")
-        + sizes
-        for seq, _, op_id, name, sizes in sorted(found)
+        + tail
+        for seq, _, op_id, head, tail in sorted(found)
     ]
 
 
@@ -148,7 +152,7 @@ def oracle(markers, frame):
 def test_the_torch_ranges_of_a_row_are_those_on_the_way_to_the_root(markers):
     lines = lines_of({"seqMarker": markers}, "dict").decode().splitlines()
     got = [ast.literal_eval(line)["seqMarker"] for line in lines]
-    assert got == [oracle(markers, frame) for frame in markers.frame]
+    assert got == [oracle(markers, frame) for frame in markers.frame_of_row]
 
 
 @settings(max_examples=50)

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
+from fastprof.columns import SeqMarkers
 from fastprof.report import write_rows
 from fastprof.report.dictlines import KEYS
-from fastprof.report.seqmarkers import SeqMarkers
 from fastprof.sources import dictlines
 from real_data import real
 from report_columns import ints, lists, values
@@ -91,25 +91,26 @@ def test_no_rows_make_no_lines():
     assert rows({"op": values(), "grid": ints(), "seqId": lists()}, "dict") == ""
 
 
-def markers(labels, is_torch):
+def markers(heads, is_torch):
     """Three kernels: in no range, in one, and in four."""
     return SeqMarkers(
-        frame=np.array([-1, 0, 3], np.int32),
+        frame_of_row=np.array([-1, 0, 3], np.int32),
         frame_parent=np.array([-1, 0, 1, 2], np.int32),
-        frame_range=np.array([3, 2, 1, 0], np.int32),
-        label=np.array([0, 1, 2, 3], np.int32),
-        seq=np.array([-1, 7, 7, 0], np.int64),
-        op_id=np.array([4, -1, 2, -1], np.int64),
+        range_of_frame=np.array([3, 2, 1, 0], np.int32),
+        label_of_range=np.array([0, 1, 2, 3], np.int32),
+        seq_of_range=np.array([-1, 7, 7, 0], np.int64),
+        op_id_of_range=np.array([4, -1, 2, -1], np.int64),
         is_torch=np.array(is_torch, np.uint8),
-        labels=labels,
+        heads=heads,
+        tails=[", sizes = [[2, 3], []]", "", "", ""],
     )
 
 
-LABELS = ["aten::mm, sizes = [[2, 3], []]", "layer:x", 'it\'s "é"', "sum"]
+HEADS = ["aten::mm", "layer:x", 'it\'s "é"', "sum"]
 
 
 def test_torch_ranges_around_a_kernel_are_written_with_their_numbers():
-    lines = rows({"seqMarker": markers(LABELS, [1, 0, 1, 1])}, "dict").splitlines()
+    lines = rows({"seqMarker": markers(HEADS, [1, 0, 1, 1])}, "dict").splitlines()
     assert lines == [
         "{'seqMarker': []}",
         "{'seqMarker': ['sum, seq = 0']}",
@@ -120,7 +121,7 @@ def test_torch_ranges_around_a_kernel_are_written_with_their_numbers():
 
 
 def test_torch_ranges_in_json_are_the_same_texts():
-    columns = {"seqMarker": markers([*LABELS[:1], "\\ \n\udcff", *LABELS[2:]], [1, 1, 1, 1])}
+    columns = {"seqMarker": markers([*HEADS[:1], "\\ \n\udcff", *HEADS[2:]], [1, 1, 1, 1])}
     in_python = [ast.literal_eval(line) for line in rows(columns, "dict").splitlines()]
     in_json = [json.loads(line) for line in rows(columns, "jsonl").splitlines()]
     assert in_json == in_python

@@ -57,6 +57,17 @@ def test_rows_come_in_groups(monkeypatch):
     }
 
 
+def test_a_table_in_memory_is_what_the_file_holds(monkeypatch):
+    monkeypatch.setattr(parquet, "ROWS_A_GROUP", 3)
+    columns = {key: COLUMNS[key] for key in KEYS} | {"ranges": values(("a",), None, (), ("b",))}
+    made = parquet.to_arrow(columns)
+    for write, what in ((parquet.write_columns, columns), (parquet.write_profile, made)):
+        file = io.BytesIO()
+        write(what, file)
+        assert made.to_pydict() == pq.read_table(io.BytesIO(file.getvalue())).to_pydict()
+    assert made.column("ranges").to_pylist() == [["a"], None, [], ["b"]]
+
+
 def test_text_that_is_no_utf8_gets_a_question_mark():
     assert table("op", {"op": values("a\udcffb")}).to_pydict() == {"op": ["a?b"]}
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn, select
 
 if TYPE_CHECKING:
-    from fastprof.columns import Column
-    from fastprof.report.seqmarkers import SeqMarkers
+    from fastprof.columns import Column, SeqMarkers
 
 __all__ = ["COLUMNS", "DEFAULT_KEYS", "ReportColumn", "select", "write_report", "write_rows"]
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastprof._rows import RowWriter
-from fastprof.columns import Column, Ints, Lists, Values
-from fastprof.report.seqmarkers import SeqMarkers
+from fastprof.columns import Column, Ints, Lists, SeqMarkers, Values
 
 Brackets = tuple[bytes, bytes, bytes]
 
@@ -122,23 +121,22 @@ def _add_lists(writer: RowWriter, before: bytes, column: Lists, notation: Notati
 def _add_seqmarkers(
     writer: RowWriter, before: bytes, column: SeqMarkers, notation: Notation
 ) -> None:
-    names_and_sizes = column.names_and_sizes()
     writer.add_seqmarkers(
         before,
         *(np.ascontiguousarray(getattr(column, name), dtype) for name, dtype in _SEQMARKERS),
-        [encode(notation.escape(name)) for name, _ in names_and_sizes],
-        [encode(notation.escape(sizes)) for _, sizes in names_and_sizes],
+        [encode(notation.escape(head)) for head in column.heads],
+        [encode(notation.escape(tail)) for tail in column.tails],
         quote=notation.quote.encode(),
     )
 
 
 _SEQMARKERS = (
-    ("frame", np.int32),
+    ("frame_of_row", np.int32),
     ("frame_parent", np.int32),
-    ("frame_range", np.int32),
-    ("label", np.int32),
-    ("seq", np.int64),
-    ("op_id", np.int64),
+    ("range_of_frame", np.int32),
+    ("label_of_range", np.int32),
+    ("seq_of_range", np.int64),
+    ("op_id_of_range", np.int64),
     ("is_torch", np.uint8),
 )
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import BinaryIO
 
-from fastprof.columns import Column
+from fastprof.columns import Column, SeqMarkers
 from fastprof.report.objects import PYTHON, write_objects
-from fastprof.report.seqmarkers import SeqMarkers
 
 KEYS = (
     "kShortName",

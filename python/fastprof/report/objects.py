@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from fastprof._rows import RowWriter
-from fastprof.columns import Column
+from fastprof.columns import Column, SeqMarkers
 from fastprof.report.cells import Notation, add_cell
-from fastprof.report.seqmarkers import SeqMarkers
 
 
 def python_text(value: Any) -> str:

@@ -1,9 +1,10 @@
-"""Report columns -> a Parquet file, a group of rows at a time."""
+"""Columns -> Arrow tables and Parquet files, a group of rows at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -11,14 +12,31 @@ from fastprof.columns import Column, Ints, Lists, Values
 from fastprof.errors import MissingDependencyError
 from fastprof.report.columns import ReportColumn
 
+if TYPE_CHECKING:
+    import pyarrow
+
 ROWS_A_GROUP = 1 << 18
 
 # Columns of tuples of names; said here so that the schema does not depend on what a trace holds.
-_LIST_KEYS = frozenset({"layer", "trace"})
+_LIST_KEYS = frozenset({"layer", "trace", "ranges", "launch_ranges"})
 
 
-def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
-    """Write the chosen columns: int64, strings (dictionary encoded) and lists; null for na.
+def to_arrow(columns: Mapping[str, Column]) -> pyarrow.Table:
+    """Make a table of columns of one length: int64, strings and lists, null for what is not known.
+
+    Strings are dictionary encoded. There is a chunk for each 262 144 rows.
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow is not installed.
+    """
+    arrow, _ = _import_pyarrow()
+    return arrow.concat_tables(_tables(arrow, columns))
+
+
+def write_columns(columns: Mapping[str, Column], file: BinaryIO) -> None:
+    """Write columns of one length as Parquet; memory holds one group of rows.
 
     Raises
     ------
@@ -26,19 +44,22 @@ def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: B
         pyarrow is not installed.
     """
     arrow, parquet = _import_pyarrow()
-    made = {
-        column.key: _maker(arrow, columns[column.key], column.key in _LIST_KEYS)
-        for column in chosen
-    }
-    n_rows = len(columns[chosen[0].key])
-    groups = [slice(first, first + ROWS_A_GROUP) for first in range(0, n_rows, ROWS_A_GROUP)]
+    tables = _tables(arrow, columns)
+    first = next(tables)
+    with parquet.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
 
-    def table(group: slice) -> Any:
-        return arrow.table({key: make(group) for key, make in made.items()})
 
-    with parquet.ParquetWriter(file, table(slice(0, 0)).schema) as writer:
-        for group in groups:
-            writer.write_table(table(group), row_group_size=ROWS_A_GROUP)
+def write_profile(table: pyarrow.Table, file: BinaryIO) -> None:
+    """Write a table that `to_arrow` made as Parquet."""
+    _, parquet = _import_pyarrow()
+    parquet.write_table(table, file, row_group_size=ROWS_A_GROUP)
+
+
+def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
+    """Write the chosen columns of a report."""
+    write_columns({column.key: columns[column.key] for column in chosen}, file)
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
@@ -52,13 +73,22 @@ def _import_pyarrow() -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
-def _maker(arrow: Any, column: Column, is_list: bool) -> Any:
+def _tables(arrow: Any, columns: Mapping[str, Column]) -> Iterator[Any]:
+    """One table for each group of rows, and at least one."""
+    made = {key: _maker(arrow, key, column) for key, column in columns.items()}
+    n_rows = len(next(iter(columns.values())))
+    for first in range(0, max(n_rows, 1), ROWS_A_GROUP):
+        group = slice(first, first + ROWS_A_GROUP)
+        yield arrow.table({key: make(group) for key, make in made.items()})
+
+
+def _maker(arrow: Any, key: str, column: Column) -> Callable[[slice], Any]:
     """Make a function from a slice of rows to an Arrow array; repeated values are turned once."""
     if isinstance(column, Lists):
         return lambda rows: _lists(arrow, column, rows)
     if isinstance(column, Ints):
         return lambda rows: _ints(arrow, column, rows)
-    return _values(arrow, column, is_list)
+    return _values(arrow, column, key in _LIST_KEYS)
 
 
 def _ints(arrow: Any, column: Ints, rows: slice) -> Any:
@@ -77,16 +107,16 @@ def _lists(arrow: Any, column: Lists, rows: slice) -> Any:
     return arrow.LargeListArray.from_arrays(offsets - offsets[0], values)
 
 
-def _values(arrow: Any, column: Values, is_list: bool) -> Any:
+def _values(arrow: Any, column: Values, is_list: bool) -> Callable[[slice], Any]:
     """Strings refer to a dictionary; lists of strings, which cannot, are copied for each row."""
     type_ = arrow.list_(arrow.string()) if is_list else arrow.string()
     distinct = arrow.array([_valid(value) for value in column.values], type=type_)
 
-    def make(rows: slice) -> Any:
+    def array(rows: slice) -> Any:
         ids = arrow.array(column.ids[rows], mask=column.ids[rows] < 0)
         return distinct.take(ids) if is_list else arrow.DictionaryArray.from_arrays(ids, distinct)
 
-    return make
+    return array
 
 
 def _valid(value: Any) -> Any:

@@ -61,7 +61,7 @@ class Database:
         try:
             return apsw.Connection(
                 uri + ("&immutable=1" if immutable else ""),
-                flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+                flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX,
             )
         except apsw.Error as error:
             raise BadInputError(f"{self.name}: cannot be opened: {error}") from error

@@ -1,0 +1,97 @@
+"""The table of correlation ids against a dict."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fastprof._join import Join
+from fastprof.errors import BadInputError
+from intervals import INT32_MAX, INT64_MAX, INT64_MIN, frozen
+
+PROCESS = st.integers(0, 2) | st.sampled_from([-1, INT32_MAX, -(2**31)])
+ID = st.integers(-2, 9) | st.sampled_from([INT64_MIN, INT64_MAX, INT64_MAX - 1, 1 << 32, 1 << 31])
+PAIRS = st.lists(st.tuples(PROCESS, ID), max_size=12)
+
+
+def columns(pairs):
+    process, number = [p for p, _ in pairs], [i for _, i in pairs]
+    return frozen(process, np.int32), frozen(number, np.int64)
+
+
+def joined(kernels, launches):
+    """The row of the first launch of each kernel, or -1, by a table that just has the room."""
+    table = Join(len(kernels))
+    table.add(*columns(kernels))
+    table.offer(*columns(launches))
+    return table.rows(*columns(kernels)).tolist()
+
+
+def expected(kernels, launches):
+    first = {}
+    for row, pair in enumerate(launches):
+        first.setdefault(pair, row)
+    return [first.get(pair, -1) if pair[1] >= 0 else -1 for pair in kernels]
+
+
+@settings(max_examples=400, deadline=None)
+@given(PAIRS, PAIRS)
+@example([(0, 7), (1, 7)], [(1, 7), (0, 7), (1, 7)])
+@example([(0, -1)], [(0, -1)])
+def test_a_kernel_gets_the_first_launch_of_its_process_and_id(kernels, launches):
+    assert joined(kernels, launches) == expected(kernels, launches)
+
+
+@settings(max_examples=100, deadline=None)
+@given(PAIRS, PAIRS, PAIRS)
+def test_a_launch_of_no_kernel_is_not_remembered(kernels, launches, asked):
+    table = Join(len(kernels))
+    table.add(*columns(kernels))
+    table.offer(*columns(launches))
+    found = table.rows(*columns(asked)).tolist()
+    known = expected(asked, launches)
+    assert found == [row if pair in kernels else -1 for pair, row in zip(asked, known, strict=True)]
+
+
+@pytest.mark.parametrize("step", [1, 16, 1 << 20, 1 << 40])
+def test_many_ids_at_regular_distances_are_all_found(step):
+    number = np.arange(50_000, dtype=np.int64) * step
+    process = np.zeros(50_000, np.int32)
+    table = Join(len(number))
+    table.add(process, number)
+    table.offer(process, number[::-1].copy())
+    assert (table.rows(process, number) == np.arange(49_999, -1, -1)).all()
+    assert (table.rows(process + 1, number) == -1).all()
+
+
+def test_the_first_of_several_offers_is_remembered():
+    table = Join(2)
+    table.add(*columns([(0, 1), (0, 2)]))
+    table.offer(*columns([(0, 2)]))
+    table.offer(*columns([(0, 1), (0, 2)]))
+    assert table.rows(*columns([(0, 1), (0, 2)])).tolist() == [0, 0]
+
+
+def test_an_empty_table_has_no_rows():
+    assert joined([], []) == []
+    assert joined([], [(0, 1)]) == []
+    assert joined([(0, 1)], []) == [-1]
+    assert Join(0).rows(*columns([(0, 1)])).tolist() == [-1]
+
+
+def test_far_more_ids_than_there_is_room_for_are_refused():
+    table = Join(1)
+    with pytest.raises(BadInputError, match="join"):
+        table.add(np.zeros(1000, np.int32), np.arange(1000, dtype=np.int64))
+    assert table.rows(*columns([(0, 5000)])).tolist() == [-1]
+
+
+@pytest.mark.parametrize("room", [-1, INT64_MIN, INT64_MAX])
+def test_room_that_cannot_be_had_is_a_memory_error(room):
+    with pytest.raises(MemoryError, match=str(room)):
+        Join(room)
+
+
+def test_processes_and_ids_of_different_length_are_refused():
+    with pytest.raises(ValueError, match="1 processes, but 2 ids"):
+        Join(2).add(np.zeros(1, np.int32), np.zeros(2, np.int64))

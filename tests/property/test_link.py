@@ -1,0 +1,143 @@
+"""Forward calls, sequence numbers and subs against the sentences of fp_link.h."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fastprof import _link
+from fastprof._link import BACKWARD, FORWARD, NONE
+from fastprof.errors import InternalError
+from intervals import INT32_MAX, INT64_MAX, chain, frozen
+
+SEQ = st.integers(0, 3) | st.sampled_from([INT64_MAX, 1 << 32])
+SCOPE = st.integers(0, 1) | st.sampled_from([-1, INT32_MAX, -(2**31)])
+ROLE = st.sampled_from([NONE, FORWARD, FORWARD, BACKWARD])
+RANGES = st.lists(st.tuples(ROLE, SEQ, SCOPE), max_size=20)
+
+
+def forward_of(ranges):
+    role, seq, scope = ([row[i] for row in ranges] for i in range(3))
+    got = _link.forward_of(
+        frozen(role, np.uint8), frozen(seq, np.int64), frozen(scope, np.int32)
+    )
+    return got.tolist()
+
+
+def latest_carrier(ranges, i):
+    if ranges[i][0] != BACKWARD:
+        return -1
+    carriers = [j for j in range(i) if ranges[j] == (FORWARD, *ranges[i][1:])]
+    return carriers[-1] if carriers else -1
+
+
+@settings(max_examples=400, deadline=None)
+@given(RANGES)
+@example([(FORWARD, 7, 0), (FORWARD, 7, 0), (BACKWARD, 7, 0), (FORWARD, 7, 0)])
+def test_forward_is_the_latest_carrier_before_in_the_same_scope(ranges):
+    assert forward_of(ranges) == [latest_carrier(ranges, i) for i in range(len(ranges))]
+
+
+def test_a_range_without_a_role_may_have_no_number():
+    assert forward_of([(NONE, -1, 0), (BACKWARD, 0, 0)]) == [-1, -1]
+    assert forward_of([]) == []
+    assert forward_of([(BACKWARD, 1, 0)]) == [-1]
+
+
+@pytest.mark.parametrize("step", [1, 1 << 20, 1 << 40])
+def test_many_numbers_at_regular_distances_are_all_linked(step):
+    n = 50_000
+    seq = np.tile(np.arange(n, dtype=np.int64) * step, 2)
+    role = np.repeat(np.array([FORWARD, BACKWARD], np.uint8), n)
+    got = _link.forward_of(role, seq, np.zeros(2 * n, np.int32))
+    assert (got[:n] == -1).all()
+    assert (got[n:] == np.arange(n)).all()
+
+
+@st.composite
+def kernels_in_frames(draw):
+    """parent, seq and backward of frames; frame and inside of kernels."""
+    n = draw(st.integers(0, 8))
+    parent = [draw(st.integers(-1, i - 1)) for i in range(n)]
+    numbers = st.integers(-1, 3) | st.just(INT64_MAX)
+    seq = [draw(numbers) for _ in range(n)]
+    backward = [draw(st.integers(0, 1)) for _ in range(n)]
+    kernels = draw(st.lists(st.tuples(st.integers(-1, n - 1), st.integers(0, 1)), max_size=6))
+    return parent, seq, backward, kernels
+
+
+def numbers_of_chain(found, inside):
+    """found: (seq, backward) from the outermost frame in. The number that links, and the others."""
+    counted = [seq for seq, backward in found if seq >= 0 and (backward or not inside)]
+    linking = next((seq for seq in reversed(counted) if seq > 0), 0 if counted else -1)
+    others = {seq for seq, _ in found if seq >= 0} - {linking}
+    if linking > 0 or any(seq > 0 for seq in others):
+        others -= {0}
+    return linking, sorted(others)
+
+
+@settings(max_examples=400, deadline=None)
+@given(kernels_in_frames())
+@example(([-1, 0], [71, 72], [0, 0], [(1, 0)]))
+@example(([-1, 0, 1], [7, 7, 0], [1, 1, 0], [(2, 1)]))
+def test_the_number_that_links_and_the_others_are_those_of_the_chain(case):
+    parent, seq, backward, kernels = case
+    linking, offsets, others = _link.numbers(
+        frozen(parent, np.int32), frozen(seq, np.int64), frozen(backward, np.uint8),
+        frozen([frame for frame, _ in kernels], np.int32),
+        frozen([inside for _, inside in kernels], np.uint8), len(parent),
+    )  # fmt: skip
+    got = [
+        (int(linking[i]), others[offsets[i] : offsets[i + 1]].tolist()) for i in range(len(kernels))
+    ]
+    assert got == [
+        numbers_of_chain([(seq[at], backward[at]) for at in chain(parent, frame)], inside)
+        for frame, inside in kernels
+    ]
+    assert len(others) == offsets[-1]
+
+
+def test_a_chain_deeper_than_said_is_an_internal_error():
+    parent, seq, flags = np.array([-1, 0], np.int32), np.array([1, 2], np.int64), np.zeros(2, "u1")
+    frame, inside = np.array([1], np.int32), np.zeros(1, np.uint8)
+    with pytest.raises(InternalError, match="sequence numbers"):
+        _link.numbers(parent, seq, flags, frame, inside, 1)
+    assert _link.numbers(parent, seq, flags, frame, inside, 2)[0].tolist() == [2]
+
+
+SUB_ROW = st.tuples(st.integers(0, 1), st.integers(-1, 1) | st.just(INT64_MAX), st.integers(-1, 1))
+
+
+def rows_before_alike(rows, i):
+    """How many of the numbered rows of the process just before row i have its number and op."""
+    process, seq, _ = rows[i]
+    count, numbered = 0, [row for row in rows[:i] if row[0] == process and row[1] >= 0]
+    while seq >= 0 and count < len(numbered) and numbered[-1 - count] == rows[i]:
+        count += 1
+    return count
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(SUB_ROW, max_size=20))
+@example([(0, 7, 1), (1, 7, 1), (0, 7, 1), (0, -1, 1), (0, 7, 1), (0, 7, 2), (0, 7, 1)])
+def test_sub_counts_the_rows_in_a_row_with_one_number_and_operator(rows):
+    process, seq, operator = ([row[i] for row in rows] for i in range(3))
+    got = _link.sub(
+        frozen(process, np.int32), frozen(seq, np.int64), frozen(operator, np.int32), 2
+    )
+    assert got.dtype == np.int32
+    assert got.tolist() == [rows_before_alike(rows, i) for i in range(len(rows))]
+
+
+@pytest.mark.parametrize("process", [-1, 1])
+def test_a_process_that_is_not_there_is_an_internal_error(process):
+    with pytest.raises(InternalError, match="sub"):
+        _link.sub(np.array([process], np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32), 1)
+
+
+def test_columns_of_different_length_are_refused():
+    role, two = np.zeros(1, np.uint8), np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="lengths differ"):
+        _link.forward_of(role, two, np.zeros(1, np.int32))
+    with pytest.raises(ValueError, match="lengths differ"):
+        _link.sub(np.zeros(1, np.int32), two, np.zeros(1, np.int32), 1)

@@ -1,0 +1,104 @@
+"""The call-path tree, and what is around a node, against tuples of labels."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastprof import _path
+from fastprof.errors import InternalError
+from intervals import INT32_MAX, chain, frozen
+
+N_LABELS = 4
+LABEL = st.integers(0, N_LABELS - 1)
+
+
+@st.composite
+def trees(draw, value=LABEL, max_size=20):
+    """parent, before its children, and a value for each entry of a tree."""
+    n = draw(st.integers(0, max_size))
+    parent = [draw(st.integers(-1, i - 1)) for i in range(n)]
+    return parent, [draw(value) for _ in range(n)]
+
+
+def nodes(parent, label, n_labels=N_LABELS, wanted=None):
+    wanted = None if wanted is None else frozen(wanted, np.uint8)
+    return _path.nodes(frozen(parent, np.int32), frozen(label, np.int32), n_labels, wanted)
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees(), st.none() | st.lists(st.integers(0, 1), min_size=N_LABELS, max_size=N_LABELS))
+def test_a_node_is_one_distinct_path_of_wanted_labels(tree, wanted):
+    parent, label = tree
+    of_frame, node_parent, node_label = nodes(parent, label, wanted=wanted)
+    paths = [
+        tuple(label[i] for i in chain(parent, frame) if wanted is None or wanted[label[i]])
+        for frame in range(len(parent))
+    ]
+    got = [tuple(int(node_label[i]) for i in chain(node_parent, node)) for node in of_frame]
+    assert got == paths
+    assert len(node_parent) == len({path for path in paths if path})
+    assert all(-1 <= p < i for i, p in enumerate(node_parent))
+
+
+def values_around(parent, own, i):
+    """The values from the root down to entry i, those that are none left out."""
+    return [own[at] for at in chain(parent, i) if own[at] != -1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees(st.sampled_from([-1, -1, 0, 1, INT32_MAX])))
+def test_innermost_and_outermost_are_the_last_and_the_first_on_the_way(tree):
+    parent, own = tree
+    columns = frozen(parent, np.int32), frozen(own, np.int32)
+    around = [values_around(parent, own, i) for i in range(len(parent))]
+    assert _path.innermost(*columns).tolist() == [([-1] + found)[-1] for found in around]
+    assert _path.outermost(*columns).tolist() == [(found + [-1])[0] for found in around]
+
+
+def test_empty_trees_have_no_nodes():
+    assert [column.tolist() for column in nodes([], [])] == [[], [], []]
+    assert [column.tolist() for column in nodes([], [], 0, [])] == [[], [], []]
+    nothing = frozen([], np.int32)
+    assert _path.innermost(nothing, nothing).tolist() == []
+    assert _path.outermost(nothing, nothing).tolist() == []
+
+
+def test_one_frame_is_one_node_or_none():
+    assert [column.tolist() for column in nodes([-1], [2])] == [[0], [-1], [2]]
+    assert [column.tolist() for column in nodes([-1], [2], wanted=[1, 1, 0, 1])] == [[-1], [], []]
+
+
+def test_largest_label_is_kept_apart_from_its_parent():
+    of_frame, parent, label = nodes([-1, 0], [INT32_MAX - 1, INT32_MAX - 1], INT32_MAX)
+    assert of_frame.tolist() == [0, 1]
+    assert parent.tolist() == [-1, 0]
+    assert label.tolist() == [INT32_MAX - 1] * 2
+
+
+def test_a_path_of_a_hundred_thousand_frames_is_as_many_nodes():
+    n = 100_000
+    of_frame, parent, _ = nodes(range(-1, n - 1), [0] * n)
+    assert (of_frame == np.arange(n)).all()
+    assert (parent == np.arange(-1, n - 1)).all()
+
+
+@pytest.mark.parametrize("parent, label", [([0], [0]), ([1, -1], [0, 0]), ([-1], [4]), ([-1], [-1])])
+def test_an_index_that_points_nowhere_is_an_internal_error(parent, label):
+    with pytest.raises(InternalError, match="call paths"):
+        nodes(parent, label)
+
+
+@pytest.mark.parametrize("of_tree", [_path.innermost, _path.outermost])
+def test_a_parent_behind_its_child_is_an_internal_error(of_tree):
+    with pytest.raises(InternalError):
+        of_tree(np.array([1, -1], np.int32), np.zeros(2, np.int32))
+
+
+def test_columns_of_different_length_are_refused():
+    with pytest.raises(ValueError, match="lengths 1 and 2"):
+        nodes([-1], [0, 0])
+    with pytest.raises(ValueError, match="1 flags for 4 labels"):
+        nodes([-1], [0], wanted=[1])
+    with pytest.raises(ValueError, match="lengths 1 and 2"):
+        _path.innermost(np.zeros(1, np.int32), np.zeros(2, np.int32))
