@@ -80,8 +80,17 @@ static fp_status put_text(fp_scan *scan, const fp_scan_column *column, int i, in
                             column->op_id + row);
 }
 
-static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t value,
-                     int64_t row) {
+static int64_t number_of(fp_scan *scan, const fp_scan_column *column, int i) {
+  int64_t value = scan->api->column_int64(scan->statement, i);
+  /* NULL reads as 0: ask for the type only then. */
+  if (value == 0 && scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL)
+    return column->none;
+  return value;
+}
+
+static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t row) {
+  if (column->kind >= FP_SCAN_TEXT) return put_text(scan, column, i, row);
+  int64_t value = number_of(scan, column, i);
   switch (column->kind) {
     case FP_SCAN_I64:
       ((int64_t *)column->out)[row] = value;
@@ -90,46 +99,32 @@ static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t
       if (value < INT32_MIN || value > INT32_MAX) return FP_E_RANGE;
       ((int32_t *)column->out)[row] = (int32_t)value;
       return FP_OK;
-    case FP_SCAN_KEY:
-      if (value != column->none)
-        return fp_keys_intern(column->keys, value >> column->shift, (int32_t *)column->out + row);
+    default: /* FP_SCAN_KEY */
       ((int32_t *)column->out)[row] = -1;
-      return FP_OK;
-    default:
-      return put_text(scan, column, i, row);
+      if (value == column->none) return FP_OK;
+      return fp_keys_intern(column->keys, value >> column->shift, (int32_t *)column->out + row);
   }
 }
 
-static void read_numbers(fp_scan *scan, const fp_scan_column *columns, int n_columns,
-                         int64_t *values) {
-  for (int i = 0; i < n_columns; i++) {
-    if (columns[i].kind >= FP_SCAN_TEXT) {
-      values[i] = 0;
-      continue;
-    }
-    values[i] = scan->api->column_int64(scan->statement, i);
-    /* NULL reads as 0: ask for the type only then. */
-    if (values[i] == 0 && scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL)
-      values[i] = columns[i].none;
-  }
+static bool wanted(fp_scan *scan, const fp_scan_column *columns, const fp_scan_filter *filter) {
+  int64_t values[FP_SCAN_MAX_COLUMNS];
+  for (int i = 0; i < filter->n_columns; i++) values[i] = number_of(scan, &columns[i], i);
+  return filter->keep(filter->state, values);
 }
 
 fp_status fp_scan_step(fp_scan *scan, const fp_scan_column *columns, int n_columns,
-                       fp_scan_keep keep, const void *state, int64_t limit, int64_t capacity,
-                       int64_t *kept, int64_t *stepped) {
-  int64_t values[FP_SCAN_MAX_COLUMNS];
-  if (n_columns > FP_SCAN_MAX_COLUMNS) return FP_E_TOO_MANY;
+                       fp_scan_filter filter, int64_t limit, int64_t capacity, int64_t *kept,
+                       int64_t *stepped) {
+  if (n_columns > FP_SCAN_MAX_COLUMNS || filter.n_columns > n_columns) return FP_E_TOO_MANY;
   for (int64_t n = 0; n < limit; n++) {
     if (*kept >= capacity) return FP_MORE;
     int result = scan->api->step(scan->statement);
     if (result == FP_SQLITE_DONE) return FP_OK;
     if (result != FP_SQLITE_ROW) return FP_E_SQLITE;
     ++*stepped;
-    read_numbers(scan, columns, n_columns, values);
-    if (keep && !keep(state, values)) continue;
+    if (filter.keep && !wanted(scan, columns, &filter)) continue;
     for (int i = 0; i < n_columns; i++) {
-      if (!columns[i].out) continue;
-      fp_status status = put(scan, &columns[i], i, values[i], *kept);
+      fp_status status = put(scan, &columns[i], i, *kept);
       if (status != FP_OK) return status;
     }
     ++*kept;

@@ -34,8 +34,14 @@ typedef struct {
   int64_t *seq, *op_id;
 } fp_scan_column;
 
-/* Whether to keep a row (0: no): values[i] is column i's number (a text column's is 0). NULL keeps all. */
+/* Whether to keep a row (0: no), by the numbers in its first columns. */
 typedef int (*fp_scan_keep)(const void *state, const int64_t *values);
+
+typedef struct {
+  fp_scan_keep keep; /* NULL keeps all rows */
+  const void *state;
+  int n_columns; /* how many of the first columns it looks at: numbers, not texts */
+} fp_scan_filter;
 
 typedef struct fp_scan fp_scan;
 
@@ -46,8 +52,8 @@ void fp_scan_free(fp_scan *scan);
 /* Step at most `limit` rows, writing kept ones from column[...][*kept] on while *kept < capacity.
  * FP_OK: all rows are read; FP_MORE: limit or capacity reached. *stepped counts rows stepped. */
 fp_status fp_scan_step(fp_scan *scan, const fp_scan_column *columns, int n_columns,
-                       fp_scan_keep keep, const void *state, int64_t limit, int64_t capacity,
-                       int64_t *kept, int64_t *stepped);
+                       fp_scan_filter filter, int64_t limit, int64_t capacity, int64_t *kept,
+                       int64_t *stepped);
 
 /* The floor: step all rows and do nothing with them. */
 fp_status fp_scan_floor(fp_scan *scan, int64_t *stepped);

@@ -95,6 +95,5 @@ class Trace:
     threads: Int64  # thread id as the operating system knows it
     process_of_thread: Int32  # index into processes
     processes: Int64  # process id
-    device_names: dict[int, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     version: str | None = None

@@ -72,30 +72,31 @@ cdef int64_t _same_length(const int32_t[::1] process, const int64_t[::1] id) exc
 cdef struct _launch_state:
     const fp_join *table
     const fp_keys *processes
-    int thread_column
-    int id_column
     int shift
 
 
 cdef bint _keep_launch(const void *state, const int64_t *values) noexcept nogil:
     cdef const _launch_state *s = <const _launch_state *>state
-    cdef int32_t process = fp_keys_find(s.processes, values[s.thread_column] >> s.shift)
-    return process >= 0 and fp_join_has(s.table, process, values[s.id_column])
+    cdef int32_t process = fp_keys_find(s.processes, values[0] >> s.shift)
+    return process >= 0 and fp_join_has(s.table, process, values[1])
 
 
 cdef class LaunchFilter(Filter):
-    """Keeps the API calls whose (process, correlation id) is in a Join."""
+    """Keeps the API calls whose (process, correlation id) is in a Join.
+
+    The first column scanned must be the global thread id, which gives the process when shifted by
+    `shift` bits to the right, the second the correlation id.
+    """
     cdef Join join
     cdef Keys processes
     cdef _launch_state launch_state
 
-    def __cinit__(self, Join join, Keys processes, int thread_column, int id_column, int shift):
+    def __cinit__(self, Join join, Keys processes, int shift):
         self.join = join
         self.processes = processes
         self.launch_state.table = join.table
         self.launch_state.processes = processes.pool
-        self.launch_state.thread_column = thread_column
-        self.launch_state.id_column = id_column
         self.launch_state.shift = shift
-        self.state = &self.launch_state
-        self.keep = _keep_launch
+        self.filter.state = &self.launch_state
+        self.filter.keep = _keep_launch
+        self.filter.n_columns = 2

@@ -48,8 +48,8 @@ cdef extern from "fp_scan.h":
     fp_scan *fp_scan_new(const fp_sqlite_api *api, sqlite3 *db, const char *sql) nogil
     void fp_scan_free(fp_scan *scan) nogil
     fp_status fp_scan_step(fp_scan *scan, const fp_scan_column *columns, int n_columns,
-                           fp_scan_keep keep, const void *state, int64_t limit, int64_t capacity,
-                           int64_t *kept, int64_t *stepped) nogil
+                           fp_scan_filter filter, int64_t limit, int64_t capacity, int64_t *kept,
+                           int64_t *stepped) nogil
     fp_status fp_scan_floor(fp_scan *scan, int64_t *stepped) nogil
     fp_status fp_scan_range_name(fp_names *names, fp_scratch *scratch, const char *text,
                                  size_t length, int32_t *label, int64_t *seq,
@@ -79,8 +79,9 @@ cdef class KnownKeys(Filter):
 
     def __cinit__(self, Keys keys):
         self.keys = keys
-        self.keep = _keep_known
-        self.state = keys.pool
+        self.filter.keep = _keep_known
+        self.filter.state = keys.pool
+        self.filter.n_columns = 1
 
 
 cdef class Reader:
@@ -147,7 +148,7 @@ cdef class Reader:
         columns : list of (name, kind, none, pool, shift); pool a Keys or Names, else None
         capacity : how many rows to make room for at first; grows as needed
         what : what is read, for error messages ("run.sqlite: table X")
-        keep : which rows to keep; all by default
+        keep : which rows to keep, by their first columns; all by default
         progress : called with the number of rows stepped so far, every 262144 rows
 
         Returns
@@ -163,8 +164,10 @@ cdef class Reader:
         if specs is NULL:
             raise MemoryError(what)
         cdef fp_scan *scan = NULL
-        cdef fp_scan_keep keep_function = keep.keep if keep is not None else NULL
-        cdef const void *keep_state = keep.state if keep is not None else NULL
+        cdef fp_scan_filter row_filter
+        row_filter.keep, row_filter.state, row_filter.n_columns = NULL, NULL, 0
+        if keep is not None:
+            row_filter = keep.filter
         cdef int64_t kept = 0, stepped = 0, limit = _ROWS_A_STEP
         cdef fp_status status = FP_MORE
         capacity = max(capacity, 1024)
@@ -178,8 +181,8 @@ cdef class Reader:
                     _resize(arrays, capacity)
                     _point(specs, columns, arrays)
                 with nogil:
-                    status = fp_scan_step(scan, specs, n_columns, keep_function, keep_state,
-                                          limit, capacity, &kept, &stepped)
+                    status = fp_scan_step(scan, specs, n_columns, row_filter, limit, capacity,
+                                          &kept, &stepped)
                 PyErr_CheckSignals()
                 if progress is not None:
                     progress(stepped)

@@ -1,4 +1,4 @@
-"""Draws ranges of threads, and says by definition what encloses and what crosses what."""
+"""Draws ranges of threads, and says by definition what is open when, and what crosses what."""
 
 from typing import NamedTuple
 
@@ -26,17 +26,17 @@ def intervals(n_threads=1, time=TIME, max_size=12):
     return st.lists(one, max_size=max_size).map(in_order)
 
 
-def nested(n_threads=1, time=TIME, max_size=12, distance=0):
-    """The same, without those that cross one before them (or, with `distance`, touch it)."""
-    return intervals(n_threads, time, max_size).map(lambda rows: without_crossing(rows, distance))
+def nested(n_threads=1, time=TIME, max_size=12):
+    """The same, without those that cross one before them."""
+    return intervals(n_threads, time, max_size).map(without_crossing)
 
 
 def in_order(rows):
     return sorted(rows, key=lambda row: (row.start, -row.end))
 
 
-def encloses(outer, inner):
-    return outer.thread == inner.thread and outer.start <= inner.start and inner.end <= outer.end
+def is_open(row, t, thread=0):
+    return row.thread == thread and row.start <= t < row.end
 
 
 def crosses(a, b):
@@ -44,15 +44,10 @@ def crosses(a, b):
     return a.thread == b.thread and a.start < b.start < a.end < b.end
 
 
-def touches(a, b):
-    a, b = in_order([a, b])
-    return a.thread == b.thread and a.end == b.start and a.start < b.start and a.end < b.end
-
-
-def without_crossing(rows, distance=0):
+def without_crossing(rows):
     kept = []
     for row in rows:
-        if not any(crosses(one, row) or (distance and touches(one, row)) for one in kept):
+        if not any(crosses(one, row) for one in kept):
             kept.append(row)
     return kept
 

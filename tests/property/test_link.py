@@ -1,4 +1,6 @@
-"""Forward calls, sequence numbers and subs against the sentences of fp_link.h."""
+"""Forward and backward calls, sequence numbers and subs against the sentences of fp_link.h."""
+
+from itertools import takewhile
 
 import numpy as np
 import pytest
@@ -18,9 +20,7 @@ RANGES = st.lists(st.tuples(ROLE, SEQ, SCOPE), max_size=20)
 
 def forward_of(ranges):
     role, seq, scope = ([row[i] for row in ranges] for i in range(3))
-    got = _link.forward_of(
-        frozen(role, np.uint8), frozen(seq, np.int64), frozen(scope, np.int32)
-    )
+    got = _link.forward_of(frozen(role, np.uint8), frozen(seq, np.int64), frozen(scope, np.int32))
     return got.tolist()
 
 
@@ -52,6 +52,13 @@ def test_many_numbers_at_regular_distances_are_all_linked(step):
     got = _link.forward_of(role, seq, np.zeros(2 * n, np.int32))
     assert (got[:n] == -1).all()
     assert (got[n:] == np.arange(n)).all()
+
+
+def outermost_of_run(parent, number, frame):
+    """Of the numbered frames on the way up: the last before one with another number, or -1."""
+    numbered = [at for at in reversed(chain(parent, frame)) if number[at] >= 0]
+    run = list(takewhile(lambda at: number[at] == number[numbered[0]], numbered))
+    return run[-1] if run else -1
 
 
 @st.composite
@@ -105,6 +112,16 @@ def test_a_chain_deeper_than_said_is_an_internal_error():
     assert _link.numbers(parent, seq, flags, frame, inside, 2)[0].tolist() == [2]
 
 
+@settings(max_examples=300, deadline=None)
+@given(kernels_in_frames())
+@example(([-1, 0, 1, 2, 3], [7, -1, 7, 8, 7], [0] * 5, []))
+def test_a_backward_call_is_the_outermost_frame_of_a_run_with_one_number(case):
+    parent, number, _, _ = case
+    got = _link.calls(frozen(parent, np.int32), frozen(number, np.int64))
+    assert got.dtype == np.int32
+    assert got.tolist() == [outermost_of_run(parent, number, i) for i in range(len(parent))]
+
+
 SUB_ROW = st.tuples(st.integers(0, 1), st.integers(-1, 1) | st.just(INT64_MAX), st.integers(-1, 1))
 
 
@@ -122,9 +139,7 @@ def rows_before_alike(rows, i):
 @example([(0, 7, 1), (1, 7, 1), (0, 7, 1), (0, -1, 1), (0, 7, 1), (0, 7, 2), (0, 7, 1)])
 def test_sub_counts_the_rows_in_a_row_with_one_number_and_operator(rows):
     process, seq, operator = ([row[i] for row in rows] for i in range(3))
-    got = _link.sub(
-        frozen(process, np.int32), frozen(seq, np.int64), frozen(operator, np.int32), 2
-    )
+    got = _link.sub(frozen(process, np.int32), frozen(seq, np.int64), frozen(operator, np.int32), 2)
     assert got.dtype == np.int32
     assert got.tolist() == [rows_before_alike(rows, i) for i in range(len(rows))]
 

@@ -1,89 +1,121 @@
-"""The sweep against the definition: the innermost is the last that encloses."""
+"""The sweep against the definition: what had begun and not ended, outermost first."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from fastprof import _nest
-from fastprof.errors import InternalError
-from intervals import INT64_MAX, INT64_MIN, Interval, columns, crosses, encloses, intervals, nested
+from fastprof.errors import BadInputError, InternalError
+from intervals import (
+    INT64_MAX, INT64_MIN, Interval, chain, columns, crosses, in_order, intervals, is_open, nested,
+)  # fmt: skip
 
 N_THREADS = 3
-RANGES = nested(N_THREADS) | intervals(N_THREADS, max_size=6)
+RANGES = nested(N_THREADS) | intervals(N_THREADS)
 
 
 def sweep(ranges, points, n_threads=N_THREADS):
-    parent, innermost, crossing = _nest.sweep(*columns(ranges), *columns(points), n_threads)
-    return parent.tolist(), innermost.tolist(), crossing.tolist()
+    return _nest.sweep(*columns(ranges), *columns(points), n_threads)
 
 
-def last_around(ranges, inner, before=None):
-    """The last of the ranges (of those before index `before`) that encloses, or -1."""
-    found = [i for i, outer in enumerate(ranges[:before]) if encloses(outer, inner)]
-    return found[-1] if found else -1
+def chains(ranges, points):
+    """The ranges around each range, itself the last, and around each point."""
+    parent, frame_range, of_range, of_point = sweep(ranges, points)
+    assert all(-1 <= p < i for i, p in enumerate(parent))
+    return [
+        [[int(frame_range[frame]) for frame in chain(parent, at)] for at in frames]
+        for frames in (of_range, of_point)
+    ]
 
 
-def crossing_threads(ranges):
-    found = {a.thread for a, b in combinations(ranges, 2) if crosses(a, b)}
-    return [int(thread in found) for thread in range(N_THREADS)]
+def open_at(ranges, t, thread):
+    return [i for i, row in enumerate(ranges) if is_open(row, t, thread)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(RANGES, intervals(N_THREADS))
-@example([Interval(0, 9), Interval(0, 9), Interval(0, 9)], [Interval(0, 9)])
+@example([Interval(0, 9), Interval(0, 9), Interval(0, 9)], [Interval(0, 9), Interval(9, 9)])
 @example([Interval(0, 5), Interval(5, 9), Interval(5, 5)], [Interval(5, 5), Interval(5, 9)])
+@example([Interval(0, 5), Interval(1, 6), Interval(2, 7)], [Interval(5, 5), Interval(6, 9)])
 @example([Interval(INT64_MIN, INT64_MAX)], [Interval(INT64_MAX, INT64_MAX)])
 @example([Interval(INT64_MAX, INT64_MAX)], [Interval(INT64_MIN, INT64_MAX)])
-def test_parent_and_innermost_are_the_last_around(ranges, points):
-    parent, innermost, _ = sweep(ranges, points)
-    crossing = crossing_threads(ranges)
+def test_a_chain_is_all_that_was_open_outermost_first(ranges, points):
+    of_range, of_point = chains(ranges, points)
+    assert of_point == [open_at(ranges, point.start, point.thread) for point in points]
+    assert of_range == [
+        [*open_at(ranges[:i], row.start, row.thread), i] for i, row in enumerate(ranges)
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(nested(N_THREADS), intervals(N_THREADS))
+@example([Interval(0, 5), Interval(5, 9), Interval(5, 5)], [])
+@example([Interval(0, 5, 0), Interval(0, 9, 1), Interval(4, 9, 2)], [])
+@example([Interval(INT64_MIN, 0), Interval(0, INT64_MAX)], [])
+def test_where_ranges_nest_frame_i_is_range_i(ranges, points):
+    parent, frame_range, of_range, _ = sweep(ranges, points)
+    assert frame_range.tolist() == of_range.tolist() == list(range(len(ranges)))
     for i, row in enumerate(ranges):
-        if not crossing[row.thread]:
-            assert parent[i] == last_around(ranges, row, before=i)
-    for i, point in enumerate(points):
-        if not crossing[point.thread]:
-            assert innermost[i] == last_around(ranges, point)
+        assert parent[i] == ([-1] + open_at(ranges[:i], row.start, row.thread))[-1]
 
 
-@settings(max_examples=400, deadline=None)
-@given(RANGES)
-@example([Interval(0, 5), Interval(5, 9)])
-@example([Interval(0, 5), Interval(0, 9, 1), Interval(4, 9, 1)])
-@example([Interval(0, 5), Interval(4, 6), Interval(4, 4), Interval(5, 6)])
-@example([Interval(INT64_MIN, 0), Interval(-1, INT64_MAX)])
-def test_a_thread_is_crossing_exactly_when_two_of_its_ranges_cross(ranges):
-    assert sweep(ranges, [])[2] == crossing_threads(ranges)
+@settings(max_examples=300, deadline=None)
+@given(intervals(N_THREADS, st.integers(0, 30)), intervals(N_THREADS, st.integers(0, 30)))
+def test_a_frame_more_is_made_only_for_a_range_above_one_that_ends(ranges, points):
+    n_frames = len(sweep(ranges, points)[0])
+    n_crossing = sum(crosses(a, b) for a, b in combinations(ranges, 2))
+    assert len(ranges) <= n_frames <= len(ranges) + n_crossing
 
 
 @settings(max_examples=100, deadline=None)
-@given(intervals(1), st.integers(0, N_THREADS - 1))
-def test_parents_come_before_children_even_where_ranges_cross(ranges, thread):
-    ranges = [row._replace(thread=thread) for row in ranges]
-    parent, innermost, _ = sweep(ranges, ranges)
-    assert all(-1 <= p < i for i, p in enumerate(parent))
-    assert all(-1 <= p < len(ranges) for p in innermost)
+@given(intervals(N_THREADS), st.permutations(range(N_THREADS)))
+def test_threads_do_not_see_each_other(ranges, other_names):
+    alone = []
+    for thread in range(N_THREADS):
+        rows = [row for row in ranges if row.thread == thread]
+        alone += [tuple(rows[at] for at in found) for found in chains(rows, [])[0]]
+    renamed = [row._replace(thread=other_names[row.thread]) for row in ranges]
+    together = [tuple(ranges[at] for at in found) for found in chains(renamed, [])[0]]
+    assert sorted(together) == sorted(alone)
 
 
 def test_nothing_is_around_nothing():
-    assert sweep([], []) == ([], [], [0] * N_THREADS)
-    assert sweep([], [], n_threads=0) == ([], [], [])
-    assert sweep([], [Interval(1, 2)]) == ([], [-1], [0] * N_THREADS)
-    assert sweep([Interval(1, 2)], []) == ([-1], [], [0] * N_THREADS)
+    def lists(*arguments):
+        return [column.tolist() for column in sweep(*arguments)]
+
+    assert lists([], []) == lists([], [], 0) == [[], [], [], []]
+    assert lists([], [Interval(1, 2)]) == [[], [], [], [-1]]
+    assert lists([Interval(1, 2)], []) == [[-1], [0], [0], []]
 
 
-def test_a_call_longer_than_the_inner_range_is_in_the_outer_one():
-    assert sweep([Interval(0, 10), Interval(2, 4)], [Interval(3, 6)])[1] == [0]
+def test_a_call_that_outlives_the_range_it_began_in_is_in_that_range():
+    assert chains([Interval(0, 10), Interval(2, 4)], [Interval(3, 6)])[1] == [[0, 1]]
 
 
 def test_deep_nesting_is_swept():
     depth = 20_000
     ranges = [Interval(i, 10 * depth - i) for i in range(depth)]
-    parent, innermost, _ = sweep(ranges, [Interval(depth, depth)])
-    assert parent == list(range(-1, depth - 1))
-    assert innermost == [depth - 1]
+    parent, _, _, of_point = sweep(ranges, [Interval(depth, depth)])
+    assert parent.tolist() == list(range(-1, depth - 1))
+    assert of_point.tolist() == [depth - 1]
+
+
+def test_many_crossings_now_and_then_are_followed():
+    ranges = [Interval(i, i + 15) for i in range(0, 30_000, 2)]
+    parent, _, of_range, _ = sweep(ranges, [])
+    assert len(parent) > 4 * len(ranges)
+    assert len(chain(parent, of_range[-1])) == 8
+
+
+def test_crossing_without_bound_is_refused_before_memory_is_full():
+    n = 3000
+    ranges = [Interval(i, n + i) for i in range(n)]
+    points = [Interval(n + i, n + i) for i in range(n)]
+    with pytest.raises(BadInputError, match="cross"):
+        sweep(ranges, points)
 
 
 @pytest.mark.parametrize("thread", [-1, N_THREADS])
@@ -93,9 +125,11 @@ def test_a_thread_that_is_not_there_is_an_internal_error(thread):
             sweep(ranges, points)
 
 
-def test_input_out_of_order_is_an_internal_error():
-    backwards = [Interval(5, 6), Interval(1, 2)]
-    for ranges, points in (backwards, []), ([], backwards):
+@settings(max_examples=100, deadline=None)
+@given(st.permutations([Interval(i, 20) for i in range(5)]))
+def test_input_out_of_order_is_an_internal_error(rows):
+    assume(rows != in_order(rows))
+    for ranges, points in (rows, []), ([], rows):
         with pytest.raises(InternalError, match="not sorted"):
             sweep(ranges, points)
 

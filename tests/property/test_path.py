@@ -56,6 +56,14 @@ def test_innermost_and_outermost_are_the_last_and_the_first_on_the_way(tree):
     assert _path.outermost(*columns).tolist() == [(found + [-1])[0] for found in around]
 
 
+@settings(max_examples=200, deadline=None)
+@given(trees())
+def test_depth_is_the_length_of_the_longest_chain(tree):
+    parent, _ = tree
+    expected = max((len(chain(parent, i)) for i in range(len(parent))), default=0)
+    assert _path.depth(frozen(parent, np.int32)) == expected
+
+
 def test_empty_trees_have_no_nodes():
     assert [column.tolist() for column in nodes([], [])] == [[], [], []]
     assert [column.tolist() for column in nodes([], [], 0, [])] == [[], [], []]
@@ -83,7 +91,9 @@ def test_a_path_of_a_hundred_thousand_frames_is_as_many_nodes():
     assert (parent == np.arange(-1, n - 1)).all()
 
 
-@pytest.mark.parametrize("parent, label", [([0], [0]), ([1, -1], [0, 0]), ([-1], [4]), ([-1], [-1])])
+@pytest.mark.parametrize(
+    "parent, label", [([0], [0]), ([1, -1], [0, 0]), ([-1], [4]), ([-1], [-1])]
+)
 def test_an_index_that_points_nowhere_is_an_internal_error(parent, label):
     with pytest.raises(InternalError, match="call paths"):
         nodes(parent, label)

@@ -89,6 +89,10 @@ class Database:
     def close(self) -> None:
         self._connection.close(True)
 
+    def another(self, progress: Progress | None = None) -> Database:
+        """One more connection to the same file, for use on another thread."""
+        return Database(self.name, progress)
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of a small result."""
         return list(self._connection.execute(sql))
@@ -129,9 +133,8 @@ class Database:
     ) -> dict[str, npt.NDArray[Any]]:
         """Columns of a table by the names of `fields`; what it does not have is filled with none.
 
-        A table that is not there has no rows.
-
-        `keep` is a function from the names of the columns that are there to a row filter.
+        A table that is not there has no rows. `keep` filters rows by the first columns, which must
+        be needed ones.
         """
         if table not in self.tables:
             return _none_of(fields, 0)
@@ -149,7 +152,7 @@ class Database:
             specs,
             total if capacity is None else capacity,
             f"{self.name}: table {table}",
-            keep(names) if keep is not None else None,
+            keep,
             progress,
         )
         n = len(columns[names[0]])

@@ -1,0 +1,96 @@
+"""The ranges of an Nsight Systems export: their names, and which belong to a thread.
+
+They are read through a connection and into pools of their own, so that a second core can do it while
+the first reads the kernels; `Reading.finish` then speaks of the same threads and strings as the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import _nest, _pools, _scan
+from fastprof.sources import nsys_schema as schema
+from fastprof.sources.database import Database
+from fastprof.trace import Ranges
+
+
+def table_of(database: Database) -> str:
+    """The table of ranges, under the first of its names that has any rows."""
+    present = [table for table in schema.RANGES if table in database.tables]
+    filled = [table for table in present if database.count(table)]
+    return (filled or present or list(schema.RANGES))[0]
+
+
+def event_types(database: Database) -> tuple[list[int], list[int]]:
+    """The event types of push/pop and of start/end ranges in this export."""
+    known = schema.PUSH_POP | schema.START_END
+    if {"id", "name"} <= set(database.tables.get("ENUM_NSYS_EVENT_TYPE", [])):
+        rows = database.rows("SELECT name, id FROM ENUM_NSYS_EVENT_TYPE")
+        known |= {name: int(number) for name, number in rows if name in known}
+    return [known[name] for name in schema.PUSH_POP], [known[name] for name in schema.START_END]
+
+
+def where(types: tuple[list[int], list[int]]) -> str:
+    """The condition that selects ranges."""
+    return f"eventType IN ({', '.join(str(number) for number in types[0] + types[1])})"
+
+
+class Reading:
+    """The columns of the range table as they were read."""
+
+    def __init__(self, database: Database) -> None:
+        self.pools = schema.Pools()
+        self.types = event_types(database)
+        self.columns = database.scan(
+            table_of(database), schema.range_fields(self.pools), where(self.types)
+        )
+
+    def share_pools(self, pools: schema.Pools) -> None:
+        """Make threads and strings indices of the pools that the other tables use."""
+        for theirs, ours, names in (
+            (self.pools.threads, pools.threads, ("globalTid", "endGlobalTid")),
+            (self.pools.strings, pools.strings, ("textId",)),
+        ):
+            place = np.array([*(ours.intern(int(x)) for x in theirs.values()), -1], np.int32)
+            for name in names:
+                self.columns[name] = place[self.columns[name]]
+
+    def finish(self, strings: list[str | None]) -> tuple[Ranges, Ranges]:
+        """Ranges in order, and apart from them those that ended on another thread."""
+        columns = self.columns
+        self._name_registered(strings)
+        end_thread = columns["endGlobalTid"]
+        moved = np.isin(columns["eventType"], self.types[1])
+        moved &= (end_thread >= 0) & (end_thread != columns["globalTid"])
+        named = (columns["globalTid"] >= 0) & (columns["text"] >= 0)
+        return _ordered(columns, named & ~moved), _ordered(columns, named & moved)
+
+    def _name_registered(self, strings: list[str | None]) -> None:
+        """Ranges whose text was registered have it in StringIds: give them their labels too."""
+        columns = self.columns
+        rows = np.flatnonzero((columns["text"] < 0) & (columns["textId"] >= 0))
+        ids = columns["textId"][rows]
+        used = np.unique(ids)
+        texts = [strings[index] for index in used.tolist()]
+        split = _scan.split_range_names(self.pools.labels, texts)
+        at = np.searchsorted(used, ids)
+        for name, values in zip(("text", "text_seq", "text_op_id"), split, strict=True):
+            columns[name][rows] = values[at]
+
+    def labels(self) -> list[str]:
+        """The distinct range names."""
+        return self.pools.labels.texts()
+
+
+def _ordered(columns: dict[str, Any], rows: npt.NDArray[np.bool_]) -> Ranges:
+    names = ["start", "end", "globalTid", "text", "text_seq", "text_op_id"]
+    kept = [columns[name] if rows.all() else columns[name][rows] for name in names]
+    # What ended before it began encloses nothing.
+    np.maximum(kept[0], kept[1], out=kept[1])
+    order = _nest.order(kept[0], kept[1])
+    if order is not None:
+        kept = [column[order] for column in kept]
+    return Ranges(*kept)

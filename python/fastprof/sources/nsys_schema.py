@@ -1,0 +1,115 @@
+"""The schema of Nsight Systems SQLite exports of 2020 to 2026, as data.
+
+Columns are read by name, since every version adds some. Source of names and meanings:
+https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference".
+"""
+
+from __future__ import annotations
+
+from fastprof import _pools, _scan
+from fastprof.sources.database import Field
+from fastprof.trace import NEVER
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+LAUNCHES = "CUPTI_ACTIVITY_KIND_RUNTIME"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+GRAPH_NODES = "CUDA_GRAPH_NODE_EVENTS"
+RANGES = ("NVTX_EVENTS", "NVTX_EVENTS_V3", "NVTX_EVENTS_V2")
+STRINGS = "StringIds"
+
+# Event types of NVTX_EVENTS; ENUM_NSYS_EVENT_TYPE has them by name where the export has it.
+PUSH_POP = {"NvtxPushPopRange": 59, "NvtxtPushPopRange": 70}
+START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
+
+# A global thread id is hardware, virtual machine, process and thread, 8, 8, 24 and 24 bits.
+PROCESS_SHIFT = 24
+LOW_24_BITS = 0xFFFFFF
+
+GRID = ["gridX", "gridY", "gridZ"]
+BLOCK = ["blockX", "blockY", "blockZ"]
+
+I64, I32, KEY, RANGE, TEXT = _scan.I64, _scan.I32, _scan.KEY, _scan.RANGE, _scan.TEXT
+
+
+class Pools:
+    """What the columns of all tables refer to."""
+
+    def __init__(self) -> None:
+        self.labels = _pools.Names()
+        self.strings = _pools.Keys()
+        self.threads = _pools.Keys()
+        self.processes = _pools.Keys()
+
+
+def kernel_fields(pools: Pools) -> list[Field]:
+    grid = [Field(name, I32, 0) for name in GRID + BLOCK]
+    return [
+        Field("start", I64, needed=True),
+        Field("end", I64, needed=True),
+        Field("deviceId", I32),
+        Field("contextId", I32),
+        Field("streamId", I32),
+        Field("correlationId", I64),
+        Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
+        Field("demangledName", KEY, pool=pools.strings),
+        Field("shortName", KEY, pool=pools.strings),
+        *grid,
+        Field("registersPerThread", I32),
+        Field("staticSharedMemory", I64, 0),
+        Field("dynamicSharedMemory", I64, 0),
+        Field("graphNodeId", I64),
+        Field("graphId", I32),
+    ]
+
+
+def graph_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("start", I64, needed=True),
+        Field("end", I64, needed=True),
+        Field("deviceId", I32),
+        Field("contextId", I32),
+        Field("streamId", I32),
+        Field("correlationId", I64),
+        Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
+        Field("graphId", I32),
+    ]
+
+
+def launch_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("globalTid", KEY, pool=pools.threads, needed=True),  # the filter looks at these two
+        Field("correlationId", I64, needed=True),
+        Field("start", I64, needed=True),
+        Field("end", I64, needed=True),
+        Field("nameId", KEY, pool=pools.strings),
+    ]
+
+
+def graph_node_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("start", I64, needed=True),
+        Field("end", I64, needed=True),
+        Field("globalTid", KEY, pool=pools.threads, needed=True),
+        Field("nameId", KEY, pool=pools.strings),
+        Field("graphNodeId", I64, needed=True),
+        Field("originalGraphNodeId", I64),
+    ]
+
+
+def range_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("start", I64, needed=True),
+        Field("end", I64, NEVER, needed=True),
+        Field("eventType", I32, needed=True),
+        Field("text", RANGE, pool=pools.labels),
+        Field("textId", KEY, pool=pools.strings),
+        Field("globalTid", KEY, pool=pools.threads),
+        Field("endGlobalTid", KEY, pool=pools.threads),
+    ]
+
+
+def string_fields(pools: Pools, texts: _pools.Names) -> list[Field]:
+    return [
+        Field("id", KEY, pool=pools.strings, needed=True),
+        Field("value", TEXT, pool=texts, needed=True),
+    ]

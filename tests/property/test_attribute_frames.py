@@ -1,0 +1,132 @@
+"""From a whole trace to the chain of labels of each launch, against a walk over all ranges."""
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fastprof.attribute import attribute
+from fastprof.trace import Kernels, Launches, Ranges, Trace
+from intervals import Interval, chain, columns, frozen, intervals, is_open, nested
+
+N_THREADS = 3
+LABELS = ["step", "layer:one", "\1aten::mm", "\1MmBackward0", "\1aten::mm, sizes = [[2], []]"]
+
+RANGE_NUMBERS = st.lists(
+    st.tuples(st.integers(0, len(LABELS) - 1), st.integers(-1, 3)), min_size=12, max_size=12
+)
+KERNELS = st.lists(st.tuples(st.integers(-1, 9), st.integers(-1, 9)), max_size=8)
+
+
+def numbers(n, value=-1, dtype=np.int32):
+    return frozen([value] * n, dtype)
+
+
+def kernels_of(rows):
+    """Kernels with these (launch, origin), and nothing else that is known."""
+    n = len(rows)
+    wide = {name: numbers(n, 0, np.int64) for name in ("start", "end", "correlation")}
+    wide |= {name: numbers(n, -1, np.int64) for name in ("shared_memory", "graph_node")}
+    names = ("device", "context", "stream", "process", "short_name", "long_name", "registers")
+    return Kernels(
+        **wide,
+        **{name: numbers(n) for name in (*names, "graph_id")},
+        grid=np.full((n, 3), -1, np.int32),
+        block=np.full((n, 3), -1, np.int32),
+        graph=numbers(n, 0, np.uint8),
+        launch=frozen([launch for launch, _ in rows], np.int32),
+        origin=frozen([origin for _, origin in rows], np.int32),
+    )
+
+
+def ranges_of(rows, label_and_seq):
+    label, seq = ([pair[i] for pair in label_and_seq[: len(rows)]] for i in range(2))
+    op_id = numbers(len(rows), -1, np.int64)
+    return Ranges(*columns(rows), frozen(label, np.int32), frozen(seq, np.int64), op_id)
+
+
+def trace_of(ranges, launches, kernels):
+    n = len(launches)
+    start, end, thread = columns(launches)
+    return Trace(
+        name="made.sqlite",
+        kernels=kernels_of([[at if at < n else -1 for at in row] for row in kernels]),
+        launches=Launches(start, end, thread, numbers(n)),
+        ranges=ranges,
+        phases=ranges_of([], []),
+        labels=LABELS,
+        strings=[],
+        threads=frozen(range(N_THREADS), np.int64),
+        process_of_thread=numbers(N_THREADS, 0),
+        processes=frozen([0], np.int64),
+    )
+
+
+def labels_of_frame(found, trace, frame):
+    return [
+        trace.labels[trace.ranges.label[found.frame_range[at]]]
+        for at in chain(found.frame_parent, frame)
+    ]
+
+
+def labels_of_node(found, trace, frame):
+    node = found.node_of_frame[frame] if frame >= 0 else -1
+    return [trace.labels[found.node_label[at]] for at in chain(found.node_parent, node)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    nested(N_THREADS) | intervals(N_THREADS),
+    intervals(N_THREADS, max_size=10),
+    RANGE_NUMBERS,
+    KERNELS,
+)
+@example(
+    [Interval(0, 5), Interval(3, 9)], [Interval(4, 4), Interval(6, 7)], [(0, -1)] * 12, [(1, 0)]
+)
+def test_a_kernel_has_the_labels_that_were_open_when_it_was_launched(
+    ranges, launches, label_and_seq, kernels
+):
+    trace = trace_of(ranges_of(ranges, label_and_seq), launches, kernels)
+    found = attribute(trace)
+
+    def around(at):
+        if at < 0:
+            return []
+        t, _, thread = launches[at]
+        rows = [i for i, row in enumerate(ranges) if is_open(row, t, thread)]
+        return [LABELS[label_and_seq[i][0]] for i in rows]
+
+    for i, (launch, origin) in enumerate(
+        zip(trace.kernels.launch, trace.kernels.origin, strict=True)
+    ):
+        frame, launch_frame = found.frame_of_kernel[i], found.launch_frame_of_kernel[i]
+        assert labels_of_frame(found, trace, launch_frame) == around(launch)
+        assert labels_of_frame(found, trace, frame) == (around(origin) or around(launch))
+        assert labels_of_node(found, trace, frame) == labels_of_frame(found, trace, frame)
+
+
+@settings(max_examples=200, deadline=None)
+@given(nested(N_THREADS) | intervals(N_THREADS), RANGE_NUMBERS)
+def test_what_points_at_frames_and_nodes_points_into_them(ranges, label_and_seq):
+    found = attribute(trace_of(ranges_of(ranges, label_and_seq), [], []))
+    n_frames, n_nodes = len(found.frame_parent), len(found.node_parent)
+    for name in ("frame_range", "node_of_frame", "backward_of_frame", "meaning_of_frame",
+                 "links_of_frame"):  # fmt: skip
+        assert len(getattr(found, name)) == n_frames
+    assert len(found.node_label) == len(found.direction_of_node) == n_nodes
+    assert all(0 <= node < n_nodes for node in found.node_of_frame)
+    assert all(0 <= frame < n_frames for frame in found.meaning_of_frame)
+    assert all(-1 <= call <= frame for frame, call in enumerate(found.backward_of_frame))
+
+
+def test_a_launch_without_a_thread_is_in_no_range():
+    ranges = ranges_of([Interval(0, 9)], [(0, -1)])
+    found = attribute(trace_of(ranges, [Interval(1, 2, thread=-1)], [(0, -1)]))
+    assert found.frame_of_kernel.tolist() == [-1]
+
+
+def test_a_trace_of_nothing_has_no_frames():
+    found = attribute(trace_of(ranges_of([], []), [], []))
+    assert len(found.frame_parent) == len(found.node_parent) == len(found.frame_of_kernel) == 0
+    alone = attribute(trace_of(ranges_of([], []), [], [(-1, -1)]))
+    assert alone.frame_of_kernel.tolist() == [-1]
