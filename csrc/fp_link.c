@@ -1,7 +1,9 @@
 /* fp_link.c: see fp_link.h. */
 #include "fp_link.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
   int64_t seq;
@@ -16,6 +18,29 @@ static slot *place_of(slot *slots, uint64_t mask, int32_t scope, int64_t seq) {
     slot *place = &slots[at];
     if (place->range < 0 || (place->seq == seq && place->scope == scope)) return place;
   }
+}
+
+static uint8_t role_of(const fp_link_ranges *r, int32_t i) {
+  uint8_t bits = r->bits[r->label[i]];
+  if (!(bits & FP_LABEL_TORCH) || r->seq[i] < 0) return FP_LINK_NONE;
+  int32_t frame = r->frame[i], parent = r->parent[frame];
+  if (bits & FP_LABEL_BACKWARD) {
+    bool inside = parent >= 0 && r->in_backward[parent];
+    return !inside || (bits & FP_LABEL_NODE) ? FP_LINK_BACKWARD : FP_LINK_NONE;
+  }
+  return r->in_backward[frame] || (bits & FP_LABEL_RECOMPUTE) ? FP_LINK_NONE : FP_LINK_FORWARD;
+}
+
+void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_threads,
+                   uint8_t *role) {
+  memset(counting, 0, (size_t)n_threads);
+  for (int32_t i = 0; i < ranges->n; i++) {
+    role[i] = role_of(ranges, i);
+    if (role[i] == FP_LINK_FORWARD && ranges->seq[i] > 0) counting[ranges->thread[i]] = 1;
+  }
+  for (int32_t i = 0; i < ranges->n; i++)
+    if (role[i] == FP_LINK_FORWARD && ranges->seq[i] == 0 && !counting[ranges->thread[i]])
+      role[i] = FP_LINK_NONE;
 }
 
 fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,

@@ -13,6 +13,27 @@
 
 enum { FP_LINK_NONE = 0, FP_LINK_FORWARD = 1, FP_LINK_BACKWARD = 2 };
 
+/* What a range's label says, as bits. */
+enum { FP_LABEL_TORCH = 1, FP_LABEL_BACKWARD = 2, FP_LABEL_NODE = 4, FP_LABEL_RECOMPUTE = 8 };
+
+typedef struct {
+  const int32_t *label, *thread, *frame; /* [n], frame: the range's own */
+  const int64_t *seq;                    /* [n] */
+  int32_t n;
+  const uint8_t *bits;         /* [labels] of FP_LABEL_* */
+  const int32_t *parent;       /* [frames] */
+  const uint8_t *in_backward;  /* [frames] 1 if the frame is inside, or is, a backward range */
+} fp_link_ranges;
+
+/* The role of each range.
+ * Backward: a numbered backward range; inside another one only a node of the autograd graph, since
+ * an operator inside a node has no number that links. Forward: any other numbered range outside a
+ * backward pass. PyTorch 1 gives 0 to what runs on a backward thread, so 0 counts as a number only
+ * on threads with forward ranges that have a larger one.
+ *   counting  scratch, [n_threads] */
+void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_threads,
+                   uint8_t *role);
+
 /* Ranges in order of start.
  *   role     [n] FP_LINK_FORWARD: carries a number forward; FP_LINK_BACKWARD: asks for one
  *   seq      [n] the number, >= 0 where the role is not FP_LINK_NONE

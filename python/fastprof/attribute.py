@@ -77,7 +77,10 @@ def attribute(trace: Trace) -> Attribution:
         trace, meanings, frame_parent, frame_range, frame_of_range, direction[node_of_frame]
     )
     launch_frame = _take(frame_of_launch, trace.kernels.launch)
-    origin_frame = _take(frame_of_launch, trace.kernels.origin)
+    frame = launch_frame
+    if trace.kernels.origin is not None:
+        origin_frame = _take(frame_of_launch, trace.kernels.origin)
+        frame = np.where(origin_frame >= 0, origin_frame, launch_frame)
     return Attribution(
         meanings=meanings,
         frame_parent=frame_parent,
@@ -88,8 +91,8 @@ def attribute(trace: Trace) -> Attribution:
         direction_of_node=direction,
         backward_of_frame=backward,
         meaning_of_frame=meaning,
-        links_of_frame=links.astype(np.uint8),
-        frame_of_kernel=np.where(origin_frame >= 0, origin_frame, launch_frame),
+        links_of_frame=links,
+        frame_of_kernel=frame,
         launch_frame_of_kernel=launch_frame,
     )
 
@@ -121,36 +124,40 @@ def _links(
     frame_range: Int32,
     frame_of_range: Int32,
     direction: UInt8,
-) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
+) -> tuple[Int32, Int32, UInt8]:
     """The backward call and the meaning of each frame, and whether its number links backward."""
     ranges = trace.ranges
     own = np.arange(len(frame_parent), dtype=np.int32)
     if not any(m.backward for m in meanings):
-        return np.full(len(own), -1, np.int32), own, np.zeros(len(own), bool)
-    flags = {
-        name: np.array([getattr(m, name) for m in meanings], bool)
-        for name in ("backward", "autograd_node", "recompute")
-    }
-    torch = np.array([m.kind == Kind.TORCH for m in meanings], bool)
-    numbered = (ranges.seq >= 0) & torch[ranges.label]
-    # An operator for the backward pass inside a node has no number that links.
-    around = _take(direction.astype(np.int32), frame_parent[frame_of_range])
-    backward = flags["backward"][ranges.label] & numbered
-    backward &= flags["autograd_node"][ranges.label] | (around != BACKWARD)
-    carrier = numbered & ~flags["recompute"][ranges.label]
-    carrier &= direction[frame_of_range] == FORWARD
-    # PyTorch 1 gives 0 to what runs on a backward thread: 0 counts on threads that count further.
-    counting = np.zeros(len(trace.threads), bool)
-    counting[ranges.thread[carrier & (ranges.seq > 0)]] = True
-    carrier &= (ranges.seq > 0) | counting[ranges.thread]
-    role = np.where(backward, _link.BACKWARD, np.where(carrier, _link.FORWARD, _link.NONE))
-    scope = _scopes(trace, flags["recompute"], frame_parent, frame_range, frame_of_range)
-    forward = _link.forward_of(role.astype(np.uint8), ranges.seq, scope)
+        return np.full(len(own), -1, np.int32), own, np.zeros(len(own), np.uint8)
+    in_backward = (direction == BACKWARD).view(np.uint8)
+    role = _link.roles(
+        ranges.label, ranges.thread, frame_of_range, ranges.seq, _bits(meanings),
+        frame_parent, in_backward, len(trace.threads),
+    )  # fmt: skip
+    recompute = np.array([m.recompute for m in meanings], bool)
+    scope = _scopes(trace, recompute, frame_parent, frame_range, frame_of_range)
+    forward = _link.forward_of(role, ranges.seq, scope)
+    links = (role == _link.BACKWARD)[frame_range]
+    call = _link.calls(frame_parent, np.where(links, ranges.seq[frame_range], -1))
+    in_call = np.flatnonzero((call >= 0) & in_backward.view(bool))
+    linked = forward[frame_range[call[in_call]]]
+    meaning = own
+    meaning[in_call] = np.where(linked >= 0, frame_of_range[linked], in_call)
+    return call, meaning, links.view(np.uint8)
 
-    number = np.where(backward, ranges.seq, -1)[frame_range]
-    call = _link.calls(frame_parent, number)
-    linked = _take(frame_of_range, _take(forward, _take(frame_range, call)))
-    return call, np.where((direction == BACKWARD) & (linked >= 0), linked, own), number >= 0
+
+def _bits(meanings: list[Meaning]) -> UInt8:
+    return np.array(
+        [
+            _link.LABEL_TORCH * (m.kind == Kind.TORCH)
+            | _link.LABEL_BACKWARD * m.backward
+            | _link.LABEL_NODE * m.autograd_node
+            | _link.LABEL_RECOMPUTE * m.recompute
+            for m in meanings
+        ],
+        np.uint8,
+    )
 
 
 def _scopes(

@@ -88,13 +88,16 @@ def cost(
     tables = _Tables(list(infos), calls.named, used)
     part = _parts(tables, row, info, calls)
     cell = row * np.int32(BESIDE + 1) + part
+    tensor_cores = tables.tc[row, info]
+    del key, row, info
+    flops, n_bytes = _shares(part, cell, (tables.flops, tables.bytes), calls, duration)
     return Costs(
         mod=tables.mod.column(cell),
         op=tables.op.column(cell),
         params=tables.params.column(cell),
-        tc=Values(tables.tc[row, info], TENSOR_CORE_CELLS),
-        flops=Ints(_shares(part, np.array(tables.flops)[cell], calls, duration)),
-        bytes=Ints(_shares(part, np.array(tables.bytes)[cell], calls, duration)),
+        tc=Values(tensor_cores, TENSOR_CORE_CELLS),
+        flops=Ints(flops),
+        bytes=Ints(n_bytes),
     )
 
 
@@ -231,14 +234,20 @@ def _second_gradient(
 
 
 def _shares(
-    part: npt.NDArray[np.int8], total: Int64, calls: CallsOfKernels, duration: Int64
-) -> Int64:
-    """Each kernel's share of its part's total; -1 where that is unknown."""
-    shares = np.where(part == BESIDE, total, np.int64(-1))
+    part: npt.NDArray[np.int8],
+    cell: Int32,
+    tables: Sequence[list[int]],
+    calls: CallsOfKernels,
+    duration: Int64,
+) -> list[Int64]:
+    """Each kernel's share of its part, for each table of totals by cell; -1 where unknown."""
+    totals_of_cell = [np.array(table, np.int64) for table in tables]
+    shares = [np.where(part == BESIDE, totals[cell], -1) for totals in totals_of_cell]
     for number in range(MOST_PARTS + 1):
-        mine = part == number
-        if mine.any():
-            group = np.where(mine, calls.group, np.int32(-1))
-            share = _share.share(group, duration, total, calls.n_groups)
-            np.copyto(shares, share, where=mine)
+        rows = np.flatnonzero(part == number)
+        if len(rows):
+            totals = [totals[cell[rows]] for totals in totals_of_cell]
+            parts = _share.shares(calls.group[rows], duration[rows], totals, calls.n_groups)
+            for share, of_part in zip(shares, parts, strict=True):
+                share[rows] = of_part
     return shares

@@ -39,7 +39,9 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
         name = os.fsdecode(path)
         return from_dict_lines(name, dictlines.read(path, name))
     trace = read_trace(path, progress)
-    return assemble(trace, attribute(trace))
+    attribution = attribute(trace)
+    trace.ranges.forget_times()
+    return assemble(trace, attribution)
 
 
 def read_dict_lines(stream: BinaryIO, name: str) -> Profile:

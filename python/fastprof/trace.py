@@ -39,12 +39,12 @@ class Kernels:
     grid: Int32  # [n, 3]
     block: Int32  # [n, 3]
     registers: Int32
-    shared_memory: Int64  # static + dynamic, bytes a block
+    shared_memory: Int32  # static + dynamic, bytes a block
     graph_id: Int32
     graph_node: Int64
     graph: npt.NDArray[np.uint8]
     launch: Int32
-    origin: Int32
+    origin: Int32 | None  # None where no kernel's node was seen being created
 
     def __len__(self) -> int:
         return len(self.start)
@@ -78,7 +78,12 @@ class Ranges:
     op_id: Int64
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.label)
+
+    def forget_times(self) -> None:
+        """Free what nothing needs after attribution: start, end and thread become empty."""
+        self.start = self.end = np.empty(0, np.int64)
+        self.thread = np.empty(0, np.int32)
 
 
 @dataclass

@@ -73,12 +73,16 @@ cdef struct _launch_state:
     const fp_join *table
     const fp_keys *processes
     int shift
+    int64_t last_thread  # calls of one thread come in runs
+    int32_t last_process
 
 
 cdef bint _keep_launch(const void *state, const int64_t *values) noexcept nogil:
-    cdef const _launch_state *s = <const _launch_state *>state
-    cdef int32_t process = fp_keys_find(s.processes, values[0] >> s.shift)
-    return process >= 0 and fp_join_has(s.table, process, values[1])
+    cdef _launch_state *s = <_launch_state *>state
+    if values[0] != s.last_thread:
+        s.last_thread = values[0]
+        s.last_process = fp_keys_find(s.processes, values[0] >> s.shift)
+    return s.last_process >= 0 and fp_join_has(s.table, s.last_process, values[1])
 
 
 cdef class LaunchFilter(Filter):
@@ -97,6 +101,8 @@ cdef class LaunchFilter(Filter):
         self.launch_state.table = join.table
         self.launch_state.processes = processes.pool
         self.launch_state.shift = shift
+        self.launch_state.last_thread = 0
+        self.launch_state.last_process = fp_keys_find(processes.pool, 0)
         self.filter.state = &self.launch_state
         self.filter.keep = _keep_launch
         self.filter.n_columns = 2

@@ -9,6 +9,18 @@ from fastprof._status cimport check
 
 cdef extern from "fp_link.h":
     int FP_LINK_NONE, FP_LINK_FORWARD, FP_LINK_BACKWARD
+    int FP_LABEL_TORCH, FP_LABEL_BACKWARD, FP_LABEL_NODE, FP_LABEL_RECOMPUTE
+    ctypedef struct fp_link_ranges:
+        const int32_t *label
+        const int32_t *thread
+        const int32_t *frame
+        const int64_t *seq
+        int32_t n
+        const uint8_t *bits
+        const int32_t *parent
+        const uint8_t *in_backward
+    void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_threads,
+                       uint8_t *role) nogil
     fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
                       int32_t *forward) nogil
     fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n,
@@ -26,11 +38,49 @@ NONE = FP_LINK_NONE
 FORWARD = FP_LINK_FORWARD
 BACKWARD = FP_LINK_BACKWARD
 
+# What a label says, as bits.
+LABEL_TORCH = FP_LABEL_TORCH
+LABEL_BACKWARD = FP_LABEL_BACKWARD
+LABEL_NODE = FP_LABEL_NODE
+LABEL_RECOMPUTE = FP_LABEL_RECOMPUTE
+
 
 def _same(*arrays):
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise ValueError(f"lengths differ: {[len(array) for array in arrays]}")
+
+
+def roles(const int32_t[::1] label, const int32_t[::1] thread, const int32_t[::1] frame,
+          const int64_t[::1] seq, const uint8_t[::1] bits, const int32_t[::1] parent,
+          const uint8_t[::1] in_backward, int32_t n_threads):
+    """The role of each range: NONE, FORWARD or BACKWARD (fp_link.h says when which).
+
+    Parameters
+    ----------
+    label, thread, frame, seq : [ranges]; labels, threads and frames must be valid indices
+    bits : uint8 [labels], LABEL_* of each label
+    parent, in_backward : [frames]
+
+    Returns
+    -------
+    uint8 [ranges]
+    """
+    _same(label, thread, frame, seq)
+    _same(parent, in_backward)
+    out = np.empty(label.shape[0], np.uint8)
+    cdef uint8_t[::1] role = out
+    cdef uint8_t[::1] counting = np.empty(n_threads + 1, np.uint8)
+    cdef fp_link_ranges ranges
+    ranges.n = <int32_t>label.shape[0]
+    if ranges.n == 0:
+        return out
+    ranges.label, ranges.thread, ranges.frame = &label[0], &thread[0], &frame[0]
+    ranges.seq, ranges.bits = &seq[0], &bits[0]
+    ranges.parent, ranges.in_backward = &parent[0], &in_backward[0]
+    with nogil:
+        fp_link_roles(&ranges, &counting[0], n_threads, &role[0])
+    return out
 
 
 def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::1] scope):

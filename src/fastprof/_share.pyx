@@ -17,39 +17,43 @@ cdef extern from "fp_share.h":
                                int32_t *ordinal) nogil
 
 
-def share(const int32_t[::1] group, const int64_t[::1] weight, const int64_t[::1] total,
-          int32_t n_groups):
-    """Each row's part of its group's total, in proportion to its weight.
+def shares(const int32_t[::1] group, const int64_t[::1] weight, totals, int32_t n_groups):
+    """Each row's part of its group's totals, in proportion to its weight.
 
     The parts of a group whose rows carry the same total add up to it exactly. Zero weights count
     as 1.
 
     Parameters
     ----------
-    group : [n] 0 .. n_groups - 1, or -1: the row gets -1
-    weight : [n]
-    total : [n] the group's total, repeated on each of its rows; -1 (unknown) stays -1
+    group : int32 [n] 0 .. n_groups - 1, or -1: the row gets -1
+    weight : int64 [n]
+    totals : list of int64 [n], a group's total repeated on each of its rows; -1 (unknown) stays -1
 
     Returns
     -------
-    int64 [n]
+    list of int64 [n]
     """
     cdef int64_t n = group.shape[0]
-    if not n == weight.shape[0] == total.shape[0]:
-        raise ValueError(f"lengths differ: {n}, {weight.shape[0]}, {total.shape[0]}")
-    out = np.empty(n, np.int64)
-    cdef int64_t[::1] part = out
+    cdef int64_t[::1] part
+    cdef const int64_t[::1] total
     cdef int64_t[::1] sums = np.empty(n_groups + 1, np.int64)
     cdef int64_t[::1] passed = np.empty(n_groups + 1, np.int64)
     cdef fp_status status
-    if n:
+    if n != weight.shape[0] or any(len(values) != n for values in totals):
+        raise ValueError(f"lengths differ: {n}, {weight.shape[0]}, {[len(t) for t in totals]}")
+    outs = [np.empty(n, np.int64) for _ in totals]
+    if n == 0:
+        return outs
+    with nogil:
+        status = fp_share_sum(&group[0], &weight[0], n, n_groups, &sums[0])
+    check(status, "sharing costs")
+    for out, values in zip(outs, totals):
+        part, total = out, values
         with nogil:
-            status = fp_share_sum(&group[0], &weight[0], n, n_groups, &sums[0])
-            if status >= 0:
-                status = fp_share(&group[0], &weight[0], &total[0], n, &sums[0], n_groups, -1,
-                                  &passed[0], &part[0])
+            status = fp_share(&group[0], &weight[0], &total[0], n, &sums[0], n_groups, -1,
+                              &passed[0], &part[0])
         check(status, "sharing costs")
-    return out
+    return outs
 
 
 def ordinal(const int32_t[::1] group, int32_t n_groups):

@@ -4,11 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from intervals import (
+    INT32_MAX,
+    INT64_MAX,
+    INT64_MIN,
+    TIME,
+    Interval,
+    chain,
+    columns,
+    frozen,
+    intervals,
+    is_open,
+)
 
 from fastprof import _nest
-from intervals import (
-    INT32_MAX, INT64_MAX, INT64_MIN, TIME, Interval, chain, columns, frozen, intervals, is_open,
-)  # fmt: skip
 
 LABELS = st.lists(st.sampled_from([0, 1, 2, 1 << 20, INT32_MAX]), min_size=20, max_size=20)
 

@@ -4,11 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-
 from fastprof._pools import Keys, Names
 from fastprof._scan import split_range_names
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN
 
 

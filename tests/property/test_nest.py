@@ -6,12 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from intervals import (
+    INT64_MAX,
+    INT64_MIN,
+    Interval,
+    chain,
+    columns,
+    crosses,
+    in_order,
+    intervals,
+    is_open,
+    nested,
+)
 
 from fastprof import _nest
 from fastprof.errors import BadInputError, InternalError
-from intervals import (
-    INT64_MAX, INT64_MIN, Interval, chain, columns, crosses, in_order, intervals, is_open, nested,
-)  # fmt: skip
 
 N_THREADS = 3
 RANGES = nested(N_THREADS) | intervals(N_THREADS)
@@ -59,7 +68,7 @@ def test_where_ranges_nest_frame_i_is_range_i(ranges, points):
     parent, frame_range, of_range, _ = sweep(ranges, points)
     assert frame_range.tolist() == of_range.tolist() == list(range(len(ranges)))
     for i, row in enumerate(ranges):
-        assert parent[i] == ([-1] + open_at(ranges[:i], row.start, row.thread))[-1]
+        assert parent[i] == [-1, *open_at(ranges[:i], row.start, row.thread)][-1]
 
 
 @settings(max_examples=300, deadline=None)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from intervals import INT64_MAX, INT64_MIN, TIME, frozen
 
 from fastprof import _nest
-from intervals import INT64_MAX, INT64_MIN, TIME, frozen
 
 ROWS = st.lists(st.tuples(TIME, TIME), max_size=40)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from intervals import INT32_MAX, chain, frozen
 
 from fastprof import _path
 from fastprof.errors import InternalError
-from intervals import INT32_MAX, chain, frozen
 
 N_LABELS = 4
 LABEL = st.integers(0, N_LABELS - 1)
@@ -52,8 +52,8 @@ def test_innermost_and_outermost_are_the_last_and_the_first_on_the_way(tree):
     parent, own = tree
     columns = frozen(parent, np.int32), frozen(own, np.int32)
     around = [values_around(parent, own, i) for i in range(len(parent))]
-    assert _path.innermost(*columns).tolist() == [([-1] + found)[-1] for found in around]
-    assert _path.outermost(*columns).tolist() == [(found + [-1])[0] for found in around]
+    assert _path.innermost(*columns).tolist() == [[-1, *found][-1] for found in around]
+    assert _path.outermost(*columns).tolist() == [[*found, -1][0] for found in around]
 
 
 @settings(max_examples=200, deadline=None)

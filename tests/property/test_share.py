@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fastprof._share import ordinal, shares
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-from fastprof._share import ordinal, share
-from fastprof.errors import BadInputError, InternalError
 from intervals import INT64_MAX, INT64_MIN, frozen
+
+from fastprof.errors import BadInputError, InternalError
 
 N_GROUPS = 3
 WEIGHT = st.integers(-1, 9) | st.sampled_from([INT64_MIN, 1 << 40, INT64_MAX // 16])
@@ -17,12 +17,14 @@ TOTAL = st.integers(-1, 20) | st.sampled_from([INT64_MAX, INT64_MAX - 1, 10**15 
 ROWS = st.lists(st.tuples(st.integers(-1, N_GROUPS - 1), WEIGHT), max_size=12)
 
 
-def shares(rows, totals):
+def shared(rows, totals):
+    """The shares of rows (group, weight); totals[g] is the total of group g."""
     group, weight = [g for g, _ in rows], [w for _, w in rows]
-    return share(
-        frozen(group, np.int32), frozen(weight, np.int64),
-        frozen([totals[g] if g >= 0 else 5 for g in group], np.int64), len(totals),
-    ).tolist()  # fmt: skip
+    of_rows = frozen([totals[g] if g >= 0 else 5 for g in group], np.int64)
+    columns = frozen(group, np.int32), frozen(weight, np.int64)
+    first, second = shares(*columns, [of_rows, of_rows], len(totals))
+    assert first.tolist() == second.tolist()
+    return first.tolist()
 
 
 @settings(max_examples=400, deadline=None)
@@ -30,7 +32,7 @@ def shares(rows, totals):
 @example([(0, 0), (0, 0), (0, 0)], [10, 0, 0])
 @example([(0, 1 << 40)] * 3, [INT64_MAX, 0, 0])
 def test_shares_are_proportional_and_add_up_to_the_total(rows, totals):
-    got = shares(rows, totals)
+    got = shared(rows, totals)
     counted = [max(weight, 1) for _, weight in rows]
     for group, total in enumerate(totals):
         members = [i for i, row in enumerate(rows) if row[0] == group]
@@ -54,28 +56,34 @@ def test_ordinal_counts_the_rows_of_the_group_before(groups):
 
 
 def test_nothing_is_shared_among_nobody():
-    assert shares([], []) == []
+    assert shared([], []) == []
     assert ordinal(frozen([], np.int32), 0).tolist() == []
 
 
 def test_a_single_row_gets_all():
-    assert shares([(0, 0)], [INT64_MAX]) == [INT64_MAX]
+    assert shared([(0, 0)], [INT64_MAX]) == [INT64_MAX]
     assert ordinal(frozen([0], np.int32), 1).tolist() == [0]
 
 
 def test_weights_whose_sum_does_not_fit_are_refused():
     with pytest.raises(BadInputError, match="sharing costs: a number does not fit"):
-        shares([(0, INT64_MAX), (0, 1)], [1])
+        shared([(0, INT64_MAX), (0, 1)], [1])
 
 
 def test_a_group_that_is_not_there_is_an_internal_error():
-    group = np.array([1], np.int32)
+    group, one = np.array([1], np.int32), np.ones(1, np.int64)
     with pytest.raises(InternalError, match="sharing costs"):
-        share(group, np.ones(1, np.int64), np.ones(1, np.int64), 1)
+        shares(group, one, [one], 1)
     with pytest.raises(InternalError, match="ordinals"):
         ordinal(group, 1)
 
 
 def test_columns_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="lengths differ: 1, 2, 1"):
-        share(np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros(1, np.int64), 1)
+    group, one, two = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(2, np.int64)
+    for weight, totals in (two, [one]), (one, [two]), (one, [one, two]):
+        with pytest.raises(ValueError, match="lengths differ"):
+            shares(group, weight, totals, 1)
+
+
+def test_no_totals_have_no_shares():
+    assert shares(np.zeros(1, np.int32), np.zeros(1, np.int64), [], 1) == []

@@ -97,17 +97,21 @@ class Database:
         """All rows of a small result."""
         return list(self._connection.execute(sql))
 
-    def count(self, table: str) -> int:
-        """About how many rows a table has: the span of its row ids, bounded by the file's size."""
+    def row_ids(self, table: str) -> tuple[int, int]:
+        """The first and last row id of a table; (0, -1) for an empty one, or one without."""
         try:
             ((first, last),) = self.rows(
                 f'SELECT (SELECT rowid FROM "{table}" ORDER BY rowid LIMIT 1),'
                 f' (SELECT rowid FROM "{table}" ORDER BY rowid DESC LIMIT 1)'
             )
         except apsw.Error:
-            return 0  # the scan that follows will say what is wrong
-        span = 0 if first is None else last - first + 1
-        return max(0, min(span, self.path.stat().st_size // 8))
+            return 0, -1  # the scan that follows will say what is wrong
+        return (0, -1) if first is None else (first, last)
+
+    def count(self, table: str) -> int:
+        """About how many rows a table has: the span of its row ids, bounded by the file's size."""
+        first, last = self.row_ids(table)
+        return max(0, min(last - first + 1, self.path.stat().st_size // 8))
 
     def select(self, table: str, fields: Sequence[Field], where: str = "") -> tuple[str, list[str]]:
         """The SELECT for those of the fields that the table has, and their names."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources.database import EXPORT_AGAIN, Database, Field
 from fastprof.trace import Int32, Kernels, Launches, Trace
+
+Result = TypeVar("Result")
 
 
 def recognises(tables: dict[str, list[str]]) -> bool:
@@ -42,7 +44,7 @@ def expect_export(database: Database) -> None:
 
 
 def read(database: Database) -> Trace:
-    """Read an export. The ranges are read on a thread of their own, through their own connection.
+    """Read an export, on two cores: the ranges and half of the API calls on the second.
 
     Raises
     ------
@@ -51,10 +53,11 @@ def read(database: Database) -> Trace:
     """
     pools = schema.Pools()
     with _Beside(database) as beside:
+        running = beside.run(ranges_of.Reading)
         kernels = _read_kernels(database, pools)
         nodes = _read_graph_nodes(database, pools, kernels)
-        launches = _read_launches(database, pools, kernels, nodes)
-        reading = beside.result()
+        launches = _read_launches(database, pools, kernels, nodes, beside)
+        reading = running.result()
     reading.share_pools(pools)
     strings, warnings = _read_strings(database, pools, kernels)
     ranges, phases = reading.finish(strings)
@@ -96,27 +99,31 @@ def floor(database: Database) -> int:
 
 
 class _Beside:
-    """Reads the ranges on another thread; leaving early stops it at its next few rows."""
+    """A second core: runs functions on a thread of its own, through a connection of its own.
+
+    Leaving early stops what runs there at its next few rows.
+    """
 
     def __init__(self, database: Database) -> None:
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(1)
-        self._future = self._pool.submit(self._read, database)
+        self._own = database.another(self._go_on)
 
-    def _read(self, database: Database) -> ranges_of.Reading:
-        with database.another(self._go_on) as own:
-            return ranges_of.Reading(own)
+    def run(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Start function(connection, *arguments) when what was started before is done."""
+        return self._pool.submit(function, self._own, *arguments)
 
     def _go_on(self, table: str, rows: int, total: int) -> None:
         if self._stop.is_set():
             raise InterruptedError(f"reading {table} was stopped")
 
-    def __enter__(self) -> Callable[[], ranges_of.Reading] | Any:
-        return self._future
+    def __enter__(self) -> _Beside:
+        return self
 
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
-        self._pool.shutdown()
+        self._pool.shutdown(cancel_futures=True)
+        self._own.close()
 
 
 def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
@@ -141,7 +148,6 @@ def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
     if np.any(start[1:] < start[:-1]):
         order = np.argsort(start, kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
-    none = [np.full(len(start), -1, np.int32) for _ in range(2)]
     return Kernels(
         start=columns["start"],
         end=columns["end"],
@@ -159,8 +165,8 @@ def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
         graph_id=columns["graphId"],
         graph_node=columns["graphNodeId"],
         graph=columns["graph"],
-        launch=none[0],
-        origin=none[1],
+        launch=np.full(len(start), -1, np.int32),
+        origin=None,
     )
 
 
@@ -192,7 +198,11 @@ _MOST_COPIES = 64
 
 
 def _read_launches(
-    database: Database, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
+    database: Database,
+    pools: schema.Pools,
+    kernels: Kernels,
+    nodes: dict[str, Any] | None,
+    beside: _Beside,
 ) -> Launches:
     """API calls that launched a kernel, and those that created a node; sets kernels' indices."""
     shift = schema.PROCESS_SHIFT
@@ -201,24 +211,35 @@ def _read_launches(
         kernels.process[:] = pools.processes.intern(0)
     join = _join.Join(len(kernels))
     join.add(kernels.process, kernels.correlation)
-    columns = database.scan(
-        schema.LAUNCHES,
-        schema.launch_fields(pools),
-        keep=_join.LaunchFilter(join, pools.processes, shift),
-        capacity=len(kernels),
-    )
+
+    def scan(database: Database, into: schema.Pools, where: str) -> dict[str, Any]:
+        keep = _join.LaunchFilter(join, pools.processes, shift)
+        fields = schema.launch_fields(into)
+        return database.scan(schema.LAUNCHES, fields, where, keep, len(kernels) // 2)
+
+    first, last = database.row_ids(schema.LAUNCHES)
+    middle = first + (last - first) // 2
+    others = schema.Pools()
+    second = beside.run(scan, others, f"rowid > {middle}") if first < last else None
+    columns = scan(database, pools, f"rowid <= {middle}" if second else "")
+    if second:
+        further = second.result()
+        pools.adopt(others, further)
+        columns = {name: np.concatenate([columns[name], further[name]]) for name in columns}
+        del further
     join.offer(_process_of(columns["globalTid"], pools, shift), columns.pop("correlationId"))
     kernels.launch[:] = join.rows(kernels.process, kernels.correlation)
     n = len(columns["start"])
     if nodes is not None:
-        kernels.origin[:] = np.where(nodes["row"] >= 0, nodes["row"] + n, -1)
+        kernels.origin = np.where(nodes["row"] >= 0, nodes["row"] + np.int32(n), np.int32(-1))
         columns = {name: np.concatenate([columns[name], nodes[name]]) for name in columns}
     order = _nest.order(columns["start"], columns["end"])
     if order is not None:
         place = np.full(len(order) + 1, -1, np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
-        for index in (kernels.launch, kernels.origin):
-            index[:] = place[index]
+        kernels.launch = place[kernels.launch]
+        if kernels.origin is not None:
+            kernels.origin = place[kernels.origin]
         columns = {name: column[order] for name, column in columns.items()}
     return Launches(columns["start"], columns["end"], columns["globalTid"], columns["nameId"])
 

@@ -1,7 +1,8 @@
 """The ranges of an Nsight Systems export: their names, and which belong to a thread.
 
-They are read through a connection and into pools of their own, so that a second core can do it while
-the first reads the kernels; `Reading.finish` then speaks of the same threads and strings as the rest.
+They are read through a connection and into pools of their own, so that a second core can do it
+while the first reads the kernels; `Reading.share_pools` then makes them speak of the same threads
+and strings as the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _nest, _pools, _scan
+from fastprof import _nest, _scan
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources.database import Database
 from fastprof.trace import Ranges
@@ -50,13 +51,7 @@ class Reading:
 
     def share_pools(self, pools: schema.Pools) -> None:
         """Make threads and strings indices of the pools that the other tables use."""
-        for theirs, ours, names in (
-            (self.pools.threads, pools.threads, ("globalTid", "endGlobalTid")),
-            (self.pools.strings, pools.strings, ("textId",)),
-        ):
-            place = np.array([*(ours.intern(int(x)) for x in theirs.values()), -1], np.int32)
-            for name in names:
-                self.columns[name] = place[self.columns[name]]
+        pools.adopt(self.pools, self.columns)
 
     def finish(self, strings: list[str | None]) -> tuple[Ranges, Ranges]:
         """Ranges in order, and apart from them those that ended on another thread."""

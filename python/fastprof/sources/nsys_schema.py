@@ -6,6 +6,10 @@ https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Refe
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from fastprof import _pools, _scan
 from fastprof.sources.database import Field
 from fastprof.trace import NEVER
@@ -40,6 +44,17 @@ class Pools:
         self.threads = _pools.Keys()
         self.processes = _pools.Keys()
 
+    def adopt(self, other: Pools, columns: dict[str, Any]) -> None:
+        """Make columns that were read into another's threads and strings refer to these."""
+        for ours, theirs, names in (
+            (self.threads, other.threads, ("globalTid", "endGlobalTid")),
+            (self.strings, other.strings, ("nameId", "textId")),
+        ):
+            place = np.array([*(ours.intern(int(x)) for x in theirs.values()), -1], np.int32)
+            for name in names:
+                if name in columns:
+                    columns[name] = place[columns[name]]
+
 
 def kernel_fields(pools: Pools) -> list[Field]:
     grid = [Field(name, I32, 0) for name in GRID + BLOCK]
@@ -55,8 +70,8 @@ def kernel_fields(pools: Pools) -> list[Field]:
         Field("shortName", KEY, pool=pools.strings),
         *grid,
         Field("registersPerThread", I32),
-        Field("staticSharedMemory", I64, 0),
-        Field("dynamicSharedMemory", I64, 0),
+        Field("staticSharedMemory", I32, 0),
+        Field("dynamicSharedMemory", I32, 0),
         Field("graphNodeId", I64),
         Field("graphId", I32),
     ]
