@@ -91,9 +91,8 @@ static int32_t other_numbers(int64_t *numbers, int32_t n, int64_t linking) {
 }
 
 fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
-                          const int32_t *frame, const uint8_t *inside, int64_t n,
-                          int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
-                          int64_t *other) {
+                          const int32_t *frame, const uint8_t *inside, int64_t n, int64_t *scratch,
+                          int32_t depth, int64_t *seq_of, int64_t *offset, int64_t *other) {
   offset[0] = 0;
   for (int64_t i = 0; i < n; i++) {
     int32_t found = 0;

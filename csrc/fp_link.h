@@ -20,9 +20,9 @@ typedef struct {
   const int32_t *label, *thread, *frame; /* [n], frame: the range's own */
   const int64_t *seq;                    /* [n] */
   int32_t n;
-  const uint8_t *bits;         /* [labels] of FP_LABEL_* */
-  const int32_t *parent;       /* [frames] */
-  const uint8_t *in_backward;  /* [frames] 1 if the frame is inside, or is, a backward range */
+  const uint8_t *bits;        /* [labels] of FP_LABEL_* */
+  const int32_t *parent;      /* [frames] */
+  const uint8_t *in_backward; /* [frames] 1 if the frame is inside, or is, a backward range */
 } fp_link_ranges;
 
 /* The role of each range.
@@ -62,9 +62,8 @@ fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n,
  * Called with other == NULL it only fills seq_of and offset, [n + 1], so that the caller knows how
  * much room other needs. scratch: [depth of the deepest chain]. */
 fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
-                          const int32_t *frame, const uint8_t *inside, int64_t n,
-                          int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
-                          int64_t *other);
+                          const int32_t *frame, const uint8_t *inside, int64_t n, int64_t *scratch,
+                          int32_t depth, int64_t *seq_of, int64_t *offset, int64_t *other);
 
 /* PyProf's "sub": how many rows of the same process in a row had this number and this operator
  * before. last_*: scratch, [n_processes]. */

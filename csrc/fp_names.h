@@ -24,8 +24,8 @@ const char *fp_names_bytes(const fp_names *names, const int64_t **offsets);
  *   NAME[, seq = N][, op_id = M][, sizes = [..]][, input_op_ids = [..]]
  * read from the right, since NAME may hold commas. What is absent is -1 or of length 0. */
 typedef struct {
-  size_t name_length;            /* text[0 .. name_length) is NAME */
-  const char *sizes;             /* ", sizes = [..]" including its comma, or NULL */
+  size_t name_length; /* text[0 .. name_length) is NAME */
+  const char *sizes;  /* ", sizes = [..]" including its comma, or NULL */
   size_t sizes_length;
   int64_t seq;
   int64_t op_id;

@@ -19,9 +19,9 @@ typedef struct {
 } fp_intervals;
 
 typedef struct {
-  int32_t *parent;      /* [capacity], -1 for none, else less than the frame */
-  int32_t *range;       /* [capacity] */
-  int64_t *first_end;   /* [capacity], scratch: when the first range of the frame's chain ends */
+  int32_t *parent;    /* [capacity], -1 for none, else less than the frame */
+  int32_t *range;     /* [capacity] */
+  int64_t *first_end; /* [capacity], scratch: when the first range of the frame's chain ends */
   int32_t n, capacity;
 } fp_frames;
 

@@ -83,7 +83,8 @@ static fp_status put_text(fp_scan *scan, const fp_scan_column *column, int i, in
 static int64_t number_of(fp_scan *scan, const fp_scan_column *column, int i) {
   int64_t value = scan->api->column_int64(scan->statement, i);
   /* NULL reads as 0: ask for the type only then. */
-  if (value == 0 && scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL)
+  if (value == 0 && column->may_be_null &&
+      scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL)
     return column->none;
   return value;
 }

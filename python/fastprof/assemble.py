@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from fastprof import _link, _path, ops
+from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.columns import Ints, Lists, SeqMarkers, Values
-from fastprof.costs import CallsOfKernels, Named, cost, distinct
+from fastprof.costs import CallsOfKernels, Named, cost
 from fastprof.markers import Kind, Meaning, dict_operators, op_name
 from fastprof.names import short_name
 from fastprof.profile import Coverage, Profile
@@ -30,10 +31,10 @@ class Assembly:
         self.trace, self.found = trace, attribution
         found = attribution
         self.frame = found.frame_of_kernel
-        self.meaning = _at(found.meaning_of_frame, self.frame)
-        self.node = _at(found.node_of_frame, self.frame)
-        self.meaning_node = _at(found.node_of_frame, self.meaning)
-        self.direction = _at(found.direction_of_node, self.node, NOWHERE)
+        self.meaning = take(found.meaning_of_frame, self.frame)
+        self.node = take(found.node_of_frame, self.frame)
+        self.meaning_node = take(found.node_of_frame, self.meaning)
+        self.direction = take(found.direction_of_node, self.node, NOWHERE)
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""
@@ -50,7 +51,7 @@ class Assembly:
         chain_of_node, parent, label = _path.nodes(
             found.node_parent, found.node_label, len(found.meanings), self.flags(wanted)
         )
-        used, place = distinct(_at(chain_of_node, node), len(parent))
+        used, place = distinct(take(chain_of_node, node), len(parent))
         ids: dict[Any, int] = {}
         id_of_chain = []
         for chain in used:
@@ -74,7 +75,7 @@ class Assembly:
             np.int32,
         )
         innermost = _path.innermost(found.node_parent, own[found.node_label])
-        used, place = distinct(_at(innermost, node), len(found.meanings))
+        used, place = distinct(take(innermost, node), len(found.meanings))
         values = [found.meanings[label].frames if label >= 0 else () for label in used]
         return Values(place, values)
 
@@ -95,12 +96,12 @@ class Assembly:
         found = self.found
         picked = self._picked()
         linked = self.meaning != self.frame
-        of_meaning = _at(picked, self.meaning)
+        of_meaning = take(picked, self.meaning)
         from_forward = linked & (of_meaning >= 0)
-        frame = np.where(from_forward, of_meaning, _at(picked, self.frame))
-        backward_call = _at(found.backward_of_frame, self.frame)
+        frame = np.where(from_forward, of_meaning, take(picked, self.frame))
+        backward_call = take(found.backward_of_frame, self.frame)
         group = np.where(from_forward & (backward_call >= 0), backward_call, frame)
-        label = _at(self.trace.ranges.label, _at(found.frame_range, frame))
+        label = take(self.trace.ranges.label, take(found.frame_range, frame))
         used, place = distinct(label, len(found.meanings))
         named = [_named(found.meanings[number]) for number in used if number >= 0]
         return CallsOfKernels(
@@ -166,13 +167,13 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
     seq, altseq = assembly.numbers()
     operators = assembly.operators()
     sub = _link.sub(kernels.process, seq.values, operators.ids, len(trace.processes))
-    thread = _at(trace.launches.thread, kernels.launch)
+    thread = take(trace.launches.thread, kernels.launch)
     direction = Values(assembly.direction.astype(np.int32) - 1, DIRECTIONS)
     columns = {
         "idx": Ints(np.arange(1, len(kernels) + 1, dtype=np.int32)),
         "seq": seq,
         "altseq": altseq,
-        "tid": Ints(_at(trace.threads, thread)),
+        "tid": Ints(take(trace.threads, thread)),
         "layer": assembly.layer(assembly.meaning_node),
         "trace": assembly.frames(assembly.meaning_node),
         "dir": direction,
@@ -197,7 +198,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "start": lambda: Ints(kernels.start, none=np.iinfo(np.int64).min),
             "end": lambda: Ints(kernels.end, none=np.iinfo(np.int64).min),
             "name": lambda: long_names,
-            "pid": lambda: Ints(_at(trace.processes, kernels.process)),
+            "pid": lambda: Ints(take(trace.processes, kernels.process)),
             "context": lambda: Ints(kernels.context),
             "correlation": lambda: Ints(kernels.correlation),
             "registers": lambda: Ints(kernels.registers),
@@ -206,7 +207,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "graph_node": lambda: Ints(kernels.graph_node),
             "launch": lambda: _launch_names(trace),
             "launch_start": lambda: Ints(
-                _at(trace.launches.start, kernels.launch, np.iinfo(np.int64).min),
+                take(trace.launches.start, kernels.launch, np.iinfo(np.int64).min),
                 none=np.iinfo(np.int64).min,
             ),
             "launch_ranges": lambda: _ranges(assembly, attribution.launch_frame_of_kernel),
@@ -219,13 +220,6 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         coverage=_coverage(duration, kernels.launch, assembly.frame, calls, costs.flops),
         warnings=trace.warnings,
     )
-
-
-def _at(values: Any, index: Int32, none: int = -1) -> Any:
-    """values[index], `none` where the index is -1."""
-    if not len(values):
-        return np.full(len(index), none, values.dtype)
-    return np.where(index >= 0, values[index], values.dtype.type(none))
 
 
 def _has_model(meaning: Meaning) -> bool:
@@ -253,7 +247,7 @@ def _named(meaning: Meaning) -> Named:
 def _kernel_names(trace: Trace) -> tuple[Values, Values]:
     """Long and short name of every kernel."""
     kernels, strings = trace.kernels, trace.strings
-    used, place = distinct(kernels.long_name, len(strings))
+    used, place = distinct(kernels.name, len(strings))
     fallback = {}
     for long_name in used:
         if long_name < 0 or strings[long_name] is None:
@@ -271,11 +265,11 @@ def _kernel_names(trace: Trace) -> tuple[Values, Values]:
     ids = number[place] if len(place) else place
     shorts: dict[str, int] = {}
     of_long = [shorts.setdefault(short_name(text), len(shorts)) for text in long_names]
-    return Values(ids, long_names), Values(_at(np.array(of_long, np.int32), ids), list(shorts))
+    return Values(ids, long_names), Values(take(np.array(of_long, np.int32), ids), list(shorts))
 
 
 def _launch_names(trace: Trace) -> Values:
-    used, place = distinct(_at(trace.launches.name, trace.kernels.launch), len(trace.strings))
+    used, place = distinct(take(trace.launches.name, trace.kernels.launch), len(trace.strings))
     texts = [trace.strings[i] if i >= 0 else None for i in used]
     ids = np.array([-1 if text is None else i for i, text in enumerate(texts)], np.int32)
     return Values(ids[place] if len(place) else place, texts)
@@ -283,7 +277,7 @@ def _launch_names(trace: Trace) -> Values:
 
 def _ranges(assembly: Assembly, frame: Int32) -> Values:
     """The user's own ranges around a frame, outermost first."""
-    node = _at(assembly.found.node_of_frame, frame)
+    node = take(assembly.found.node_of_frame, frame)
     return assembly.chains(
         lambda m: m.kind == Kind.USER, node, lambda chain: tuple(m.label for m in chain)
     )

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _link, _nest, _path
+from fastprof._take import take
 from fastprof.markers import Kind, Meaning, read
-from fastprof.trace import Int32, Int64, Trace
+from fastprof.trace import Int32, Trace
 
 UInt8 = npt.NDArray[np.uint8]
 
@@ -47,7 +48,7 @@ class Attribution:
     node_of_frame: Int32
     node_parent: Int32
     node_label: Int32
-    direction_of_node: UInt8
+    direction_of_node: Int32
     backward_of_frame: Int32
     meaning_of_frame: Int32
     links_of_frame: UInt8
@@ -76,10 +77,10 @@ def attribute(trace: Trace) -> Attribution:
     backward, meaning, links = _links(
         trace, meanings, frame_parent, frame_range, frame_of_range, direction[node_of_frame]
     )
-    launch_frame = _take(frame_of_launch, trace.kernels.launch)
+    launch_frame = take(frame_of_launch, trace.kernels.launch)
     frame = launch_frame
     if trace.kernels.origin is not None:
-        origin_frame = _take(frame_of_launch, trace.kernels.origin)
+        origin_frame = take(frame_of_launch, trace.kernels.origin)
         frame = np.where(origin_frame >= 0, origin_frame, launch_frame)
     return Attribution(
         meanings=meanings,
@@ -97,14 +98,7 @@ def attribute(trace: Trace) -> Attribution:
     )
 
 
-def _take(values: Int32, index: Int32) -> Int32:
-    """values[index], -1 where the index is -1."""
-    if not len(values):
-        return np.full(len(index), -1, np.int32)
-    return np.where(index >= 0, values[index], np.int32(-1))
-
-
-def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) -> UInt8:
+def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) -> Int32:
     """Backward inside a backward range, unless a recomputation lies between; else forward inside
     any range that torch or an annotation made."""
     # 1 backward, 0 recomputed, -1 says nothing
@@ -114,7 +108,7 @@ def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) 
     known = np.array([0 if m.kind != Kind.USER else -1 for m in meanings] or [-1], np.int32)
     turned = _path.innermost(node_parent, turn[node_label])
     inside = _path.outermost(node_parent, known[node_label])
-    return np.where(turned == 1, BACKWARD, np.where(inside >= 0, FORWARD, NOWHERE)).astype(np.uint8)
+    return np.where(turned == 1, BACKWARD, np.where(inside >= 0, FORWARD, NOWHERE)).astype(np.int32)
 
 
 def _links(
@@ -123,7 +117,7 @@ def _links(
     frame_parent: Int32,
     frame_range: Int32,
     frame_of_range: Int32,
-    direction: UInt8,
+    direction: Int32,
 ) -> tuple[Int32, Int32, UInt8]:
     """The backward call and the meaning of each frame, and whether its number links backward."""
     ranges = trace.ranges

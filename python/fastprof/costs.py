@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _share, ops
+from fastprof._take import distinct
 from fastprof.call import Call
 from fastprof.columns import Ints, Values
 from fastprof.trace import Int32, Int64
@@ -99,17 +100,6 @@ def cost(
         flops=Ints(flops),
         bytes=Ints(n_bytes),
     )
-
-
-def distinct(index: Int32, n: int) -> tuple[list[int], Int32]:
-    """The indices that occur, ascending, and for each element which of them it is.
-
-    index : values from -1 to n - 1
-    """
-    used = np.flatnonzero(np.bincount(index + 1, minlength=n + 1))
-    place = np.zeros(n + 1, np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
-    return (used - 1).tolist(), place[index + 1]
 
 
 class _Texts:

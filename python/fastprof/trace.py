@@ -22,7 +22,7 @@ NEVER = np.iinfo(np.int64).max
 class Kernels:
     """GPU work, one row a kernel or CUDA graph launch; int64 start and end, the others int32.
 
-    `process` indexes Trace.processes, `short_name` and `long_name` Trace.strings, `launch`
+    `process` indexes Trace.processes, `name` (demangled) Trace.strings, `launch`
     Launches (the API call that launched it), `origin` Launches too: for a node of a CUDA graph, the
     call that created the node. `graph` is 1 for a row that stands for a whole graph launch.
     """
@@ -34,8 +34,7 @@ class Kernels:
     stream: Int32
     process: Int32
     correlation: Int64
-    short_name: Int32
-    long_name: Int32
+    name: Int32
     grid: Int32  # [n, 3]
     block: Int32  # [n, 3]
     registers: Int32

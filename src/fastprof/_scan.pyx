@@ -35,6 +35,7 @@ cdef extern from "fp_scan.h":
         fp_scan_kind kind
         int64_t none
         int shift
+        bint may_be_null
         fp_keys *keys
         fp_names *names
         void *out
@@ -145,7 +146,8 @@ cdef class Reader:
         Parameters
         ----------
         sql : the statement; its result columns are those of `columns`, in order
-        columns : list of (name, kind, none, pool, shift); pool a Keys or Names, else None
+        columns : list of (name, kind, none, pool, shift, may_be_null); pool a Keys or Names, else
+            None; may_be_null as the table's declaration says
         capacity : how many rows to make room for at first; grows as needed
         what : what is read, for error messages ("run.sqlite: table X")
         keep : which rows to keep, by their first columns; all by default
@@ -198,7 +200,7 @@ cdef class Reader:
 
 def _allocate(columns, int64_t capacity):
     arrays = {}
-    for name, kind, _, _, _ in columns:
+    for name, kind, *_ in columns:
         arrays[name] = np.empty(capacity, np.int64 if kind == FP_SCAN_I64 else np.int32)
         if kind == FP_SCAN_RANGE:
             arrays[name + "_seq"] = np.empty(capacity, np.int64)
@@ -217,10 +219,11 @@ cdef void *_address(array):
 
 cdef int _point(fp_scan_column *specs, columns, arrays) except -1:
     cdef int i
-    for i, (name, kind, none, pool, shift) in enumerate(columns):
+    for i, (name, kind, none, pool, shift, may_be_null) in enumerate(columns):
         specs[i].kind = kind
         specs[i].none = none
         specs[i].shift = shift
+        specs[i].may_be_null = may_be_null
         specs[i].keys = (<Keys?>pool).pool if kind == FP_SCAN_KEY else NULL
         specs[i].names = (<Names?>pool).pool if kind >= FP_SCAN_TEXT else NULL
         specs[i].out = _address(arrays[name])

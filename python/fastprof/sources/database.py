@@ -66,13 +66,17 @@ class Database:
         except apsw.Error as error:
             raise BadInputError(f"{self.name}: cannot be opened: {error}") from error
 
-    def _read_tables(self) -> dict[str, list[str]]:
+    def _read_tables(self) -> dict[str, dict[str, bool]]:
+        """The columns of each table, and whether each may be NULL."""
         try:
             names = self._connection.execute(
                 "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
             ).fetchall()
             return {
-                name: [column[1] for column in self.rows(f'PRAGMA table_info("{_escaped(name)}")')]
+                name: {
+                    column[1]: not column[3]
+                    for column in self.rows(f'PRAGMA table_info("{_escaped(name)}")')
+                }
                 for (name,) in names
             }
         except apsw.Error as error:
@@ -145,8 +149,11 @@ class Database:
         sql, names = self.select(table, fields, where)
         by_name = {field.name: field for field in fields}
         total = self.count(table)
-        specs = [(n, by_name[n].kind, by_name[n].none, by_name[n].pool, by_name[n].shift)
-                 for n in names]  # fmt: skip
+        may_be_null = {name.lower(): null for name, null in self.tables[table].items()}
+        specs = [
+            (n, f.kind, f.none, f.pool, f.shift, may_be_null[n.lower()])
+            for n, f in ((name, by_name[name]) for name in names)
+        ]
         progress = None
         if self._progress is not None:
             report = self._progress

@@ -156,8 +156,7 @@ def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
         stream=columns["streamId"],
         process=columns["globalPid"],
         correlation=columns["correlationId"],
-        short_name=columns["shortName"],
-        long_name=columns["demangledName"],
+        name=columns["demangledName"],
         grid=columns["grid"],
         block=columns["block"],
         registers=columns["registersPerThread"],
@@ -267,7 +266,7 @@ def _read_strings(
     for key, text in zip(columns["id"].tolist(), columns["value"].tolist(), strict=True):
         strings[key] = text_of[text] if text >= 0 else None
     known = np.array([text is not None for text in strings] + [True])
-    lost = np.unique(kernels.long_name[~known[kernels.long_name]])
+    lost = np.unique(kernels.name[~known[kernels.name]])
     warnings = []
     if len(lost):
         ids = ", ".join(str(wanted.values()[index]) for index in lost[:3])

@@ -67,7 +67,6 @@ def kernel_fields(pools: Pools) -> list[Field]:
         Field("correlationId", I64),
         Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
         Field("demangledName", KEY, pool=pools.strings),
-        Field("shortName", KEY, pool=pools.strings),
         *grid,
         Field("registersPerThread", I32),
         Field("staticSharedMemory", I32, 0),

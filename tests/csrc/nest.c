@@ -1,0 +1,232 @@
+/* nest.c: fp_order, fp_nest and fp_itree against walks over all ranges. */
+#include "fp_nest.h"
+
+#include "check.h"
+#include "fp_itree.h"
+#include "fp_order.h"
+
+enum { N_THREADS = 3 };
+
+typedef struct {
+  int32_t n;
+  int64_t *start, *end;
+  int32_t *thread;
+} rows;
+
+static rows random_rows(int32_t n, int32_t span) {
+  rows out = {n, ARRAY(int64_t, n), ARRAY(int64_t, n), ARRAY(int32_t, n)};
+  for (int32_t i = 0; i < n; i++) {
+    out.start[i] = random_below(20) ? random_below(span) : INT64_MIN;
+    out.end[i] = random_below(20) ? out.start[i] + random_below(span) : INT64_MAX;
+    out.thread[i] = random_below(N_THREADS);
+  }
+  return out;
+}
+
+static void free_rows(rows some) {
+  free(some.start);
+  free(some.end);
+  free(some.thread);
+}
+
+static int comes_before(const rows *some, int32_t a, int32_t b) {
+  if (some->start[a] != some->start[b]) return some->start[a] < some->start[b];
+  if (some->end[a] != some->end[b]) return some->end[a] > some->end[b];
+  return a < b;
+}
+
+/* The same rows in order, by fp_order_sort, which is checked on the way. */
+static rows in_order(rows some) {
+  int32_t n = some.n, *order = ARRAY(int32_t, n), *scratch = ARRAY(int32_t, n);
+  char *seen = ARRAY(char, n);
+  rows out = random_rows(n, 1);
+  memset(seen, 0, (size_t)n);
+  fp_order_sort(some.start, some.end, n, order, scratch);
+  for (int32_t i = 0; i < n; i++) {
+    CHECK(order[i] >= 0 && order[i] < n && !seen[order[i]]);
+    CHECK(i == 0 || comes_before(&some, order[i - 1], order[i]));
+    seen[order[i]] = 1;
+    out.start[i] = some.start[order[i]];
+    out.end[i] = some.end[order[i]];
+    out.thread[i] = some.thread[order[i]];
+  }
+  CHECK(fp_order_holds(out.start, out.end, n));
+  free_rows(some);
+  free(order);
+  free(scratch);
+  free(seen);
+  return out;
+}
+
+static fp_intervals intervals(rows some) {
+  return (fp_intervals){some.start, some.end, some.thread, some.n};
+}
+
+typedef struct {
+  fp_frames frames;
+  int32_t *of_range, *of_point;
+} swept;
+
+static void make_room(fp_frames *frames, int32_t capacity) {
+  free(frames->parent);
+  free(frames->range);
+  free(frames->first_end);
+  *frames = (fp_frames){ARRAY(int32_t, capacity), ARRAY(int32_t, capacity), ARRAY(int64_t, capacity),
+                        0, capacity};
+}
+
+static void free_swept(swept some) {
+  free(some.frames.parent);
+  free(some.frames.range);
+  free(some.frames.first_end);
+  free(some.of_range);
+  free(some.of_point);
+}
+
+/* Sweeps with just the room that the header asks for, and one more until it is enough. */
+static swept sweep(rows ranges, rows points) {
+  swept out = {{0}, ARRAY(int32_t, ranges.n), ARRAY(int32_t, points.n)};
+  int32_t top[N_THREADS], capacity = ranges.n;
+  fp_status status;
+  do {
+    make_room(&out.frames, capacity++);
+    status = fp_nest(intervals(ranges), intervals(points), N_THREADS, top, &out.frames, out.of_range,
+                     out.of_point);
+  } while (status == FP_MORE);
+  CHECK(status == FP_OK);
+  CHECK(out.frames.n >= ranges.n && out.frames.n <= out.frames.capacity);
+  return out;
+}
+
+/* Whether the chain down from `frame` is what was open at t of ranges[0 .. n). */
+static void check_chain(const swept *some, int32_t frame, rows ranges, int32_t n, int64_t t,
+                        int32_t thread) {
+  for (int32_t i = n - 1; i >= 0; i--) {
+    if (ranges.thread[i] != thread || ranges.start[i] > t || ranges.end[i] <= t) continue;
+    CHECK(frame >= 0 && frame < some->frames.n && some->frames.range[frame] == i);
+    CHECK(some->frames.parent[frame] < frame);
+    frame = some->frames.parent[frame];
+  }
+  CHECK(frame == -1);
+}
+
+static void chains_are_what_was_open(int32_t n, int32_t span) {
+  rows ranges = in_order(random_rows(n, span)), points = in_order(random_rows(n, span));
+  swept some = sweep(ranges, points);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t frame = some.of_range[i];
+    CHECK(some.frames.range[frame] == i);
+    check_chain(&some, some.frames.parent[frame], ranges, i, ranges.start[i], ranges.thread[i]);
+    check_chain(&some, some.of_point[i], ranges, n, points.start[i], points.thread[i]);
+  }
+  free_swept(some);
+  free_rows(ranges);
+  free_rows(points);
+}
+
+static rows stairs(int32_t n, int64_t step_of_end) {
+  rows out = random_rows(n, 1);
+  for (int32_t i = 0; i < n; i++) {
+    out.start[i] = i;
+    out.end[i] = 10LL * n + i * step_of_end;
+    out.thread[i] = 0;
+  }
+  return out;
+}
+
+static void deep_chains_are_swept(void) {
+  enum { DEPTH = 100000 };
+  rows ranges = stairs(DEPTH, -1), points = stairs(1, 0);
+  points.start[0] = points.end[0] = DEPTH;
+  swept some = sweep(ranges, points);
+  CHECK(some.frames.n == DEPTH && some.of_point[0] == DEPTH - 1);
+  free_swept(some);
+  free_rows(ranges);
+  free_rows(points);
+}
+
+static void wrong_input_is_said_to_be_so(void) {
+  rows ranges = stairs(2, -1), none = stairs(0, 0);
+  fp_frames frames = {0};
+  int32_t top[N_THREADS], of[2];
+  make_room(&frames, 2);
+  fp_intervals backwards = intervals(ranges), nothing = intervals(none);
+  int64_t start[] = {5, 4};
+  backwards.start = start;
+  CHECK(fp_nest(backwards, nothing, N_THREADS, top, &frames, of, NULL) == FP_E_ORDER);
+  CHECK(fp_nest(nothing, backwards, N_THREADS, top, &frames, NULL, of) == FP_E_ORDER);
+  ranges.thread[1] = N_THREADS;
+  CHECK(fp_nest(intervals(ranges), nothing, N_THREADS, top, &frames, of, NULL) == FP_E_INDEX);
+  CHECK(fp_nest(nothing, intervals(ranges), N_THREADS, top, &frames, NULL, of) == FP_E_INDEX);
+  ranges.thread[1] = 0;
+  frames.capacity = 1;
+  CHECK(fp_nest(intervals(ranges), nothing, N_THREADS, top, &frames, of, NULL) == FP_MORE);
+  swept unused = {frames, NULL, NULL};
+  free_swept(unused);
+  free_rows(ranges);
+  free_rows(none);
+}
+
+/* Checks what the tree finds at t, with all limits around what there is. */
+static void check_open(fp_itree tree, rows ranges, int64_t t) {
+  int32_t *expected = ARRAY(int32_t, ranges.n), n = 0;
+  for (int32_t i = 0; i < ranges.n; i++)
+    if (ranges.start[i] <= t && t < ranges.end[i]) expected[n++] = i;
+  CHECK(fp_itree_open_at(tree, t, NULL, 0) == n);
+  for (int32_t limit = n > 0 ? n - 1 : 0; limit <= n; limit++) {
+    int32_t *found = ARRAY(int32_t, limit);
+    CHECK(fp_itree_open_at(tree, t, found, limit) == n);
+    CHECK(memcmp(found, expected, (size_t)limit * sizeof *found) == 0);
+    free(found);
+  }
+  free(expected);
+}
+
+static void check_node(const fp_keys *nodes, int32_t node, fp_itree tree, const int32_t *label,
+                       int64_t t) {
+  for (int32_t i = tree.n - 1; i >= 0; i--) {
+    if (tree.start[i] > t || tree.end[i] <= t) continue;
+    CHECK(node >= 0 && node < fp_keys_count(nodes));
+    int64_t key = fp_keys_values(nodes)[node];
+    CHECK((int32_t)(key & 0xffffffff) == label[i]);
+    CHECK((key >> 32) - 1 < node);
+    node = (int32_t)(key >> 32) - 1;
+  }
+  CHECK(node == -1);
+}
+
+static void the_tree_finds_what_is_open(int32_t n, int32_t span) {
+  rows ranges = in_order(random_rows(n, span));
+  int64_t *max_end = ARRAY(int64_t, n), *t = ARRAY(int64_t, n);
+  int32_t *label = ARRAY(int32_t, n), *found = ARRAY(int32_t, n), *node = ARRAY(int32_t, n);
+  fp_keys *nodes = fp_keys_new();
+  fp_itree_build(ranges.end, n, max_end);
+  fp_itree tree = {ranges.start, ranges.end, max_end, n};
+  for (int32_t i = 0; i < n; i++) {
+    label[i] = random_below(3) ? random_below(3) : INT32_MAX;
+    t[i] = random_below(9) ? random_below(2 * span) : INT64_MAX;
+    check_open(tree, ranges, t[i]);
+  }
+  CHECK(fp_itree_nodes(tree, label, t, n, nodes, found, node) == FP_OK);
+  for (int32_t i = 0; i < n; i++) check_node(nodes, node[i], tree, label, t[i]);
+  fp_keys_free(nodes);
+  free(max_end);
+  free(t);
+  free(label);
+  free(found);
+  free(node);
+  free_rows(ranges);
+}
+
+int main(void) {
+  for (int i = 0; i < 500; i++) {
+    int32_t n = random_below(30), span = 1 + random_below(60);
+    chains_are_what_was_open(n, span);
+    the_tree_finds_what_is_open(n, span);
+  }
+  chains_are_what_was_open(400, 4000);
+  the_tree_finds_what_is_open(1000, 4000);
+  deep_chains_are_swept();
+  wrong_input_is_said_to_be_so();
+  return 0;
+}

@@ -1,0 +1,247 @@
+/* path.c: fp_path, fp_link and fp_share against walks along chains and over all rows. */
+#include "fp_path.h"
+
+#include "check.h"
+#include "fp_link.h"
+#include "fp_share.h"
+
+enum { N_LABELS = 4 };
+
+static int32_t *random_tree(int32_t n) {
+  int32_t *parent = ARRAY(int32_t, n);
+  for (int32_t i = 0; i < n; i++) parent[i] = random_below(i + 1) - 1;
+  return parent;
+}
+
+static int32_t *random_numbers(int32_t n, int32_t first, int32_t count) {
+  int32_t *numbers = ARRAY(int32_t, n);
+  for (int32_t i = 0; i < n; i++) numbers[i] = first + random_below(count);
+  return numbers;
+}
+
+static int64_t *random_wide(int32_t n, int64_t first, int32_t count) {
+  int64_t *numbers = ARRAY(int64_t, n);
+  for (int32_t i = 0; i < n; i++) numbers[i] = first + random_below(count);
+  return numbers;
+}
+
+static uint8_t *random_flags(int32_t n, int32_t count) {
+  uint8_t *flags = ARRAY(uint8_t, n);
+  for (int32_t i = 0; i < n; i++) flags[i] = (uint8_t)random_below(count);
+  return flags;
+}
+
+/* Walks up frame and node side by side: they must have the same wanted labels. */
+static void check_path(const fp_keys *nodes, int32_t node, const int32_t *parent,
+                       const int32_t *label, const uint8_t *wanted, int32_t frame) {
+  for (; frame >= 0; frame = parent[frame]) {
+    if (wanted && !wanted[label[frame]]) continue;
+    CHECK(node >= 0 && node < fp_keys_count(nodes));
+    int64_t key = fp_keys_values(nodes)[node];
+    CHECK((key & 0xffffffff) == label[frame] && (key >> 32) - 1 < node);
+    node = (int32_t)(key >> 32) - 1;
+  }
+  CHECK(node == -1);
+}
+
+static void nodes_are_paths(int32_t n) {
+  int32_t *parent = random_tree(n), *label = random_numbers(n, 0, N_LABELS);
+  int32_t *node = ARRAY(int32_t, n), *depth = ARRAY(int32_t, n), deepest = 0;
+  uint8_t *wanted = random_below(2) ? random_flags(N_LABELS, 2) : NULL;
+  fp_keys *nodes = fp_keys_new();
+  CHECK(fp_path(parent, label, n, wanted, N_LABELS, nodes, node) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t length = 0;
+    check_path(nodes, node[i], parent, label, wanted, i);
+    for (int32_t at = i; at >= 0; at = parent[at]) length++;
+    if (length > deepest) deepest = length;
+  }
+  CHECK(fp_path_depth(parent, n, depth) == deepest);
+  if (n) {
+    label[n - 1] = N_LABELS;
+    CHECK(fp_path(parent, label, n, wanted, N_LABELS, nodes, node) == FP_E_INDEX);
+    parent[n - 1] = n - 1;
+    CHECK(fp_path_innermost(parent, label, n, node) == FP_E_INDEX);
+    CHECK(fp_path_outermost(parent, label, n, node) == FP_E_INDEX);
+  }
+  fp_keys_free(nodes);
+  free(parent);
+  free(label);
+  free(node);
+  free(depth);
+  free(wanted);
+}
+
+static void values_come_from_around(int32_t n) {
+  int32_t *parent = random_tree(n), *own = random_numbers(n, -1, 3);
+  int32_t *innermost = ARRAY(int32_t, n), *outermost = ARRAY(int32_t, n);
+  CHECK(fp_path_innermost(parent, own, n, innermost) == FP_OK);
+  CHECK(fp_path_outermost(parent, own, n, outermost) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t first = -1, last = -1;
+    for (int32_t at = i; at >= 0; at = parent[at]) {
+      if (own[at] < 0) continue;
+      if (last < 0) last = own[at];
+      first = own[at];
+    }
+    CHECK(innermost[i] == last && outermost[i] == first);
+  }
+  free(parent);
+  free(own);
+  free(innermost);
+  free(outermost);
+}
+
+static void backward_finds_the_latest_carrier(int32_t n) {
+  uint8_t *role = random_flags(n, 3);
+  int64_t *seq = random_wide(n, INT64_MAX - 3, 4);
+  int32_t *scope = random_numbers(n, INT32_MAX - 1, 2), *forward = ARRAY(int32_t, n);
+  CHECK(fp_link(role, seq, scope, n, forward) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t expected = role[i] == FP_LINK_BACKWARD ? i - 1 : -1;
+    while (expected >= 0 && (role[expected] != FP_LINK_FORWARD || seq[expected] != seq[i] ||
+                             scope[expected] != scope[i]))
+      expected--;
+    CHECK(forward[i] == expected);
+  }
+  free(role);
+  free(seq);
+  free(scope);
+  free(forward);
+}
+
+static void calls_are_the_outermost_of_one_number(int32_t n) {
+  int32_t *parent = random_tree(n), *call = ARRAY(int32_t, n);
+  int64_t *number = random_wide(n, -1, 3);
+  CHECK(fp_link_calls(parent, number, n, call) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t expected = -1;
+    for (int32_t at = i; at >= 0; at = parent[at]) {
+      if (number[at] < 0) continue;
+      if (expected >= 0 && number[at] != number[expected]) break;
+      expected = at;
+    }
+    CHECK(call[i] == expected);
+  }
+  if (n) parent[0] = 0;
+  CHECK(n == 0 || fp_link_calls(parent, number, n, call) == FP_E_INDEX);
+  free(parent);
+  free(call);
+  free(number);
+}
+
+static int chain_has(const int32_t *parent, const int64_t *seq, int32_t frame, int64_t number) {
+  for (; frame >= 0; frame = parent[frame])
+    if (seq[frame] == number) return 1;
+  return 0;
+}
+
+static void other_numbers_are_those_of_the_chain(int32_t n) {
+  int32_t *parent = random_tree(n), *scratch_depth = ARRAY(int32_t, n);
+  int64_t *seq = random_wide(n, -1, 6);
+  uint8_t *backward = random_flags(n, 2), *inside = random_flags(n, 2);
+  int32_t *frame = random_numbers(n, -1, n + 1);
+  int32_t depth = fp_path_depth(parent, n, scratch_depth);
+  int64_t *scratch = ARRAY(int64_t, depth), *seq_of = ARRAY(int64_t, n);
+  int64_t *offset = ARRAY(int64_t, n + 1);
+  CHECK(fp_link_numbers(parent, seq, backward, frame, inside, n, scratch, depth, seq_of, offset,
+                        NULL) == FP_OK);
+  int64_t *other = ARRAY(int64_t, offset[n]);
+  CHECK(fp_link_numbers(parent, seq, backward, frame, inside, n, scratch, depth, seq_of, offset,
+                        other) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    CHECK(seq_of[i] == -1 || chain_has(parent, seq, frame[i], seq_of[i]));
+    for (int64_t k = offset[i]; k < offset[i + 1]; k++) {
+      CHECK(other[k] != seq_of[i] && chain_has(parent, seq, frame[i], other[k]));
+      CHECK(k == offset[i] || other[k - 1] < other[k]);
+    }
+  }
+  free(parent);
+  free(scratch_depth);
+  free(seq);
+  free(backward);
+  free(inside);
+  free(frame);
+  free(scratch);
+  free(seq_of);
+  free(offset);
+  free(other);
+}
+
+static void sub_counts_rows_in_a_row(int32_t n) {
+  enum { N_PROCESSES = 2 };
+  int32_t *process = random_numbers(n, 0, N_PROCESSES), *operator_id = random_numbers(n, -1, 2);
+  int64_t *seq = random_wide(n, -1, 3), last_seq[N_PROCESSES];
+  int32_t *sub = ARRAY(int32_t, n), last_operator[N_PROCESSES], last_sub[N_PROCESSES];
+  CHECK(fp_link_sub(process, seq, operator_id, n, last_seq, last_operator, last_sub, N_PROCESSES,
+                    sub) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t expected = 0;
+    for (int32_t k = i - 1; seq[i] >= 0 && k >= 0; k--) {
+      if (process[k] != process[i] || seq[k] < 0) continue;
+      if (seq[k] != seq[i] || operator_id[k] != operator_id[i]) break;
+      expected++;
+    }
+    CHECK(sub[i] == expected);
+  }
+  free(process);
+  free(operator_id);
+  free(seq);
+  free(sub);
+}
+
+static void shares_add_up(int32_t n) {
+  enum { N_GROUPS = 3 };
+  const int64_t totals[N_GROUPS] = {INT64_MAX, random_below(50), -1};
+  int32_t *group = random_numbers(n, -1, N_GROUPS + 1), seen[N_GROUPS], *ordinal;
+  int64_t *weight = random_wide(n, random_below(2) ? INT64_MAX / 64 : -1, 5);
+  int64_t *total = ARRAY(int64_t, n), *share = ARRAY(int64_t, n), sum[N_GROUPS], passed[N_GROUPS];
+  int64_t left[N_GROUPS] = {totals[0], totals[1], 0};
+  int32_t members[N_GROUPS] = {0};
+  for (int32_t i = 0; i < n; i++) total[i] = group[i] < 0 ? 9 : totals[group[i]];
+  CHECK(fp_share_sum(group, weight, n, N_GROUPS, sum) == FP_OK);
+  CHECK(fp_share(group, weight, total, n, sum, N_GROUPS, -1, passed, share) == FP_OK);
+  ordinal = ARRAY(int32_t, n);
+  CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    if (group[i] < 0) {
+      CHECK(share[i] == -1 && ordinal[i] == -1);
+      continue;
+    }
+    CHECK(ordinal[i] == members[group[i]]++);
+    if (group[i] == 2)
+      CHECK(share[i] == -1);
+    else
+      CHECK(share[i] >= 0 && (left[group[i]] -= share[i]) >= 0);
+  }
+  CHECK((!members[0] || left[0] == 0) && (!members[1] || left[1] == 0));
+  if (n) {
+    group[n - 1] = N_GROUPS;
+    CHECK(fp_share_sum(group, weight, n, N_GROUPS, sum) == FP_E_INDEX);
+    CHECK(fp_share(group, weight, total, n, sum, N_GROUPS, -1, passed, share) == FP_E_INDEX);
+    CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_E_INDEX);
+  }
+  free(group);
+  free(ordinal);
+  free(weight);
+  free(total);
+  free(share);
+}
+
+int main(void) {
+  for (int i = 0; i < 500; i++) {
+    int32_t n = random_below(30);
+    nodes_are_paths(n);
+    values_come_from_around(n);
+    backward_finds_the_latest_carrier(n);
+    calls_are_the_outermost_of_one_number(n);
+    other_numbers_are_those_of_the_chain(n);
+    sub_counts_rows_in_a_row(n);
+    shares_add_up(n);
+  }
+  const int32_t group[] = {0, 0};
+  const int64_t weight[] = {INT64_MAX, 1};
+  int64_t sum;
+  CHECK(fp_share_sum(group, weight, 2, 1, &sum) == FP_E_RANGE);
+  return 0;
+}

@@ -1,0 +1,869 @@
+"""What is wrong with a file is one line on stderr: no traceback, no leftovers, no changed input."""
+
+import ast
+import contextlib
+import csv
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from exports import Export
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+RANGES = "NVTX_EVENTS"
+MARKER = "{'mod': 'torch', 'op': 'mm', 'args': []}"
+DICT_LINE = (
+    "{'kShortName': 'mm', 'kDuration': 6624, 'layer': ['a'], 'trace': ['t.py:3'], 'reprMarkers': "
+    "[], 'marker': [\"{'mod': 'torch', 'op': 'mm', 'args': []}\"], 'seqMarker': ['mm, seq = 5'], "
+    "'seqId': [5], 'subSeqId': 0, 'altSeqId': [], 'dir': 'fprop', 'mod': ['torch'], 'op': ['mm'], "
+    "'tid': 1, 'device': 0, 'stream': 7, 'grid': (640, 1, 2), 'block': (128, 1, 1), "
+    "'kLongName': 'void mm<float>(int)'}\n"
+)
+
+
+def command(*words):
+    return [sys.executable, "-m", "fastprof", *words]
+
+
+def run(*words, stdin=b"", **others):
+    return subprocess.run(command(*words), input=stdin, capture_output=True, timeout=60, **others)
+
+
+def state_of(folder):
+    """Every file below a folder, and what is in it."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def one_line(done, code=1):
+    """The one line that a command says when it fails."""
+    message = done.stderr.decode()
+    assert done.returncode == code, message
+    assert message.count("\n") == 1, message
+    assert message.endswith("\n")
+    assert message.startswith("fastprof: ")
+    assert done.stdout == b""
+    return message
+
+
+def refusal(path, folder, **others):
+    """What both commands say of a file; nothing in the folder of both may change by it."""
+    before = state_of(folder)
+    messages = set()
+    for words in (["parse"], ["prof", "--csv"]):
+        done = run(*words, path, **others)
+        messages.add(one_line(done))
+        done = run(*words, path, "-o", folder / "out", **others)
+        messages.add(one_line(done))
+    assert state_of(folder) == before
+    (message,) = messages
+    assert os.fsdecode(path) in message
+    return message
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "x.sqlite"
+
+
+# No export at all.
+
+
+def test_a_missing_file_is_named(file, tmp_path):
+    assert "no such file" in refusal(file, tmp_path)
+
+
+def test_a_directory_is_named(tmp_path):
+    (tmp_path / "folder").mkdir()
+    assert "is a directory" in refusal(tmp_path / "folder", tmp_path)
+
+
+def test_an_empty_file_is_named(file, tmp_path):
+    file.touch()
+    assert "is empty" in refusal(file, tmp_path)
+
+
+def test_a_link_to_nowhere_is_a_missing_file(file, tmp_path):
+    file.symlink_to(tmp_path / "nowhere")
+    assert "no such file" in refusal(file, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"hello\nworld\n", "something else"),
+        (b"Idx,SeqId\n1,2\n", "something else"),
+        (b'{"traceEvents": []}', "torch.profiler"),
+        (b"[1, 2, 3]", "expected"),
+        (b"\x1f\x8b" + bytes(100), "compressed"),
+        (bytes(5000), "zeros"),
+        (b"\n" * 5000, "expected"),
+        (random.Random(1).randbytes(10_000), "something else"),
+        (b"SQLite format 3", "something else"),
+        (b"SQLite format 3\0", "export it again"),
+        (b"SQLite format 3\0" + bytes(84), "export it again"),
+        (b"SQLite format 3\0" + random.Random(2).randbytes(10_000), "export it again"),
+        ("ÿ".encode("utf-16"), "something else"),
+    ],
+)
+def test_a_file_of_another_kind_is_named(content, expected, file, tmp_path):
+    file.write_bytes(content)
+    assert expected in refusal(file, tmp_path)
+
+
+def test_a_database_of_something_else_is_named_with_its_tables(file, tmp_path):
+    connection = sqlite3.connect(file)
+    connection.execute("CREATE TABLE recipes (a, b)")
+    connection.commit()
+    connection.close()
+    message = refusal(file, tmp_path)
+    assert "no table StringIds" in message
+    assert "recipes" in message
+
+
+@pytest.mark.parametrize(
+    "definition", ["CREATE TABLE StringIds (a, b)", "CREATE VIEW StringIds AS SELECT 1"]
+)
+def test_a_database_that_only_resembles_an_export_is_refused(definition, file, tmp_path):
+    connection = sqlite3.connect(file)
+    connection.execute(definition)
+    connection.commit()
+    connection.close()
+    assert "StringIds" in refusal(file, tmp_path)
+
+
+def test_a_database_without_tables_is_refused(file, tmp_path):
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    assert "no tables" in refusal(file, tmp_path)
+
+
+def test_names_of_tables_are_only_names(file, tmp_path):
+    connection = sqlite3.connect(file)
+    connection.execute('CREATE TABLE "a""; DROP TABLE x; \n --\'" (b)')
+    connection.commit()
+    connection.close()
+    refusal(file, tmp_path)
+
+
+def test_a_trace_on_standard_input_is_refused(file):
+    content = Export().kernel(0, 1, corr=1).write(file).read_bytes()
+    assert "standard input" in one_line(run("prof", stdin=content))
+
+
+# Damaged exports.
+
+# Runs many commands one after another, each in a process of its own, and says how each ended.
+MANY = """
+import json, os, signal, sys, traceback
+from fastprof.cli import main
+import fastprof.load, fastprof.report.csv, fastprof.report.dictlines, fastprof.report.parquet
+for words in json.load(sys.stdin):
+    out, err = (open(words[-1] + end, "wb") for end in (".stdout", ".stderr"))
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
+        code = 70
+        try:
+            code = main(words)
+            sys.stdout.flush(), sys.stderr.flush()
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    ended = os.waitpid(child, 0)[1]
+    print(json.dumps(os.waitstatus_to_exitcode(ended)), flush=True)
+"""
+
+
+def run_many(cases, tmp_path):
+    """Write each content, parse it to a file, and check what every outcome has in common.
+
+    Returns name -> (exit code, stderr, the lines written) for cases of name -> content.
+    """
+    folder = tmp_path / "many"
+    folder.mkdir()
+    words, before = [], {}
+    for name, content in cases.items():
+        (folder / name).mkdir()
+        (folder / name / "x.sqlite").write_bytes(content)
+        before[name] = state_of(folder / name)
+        (tmp_path / "said").mkdir(exist_ok=True)
+        out = str(folder / name / "out")
+        words.append(["parse", str(folder / name / "x.sqlite"), "-o", out])
+    done = subprocess.run(
+        [sys.executable, "-c", MANY], input=json.dumps(words), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    codes = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(codes) == len(cases)
+    outcomes, wrong = {}, {}
+    for name, code in zip(cases, codes, strict=True):
+        here = folder / name
+        message = (here / "out.stderr").read_text()
+        stdout = (here / "out.stdout").read_bytes()
+        (here / "out.stderr").unlink()
+        (here / "out.stdout").unlink()
+        lines = None
+        if (here / "out").exists():
+            lines = (here / "out").read_text().splitlines()
+            (here / "out").unlink()
+        fine = [
+            code in (0, 1),
+            (lines is not None) == (code == 0),
+            stdout == b"",
+            "Traceback" not in message,
+            code == 0 or message.count("\n") == 1,
+            code == 1 or "Found" in message,
+            state_of(here) == before[name],
+        ]
+        if not all(fine):
+            wrong[name] = (code, fine, message[-500:])
+        outcomes[name] = (code, message, lines)
+        shutil.rmtree(here)
+    assert wrong == {}
+    return outcomes
+
+
+def export_of_many_pages(path) -> Path:
+    """Each table has several pages, and some texts have pages of their own."""
+    export = Export().gpu()
+    for i in range(60):
+        at = 1000 * i
+        long = f"long {i}" + "x" * 1500 if i % 20 == 0 else f"range {i}"
+        export.push_pop(at, at + 900, long, tid=1)
+        export.push_pop(at + 10, at + 800, f"aten::mul, seq = {i}", tid=1, registered=i % 2 > 0)
+        export.launch(at + 20, at + 30, corr=i, tid=1)
+        export.kernel(at + 40, at + 90, corr=i, name=f"k{i % 30}", demangled=f"k{i % 30}<float>()")
+        if i % 3 == 0:
+            export.graph_trace(at + 95, at + 99, corr=i, graph=i)
+    return export.write(path, page_size=1024)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return export_of_many_pages(tmp_path_factory.mktemp("whole") / "x.sqlite").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def expected_lines(tmp_path_factory, whole):
+    path = tmp_path_factory.mktemp("expected")
+    ((code, _, lines),) = run_many({"whole": whole}, path).values()
+    assert (code, len(lines)) == (0, 80)
+    return lines
+
+
+def test_an_export_cut_short_is_refused_or_lacks_nothing(whole, expected_lines, tmp_path):
+    size = len(whole)
+    lengths = {1, 15, 16, 17, 50, 99, 100, 101, 511, 512, 1023, 1024, 1025, 2048, 3000}
+    lengths |= {size - 1, size - 1023, size - 1024, size - 1025, size - 2048}
+    lengths |= set(range(4096, size, size // 20))
+    outcomes = run_many({str(n): whole[:n] for n in sorted(lengths)}, tmp_path)
+    assert {
+        name: code
+        for name, (code, _, lines) in outcomes.items()
+        if code == 0 and lines != expected_lines
+    } == {}
+    assert sum(code for code, _, _ in outcomes.values()) > 20
+    assert all("x.sqlite" in message for code, message, _ in outcomes.values() if code)
+
+
+@pytest.mark.parametrize("damage", ["ones", "zeros", "random", "another page"])
+def test_a_damaged_page_is_refused_or_takes_no_rows(damage, whole, expected_lines, tmp_path):
+    generator = random.Random(7)
+    pages = [whole[at : at + 1024] for at in range(0, len(whole), 1024)]
+    filling = {
+        "ones": lambda: b"\xff" * 1024,
+        "zeros": lambda: bytes(1024),
+        "random": lambda: generator.randbytes(1024),
+        "another page": lambda: generator.choice(pages),
+    }[damage]
+    assert len(pages) > 35
+    cases = {}
+    for number in range(len(pages)):
+        cases[str(number)] = b"".join([*pages[:number], filling(), *pages[number + 1 :]])
+    outcomes = run_many(cases, tmp_path)
+    if damage != "another page":
+        short = {
+            name: len(lines)
+            for name, (code, message, lines) in outcomes.items()
+            if code == 0 and len(lines) != len(expected_lines) and "warning" not in message
+        }
+        assert short == {}
+        assert sum(code for code, _, _ in outcomes.values()) > len(pages) // 2
+
+
+def test_single_damaged_bytes_end_in_rows_or_in_one_line(whole, tmp_path):
+    generator = random.Random(11)
+    cases = {}
+    for i in range(150):
+        content = bytearray(whole)
+        # Half of them where they hurt: in the header, the schema, and what begins a page.
+        for _ in range(1 + i % 3):
+            page = generator.randrange(len(whole) // 1024) * 1024
+            within = generator.randrange(16) if i % 2 else generator.randrange(1024)
+            content[page + within] = generator.randrange(256)
+        cases[str(i)] = bytes(content)
+    run_many(cases, tmp_path)
+
+
+def test_a_zeroed_header_is_called_damage(whole, file, tmp_path):
+    file.write_bytes(bytes(100) + whole[100:])
+    message = refusal(file, tmp_path)
+    assert "damaged" in message
+    assert "nsys export" in message
+
+
+def test_a_missing_needed_column_is_named(file, tmp_path):
+    export_of_many_pages(file)
+    connection = sqlite3.connect(file)
+    connection.execute(f"ALTER TABLE {CALLS} DROP COLUMN correlationId")
+    connection.commit()
+    connection.close()
+    message = refusal(file, tmp_path)
+    assert f"table {CALLS} has no column correlationId" in message
+    assert "nsys export" in message
+
+
+def test_a_table_without_a_row_id_is_read_or_refused(file, tmp_path):
+    export = Export().launch(0, 1, corr=1, tid=1).kernel(2, 3, corr=1)
+    export.write(file)
+    execute(
+        file,
+        "CREATE TABLE other (id INTEGER PRIMARY KEY, value TEXT) WITHOUT ROWID",
+        "INSERT INTO other SELECT * FROM StringIds",
+        "DROP TABLE StringIds",
+        "ALTER TABLE other RENAME TO StringIds",
+    )
+    ((code, message, _),) = run_many({"a": file.read_bytes()}, tmp_path).values()
+    assert (code, message.count("\n")) in [(0, 1), (1, 1)]
+
+
+def execute(path, *statements):
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+# Exports with strange contents: every kernel keeps its row.
+
+
+def lines_of(path, count=1, warnings=0):
+    """The dict lines of an export that is read in spite of what is strange in it."""
+    before = state_of(path.parent)
+    done = run("parse", path)
+    message = done.stderr.decode()
+    assert done.returncode == 0, message
+    assert message.count("warning") == warnings, message
+    assert message.count("\n") == 1 + warnings, message
+    assert state_of(path.parent) == before
+    lines = [ast.literal_eval(line) for line in done.stdout.decode().splitlines()]
+    assert len(lines) == count
+    prof = run("prof", "--csv", path)
+    assert prof.returncode == 0
+    assert len(list(csv.reader(prof.stdout.decode().splitlines()))) >= count + 1
+    return lines
+
+
+def one_kernel(*texts):
+    export = Export()
+    for inset, text in enumerate(texts):
+        export.push_pop(inset, 100 - inset, text, tid=1)
+    return export.launch(40, 41, corr=1, tid=1).kernel(50, 60, corr=1, name="k")
+
+
+def test_a_name_id_without_a_string_prints_as_na_with_a_warning(file):
+    one_kernel("layer:a").kernel(70, 80, corr=9, name="lost").write(file)
+    execute(file, "DELETE FROM StringIds WHERE value = 'lost'")
+    first, second = lines_of(file, 2, warnings=1)
+    assert (first["kShortName"], second["kShortName"]) == ("k", None)
+    assert second["kDuration"] == 10
+    assert run("prof", "-c", "kernel", file).stdout == b"Kernel\nk\nna\n"
+
+
+def test_a_range_whose_text_is_lost_says_nothing(file):
+    one_kernel().push_pop(0, 100, "layer:a", tid=1, registered=True).write(file)
+    execute(file, "DELETE FROM StringIds WHERE value = 'layer:a'")
+    assert lines_of(file)[0]["layer"] == []
+
+
+def test_a_null_string_prints_as_na(file):
+    one_kernel().write(file)
+    execute(
+        file,
+        "CREATE TABLE other (id INTEGER, value TEXT)",
+        "INSERT INTO other SELECT id, NULL FROM StringIds",
+        "DROP TABLE StringIds",
+        "ALTER TABLE other RENAME TO StringIds",
+    )
+    assert lines_of(file, warnings=1)[0]["kShortName"] is None
+
+
+@pytest.mark.parametrize("hexadecimal", ["FF", "61FF62", "C328", "EDA080", "F0288CBC", "6100"])
+def test_text_that_is_not_utf8_is_shown_as_well_as_can_be(hexadecimal, file):
+    one_kernel("layer:a", "b").write(file)
+    text = f"CAST(x'{hexadecimal}' AS TEXT)"
+    execute(
+        file,
+        f"UPDATE {RANGES} SET text = CAST(x'6C617965723A{hexadecimal}' AS TEXT)"
+        " WHERE text = 'layer:a'",
+        f"UPDATE StringIds SET value = {text} WHERE value = 'k'",
+    )
+    (line,) = lines_of(file)
+    assert len(line["layer"]) == 1
+    for words in (["prof"], ["prof", "--json"], ["parse", "--format", "jsonl"]):
+        assert run(*words, file).stdout.decode().count("\n") >= 1
+
+
+NOT_LITERAL = [
+    "{'mod': 'torch', 'op': 'mm', 'args': [}",
+    "{'mod': 'torch', 'op': 'mm', 'args': [1, 2]",
+    "{'mod': __import__('os').system('touch pwned'), 'op': 'mm', 'args': []}",
+    "{'mod': 'torch', 'op': open('pwned', 'w').name, 'args': []}",
+    "{'traceMarker': [__import__('os').system('touch pwned')]}",
+    "{'mod': 'x', 'strRepr': (lambda: open('pwned', 'w'))()}",
+    "{'mod': 'torch', 'op': 'mm', 'args': [{'name': '', 'type': 'tensor', 'shape': (1e999,)}]}",
+    "{'mod': 'torch', 'op': 'mm', 'args': [{'type': 'tensor', 'shape': 'x', 'dtype': 3}]}",
+    "{'mod': 'torch', 'op': 'linear', 'args': [{'type': 'tensor', 'shape': (-1, 2)}]}",
+    "{'mod': 'torch', 'op': 'linear', 'args': [{'type': 'tensor', 'shape': (9" + "9" * 50 + ",)}]}",
+    "{'mod': 'torch', 'op': 'mm', 'args': [" + "{'type': 'tensor', 'shape': (4294967296, "
+    "4294967296), 'dtype': 'float32'}, " * 2 + "]}",
+    "aten::mm, seq = 99999999999999999999999, op_id = 1",
+    "aten::mm, seq = -1, op_id = 1",
+    "aten::mm, seq = 1, sizes = [[99999999999999999999, 2]]",
+    "aten::mm, seq = 1, sizes = [[9223372036854775807, 9223372036854775807], [9223372036854775807, "
+    "9223372036854775807]]",
+    "aten::mm, seq = 9223372036854775807, op_id = 9223372036854775807",
+    ", seq = 1, op_id = 2",
+    ", seq = 1",
+    "layer:",
+    "",
+    "\n\r\t\x00\x1b[31m",
+]
+
+
+@pytest.mark.parametrize("text", NOT_LITERAL)
+def test_a_marker_that_does_not_parse_takes_no_row_and_is_not_executed(text, file, tmp_path):
+    one_kernel("layer:a", text).write(file)
+    before = state_of(tmp_path)
+    done = run("prof", "--csv", "-c", "layer,kernel,sil", file, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count(b"\n")) == (0, 1)
+    assert done.stdout.decode().splitlines() == ['"Layer","Kernel","Sil(ns)"', '"a","k","10"']
+    assert lines_of(file)[0]["layer"] == ["a"]
+    assert state_of(tmp_path) == before
+
+
+MILLION = 10**6
+LONG = {
+    "text": "x" * MILLION,
+    "layer": "layer:" + "x" * MILLION,
+    "torch": "aten::" + "x" * MILLION + ", seq = 1, op_id = 2",
+    "quotes": "'\"\\" * (MILLION // 3),
+    "brackets": "{'mod': " + "[" * MILLION,
+    "closed brackets": "{'mod': " + "[" * 500_000 + "]" * 499_000 + "}",
+    "signs": "{'mod': " + "-" * 900_000 + "1}",
+    "sum": "{'mod': " + "1+" * 450_000 + "1}",
+    "calls": "{'mod': f" + "()" * 450_000 + "}",
+    "attributes": "{'mod': x" + ".a" * 450_000 + "}",
+    "functions": "{'mod': " + "lambda:" * 100_000 + "1}",
+    "negations": "{'mod': " + "not " * 200_000 + "1}",
+    "sizes": "aten::cat, seq = 1, sizes = [" + ", ".join(["[1, 2]"] * 100_000) + "]",
+    "no sizes": "aten::cat, seq = 1, sizes = [" + ", ".join(["[1, 2]"] * 100_000) + ", [x]]",
+    "numbers": "aten::cat, seq = " + "1" * MILLION,
+    "arguments": "{'mod': 'torch', 'op': 'cat', 'args': ["
+    + "{'name': '', 'type': 'tensor', 'shape': (2,), 'dtype': 'float32'}, " * 12_000
+    + "]}",
+}
+
+
+def test_range_names_of_a_million_characters_take_no_row(tmp_path):
+    cases = {}
+    for name, text in LONG.items():
+        path = one_kernel("layer:a", text).write(tmp_path / "x.sqlite")
+        cases[name] = path.read_bytes()
+        path.unlink()
+    outcomes = run_many(cases, tmp_path)
+    assert {name: (code, len(lines or ())) for name, (code, _, lines) in outcomes.items()} == {
+        name: (0, 1) for name in LONG
+    }
+
+
+def test_a_range_name_of_a_million_characters_is_shown_whole(file):
+    one_kernel("layer:" + "x" * MILLION).write(file)
+    assert lines_of(file)[0]["layer"] == ["x" * MILLION]
+
+
+EXTREMES = [-(2**63), -(2**63) + 1, -(2**31) - 1, -1, 0, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1]
+NUMBERS = {
+    KERNELS: ["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "gridX",
+              "blockZ", "demangledName", "shortName", "registersPerThread", "staticSharedMemory",
+              "graphNodeId"],
+    CALLS: ["start", "end", "globalTid", "correlationId", "nameId"],
+    RANGES: ["start", "end", "globalTid", "eventType", "textId", "endGlobalTid"],
+    "StringIds": ["id"],
+}  # fmt: skip
+
+
+def test_extreme_numbers_end_in_rows_or_in_one_line(tmp_path):
+    path = tmp_path / "x.sqlite"
+    export = one_kernel("layer:a", "aten::mul, seq = 4").kernel(70, 80, corr=2)
+    export.start_end(0, 100, "phase", tid=1, end_tid=2).graph_node_event(1, 2, tid=1, node=5)
+    plain = export.write(path).read_bytes()
+    cases = {}
+    for table, columns in NUMBERS.items():
+        for column in columns:
+            for value in EXTREMES:
+                path.write_bytes(plain)
+                where = "WHERE rowid = (SELECT min(rowid) FROM {0})".format(table)  # noqa: UP032
+                execute(path, f"UPDATE OR REPLACE {table} SET {column} = {value} {where}")
+                cases[f"{table}.{column}={value}"] = path.read_bytes()
+    outcomes = run_many(cases, tmp_path)
+    assert {
+        name: len(lines)
+        for name, (code, _, lines) in outcomes.items()
+        if not code and len(lines) != 2
+    } == {}
+    assert {name for name, (_, message, _) in outcomes.items() if "GPU time -" in message} == set()
+
+
+def test_a_duration_that_does_not_fit_is_not_another_one(file):
+    one_kernel().write(file)
+    execute(file, f"UPDATE {KERNELS} SET start = {-(2**63)}, end = {2**63 - 1}")
+    done = run("prof", "-c", "sil", file)
+    assert (done.returncode, done.stdout) in [(0, b"Sil(ns)\nna\n"), (1, b"")]
+
+
+def test_times_whose_sum_does_not_fit_give_no_negative_sum(file):
+    export = Export()
+    for i in range(4):
+        export.kernel(i, 2**62 + i, corr=i)
+    done = run("prof", "-c", "sil", export.write(file))
+    assert done.returncode == 0
+    assert b"-" not in done.stderr
+
+
+@pytest.mark.parametrize("value", ["'text'", "1.5", "1e300", "x'00FF'", "''", "9e18"])
+def test_values_of_another_type_end_in_rows_or_in_one_line(value, tmp_path):
+    path = tmp_path / "x.sqlite"
+    plain = one_kernel("layer:a").write(path).read_bytes()
+    cases = {}
+    for table, columns in {**NUMBERS, RANGES: [*NUMBERS[RANGES], "text"]}.items():
+        for column in columns if table != "StringIds" else ["value"]:
+            path.write_bytes(plain)
+            execute(path, f"UPDATE {table} SET {column} = {value}")
+            cases[f"{table}.{column}"] = path.read_bytes()
+    outcomes = run_many(cases, tmp_path)
+    assert {
+        name for name, (code, _, lines) in outcomes.items() if not code and len(lines) != 1
+    } == set()
+
+
+# Files beside the input.
+
+
+def test_an_export_in_write_ahead_mode_is_read_without_a_trace(file, tmp_path):
+    one_kernel("layer:a").write(file)
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    assert os.listdir(tmp_path) == ["x.sqlite"]
+    assert lines_of(file)[0]["layer"] == ["a"]
+
+
+def test_a_log_beside_the_export_is_left_as_it_is(tmp_path):
+    (tmp_path / "origin").mkdir()
+    (tmp_path / "copy").mkdir()
+    origin = one_kernel("layer:a").write(tmp_path / "origin" / "x.sqlite")
+    connection = sqlite3.connect(origin)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"UPDATE {RANGES} SET text = 'layer:new'")
+    connection.commit()
+    for name in ("x.sqlite", "x.sqlite-wal"):
+        shutil.copy(tmp_path / "origin" / name, tmp_path / "copy" / name)
+    connection.close()
+    before = state_of(tmp_path / "copy")
+    done = run("prof", "-c", "layer", tmp_path / "copy" / "x.sqlite")
+    assert state_of(tmp_path / "copy") == before
+    assert (done.returncode, done.stdout) in [(0, b"Layer\nnew\n"), (1, b"")]
+
+
+def test_a_journal_beside_the_export_is_left_as_it_is(tmp_path):
+    file = one_kernel("layer:a").write(tmp_path / "x.sqlite")
+    (tmp_path / "x.sqlite-journal").write_bytes(random.Random(3).randbytes(5000))
+    before = state_of(tmp_path)
+    done = run("prof", "-c", "layer", file)
+    assert state_of(tmp_path) == before
+    assert done.returncode in (0, 1)
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_read_only_export_in_a_read_only_directory_is_read(tmp_path):
+    (tmp_path / "locked").mkdir()
+    file = one_kernel("layer:a").write(tmp_path / "locked" / "x.sqlite")
+    file.chmod(0o400)
+    file.parent.chmod(0o500)
+    try:
+        assert lines_of(file)[0]["layer"] == ["a"]
+    finally:
+        file.parent.chmod(0o700)
+
+
+# Outputs that cannot be written.
+
+EVERY_OUTPUT = [["parse"], ["parse", "--format", "jsonl"], ["prof", "--csv"], ["prof", "-w", "150"]]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return one_kernel("layer:a").write(tmp_path_factory.mktemp("source") / "x.sqlite")
+
+
+@pytest.mark.parametrize("words", EVERY_OUTPUT)
+def test_output_that_cannot_be_made_is_one_line(words, source, tmp_path):
+    (tmp_path / "file").write_text("old")
+    for out in ("missing/out", "file/out", ".", "x" * 300):
+        done = run(*words, source, "-o", tmp_path / out)
+        messages = done.stderr.decode().splitlines()
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert [line for line in messages if "Found 1 kernels" not in line] == [messages[-1]]
+        assert messages[-1].startswith("fastprof: ")
+        assert state_of(tmp_path) == {"file": hashlib.sha256(b"old").hexdigest()}
+
+
+def test_parquet_that_cannot_be_made_is_one_line(source, tmp_path):
+    pytest.importorskip("pyarrow")
+    for out in (tmp_path / "missing" / "out", "/dev/full"):
+        done = run("parse", source, "--format", "parquet", "-o", out)
+        assert done.returncode == 1
+        assert b"Traceback" not in done.stderr
+        assert done.stderr.count(b"\n") <= 2
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_output_to_a_read_only_directory_is_one_line(source, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    done = run("parse", source, "-o", tmp_path / "locked" / "out")
+    assert done.returncode == 1
+    assert b"denied" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", EVERY_OUTPUT)
+def test_a_full_disk_is_one_line(words, source):
+    with open("/dev/full", "wb") as full:
+        to_stdout = subprocess.run(
+            command(*words, source), stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
+    for done in (to_stdout, run(*words, source, "-o", "/dev/full")):
+        messages = done.stderr.decode().splitlines()
+        assert done.returncode == 1
+        assert len(messages) <= 2
+        assert "No space left" in messages[-1]
+        assert messages[-1].startswith("fastprof: ")
+
+
+@pytest.mark.parametrize("form", ["dict", "parquet"])
+def test_a_disk_that_fills_up_leaves_the_older_file(form, large, tmp_path):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / "out"
+    out.write_text("old")
+    done = run(
+        "parse", large, "-o", out, "--format", form,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )  # fmt: skip
+    messages = done.stderr.decode().splitlines()
+    assert (done.returncode, len(messages)) == (1, 2)
+    assert "out: cannot be written: File too large" in messages[-1]
+    assert os.listdir(tmp_path) == ["out"]
+    assert out.read_text() == "old"
+
+
+def test_a_failure_leaves_the_older_output(tmp_path):
+    (tmp_path / "out").write_text("old")
+    (tmp_path / "bad").write_text("bad")
+    one_line(run("parse", tmp_path / "bad", "-o", tmp_path / "out"))
+    assert (tmp_path / "out").read_text() == "old"
+
+
+# Interruptions.
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """An export that takes seconds to read and to write: half a million kernels."""
+    export = Export().launch(0, 1, corr=0, tid=1).kernel(5, 6, corr=0)
+    for text in ("layer:a", "aten::mul, seq = 0"):
+        export.push_pop(0, 9, text, tid=1)
+    path = export.write(tmp_path_factory.mktemp("large") / "x.sqlite")
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500000)"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous = OFF")
+    for table in (KERNELS, CALLS, RANGES):
+        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        moved = {"start": "start + 10 * i", "end": "end + 10 * i", "correlationId": "i"}
+        columns = ", ".join(moved.get(name, name) for name in names)
+        connection.execute(
+            f"{numbers} INSERT INTO {table} SELECT {columns} FROM"
+            f" (SELECT * FROM {table} WHERE rowid = 1), n"
+        )
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["reading", "writing"])
+def test_an_interruption_leaves_no_file(number, moment, large, tmp_path):
+    before = hashlib.sha256(large.read_bytes()).hexdigest()
+    (tmp_path / "out").write_text("old")
+    process = subprocess.Popen(
+        command("parse", large, "-o", tmp_path / "out"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 30
+    if moment == "reading":
+        time.sleep(0.4)
+    while moment == "writing" and len(os.listdir(tmp_path)) == 1 and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    process.send_signal(number)
+    output, message = process.communicate(timeout=30)
+    if process.returncode == 0:
+        pytest.skip("it was done before the signal came")
+    lines = [line for line in message.decode().splitlines() if line]
+    assert process.returncode == 130
+    assert [line for line in lines if "Found 500001 kernels" not in line] == [lines[-1]]
+    assert lines[-1].startswith("fastprof: interrupted")
+    assert output == b""
+    assert os.listdir(tmp_path) == ["out"]
+    assert (tmp_path / "out").read_text() == "old"
+    assert hashlib.sha256(large.read_bytes()).hexdigest() == before
+    assert os.listdir(large.parent) == ["x.sqlite"]
+
+
+def test_an_interruption_while_waiting_for_input_is_one_line():
+    process = subprocess.Popen(
+        command("prof"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdin.write(DICT_LINE.encode())
+    process.stdin.flush()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    # The pipe stays open: only the signal can end it.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10)
+    output, message = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert (output, b"Traceback" in message) == (b"", False)
+
+
+# Dict lines.
+
+
+def dict_refusal(content, tmp_path):
+    """What prof says of dict lines, from a file and from standard input."""
+    path = tmp_path / "net.dict"
+    path.write_bytes(content)
+    before = state_of(tmp_path)
+    from_file = one_line(run("prof", path, cwd=tmp_path))
+    from_stdin = one_line(run("prof", stdin=content, cwd=tmp_path))
+    one_line(run("prof", path, "-o", tmp_path / "out", cwd=tmp_path))
+    assert state_of(tmp_path) == before
+    assert from_stdin.startswith("fastprof: standard input: ")
+    return from_file
+
+
+CODE = "__import__('os').system('touch pwned')"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{'kShortName': 'a'",
+        "{'kShortName': 'a', 'kDuration': 'x'}",
+        "{'kShortName': 'a', 'kDuration': }",
+        "{'kShortName': 'a', 'kDuration': 99999999999999999999}",
+        "{'kShortName': 'a', 'grid': (1, 2)}",
+        "no dict line",
+        "ERROR: no such table",
+        "{'kShortName': " + CODE + "}",
+        "{'op': [" + CODE + "]}",
+        "{'op': " + CODE + "}",
+        "{'kDuration': " + CODE + "}",
+        "{'new': " + CODE + "}",
+        "{" + CODE + ": 1}",
+        "{'layer': [f'{" + CODE + "}']}",
+        "{'layer': " + "[" * 100_000 + "}",
+        "{'layer': " + "[" * 100_000 + "]" * 100_000 + "}",
+        "{'new': " + "(" * 100_000 + ")" * 100_000 + "}",
+        "{'layer': [" + "-" * 100_000 + "1]}",
+        "{'layer': ['a'" + " + 'a'" * 100_000 + "]}",
+        "{'layer': ['a" + "\\" + "']}",
+        "{'layer': ['\\N{no such letter}']}",
+        "{'layer': ['\\xZZ']}",
+        "\x00\x01\x02",
+        "{'kShortName': 'a\x00b', 'kDuration': nan}",
+    ],
+    ids=lambda line: line[:30].encode("unicode_escape").decode(),
+)
+def test_a_damaged_dict_line_is_named_and_never_executed(line, tmp_path):
+    content = (DICT_LINE * 2 + line + "\n" + DICT_LINE).encode()
+    assert "net.dict: line 3: " in dict_refusal(content, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_binary_after_dict_lines_is_refused(seed, tmp_path):
+    content = DICT_LINE.encode() + random.Random(seed).randbytes(5000)
+    assert "net.dict: line 2: " in dict_refusal(content, tmp_path)
+
+
+def test_a_dict_file_cut_short_is_refused(tmp_path):
+    for length in (40, len(DICT_LINE) - 2, len(DICT_LINE) + 1, 2 * len(DICT_LINE) - 60):
+        assert "line" in dict_refusal((DICT_LINE * 2)[:length].encode(), tmp_path)
+
+
+def test_binary_on_standard_input_is_refused():
+    for content in (random.Random(5).randbytes(10_000), bytes(10_000), b"\x1f\x8b\x08" * 99):
+        assert "standard input: line 1: " in one_line(run("prof", stdin=content))
+
+
+def test_parse_of_dict_lines_gives_dict_lines(tmp_path):
+    path = tmp_path / "net.dict"
+    path.write_text(DICT_LINE * 2)
+    done = run("parse", path)
+    assert done.returncode in (0, 1)
+    assert done.stderr.count(b"\n") == 1
+    if done.returncode == 0:
+        first = ast.literal_eval(done.stdout.decode().splitlines()[0])
+        assert (first["kShortName"], first["layer"]) == ("mm", ["a"])
+
+
+def test_markers_of_dict_lines_are_not_executed(tmp_path):
+    line = dict.fromkeys(["layer", "trace", "reprMarkers", "seqMarker", "mod", "op"], [])
+    for text in NOT_LITERAL:
+        line |= {"kShortName": "k", "kDuration": 1, "marker": [text], "seqMarker": [text]}
+        done = run("prof", "-c", "kernel", stdin=(repr(line) + "\n").encode(), cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, b"Kernel\nk\n"), done.stderr
+    assert os.listdir(tmp_path) == []
