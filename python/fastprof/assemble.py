@@ -1,7 +1,7 @@
-"""Trace and Attribution to Profile: every column of the report, each an index into distinct values.
+"""Trace and Attribution to Profile: every column of the report, as indices into distinct values.
 
-What is distinct (a chain of layers, a list of operators, a kernel name) becomes a Python value once;
-kernels get at it by look-ups over whole columns.
+What is distinct (a chain of layers, a list of operators, a kernel name) becomes a Python value
+once; kernels get at it by look-ups over whole columns.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fastprof import _link, _path, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.columns import Ints, Lists, SeqMarkers, Values
-from fastprof.costs import CallsOfKernels, Named, cost
-from fastprof.markers import Kind, Meaning, dict_operators, op_name
+from fastprof.costs import CallsOfKernels, cost, named
+from fastprof.markers import Kind, Meaning, dict_operators
 from fastprof.names import short_name
 from fastprof.profile import Coverage, Profile
 from fastprof.trace import Int32, Trace
@@ -103,9 +103,9 @@ class Assembly:
         group = np.where(from_forward & (backward_call >= 0), backward_call, frame)
         label = take(self.trace.ranges.label, take(found.frame_range, frame))
         used, place = distinct(label, len(found.meanings))
-        named = [_named(found.meanings[number]) for number in used if number >= 0]
+        names = [named(found.meanings[number]) for number in used if number >= 0]
         return CallsOfKernels(
-            named=named,
+            named=names,
             call=place - 1 if used and used[0] < 0 else place,
             backward=from_forward,
             group=group,
@@ -232,16 +232,6 @@ def _is_argument(meaning: Meaning) -> bool:
 
 def _is_torch(meaning: Meaning) -> bool:
     return meaning.kind == Kind.TORCH
-
-
-def _named(meaning: Meaning) -> Named:
-    """How the report names the call of a marker or of a torch range."""
-    call = meaning.call
-    if meaning.kind == Kind.ARGUMENT and call is not None:
-        return Named(call.mod, call.op, call)
-    known = call if meaning.has_arguments else None
-    qualified = call is not None and "::" in meaning.name and not meaning.backward
-    return Named(call.mod if qualified and call else None, op_name(meaning), known)
 
 
 def _kernel_names(trace: Trace) -> tuple[Values, Values]:

@@ -17,6 +17,7 @@ from fastprof import _share, ops
 from fastprof._take import distinct
 from fastprof.call import Call
 from fastprof.columns import Ints, Values
+from fastprof.markers import Kind, Meaning, op_name
 from fastprof.trace import Int32, Int64
 
 Bools = npt.NDArray[np.bool_]
@@ -37,6 +38,16 @@ class Named:
     mod: str | None
     op: str | None
     call: Call | None
+
+
+def named(meaning: Meaning) -> Named:
+    """How the report names the call of a marker or of a torch range."""
+    call = meaning.call
+    if meaning.kind == Kind.ARGUMENT and call is not None:
+        return Named(call.mod, call.op, call)
+    known = call if meaning.has_arguments else None
+    qualified = call is not None and "::" in meaning.name and not meaning.backward
+    return Named(call.mod if qualified and call else None, op_name(meaning), known)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Dict lines to Profile: what the lines say of each kernel, linked and costed as a trace would be.
 
 A dict line knows only what was around its own launch. So the forward call of a backward kernel is
-that of the last forward kernel before it with the same number (as in PyProf), and the kernels of one
-call are those of one thread that follow each other with the same markers. Both are guesses that the
-trace itself does not need: a forward call that launched no kernel is not in the file.
+that of the last forward kernel before it with the same number (as in PyProf), and the kernels of
+one call are those of one thread that follow each other with the same markers. Both are guesses that
+the trace itself does not need: a forward call that launched no kernel is not in the file.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from fastprof import _link, ops
 from fastprof.columns import Column, Ints, Lists, Values
-from fastprof.costs import CallsOfKernels, Named, cost
-from fastprof.markers import Meaning, op_name, read
+from fastprof.costs import CallsOfKernels, Named, cost, named
+from fastprof.markers import Meaning, read
 from fastprof.profile import Coverage, Profile
 from fastprof.trace import Int32, Int64
 
@@ -130,7 +130,6 @@ def _calls(
         column = columns[key]
         call = _dense(call * (len(column.values) + 1) + column.ids[row] + 1)
     _, first = np.unique(call, return_index=True)
-    named: list[Named] = []
     number: dict[Named, int] = {}
     number_of_call = np.empty(len(first), np.int32)
     for i, at in enumerate(first.tolist()):
@@ -138,10 +137,9 @@ def _calls(
         name = _named(*(columns[key].at(at_row) or () for key in keys), bool(own_backward[at]))
         known = name.op is not None
         number_of_call[i] = number.setdefault(name, len(number)) if known else -1
-    named = list(number)
     of_kernel = number_of_call[call] if len(first) else call.astype(np.int32)
     group, n_groups = _groups(columns, of_kernel, linked)
-    return CallsOfKernels(named, of_kernel, linked, group, n_groups)
+    return CallsOfKernels(list(number), of_kernel, linked, group, n_groups)
 
 
 def _dense(key: Int64) -> Int64:
@@ -165,9 +163,11 @@ def _named(
             return Named(call.mod, call.op, call)
     if calls:
         return Named(calls[0].mod, calls[0].op, calls[0])
-    nodes = [op_name(meaning) for meaning in torch if backward and meaning.autograd_node]
-    first_mod = mod[0] if mod and mod[0] != "na" else None
-    return Named(first_mod, (nodes or list(op) or [None])[0], sized[0] if sized else None)
+    outermost = [m for m in torch if backward and m.autograd_node]
+    outermost += [m for m in torch if op and m.name.removeprefix("aten::") == op[0]]
+    if outermost:
+        return named(outermost[0])
+    return Named(mod[0] if mod and mod[0] != "na" else None, op[0] if op else None, None)
 
 
 def _marker(label: str) -> Meaning:

@@ -1,4 +1,5 @@
-/* check.h: what the drivers beside it share: CHECK, random numbers, arrays of exactly their size. */
+/* check.h: what the drivers beside it share: CHECK, random numbers, arrays of exactly their size.
+ */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -8,12 +9,12 @@
 #include <string.h>
 
 /* Ends the program with the place and the condition that does not hold. */
-#define CHECK(condition)                                                    \
-  do {                                                                      \
-    if (!(condition)) {                                                     \
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
       fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                              \
-    }                                                                       \
+      exit(1);                                                                \
+    }                                                                         \
   } while (0)
 
 #define LENGTH(array) ((int32_t)(sizeof(array) / sizeof(array)[0]))

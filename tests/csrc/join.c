@@ -1,7 +1,6 @@
 /* join.c: fp_join against a walk over all launches. */
-#include "fp_join.h"
-
 #include "check.h"
+#include "fp_join.h"
 
 typedef struct {
   int32_t n;

@@ -1,8 +1,7 @@
 /* names.c: fp_names and fp_keys: ids, growth, and hostile texts. */
-#include "fp_names.h"
-
 #include "check.h"
 #include "fp_keys.h"
+#include "fp_names.h"
 
 static void check_text(const fp_names *names, int32_t id, const char *text, size_t length) {
   const int64_t *offsets;
@@ -93,7 +92,8 @@ static void fill(char *text, size_t length, const char *unit) {
 
 static void hostile_texts_are_split(void) {
   static const char *const units[] = {
-      ",", "7", "]", ", sizes = [", ", input_op_ids = [", ", seq = ", ", seq = 7", ", op_id = 7", " ",
+      ",",        "7",         "]",           ", sizes = [", ", input_op_ids = [",
+      ", seq = ", ", seq = 7", ", op_id = 7", " ",
   };
   enum { LONG = 1000000 };
   char *text = ARRAY(char, LONG);

@@ -1,8 +1,7 @@
 /* nest.c: fp_order, fp_nest and fp_itree against walks over all ranges. */
-#include "fp_nest.h"
-
 #include "check.h"
 #include "fp_itree.h"
+#include "fp_nest.h"
 #include "fp_order.h"
 
 enum { N_THREADS = 3 };
@@ -71,8 +70,8 @@ static void make_room(fp_frames *frames, int32_t capacity) {
   free(frames->parent);
   free(frames->range);
   free(frames->first_end);
-  *frames = (fp_frames){ARRAY(int32_t, capacity), ARRAY(int32_t, capacity), ARRAY(int64_t, capacity),
-                        0, capacity};
+  *frames = (fp_frames){ARRAY(int32_t, capacity), ARRAY(int32_t, capacity),
+                        ARRAY(int64_t, capacity), 0, capacity};
 }
 
 static void free_swept(swept some) {
@@ -90,8 +89,8 @@ static swept sweep(rows ranges, rows points) {
   fp_status status;
   do {
     make_room(&out.frames, capacity++);
-    status = fp_nest(intervals(ranges), intervals(points), N_THREADS, top, &out.frames, out.of_range,
-                     out.of_point);
+    status = fp_nest(intervals(ranges), intervals(points), N_THREADS, top, &out.frames,
+                     out.of_range, out.of_point);
   } while (status == FP_MORE);
   CHECK(status == FP_OK);
   CHECK(out.frames.n >= ranges.n && out.frames.n <= out.frames.capacity);

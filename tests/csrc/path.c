@@ -1,8 +1,7 @@
 /* path.c: fp_path, fp_link and fp_share against walks along chains and over all rows. */
-#include "fp_path.h"
-
 #include "check.h"
 #include "fp_link.h"
+#include "fp_path.h"
 #include "fp_share.h"
 
 enum { N_LABELS = 4 };

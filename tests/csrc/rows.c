@@ -1,7 +1,6 @@
 /* rows.c: fp_rows and fp_seqmarkers: every kind of cell, into buffers of every size. */
-#include "fp_rows.h"
-
 #include "check.h"
+#include "fp_rows.h"
 
 #define TEXT(bytes) ((fp_text){bytes, sizeof(bytes) - 1})
 enum { N = 3 };
@@ -15,25 +14,47 @@ static const int32_t text_ids[N] = {1, -1, 0};
 static const int64_t text_offsets[] = {0, 0, 4};
 
 static fp_cell int_cell(int64_t width) {
-  return (fp_cell){.kind = FP_CELL_INT, .is_wide = 1, .values = wide, .none = -1, .width = width,
-                   .before = TEXT("|"), .none_text = TEXT("na")};
+  return (fp_cell){.kind = FP_CELL_INT,
+                   .is_wide = 1,
+                   .values = wide,
+                   .none = -1,
+                   .width = width,
+                   .before = TEXT("|"),
+                   .none_text = TEXT("na")};
 }
 
 static fp_cell triple_cell(int64_t width) {
-  return (fp_cell){.kind = FP_CELL_INT3, .values = triples, .none = -1, .width = width,
-                   .before = TEXT("|"), .none_text = TEXT("na"), .open = TEXT("("),
-                   .separator = TEXT(","), .close = TEXT(")")};
+  return (fp_cell){.kind = FP_CELL_INT3,
+                   .values = triples,
+                   .none = -1,
+                   .width = width,
+                   .before = TEXT("|"),
+                   .none_text = TEXT("na"),
+                   .open = TEXT("("),
+                   .separator = TEXT(","),
+                   .close = TEXT(")")};
 }
 
 static fp_cell list_cell(int64_t width) {
-  return (fp_cell){.kind = FP_CELL_LIST, .is_wide = 1, .values = numbers, .offsets = offsets,
-                   .n_values = 3, .width = width, .before = TEXT("|"), .none_text = TEXT("-"),
-                   .open = TEXT("["), .separator = TEXT(", "), .close = TEXT("]")};
+  return (fp_cell){.kind = FP_CELL_LIST,
+                   .is_wide = 1,
+                   .values = numbers,
+                   .offsets = offsets,
+                   .n_values = 3,
+                   .width = width,
+                   .before = TEXT("|"),
+                   .none_text = TEXT("-"),
+                   .open = TEXT("["),
+                   .separator = TEXT(", "),
+                   .close = TEXT("]")};
 }
 
 static fp_cell text_cell(void) {
-  return (fp_cell){.kind = FP_CELL_TEXT, .values = text_ids, .before = TEXT("|"),
-                   .none_text = TEXT("None"), .texts = {"gemm", text_offsets, 2}};
+  return (fp_cell){.kind = FP_CELL_TEXT,
+                   .values = text_ids,
+                   .before = TEXT("|"),
+                   .none_text = TEXT("None"),
+                   .texts = {"gemm", text_offsets, 2}};
 }
 
 /* Writes all rows with a buffer of `capacity`, which grows where one row does not fit. */
@@ -99,7 +120,7 @@ static fp_status status_of(fp_cell cell) {
 static void what_points_nowhere_is_said_to_do_so(void) {
   static const int32_t high[N] = {2, 0, 0}, low[N] = {-2, 0, 0};
   static const int64_t backwards[N + 1] = {2, 1, 1, 1}, behind[N + 1] = {0, 4, 4, 4},
-                       before[N + 1] = {-1, 0, 0, 0};
+                                     before[N + 1] = {-1, 0, 0, 0};
   const int64_t *const wrong[] = {backwards, behind, before};
   fp_cell text = text_cell(), list = list_cell(0);
   text.values = high;
@@ -121,10 +142,19 @@ static const uint8_t is_torch[] = {1, 1, 0};
 static const int64_t head_offsets[] = {0, 2, 3, 7}, tail_offsets[] = {0, 0, 14, 14};
 
 static fp_seqmarkers_tables tables(void) {
-  return (fp_seqmarkers_tables){
-      frame_of_row, frame_parent, range_of_frame, label_of_range, seq_of_range, op_id_of_range,
-      is_torch, N, LENGTH(frame_parent), LENGTH(label_of_range),
-      {"mmauser", head_offsets, 3}, {", sizes = [[]]", tail_offsets, 3}, '\''};
+  return (fp_seqmarkers_tables){frame_of_row,
+                                frame_parent,
+                                range_of_frame,
+                                label_of_range,
+                                seq_of_range,
+                                op_id_of_range,
+                                is_torch,
+                                N,
+                                LENGTH(frame_parent),
+                                LENGTH(label_of_range),
+                                {"mmauser", head_offsets, 3},
+                                {", sizes = [[]]", tail_offsets, 3},
+                                '\''};
 }
 
 static void the_torch_ranges_around_a_row_are_listed_once(void) {
@@ -147,7 +177,8 @@ static void check_refused(fp_seqmarkers_tables wrong, int64_t row) {
 }
 
 static void markers_that_point_nowhere_are_refused(void) {
-  static const int32_t loop[] = {1, 1, 1, 3, -1}, high[] = {9, 9, 9, 9, 9}, low[] = {-2, -2, -2, -2, -2};
+  static const int32_t loop[] = {1, 1, 1, 3, -1}, high[] = {9, 9, 9, 9, 9},
+                       low[] = {-2, -2, -2, -2, -2};
   check_refused(tables(), -1);
   check_refused(tables(), N);
   fp_seqmarkers_tables wrong = tables();

@@ -20,27 +20,11 @@ from fastprof.report import COLUMNS
 
 PACKAGE = Path(fastprof.__file__).parent
 DICT_KEYS = [
-    "kShortName",
-    "kDuration",
-    "layer",
-    "trace",
-    "reprMarkers",
-    "marker",
-    "seqMarker",
-    "seqId",
-    "subSeqId",
-    "altSeqId",
-    "dir",
-    "mod",
-    "op",
-    "tid",
-    "device",
-    "stream",
-    "grid",
-    "block",
+    "kShortName", "kDuration", "layer", "trace", "reprMarkers", "marker", "seqMarker", "seqId",
+    "subSeqId", "altSeqId", "dir", "mod", "op", "tid", "device", "stream", "grid", "block",
     "kLongName",
-]
-ALL_KEYS = "idx,seq,altseq,tid,layer,trace,dir,sub,mod,op,kernel,params,sil,tc,device,stream,grid,block,flops,bytes"  # noqa: E501
+]  # fmt: skip
+ALL_KEYS = ",".join(column.key for column in COLUMNS)
 LINEAR = (
     "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': ["
     "{'name': '', 'type': 'tensor', 'shape': (8, 16), 'dtype': 'float32'}, "
@@ -59,21 +43,13 @@ def run(*words, module="fastprof", stdin=b"", **others):
     )
 
 
+@functools.cache
 def report(*words, **others):
     """The standard output of a command that succeeds and complains of nothing."""
-    return (
-        _report(*words, **others) if others.get("env") is None else _report_once(*words, **others)
-    )
-
-
-def _report_once(*words, **others):
     done = run(*words, **others)
     assert done.returncode == 0, done.stderr
     assert b"Traceback" not in done.stderr
     return done.stdout.decode()
-
-
-_report = functools.cache(_report_once)
 
 
 def usage_error(*words):
@@ -326,10 +302,8 @@ def test_csv_quotes_every_field_of_every_column(trace):
         "1", "-", "-", "1", "net", "-", "fprop", "0", "torch.nn.functional", "linear", "sgemm_tn",
         "M=4,N=8,K=16,fp32,", "40", "0", "0", "7", "2,3,4", "128,1,1", *cost,
     ]  # fmt: skip
-    unknown = ["na", "-", "-", "na"]
-    assert [lines[2][ALL_KEYS.split(",").index(key)] for key in ("tid", "layer", "seq", "op")] == [
-        unknown[0], unknown[1], unknown[2], unknown[3]
-    ]  # fmt: skip
+    lost = dict(zip(ALL_KEYS.split(","), lines[2], strict=True))
+    assert [lost[key] for key in ("tid", "layer", "seq", "op")] == ["na", "-", "-", "na"]
 
 
 def test_blanks_in_names_of_kernels_become_underscores(tmp_path):
@@ -511,7 +485,7 @@ def test_output_is_utf8_whatever_the_locale_says(tmp_path):
     path = export.kernel(3, 4, corr=1, name="ñ").write(tmp_path / "é.sqlite")
     env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     for words in (["parse"], ["prof", "--csv", "-c", "layer,kernel"], ["prof", "--json"]):
-        assert report(*words, path, env=env) == report(*words, path)
+        assert run(*words, path, env=env).stdout.decode() == report(*words, path)
     assert "é層" in report("prof", "--csv", "-c", "layer", path)
 
 
@@ -562,4 +536,4 @@ def test_a_torch_that_is_there_is_not_touched(trace, dict_file, tmp_path):
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "PYTHONPATH": path}
     for words in (["parse", trace], ["prof", trace], ["prof", dict_file]):
-        assert report(*words, env=env)
+        assert run(*words, env=env).stdout.decode()
