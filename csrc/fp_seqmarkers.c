@@ -123,12 +123,27 @@ static fp_status append_marker(fp_seqmarkers *markers, const marker *one) {
   return status == FP_OK ? append(markers, quote, 1) : status;
 }
 
+static int contains(fp_text text, fp_text part) {
+  for (int64_t at = 0; at + part.length <= text.length; at++)
+    if (memcmp(text.bytes + at, part.bytes, (size_t)part.length) == 0) return 1;
+  return 0;
+}
+
+/* PyTorch 1 wrote `layer_norm, seq = 7` around `native_layer_norm, seq = 7`; PyProf kept the first
+ * of two with one number of which one name holds the other. With op_id or sizes each is its own. */
+static int repeats(const marker *before, const marker *one) {
+  if (compare_markers(before, one) == 0) return 1;
+  if (one->seq < 0 || before->seq != one->seq) return 0;
+  if (before->op_id >= 0 || one->op_id >= 0 || before->tail.length || one->tail.length) return 0;
+  return contains(before->head, one->head) || contains(one->head, before->head);
+}
+
 static fp_status append_all(fp_seqmarkers *markers) {
   const marker *found = markers->found;
   markers->list_length = 0;
   fp_status status = append(markers, "[", 1);
   for (size_t i = 0; i < markers->n_found && status == FP_OK; i++) {
-    if (i > 0 && compare_markers(&found[i - 1], &found[i]) == 0) continue;
+    if (i > 0 && repeats(&found[i - 1], &found[i])) continue;
     if (i > 0) status = append(markers, ", ", 2);
     if (status == FP_OK) status = append_marker(markers, &found[i]);
   }

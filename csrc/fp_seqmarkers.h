@@ -26,7 +26,8 @@ fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables);
 void fp_seqmarkers_free(fp_seqmarkers *markers);
 
 /* The list of a row, valid until the next call: the torch ranges from the kernel to the root, each
- * text once, sorted by (seq, head, op_id, tail), no number first. The cost is the depth of the
+ * text once, sorted by (seq, head, op_id, tail), no number first; of PyTorch 1's ranges with one
+ * number and names of which one holds the other, the first. The cost is the depth of the
  * row's frame (and a sort of its torch ranges), or nothing when the previous call had the same
  * frame. FP_E_INDEX when an index points outside its table. */
 fp_status fp_seqmarkers_list(fp_seqmarkers *markers, int64_t row, fp_text *list);

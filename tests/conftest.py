@@ -1,6 +1,24 @@
-"""Lets every test import the builders that lie beside it: `exports`, `real_data` and the others."""
+"""What every test has: the builders that lie beside this file, and the option --run-slow."""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--run-slow", action="store_true", help="run the tests that take minutes, too")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow only")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--run-slow"):
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: give --run-slow"))

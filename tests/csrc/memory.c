@@ -131,19 +131,19 @@ static void markers_are_listed(void) {
     range[i] = i;
     seq[i] = op_id[i] = i;
   }
-  const fp_seqmarkers_tables tables = {frame_of_row,
-                                       parent,
-                                       range,
-                                       label,
-                                       seq,
-                                       op_id,
-                                       is_torch,
-                                       2,
-                                       N,
-                                       N,
-                                       {"mm", head_offsets, 1},
-                                       {"", tail_offsets, 1},
-                                       '"'};
+  const fp_seqmarkers_tables tables = {.frame_of_row = frame_of_row,
+                                       .frame_parent = parent,
+                                       .range_of_frame = range,
+                                       .label_of_range = label,
+                                       .seq_of_range = seq,
+                                       .op_id_of_range = op_id,
+                                       .is_torch = is_torch,
+                                       .n_rows = 2,
+                                       .n_frames = N,
+                                       .n_ranges = N,
+                                       .heads = {"mm", head_offsets, 1},
+                                       .tails = {"", tail_offsets, 1},
+                                       .quote = '"'};
   fp_seqmarkers *markers;
   fp_text list;
   TRY_NEW(markers, fp_seqmarkers_new(&tables));

@@ -1,8 +1,9 @@
-/* path.c: fp_path, fp_link and fp_share against walks along chains and over all rows. */
+/* path.c: fp_path, fp_link, fp_share and fp_take against walks along chains and over all rows. */
 #include "check.h"
 #include "fp_link.h"
 #include "fp_path.h"
 #include "fp_share.h"
+#include "fp_take.h"
 
 enum { N_LABELS = 4 };
 
@@ -227,6 +228,74 @@ static void shares_add_up(int32_t n) {
   free(share);
 }
 
+/* Whether a forward range of the thread carries a number above 0, by the roles found. */
+static int counts(const fp_link_ranges *ranges, const uint8_t *role, int32_t thread) {
+  for (int32_t i = 0; i < ranges->n; i++)
+    if (ranges->thread[i] == thread && role[i] == FP_LINK_FORWARD && ranges->seq[i] > 0) return 1;
+  return 0;
+}
+
+static void roles_are_those_of_label_and_place(int32_t n) {
+  enum { N_THREADS = 2 };
+  int32_t *parent = random_tree(n), *frame = random_tree(n);
+  int32_t *label = random_numbers(n, 0, N_LABELS), *thread = random_numbers(n, 0, N_THREADS);
+  uint8_t *bits = random_flags(N_LABELS, 16), *in_backward = random_flags(n, 2);
+  uint8_t *role = ARRAY(uint8_t, n), counting[N_THREADS];
+  int64_t *seq = random_wide(n, -1, 3);
+  for (int32_t i = 0; i < n; i++) frame[i] = i;
+  fp_link_ranges ranges = {label, thread, frame, seq, n, bits, parent, in_backward};
+  fp_link_roles(&ranges, counting, N_THREADS, role);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t is = bits[label[i]], numbered = (is & FP_LABEL_TORCH) && seq[i] >= 0;
+    int32_t inside = parent[i] >= 0 && in_backward[parent[i]], expected = FP_LINK_NONE;
+    if (numbered && (is & FP_LABEL_BACKWARD) && (!inside || (is & FP_LABEL_NODE)))
+      expected = FP_LINK_BACKWARD;
+    if (numbered && !(is & (FP_LABEL_BACKWARD | FP_LABEL_RECOMPUTE)) && !in_backward[i] &&
+        (seq[i] > 0 || counts(&ranges, role, thread[i])))
+      expected = FP_LINK_FORWARD;
+    CHECK(role[i] == expected);
+  }
+  free(parent);
+  free(frame);
+  free(label);
+  free(thread);
+  free(bits);
+  free(in_backward);
+  free(role);
+  free(seq);
+}
+
+static void indices_are_looked_up(int32_t n) {
+  int32_t n_values = random_below(5), n_used;
+  int32_t *values = random_numbers(n_values, -3, 6), *index = random_numbers(n, -1, n_values + 1);
+  int64_t *wide = random_wide(n_values, INT64_MIN, 6), *wide_out = ARRAY(int64_t, n);
+  int32_t *out = ARRAY(int32_t, n), *place = ARRAY(int32_t, n);
+  int32_t *number = ARRAY(int32_t, n_values + 1), *used = ARRAY(int32_t, n_values + 1);
+  CHECK(fp_take_i32(values, n_values, index, n, -9, out) == FP_OK);
+  CHECK(fp_take_i64(wide, n_values, index, n, INT64_MAX, wide_out) == FP_OK);
+  CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    CHECK(out[i] == (index[i] < 0 ? -9 : values[index[i]]));
+    CHECK(wide_out[i] == (index[i] < 0 ? INT64_MAX : wide[index[i]]));
+    CHECK(place[i] >= 0 && place[i] < n_used && used[place[i]] == index[i]);
+  }
+  for (int32_t i = 1; i < n_used; i++) CHECK(used[i - 1] < used[i]);
+  for (int32_t wrong = -2; n && wrong <= n_values; wrong += n_values + 2) {
+    index[n - 1] = wrong;
+    CHECK(fp_take_i32(values, n_values, index, n, -9, out) == FP_E_INDEX);
+    CHECK(fp_take_i64(wide, n_values, index, n, -9, wide_out) == FP_E_INDEX);
+    CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_E_INDEX);
+  }
+  free(values);
+  free(index);
+  free(wide);
+  free(wide_out);
+  free(out);
+  free(place);
+  free(number);
+  free(used);
+}
+
 int main(void) {
   for (int i = 0; i < 500; i++) {
     int32_t n = random_below(30);
@@ -237,6 +306,8 @@ int main(void) {
     other_numbers_are_those_of_the_chain(n);
     sub_counts_rows_in_a_row(n);
     shares_add_up(n);
+    roles_are_those_of_label_and_place(n);
+    indices_are_looked_up(n);
   }
   const int32_t group[] = {0, 0};
   const int64_t weight[] = {INT64_MAX, 1};

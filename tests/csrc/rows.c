@@ -142,19 +142,19 @@ static const uint8_t is_torch[] = {1, 1, 0};
 static const int64_t head_offsets[] = {0, 2, 3, 7}, tail_offsets[] = {0, 0, 14, 14};
 
 static fp_seqmarkers_tables tables(void) {
-  return (fp_seqmarkers_tables){frame_of_row,
-                                frame_parent,
-                                range_of_frame,
-                                label_of_range,
-                                seq_of_range,
-                                op_id_of_range,
-                                is_torch,
-                                N,
-                                LENGTH(frame_parent),
-                                LENGTH(label_of_range),
-                                {"mmauser", head_offsets, 3},
-                                {", sizes = [[]]", tail_offsets, 3},
-                                '\''};
+  return (fp_seqmarkers_tables){.frame_of_row = frame_of_row,
+                                .frame_parent = frame_parent,
+                                .range_of_frame = range_of_frame,
+                                .label_of_range = label_of_range,
+                                .seq_of_range = seq_of_range,
+                                .op_id_of_range = op_id_of_range,
+                                .is_torch = is_torch,
+                                .n_rows = N,
+                                .n_frames = LENGTH(frame_parent),
+                                .n_ranges = LENGTH(label_of_range),
+                                .heads = {"mmauser", head_offsets, 3},
+                                .tails = {", sizes = [[]]", tail_offsets, 3},
+                                .quote = '\''};
 }
 
 static void the_torch_ranges_around_a_row_are_listed_once(void) {

@@ -1,4 +1,4 @@
-"""`prof` against what NVIDIA's PyProf printed, cell by cell; every difference has a name and a reason."""
+"""`prof` against what PyProf printed, cell by cell; every difference has a named reason."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from real_data import real
 
 from fastprof.cli import main
 from fastprof.report.columns import COLUMNS
+from real_data import real
 
 ALL = ",".join(column.key for column in COLUMNS)
 COSTS = ("FLOPs", "Bytes")
@@ -53,7 +53,7 @@ OF_LANGUAGE_MODEL: list[Difference] = [
         ),
     ),
     (
-        "one cost a call, shared: PyProf charged a backward embedding to whichever kernel ran first",
+        "one cost a call, shared: PyProf charged a backward embedding to the kernel that ran first",
         lambda column, ours, theirs: (
             column == "Bytes" and (theirs["Op"], theirs["Direction"]) == ("embedding", "bprop")
         ),
@@ -62,7 +62,7 @@ OF_LANGUAGE_MODEL: list[Difference] = [
 OF_SUPER_RESOLUTION: list[Difference] = [
     (
         "`<unnamed>` is the anonymous namespace: PyProf cut the name there and printed nothing",
-        lambda column, ours, theirs: column == "Kernel" and theirs["Kernel"] == "" != ours["Kernel"],
+        lambda column, ours, theirs: column == "Kernel" and theirs["Kernel"] == "",
     ),
     (
         "SPEC 2: tc is 1 where the kernel's name says that it ran on tensor cores",

@@ -61,6 +61,50 @@ def outermost_of_run(parent, number, frame):
     return run[-1] if run else -1
 
 
+TORCH, IS_BACKWARD, NODE, RECOMPUTE = 1, 2, 4, 8  # bits of a label
+
+
+@st.composite
+def labelled_ranges(draw):
+    """(label, thread, seq) of ranges; bits of labels; parent and in_backward of frames."""
+    n = draw(st.integers(0, 8))
+    bits = draw(st.lists(st.integers(0, 15) | st.just(TORCH), min_size=3, max_size=3))
+    one = st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(-1, 2))
+    parent = [draw(st.integers(-1, i - 1)) for i in range(n)]
+    return [draw(one) for _ in range(n)], bits, parent, [draw(st.integers(0, 1)) for _ in range(n)]
+
+
+def role_of(ranges, bits, parent, in_backward, i):
+    """The role of range i, whose frame is i, as long as 0 is a number like any other."""
+    label, _, seq = ranges[i]
+    if not bits[label] & TORCH or seq < 0:
+        return NONE
+    if bits[label] & IS_BACKWARD:
+        inside = parent[i] >= 0 and in_backward[parent[i]]
+        return BACKWARD if not inside or bits[label] & NODE else NONE
+    return NONE if in_backward[i] or bits[label] & RECOMPUTE else FORWARD
+
+
+@settings(max_examples=300, deadline=None)
+@given(labelled_ranges())
+@example(([(0, 0, 0), (0, 0, 1), (0, 1, 0)], [TORCH] * 3, [-1] * 3, [0] * 3))
+def test_role_follows_from_label_number_and_place(case):
+    ranges, bits, parent, in_backward = case
+    label, thread, seq = (frozen([row[i] for row in ranges], np.int64) for i in range(3))
+    got = _link.roles(
+        label.astype(np.int32), thread.astype(np.int32), frozen(range(len(ranges)), np.int32), seq,
+        frozen(bits, np.uint8), frozen(parent, np.int32), frozen(in_backward, np.uint8), 2,
+    )  # fmt: skip
+    roles = [role_of(*case, i) for i in range(len(ranges))]
+    counting = {
+        row[1] for row, role in zip(ranges, roles, strict=True) if role == FORWARD and row[2]
+    }
+    assert got.tolist() == [
+        NONE if role == FORWARD and not row[2] and row[1] not in counting else role
+        for row, role in zip(ranges, roles, strict=True)
+    ]
+
+
 @st.composite
 def kernels_in_frames(draw):
     """parent, seq and backward of frames; frame and inside of kernels."""

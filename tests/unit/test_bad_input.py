@@ -233,7 +233,7 @@ def run_many(cases, tmp_path):
             state_of(here) == before[name],
         ]
         if not all(fine):
-            wrong[name] = (code, fine, message[-500:])
+            wrong[name] = (code, fine, message.splitlines()[-1:])
         outcomes[name] = (code, message, lines)
         shutil.rmtree(here)
     assert wrong == {}

@@ -1,0 +1,91 @@
+"""Compiles each driver beside this file under ASan and UBSan and runs it."""
+
+import functools
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+CSRC = HERE.parent.parent / "csrc"
+COMPILER = os.environ.get("CC", "gcc")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", *SANITIZE, f"-I{CSRC}", f"-I{HERE}")
+WRAP = ("-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc",)
+
+# The C files that each driver is linked with.
+C_FILES = {
+    "names": "names keys",
+    "join": "join",
+    "nest": "nest itree order keys",
+    "path": "path link share take keys",
+    "rows": "rows seqmarkers",
+    "dict": "dict literal names",
+    "scan": "scan names keys",
+    "memory": "scan names keys dict literal seqmarkers join link path itree",
+}
+LEAK = """
+#include <stdlib.h>
+int main(void) {
+  void *volatile lost = malloc(10);
+  lost = NULL;
+  return lost != NULL;
+}
+"""
+
+
+def run(program, **variables):
+    return subprocess.run(
+        [program], env=os.environ | variables, capture_output=True, text=True, timeout=300
+    )
+
+
+def compile_to(program, sources, *flags):
+    subprocess.run([COMPILER, *FLAGS, *flags, *sources, "-o", program], check=True)
+
+
+@functools.cache
+def why_not():
+    """Why nothing can be sanitized here, or None."""
+    if shutil.which(COMPILER) is None:
+        return f"no compiler {COMPILER}"
+    command = [COMPILER, *SANITIZE, "-x", "c", "-", "-o", os.devnull]
+    made = subprocess.run(
+        command, input="int main(void) { return 0; }", capture_output=True, text=True
+    )
+    return f"{COMPILER} has no sanitizers: {made.stderr[-200:]}" if made.returncode else None
+
+
+@pytest.fixture(scope="module")
+def finds_leaks(tmp_path_factory):
+    """Whether LeakSanitizer works: it cannot where a process may not trace itself."""
+    if why_not():
+        pytest.skip(why_not())
+    folder = tmp_path_factory.mktemp("leak")
+    (folder / "leak.c").write_text(LEAK)
+    compile_to(folder / "leak", [folder / "leak.c"])
+    return "detected memory leaks" in run(folder / "leak", ASAN_OPTIONS="detect_leaks=1").stderr
+
+
+@pytest.mark.parametrize("driver", C_FILES)
+def test_driver_runs_without_a_complaint_of_the_sanitizers(driver, finds_leaks, tmp_path):
+    program = tmp_path / driver
+    sources = [HERE / f"{driver}.c", *(CSRC / f"fp_{name}.c" for name in C_FILES[driver].split())]
+    compile_to(program, sources, *(WRAP if driver == "memory" else ()))
+    options = f"detect_leaks={int(finds_leaks)}:allocator_may_return_null=1"
+    done = run(program, ASAN_OPTIONS=options, UBSAN_OPTIONS="print_stacktrace=1")
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_leaks_are_found(finds_leaks):
+    if not finds_leaks:
+        pytest.skip("LeakSanitizer does not work here: the drivers ran without it")
+    assert finds_leaks
+
+
+def test_every_driver_and_every_c_file_is_run():
+    linked = {name for names in C_FILES.values() for name in names.split()}
+    assert {path.stem for path in HERE.glob("*.c")} == set(C_FILES)
+    assert {path.stem.removeprefix("fp_") for path in CSRC.glob("*.c")} == linked
