@@ -1,85 +1,141 @@
 /* fp_join.c: see fp_join.h.
  *
- * Correlation ids grow with time, so 16 neighbours share a block of slots (one look-up finds its
- * neighbours cached), while blocks are spread by a multiplicative hash against long runs. */
+ * Correlation ids grow with time: those of one process are dense, so one array indexed by id minus
+ * the smallest serves it, and neighbours in time are neighbours in memory. Pairs of a process whose
+ * ids lie too far apart for that go to a hash table. */
 #include "fp_join.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+/* What stands in an array or slot: nothing, an id without a row, or FIRST_ROW + row. */
 enum { EMPTY = 0, NO_ROW = 1, FIRST_ROW = 2 };
+
+/* An array of at most this many places an id is worth it; a hash slot takes 16 bytes, a place 4. */
+enum { MOST_PLACES_AN_ID = 8, FEW_PLACES = 1024 };
+
+typedef struct {
+  int64_t first, last; /* ids; first > last: no array */
+  int64_t n;           /* pairs of the process, repeats counted */
+  uint32_t *rows;      /* [last - first + 1] */
+} process_ids;
 
 typedef struct {
   int64_t id;
   int32_t process;
-  uint32_t row; /* EMPTY, NO_ROW, or FIRST_ROW + row */
+  uint32_t row;
 } slot;
 
 struct fp_join {
+  process_ids *processes;
+  int32_t n_processes;
   slot *slots;
   uint64_t mask;
-  uint64_t free_slots; /* one slot always stays empty, so that every search ends */
 };
 
-fp_join *fp_join_new(int64_t n) {
-  if (n < 0 || (uint64_t)n > SIZE_MAX / sizeof(slot) / 4) return NULL;
-  uint64_t n_slots = 64;
-  while (n_slots < (uint64_t)n * 3 / 2) n_slots *= 2;
-  fp_join *join = malloc(sizeof *join);
-  if (!join) return NULL;
+static uint32_t *place_in_slots(const fp_join *join, int32_t process, int64_t id, slot **place) {
+  uint64_t h = ((uint64_t)id + (uint64_t)(uint32_t)process * 0xd6e8feb86659fd93u);
+  h *= 0x9e3779b97f4a7c15u;
+  for (uint64_t at = (h >> 24) & join->mask;; at = (at + 1) & join->mask) {
+    *place = &join->slots[at];
+    if ((*place)->row == EMPTY || ((*place)->id == id && (*place)->process == process))
+      return &(*place)->row;
+  }
+}
+
+/* Where the row of a pair stands; NULL if the pair cannot be in the table. */
+static uint32_t *place_of(const fp_join *join, int32_t process, int64_t id) {
+  if (id < 0 || (uint32_t)process >= (uint32_t)join->n_processes) return NULL;
+  const process_ids *p = &join->processes[process];
+  if (p->rows) return id < p->first || id > p->last ? NULL : &p->rows[id - p->first];
+  slot *unused;
+  return join->slots ? place_in_slots(join, process, id, &unused) : NULL;
+}
+
+static fp_status count_ids(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    if (process[i] >= join->n_processes) join->n_processes = process[i] + 1;
+  join->processes = calloc((size_t)join->n_processes + 1, sizeof(process_ids));
+  if (!join->processes) return FP_E_MEMORY;
+  for (int32_t p = 0; p < join->n_processes; p++) join->processes[p].first = INT64_MAX;
+  for (int64_t i = 0; i < n; i++) {
+    if (process[i] < 0 || id[i] < 0) continue;
+    process_ids *p = &join->processes[process[i]];
+    if (id[i] < p->first) p->first = id[i];
+    if (id[i] > p->last) p->last = id[i];
+    p->n++;
+  }
+  return FP_OK;
+}
+
+/* An array for each process whose ids are dense, slots for the others. */
+static fp_status allocate(fp_join *join) {
+  uint64_t n_scattered = 0, n_slots = 64;
+  for (int32_t i = 0; i < join->n_processes; i++) {
+    process_ids *p = &join->processes[i];
+    if (p->n == 0) continue;
+    uint64_t span = (uint64_t)(p->last - p->first); /* plus one; ids are not negative */
+    if (span / MOST_PLACES_AN_ID >= (uint64_t)p->n && span >= FEW_PLACES) {
+      n_scattered += (uint64_t)p->n;
+      continue;
+    }
+    p->rows = calloc((size_t)span + 1, sizeof(uint32_t));
+    if (!p->rows) return FP_E_MEMORY;
+  }
+  if (n_scattered == 0) return FP_OK;
+  while (n_slots < n_scattered * 2) n_slots *= 2;
   join->slots = calloc(n_slots, sizeof(slot));
   join->mask = n_slots - 1;
-  join->free_slots = n_slots - 1;
-  if (!join->slots) {
-    free(join);
+  return join->slots ? FP_OK : FP_E_MEMORY;
+}
+
+static void add(fp_join *join, int32_t process, int64_t id) {
+  if (process < 0 || id < 0) return;
+  process_ids *p = &join->processes[process];
+  if (p->rows) {
+    p->rows[id - p->first] = NO_ROW;
+    return;
+  }
+  slot *place;
+  place_in_slots(join, process, id, &place);
+  *place = (slot){id, process, NO_ROW};
+}
+
+fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n) {
+  fp_join *join = calloc(1, sizeof *join);
+  if (!join) return NULL;
+  if (count_ids(join, process, id, n) != FP_OK || allocate(join) != FP_OK) {
+    fp_join_free(join);
     return NULL;
   }
+  for (int64_t i = 0; i < n; i++) add(join, process[i], id[i]);
   return join;
 }
 
 void fp_join_free(fp_join *join) {
   if (!join) return;
+  for (int32_t i = 0; join->processes && i < join->n_processes; i++) free(join->processes[i].rows);
+  free(join->processes);
   free(join->slots);
   free(join);
 }
 
-static slot *place_of(const fp_join *join, int32_t process, int64_t id) {
-  uint64_t block = (((uint64_t)id >> 4) + (uint64_t)process * 0xd6e8feb86659fd93u);
-  block *= 0x9e3779b97f4a7c15u;
-  uint64_t at = ((block >> 20) << 4 | ((uint64_t)id & 15)) & join->mask;
-  for (;; at = (at + 1) & join->mask) {
-    slot *place = &join->slots[at];
-    if (place->row == EMPTY || (place->id == id && place->process == process)) return place;
-  }
-}
-
-fp_status fp_join_add(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
-    if (id[i] < 0) continue;
-    slot *place = place_of(join, process[i], id[i]);
-    if (place->row != EMPTY) continue;
-    if (join->free_slots == 0) return FP_E_TOO_MANY;
-    join->free_slots--;
-    *place = (slot){id[i], process[i], NO_ROW};
-  }
-  return FP_OK;
-}
-
 bool fp_join_has(const fp_join *join, int32_t process, int64_t id) {
-  return id >= 0 && place_of(join, process, id)->row != EMPTY;
+  const uint32_t *row = place_of(join, process, id);
+  return row && *row != EMPTY;
 }
 
 void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
-    if (id[i] < 0) continue;
-    slot *place = place_of(join, process[i], id[i]);
-    if (place->row == NO_ROW) place->row = FIRST_ROW + (uint32_t)i;
+    uint32_t *row = place_of(join, process[i], id[i]);
+    if (row && *row == NO_ROW) *row = FIRST_ROW + (uint32_t)i;
   }
 }
 
 void fp_join_rows(const fp_join *join, const int32_t *process, const int64_t *id, int64_t n,
                   int32_t *row) {
   for (int64_t i = 0; i < n; i++) {
-    const slot *place = id[i] < 0 ? NULL : place_of(join, process[i], id[i]);
-    row[i] = place && place->row >= FIRST_ROW ? (int32_t)(place->row - FIRST_ROW) : -1;
+    const uint32_t *place = place_of(join, process[i], id[i]);
+    row[i] = place && *place >= FIRST_ROW ? (int32_t)(*place - FIRST_ROW) : -1;
   }
 }

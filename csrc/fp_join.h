@@ -1,7 +1,7 @@
 /* fp_join.h: (process, correlation id) -> launch.
  *
- * A hash table is made of the kernels' ids first; launch rows are then offered one by one, so that
- * a row which launched no kernel is never stored. A correlation id is unique in a process only. */
+ * A table is made of the kernels' ids first; launch rows are then offered one by one, so that a row
+ * which launched no kernel is never stored. A correlation id is unique in a process only. */
 #ifndef FP_JOIN_H
 #define FP_JOIN_H
 
@@ -12,12 +12,9 @@
 
 typedef struct fp_join fp_join;
 
-/* Room for n ids. NULL when out of memory. */
-fp_join *fp_join_new(int64_t n);
+/* A table of these n pairs (repeats are fine). NULL when out of memory. */
+fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n);
 void fp_join_free(fp_join *join);
-
-/* Add n ids (repeats are fine); in all not more than the table has room for. */
-fp_status fp_join_add(fp_join *join, const int32_t *process, const int64_t *id, int64_t n);
 
 bool fp_join_has(const fp_join *join, int32_t process, int64_t id);
 

@@ -160,7 +160,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
     """Make the Profile of a trace."""
     kernels = trace.kernels
     assembly = Assembly(trace, attribution)
-    duration = kernels.end - kernels.start
+    duration = kernels.duration
     long_names, short_names = _kernel_names(trace)
     calls = assembly.calls()
     costs = cost(calls, long_names.values, long_names.ids, duration)
@@ -196,7 +196,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         columns=columns,
         extra={
             "start": lambda: Ints(kernels.start, none=np.iinfo(np.int64).min),
-            "end": lambda: Ints(kernels.end, none=np.iinfo(np.int64).min),
+            "end": lambda: Ints(kernels.start + duration, none=np.iinfo(np.int64).min),
             "name": lambda: long_names,
             "pid": lambda: Ints(take(trace.processes, kernels.process)),
             "context": lambda: Ints(kernels.context),

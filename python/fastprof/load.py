@@ -40,7 +40,7 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
         return from_dict_lines(name, dictlines.read(path, name))
     trace = read_trace(path, progress)
     attribution = attribute(trace)
-    trace.ranges.forget_times()
+    trace.forget_ends()
     return assemble(trace, attribution)
 
 

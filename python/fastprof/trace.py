@@ -20,7 +20,7 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass
 class Kernels:
-    """GPU work, one row a kernel or CUDA graph launch; int64 start and end, the others int32.
+    """GPU work, one row a kernel or CUDA graph launch.
 
     `process` indexes Trace.processes, `name` (demangled) Trace.strings, `launch`
     Launches (the API call that launched it), `origin` Launches too: for a node of a CUDA graph, the
@@ -28,7 +28,7 @@ class Kernels:
     """
 
     start: Int64
-    end: Int64
+    duration: Int64
     device: Int32
     context: Int32
     stream: Int32
@@ -79,11 +79,6 @@ class Ranges:
     def __len__(self) -> int:
         return len(self.label)
 
-    def forget_times(self) -> None:
-        """Free what nothing needs after attribution: start, end and thread become empty."""
-        self.start = self.end = np.empty(0, np.int64)
-        self.thread = np.empty(0, np.int32)
-
 
 @dataclass
 class Trace:
@@ -96,8 +91,15 @@ class Trace:
     phases: Ranges  # ranges that ended on another thread: of the process, not of a call chain
     labels: list[str]  # range names; byte 1 in front: torch's own
     strings: list[str | None]
-    threads: Int64  # thread id as the operating system knows it
+    threads: Int32  # thread id as the operating system knows it
     process_of_thread: Int32  # index into processes
-    processes: Int64  # process id
+    processes: Int32  # process id
     warnings: list[str] = field(default_factory=list)
     version: str | None = None
+
+    def forget_ends(self) -> None:
+        """Free what nothing needs after attribution: ranges keep their labels and numbers only, and
+        launches their starts."""
+        nothing = np.empty(0, np.int64)
+        self.ranges.start = self.ranges.end = self.launches.end = nothing
+        self.ranges.thread = nothing.astype(np.int32)

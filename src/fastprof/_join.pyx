@@ -3,19 +3,15 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from fastprof._c cimport FP_E_TOO_MANY, fp_status
 from fastprof._pools cimport Keys, fp_keys, fp_keys_find
 from fastprof._scan cimport Filter
-from fastprof._status cimport check
 
 
 cdef extern from "fp_join.h":
     ctypedef struct fp_join:
         pass
-    fp_join *fp_join_new(int64_t n) nogil
+    fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n) nogil
     void fp_join_free(fp_join *join) nogil
-    fp_status fp_join_add(fp_join *join, const int32_t *process, const int64_t *id,
-                          int64_t n) nogil
     bint fp_join_has(const fp_join *join, int32_t process, int64_t id) nogil
     void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) nogil
     void fp_join_rows(const fp_join *join, const int32_t *process, const int64_t *id, int64_t n,
@@ -23,27 +19,25 @@ cdef extern from "fp_join.h":
 
 
 cdef class Join:
-    """A table of (process, id) pairs, each remembering the first row that was offered for it."""
-    cdef fp_join *table
-    cdef int64_t room
+    """A table of (process, id) pairs, each remembering the first row that was offered for it.
 
-    def __cinit__(self, int64_t room):
-        self.room = room
-        self.table = fp_join_new(room)
+    process : int32 [n], small numbers; -1 for none
+    id : int64 [n]; a negative one is none
+    """
+    cdef fp_join *table
+
+    def __cinit__(self, const int32_t[::1] process, const int64_t[::1] id):
+        cdef int64_t n = _same_length(process, id)
+        if n:
+            with nogil:
+                self.table = fp_join_new(&process[0], &id[0], n)
+        else:
+            self.table = fp_join_new(NULL, NULL, 0)
         if self.table is NULL:
-            raise MemoryError(f"no memory for a table of {room} correlation ids")
+            raise MemoryError(f"no memory for a table of {n} correlation ids")
 
     def __dealloc__(self):
         fp_join_free(self.table)
-
-    def add(self, const int32_t[::1] process, const int64_t[::1] id):
-        """Add pairs; in all not more than the room asked for. Negative ids are left out."""
-        cdef int64_t n = _same_length(process, id)
-        cdef fp_status status = FP_E_TOO_MANY
-        if n:
-            with nogil:
-                status = fp_join_add(self.table, &process[0], &id[0], n)
-            check(status, "join")
 
     def offer(self, const int32_t[::1] process, const int64_t[::1] id):
         """Rows 0 .. n - 1 carry these pairs; the first row of a pair is the one remembered."""

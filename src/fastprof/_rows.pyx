@@ -9,6 +9,7 @@ from fastprof._c cimport fp_status
 from fastprof._status cimport check
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -309,19 +310,66 @@ cdef class RowWriter:
         """
         cdef int64_t end = self.n_rows if last is None else last
         require(0 <= first <= end <= self.n_rows, "rows outside the columns")
+        with _Behind(file) as behind:
+            while first < end:
+                first = self._fill(behind, first, end)
+                PyErr_CheckSignals()
+
+    cdef int64_t _fill(self, behind, int64_t first, int64_t end) except -1:
+        """Fill a block with rows and hand it over; the first row that is not in it."""
         cdef int64_t capacity = BLOCK_SIZE, used = 0
         cdef fp_status status
         cdef fp_text row_end = fp_text(PyBytes_AS_STRING(self.row_end), len(self.row_end))
-        buffer = np.empty(capacity, np.uint8)
-        cdef uint8_t[::1] view = buffer
-        while first < end:
+        cdef uint8_t[::1] view
+        while used == 0:
+            buffer = behind.buffer(capacity)
+            view = buffer
             with nogil:
                 status = fp_rows_write(self.cells, self.n_cells, row_end, first, end,
                                        <char *>&view[0], capacity, &first, &used)
-            write_all(file, memoryview(buffer)[:used])
+            behind.write(buffer, used)
             check(status, "writing rows")
-            if used == 0:
-                capacity *= 2
-                buffer = np.empty(capacity, np.uint8)
-                view = buffer
-            PyErr_CheckSignals()
+            capacity *= 2  # a row that no block of this size holds
+        return first
+
+
+class _Behind:
+    """Writes blocks to a file on a thread of its own, while the next block is being filled."""
+
+    def __init__(self, file):
+        self._file = file
+        self._free = []
+        self._pool = self._pending = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        try:
+            if self._pending is not None:
+                self._finish()
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+
+    def buffer(self, capacity):
+        """A block of `capacity` bytes that is not being written."""
+        while self._free:
+            block = self._free.pop()
+            if len(block) == capacity:
+                return block
+        return np.empty(capacity, np.uint8)
+
+    def write(self, block, used):
+        """Write the first bytes of a block, when the block before it is written."""
+        if self._pending is not None:
+            self._finish()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1)
+        view = memoryview(block)[:used]
+        self._pending = self._pool.submit(write_all, self._file, view), block
+
+    def _finish(self):
+        (future, block), self._pending = self._pending, None
+        future.result()
+        self._free.append(block)

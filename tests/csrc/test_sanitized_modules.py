@@ -40,7 +40,7 @@ def run_tests(folder, **variables):
     where = "from fastprof import _nest; print(_nest.__file__)"
     assert call([sys.executable, "-c", where], folder, **variables).startswith(python)
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=NOT_COPIED)
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *TESTS]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *TESTS]
     return call(command, folder, **variables)
 
 

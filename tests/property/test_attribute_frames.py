@@ -1,5 +1,7 @@
 """From a whole trace to the chain of labels of each launch, against a walk over all ranges."""
 
+from dataclasses import fields
+
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -23,19 +25,10 @@ def numbers(n, value=-1, dtype=np.int32):
 
 def kernels_of(rows):
     """Kernels with these (launch, origin), and nothing else that is known."""
-    n = len(rows)
-    wide = {name: numbers(n, 0, np.int64) for name in ("start", "end", "correlation")}
-    wide |= {name: numbers(n, -1, np.int64) for name in ("shared_memory", "graph_node")}
-    names = ("device", "context", "stream", "process", "short_name", "long_name", "registers")
-    return Kernels(
-        **wide,
-        **{name: numbers(n) for name in (*names, "graph_id")},
-        grid=np.full((n, 3), -1, np.int32),
-        block=np.full((n, 3), -1, np.int32),
-        graph=numbers(n, 0, np.uint8),
-        launch=frozen([launch for launch, _ in rows], np.int32),
-        origin=frozen([origin for _, origin in rows], np.int32),
-    )
+    columns = {field.name: numbers(len(rows)) for field in fields(Kernels)}
+    columns["launch"] = frozen([launch for launch, _ in rows], np.int32)
+    columns["origin"] = frozen([origin for _, origin in rows], np.int32)
+    return Kernels(**columns)
 
 
 def ranges_of(rows, label_and_seq):

@@ -1,6 +1,7 @@
 """Torch range names against a regular expression, the pools against dicts."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -144,7 +145,17 @@ def test_a_number_keeps_the_id_of_its_first_appearance(numbers):
     assert len(pool) == len(expected)
 
 
-@pytest.mark.parametrize("shift", [0, 4, 24, 32, 40])
+def test_numbers_that_differ_in_their_high_bits_only_do_not_slow_a_pool_down():
+    seconds = {}
+    for shift in (0, 44):
+        pool, began = Keys(), time.perf_counter()
+        for i in range(40_000):
+            pool.intern(i << shift)
+        seconds[shift] = time.perf_counter() - began
+    assert seconds[44] < 20 * seconds[0] + 0.05
+
+
+@pytest.mark.parametrize("shift", [0, 4, 24, 32])
 def test_a_hundred_thousand_numbers_at_regular_distances_are_kept_apart(shift):
     pool, n = Keys(), 1 << 17
     numbers = [i << shift for i in range(n)]

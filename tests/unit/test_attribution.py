@@ -524,6 +524,12 @@ def test_a_wrapper_without_a_model_gives_way_to_the_call_inside_of_it(rows, op, 
     assert rows(export, "op", "mod", "flops") == [("linear", "torch.nn.functional", LINEAR_FLOPS)]
 
 
+def test_a_torch_range_around_a_call_with_a_model_gives_way_although_it_says_no_sizes(rows):
+    names = ["FSDP::pre_forward (blocks.3), op_id = 1", "aten::linear, seq = 5, op_id = 2"]
+    export = Capture().nest(0, 100, *names, "aten::addmm, seq = 5, op_id = 3").work(40)
+    assert rows(export, "op", "mod", "flops") == [("linear", "aten", None)]
+
+
 def test_dict_lines_keep_the_whole_chain_outermost_first(dict_lines):
     wrapper = marker("__getattr__", tensor(8, 16), mod="torch.nn.Module")
     export = Capture().nest(0, 100, wrapper, LINEAR, MATMUL).work(40, name="sgemm_tn")

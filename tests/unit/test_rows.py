@@ -244,14 +244,26 @@ def test_a_kernel_outside_every_range_has_an_empty_list():
 
 
 def test_torch_ranges_around_a_kernel_are_sorted_by_number_then_name():
-    labels = [(b"mm", b""), (b"addmm", b""), (b"aten::t", b"")]
+    labels = [(b"dot", b""), (b"addmm", b""), (b"aten::t", b"")]
     ranges = [(0, 9, -1), (1, 9, -1), (2, -1, -1), (0, 3, -1)]
     frames = [(-1, 0), (0, 1), (1, 2), (2, 3)]
     assert seqmarkers(labels, ranges, frames, [3, 0]) == [
-        "['aten::t', 'mm, seq = 3', 'addmm, seq = 9', 'mm, seq = 9']",
-        "['mm, seq = 9']",
+        "['aten::t', 'dot, seq = 3', 'addmm, seq = 9', 'dot, seq = 9']",
+        "['dot, seq = 9']",
     ]
 
+
+
+def test_of_pytorch_1_ranges_with_one_number_and_like_names_the_first_is_kept():
+    labels = [(b"layer_norm", b""), (b"native_layer_norm", b"")]
+    frames = [(-1, 0), (0, 1)]
+    assert seqmarkers(labels, [(0, 7, -1), (1, 7, -1)], frames, [1]) == ["['layer_norm, seq = 7']"]
+    assert seqmarkers(labels, [(0, 7, -1), (1, 8, -1)], frames, [1]) == [
+        "['layer_norm, seq = 7', 'native_layer_norm, seq = 8']"
+    ]
+    assert seqmarkers(labels, [(0, 7, 1), (1, 7, 2)], frames, [1]) == [
+        "['layer_norm, seq = 7, op_id = 1', 'native_layer_norm, seq = 7, op_id = 2']"
+    ]
 
 def test_numbers_stand_between_name_and_sizes():
     labels = [(b"mm", b", sizes = [[2, 3]]")]

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof import _join, _nest, _pools, _scan
 from fastprof.errors import BadInputError
@@ -71,9 +72,9 @@ def read(database: Database) -> Trace:
         phases=phases,
         labels=reading.labels(),
         strings=strings,
-        threads=threads & schema.LOW_24_BITS,
+        threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process_of_thread,
-        processes=pools.processes.values() & schema.LOW_24_BITS,
+        processes=(pools.processes.values() & schema.LOW_24_BITS).astype(np.int32),
         warnings=warnings,
         version=_version(database),
     )
@@ -148,9 +149,10 @@ def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
     if np.any(start[1:] < start[:-1]):
         order = np.argsort(start, kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
+    columns["end"] -= columns["start"]
     return Kernels(
         start=columns["start"],
-        end=columns["end"],
+        duration=columns["end"],
         device=columns["deviceId"],
         context=columns["contextId"],
         stream=columns["streamId"],
@@ -161,12 +163,17 @@ def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
         block=columns["block"],
         registers=columns["registersPerThread"],
         shared_memory=columns["shared"],
-        graph_id=columns["graphId"],
-        graph_node=columns["graphNodeId"],
+        graph_id=_once(columns["graphId"]),
+        graph_node=_once(columns["graphNodeId"]),
         graph=columns["graph"],
         launch=np.full(len(start), -1, np.int32),
         origin=None,
     )
+
+
+def _once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A column that says "none" in every row, kept as one value; others as they are."""
+    return column if np.any(column != -1) else np.broadcast_to(column[:1], column.shape)
 
 
 def _read_graph_nodes(
@@ -177,8 +184,7 @@ def _read_graph_nodes(
         return None
     nodes = database.scan(schema.GRAPH_NODES, schema.graph_node_fields(pools))
     process = _process_of(nodes["globalTid"], pools, schema.PROCESS_SHIFT)
-    join = _join.Join(len(process))
-    join.add(process, nodes["graphNodeId"])
+    join = _join.Join(process, nodes["graphNodeId"])
     join.offer(process, nodes["graphNodeId"])
     row = join.rows(kernels.process, kernels.graph_node)
     # Instantiating a graph copies its nodes; what the user's code did is the first original.
@@ -208,8 +214,7 @@ def _read_launches(
     if "globalPid" not in database.tables.get(schema.KERNELS, ["globalPid"]):
         shift = 63  # the export does not tell processes apart: all are 0
         kernels.process[:] = pools.processes.intern(0)
-    join = _join.Join(len(kernels))
-    join.add(kernels.process, kernels.correlation)
+    join = _join.Join(kernels.process, kernels.correlation)
 
     def scan(database: Database, into: schema.Pools, where: str) -> dict[str, Any]:
         keep = _join.LaunchFilter(join, pools.processes, shift)
@@ -243,7 +248,7 @@ def _read_launches(
     return Launches(columns["start"], columns["end"], columns["globalTid"], columns["nameId"])
 
 
-def _process_of(thread: np.ndarray[Any, Any], pools: schema.Pools, shift: int) -> Int32:
+def _process_of(thread: npt.NDArray[Any], pools: schema.Pools, shift: int) -> Int32:
     """The process of each thread index, -1 for thread -1."""
     of_thread = [pools.processes.intern(int(x) >> shift) for x in pools.threads.values()]
     return np.array([*of_thread, -1], np.int32)[thread]

@@ -1,0 +1,193 @@
+"""Real exports of 2021 to 2026: what SQL says of them is what the profile says."""
+
+import hashlib
+import io
+import os
+
+import numpy as np
+import pytest
+
+import fastprof
+from fastprof.load import read_dict_lines
+from fastprof.report import COLUMNS, write_report, write_rows
+from real_data import data_dir, open_read_only, real
+
+EXPORTS = [
+    "nsys/cudagraph_a100_nsys2024.sqlite",
+    "nsys/emit_nvtx_2gpu_nsys2026.sqlite",
+    "nsys/no_cuda_tables_nsys2025.sqlite",
+    "nsys/no_nvtx_rtx3090_nsys2025.sqlite",
+    "nsys/no_nvtx_rtx6000_nsys2021.sqlite",
+    "nsys/nvtx_only_startend_nsys2022.sqlite",
+    "nsys/ranges_rtx3070_nsys2025.sqlite",
+    "pyprof/vsr_a100_nsys2024.sqlite",
+]
+EMITTED = "nsys/emit_nvtx_2gpu_nsys2026.sqlite"
+GPU_WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
+
+every_export = pytest.mark.parametrize("path", EXPORTS)
+
+
+def select(path, what, tables):
+    """The rows of a SELECT from those of the tables that the export has."""
+    connection = open_read_only(real(path))
+    try:
+        query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        present = {name for (name,) in connection.execute(query)}
+        rows = []
+        for table in tables:
+            if table in present:
+                rows += connection.execute(f"SELECT {what} FROM {table}").fetchall()
+        return rows
+    finally:
+        connection.close()
+
+
+def csv_of(profile):
+    file = io.BytesIO()
+    write_report(profile.columns, [column.key for column in COLUMNS], "csv", file)
+    return file.getvalue().decode("utf-8", "surrogateescape").splitlines()
+
+
+def test_every_export_that_is_there_is_looked_at():
+    directory = data_dir()
+    if directory is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    found = {
+        path.relative_to(directory).as_posix()
+        for folder in ("nsys", "pyprof")
+        for path in (directory / folder).glob("*.sqlite")
+    }
+    assert found <= set(EXPORTS)
+
+
+@every_export
+def test_there_is_a_row_for_every_kernel_and_every_graph(path):
+    counts = select(path, "count(*)", GPU_WORK)
+    profile = fastprof.open(real(path))
+    assert len(profile) == sum(n for (n,) in counts)
+    assert profile.warnings == []
+
+
+@every_export
+def test_no_gpu_time_vanishes_or_is_added(path):
+    total = sum(time or 0 for (time,) in select(path, "sum(end - start)", GPU_WORK))
+    profile = fastprof.open(real(path))
+    assert int(profile.kernels["sil"].sum()) == total == profile.coverage.total
+
+
+@every_export
+def test_rows_are_the_kernels_in_order_of_start(path):
+    expected = sorted(select(path, "start, end, deviceId, streamId", GPU_WORK))
+    kernels = fastprof.open(real(path)).kernels
+    columns = [kernels[name] for name in ("start", "end", "device", "stream")]
+    assert np.all(np.diff(columns[0]) >= 0)
+    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == expected
+
+
+@every_export
+def test_kernels_have_the_launches_of_their_process_and_correlation_id(path):
+    calls = select(
+        path,
+        "globalTid / 0x1000000, correlationId, start, globalTid % 0x1000000",
+        ["CUPTI_ACTIVITY_KIND_RUNTIME"],
+    )
+    launches = {(process, corr): call for process, corr, *call in calls}
+    kernels = select(path, "start, end, globalPid / 0x1000000, correlationId", GPU_WORK)
+    expected = sorted(
+        (start, end, *launches.get((process, corr), (None, None)))
+        for start, end, process, corr in kernels
+    )
+    profile = fastprof.open(real(path))
+    columns = [profile.column(name) for name in ("start", "end", "launch_start", "tid")]
+    found = [tuple(column.at(row) for column in columns) for row in range(len(profile))]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+@every_export
+def test_names_of_kernels_are_those_of_the_export(path):
+    names = dict(select(path, "id, value", ["StringIds"]))
+    expected = {names[name] for (name,) in select(path, "DISTINCT demangledName", GPU_WORK[:1])}
+    found = set(fastprof.open(real(path)).kernels["name"])
+    assert expected <= found
+    assert all("graph" in name for name in found - expected)
+
+
+@every_export
+def test_the_file_and_its_folder_are_left_as_they_are(path):
+    file = real(path)
+
+    def state():
+        return hashlib.sha256(file.read_bytes()).hexdigest(), sorted(os.listdir(file.parent))
+
+    before = state()
+    csv_of(fastprof.open(file))
+    assert state() == before
+
+
+@every_export
+def test_without_a_backward_pass_dict_lines_give_the_report_of_the_trace(path):
+    profile = fastprof.open(real(path))
+    assert "bprop" not in set(profile.kernels["dir"])
+    file = io.BytesIO()
+    write_rows(profile.dict_columns(), "dict", file)
+    file.seek(0)
+    again = read_dict_lines(file, "net.dict")
+    for found, expected in zip(csv_of(again), csv_of(profile), strict=True):
+        assert found == expected
+
+
+def test_10897_kernels_of_the_hand_written_ranges_are_inside_of_one():
+    profile = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite"))
+    assert len(profile) == 17032
+    assert int((profile.kernels["path"] >= 0).sum()) == 10897
+
+
+def test_hand_written_ranges_give_neither_direction_nor_op():
+    kernels = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite")).kernels
+    assert set(kernels["dir"]) == set(kernels["op"]) == {None}
+    assert sum(bool(ranges) for ranges in kernels["ranges"]) == 10897
+
+
+def test_a_graph_that_was_captured_as_a_whole_says_that_it_is_one():
+    path = "nsys/cudagraph_a100_nsys2024.sqlite"
+    (_, (n_graphs,)) = select(path, "count(*)", GPU_WORK)
+    graphs = [row for row in fastprof.open(real(path)).rows() if "graph" in row["name"]]
+    assert len(graphs) == n_graphs == 10
+    assert all(row["grid"] is None and row["launch"] for row in graphs)
+
+
+@pytest.fixture(scope="module")
+def emitted():
+    return list(fastprof.open(real(EMITTED)).rows())
+
+
+def test_kernels_inside_of_torchs_ranges_have_op_names(emitted):
+    inside = [row for row in emitted if row["path"] is not None]
+    assert len(inside) == 3986
+    assert [row for row in inside if not row["op"]] == []
+    assert {row["dir"] for row in inside} == {"fprop"}
+    assert {row["op"] for row in inside} >= {"linear", "layer_norm", "FlashAttnFunc"}
+    for row in inside:
+        assert "op_id" not in row["op"]
+        assert "seq =" not in row["op"]
+
+
+def test_each_process_has_a_gpu_of_its_own(emitted):
+    assert {(row["pid"], row["device"]) for row in emitted} == {(144, 0), (145, 1)}
+
+
+def test_correlation_ids_of_two_processes_are_not_mixed_up(emitted):
+    of_process = [
+        {row["correlation"] for row in emitted if row["pid"] == pid} for pid in (144, 145)
+    ]
+    assert len(of_process[0] & of_process[1]) > 50
+    for row in emitted:
+        if row["launch_start"] is not None:
+            assert row["launch_start"] <= row["start"]
+
+
+def test_24_kernels_of_two_processes_have_no_launch(emitted):
+    lost = [row for row in emitted if row["launch_start"] is None]
+    assert len(lost) == 24
+    assert {row["dir"] for row in lost} == {None}
