@@ -9,6 +9,7 @@ TORCH ?= 2.13.0
 VENV ?= .venv
 BIN = $(VENV)/bin
 SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.toml
+PYTHON_FILES = python tests bench setup.py
 DEMO = .demo
 
 .PHONY: demo test bench asan lint wheel clean build
@@ -68,9 +69,9 @@ asan: $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc -m "" --run-slow
 
 lint: $(VENV)/.lint
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint src/fastprof
+	$(BIN)/ruff check $(PYTHON_FILES)
+	$(BIN)/ruff format --check $(PYTHON_FILES)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
 	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c
 
 wheel: $(VENV)/.lint

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fp_mix.h"
+
 /* What stands in an array or slot: nothing, an id without a row, or FIRST_ROW + row. */
 enum { EMPTY = 0, NO_ROW = 1, FIRST_ROW = 2 };
 
@@ -34,9 +36,8 @@ struct fp_join {
 };
 
 static uint32_t *place_in_slots(const fp_join *join, int32_t process, int64_t id, slot **place) {
-  uint64_t h = ((uint64_t)id + (uint64_t)(uint32_t)process * 0xd6e8feb86659fd93u);
-  h *= 0x9e3779b97f4a7c15u;
-  for (uint64_t at = (h >> 24) & join->mask;; at = (at + 1) & join->mask) {
+  uint64_t h = fp_mix((uint64_t)id ^ FP_MIX_1, (uint64_t)(uint32_t)process ^ FP_MIX_0);
+  for (uint64_t at = h & join->mask;; at = (at + 1) & join->mask) {
     *place = &join->slots[at];
     if ((*place)->row == EMPTY || ((*place)->id == id && (*place)->process == process))
       return &(*place)->row;

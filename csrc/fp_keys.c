@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "fp_mix.h"
+
 struct fp_keys {
   int32_t *slots; /* id or -1 */
   uint64_t mask;
@@ -12,10 +14,7 @@ struct fp_keys {
   int32_t last_id;
 };
 
-static uint64_t hash_of(int64_t key) {
-  uint64_t h = (uint64_t)key * 0x9e3779b97f4a7c15u;
-  return h ^ (h >> 29);
-}
+static uint64_t hash_of(int64_t key) { return fp_mix((uint64_t)key ^ FP_MIX_1, FP_MIX_0); }
 
 fp_keys *fp_keys_new(void) {
   fp_keys *keys = calloc(1, sizeof *keys);

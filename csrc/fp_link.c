@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fp_mix.h"
+
 typedef struct {
   int64_t seq;
   int32_t scope;
@@ -12,9 +14,8 @@ typedef struct {
 } slot;
 
 static slot *place_of(slot *slots, uint64_t mask, int32_t scope, int64_t seq) {
-  uint64_t h = ((uint64_t)seq + (uint64_t)(uint32_t)scope * 0xd6e8feb86659fd93u);
-  h *= 0x9e3779b97f4a7c15u;
-  for (uint64_t at = (h >> 24) & mask;; at = (at + 1) & mask) {
+  uint64_t h = fp_mix((uint64_t)seq ^ FP_MIX_1, (uint64_t)(uint32_t)scope ^ FP_MIX_0);
+  for (uint64_t at = h & mask;; at = (at + 1) & mask) {
     slot *place = &slots[at];
     if (place->range < 0 || (place->seq == seq && place->scope == scope)) return place;
   }

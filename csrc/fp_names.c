@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fp_mix.h"
+
 typedef struct {
   uint32_t hash;
   int32_t id; /* -1: empty */
@@ -18,11 +20,6 @@ struct fp_names {
   int32_t count, capacity;
 };
 
-static uint64_t mix(uint64_t a, uint64_t b) {
-  __uint128_t product = (__uint128_t)a * b;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 static uint64_t load8(const char *p) {
   uint64_t x;
   memcpy(&x, p, 8);
@@ -30,10 +27,9 @@ static uint64_t load8(const char *p) {
 }
 
 static uint32_t hash_of(const char *text, size_t length) {
-  const uint64_t k0 = 0x9e3779b97f4a7c15u, k1 = 0xe7037ed1a0b428dbu;
-  uint64_t h = length ^ k0;
+  uint64_t h = length ^ FP_MIX_0;
   const char *p = text, *end = text + length;
-  for (; end - p >= 16; p += 16) h = mix(load8(p) ^ h ^ k1, load8(p + 8) ^ k0);
+  for (; end - p >= 16; p += 16) h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ FP_MIX_0);
   uint64_t a = 0, b = 0;
   size_t rest = (size_t)(end - p);
   if (rest >= 8) {
@@ -42,7 +38,7 @@ static uint32_t hash_of(const char *text, size_t length) {
   } else if (rest > 0) {
     memcpy(&a, p, rest);
   }
-  h = mix(h ^ a ^ k1, b ^ k0 ^ rest);
+  h = fp_mix(h ^ a ^ FP_MIX_1, b ^ FP_MIX_0 ^ rest);
   return (uint32_t)(h ^ (h >> 32));
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import _link, _path, ops
+from fastprof import _link, _nest, _path, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.columns import Ints, Lists, SeqMarkers, Values
@@ -211,6 +211,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
                 none=np.iinfo(np.int64).min,
             ),
             "launch_ranges": lambda: _ranges(assembly, attribution.launch_frame_of_kernel),
+            "phases": lambda: _phases(trace),
             "ranges": lambda: _ranges(assembly, assembly.meaning),
             "path": lambda: Ints(assembly.node),
         },
@@ -271,6 +272,30 @@ def _ranges(assembly: Assembly, frame: Int32) -> Values:
     return assembly.chains(
         lambda m: m.kind == Kind.USER, node, lambda chain: tuple(m.label for m in chain)
     )
+
+
+def _phases(trace: Trace) -> Values:
+    """The phases of its process that were open when each kernel was launched, outermost first.
+
+    Ranges that ended on another thread belong to no thread and may lie in any way.
+    """
+    phases, launches = trace.phases, trace.launches
+    ids: dict[tuple[str, ...], int] = {(): 0}
+    of_launch = np.zeros(len(launches), np.int32)
+    process_of_phase = take(trace.process_of_thread, phases.thread)
+    process_of_launch = take(trace.process_of_thread, launches.thread)
+    for process in np.unique(process_of_phase):
+        rows = np.flatnonzero(process_of_phase == process)
+        calls = np.flatnonzero(process_of_launch == process)
+        tree = _nest.Tree(phases.start[rows], phases.end[rows])
+        node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
+        chains: list[tuple[str, ...]] = []
+        for above, number in zip(parent.tolist(), label.tolist(), strict=True):
+            name = trace.labels[number].removeprefix("\1")
+            chains.append((*(chains[above] if above >= 0 else ()), name))
+        of_node = np.array([*(ids.setdefault(c, len(ids)) for c in chains), 0], np.int32)
+        of_launch[calls] = of_node[node]
+    return Values(take(of_launch, trace.kernels.launch, 0), list(ids))
 
 
 def _dict_columns(

@@ -34,7 +34,7 @@ class Ints:
 
 @dataclass(frozen=True)
 class Values:
-    """Repeated values: `values[ids[row]]` is the row's, id -1 is "not known" (na). ids: int32 [n]."""
+    """Repeated values: a row's is `values[ids[row]]`; id -1 is "not known" (na). ids: int32 [n]."""
 
     ids: npt.NDArray[np.int32]
     values: list[Any]

@@ -81,13 +81,16 @@ static void keys_grow(void) {
   fp_keys_free(keys);
 }
 
+/* Process 0 has an array, 1 has its ids in slots, 2 has an array again. */
 static void a_join_is_made(void) {
+  const int32_t process[] = {0, 1, 1, 2};
+  const int64_t id[] = {7, 7, INT64_MAX, 8};
+  int32_t row[4];
   fp_join *join;
-  const int32_t process = 0;
-  const int64_t id = 7;
-  TRY_NEW(join, fp_join_new(1000));
-  TRY(fp_join_add(join, &process, &id, 1));
-  CHECK(fp_join_has(join, 0, 7));
+  TRY_NEW(join, fp_join_new(process, id, 4));
+  fp_join_offer(join, process, id, 4);
+  fp_join_rows(join, process, id, 4, row);
+  for (int32_t i = 0; i < 4; i++) CHECK(row[i] == i);
   fp_join_free(join);
 }
 

@@ -1,8 +1,10 @@
 """What is wrong with a file is one line on stderr: no traceback, no leftovers, no changed input."""
 
+import array
 import ast
 import contextlib
 import csv
+import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +15,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -320,7 +323,7 @@ def test_a_damaged_page_is_refused_or_takes_no_rows(damage, whole, expected_line
 def test_single_damaged_bytes_end_in_rows_or_in_one_line(whole, tmp_path):
     generator = random.Random(11)
     cases = {}
-    for i in range(150):
+    for i in range(100):
         content = bytearray(whole)
         # Half of them where they hurt: in the header, the schema, and what begins a page.
         for _ in range(1 + i % 3):
@@ -755,6 +758,15 @@ def large(tmp_path_factory):
     return path
 
 
+def is_open(path, pid):
+    """Whether a process has a file open."""
+    folder = Path(f"/proc/{pid}/fd")
+    with contextlib.suppress(OSError):
+        return str(path) in [os.readlink(link) for link in folder.iterdir()]
+    return False
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["reading", "writing"])
 def test_an_interruption_leaves_no_file(number, moment, large, tmp_path):
@@ -766,8 +778,9 @@ def test_an_interruption_leaves_no_file(number, moment, large, tmp_path):
         stderr=subprocess.PIPE,
     )
     deadline = time.monotonic() + 30
-    if moment == "reading":
-        time.sleep(0.4)
+    while moment == "reading" and not is_open(large, process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
     while moment == "writing" and len(os.listdir(tmp_path)) == 1 and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -776,7 +789,7 @@ def test_an_interruption_leaves_no_file(number, moment, large, tmp_path):
     if process.returncode == 0:
         pytest.skip("it was done before the signal came")
     lines = [line for line in message.decode().splitlines() if line]
-    assert process.returncode == 130
+    assert process.returncode in (130, -number), message
     assert [line for line in lines if "Found 500001 kernels" not in line] == [lines[-1]]
     assert lines[-1].startswith("fastprof: interrupted")
     assert output == b""
@@ -792,14 +805,27 @@ def test_an_interruption_while_waiting_for_input_is_one_line():
     )
     process.stdin.write(DICT_LINE.encode())
     process.stdin.flush()
-    time.sleep(0.5)
+    deadline = time.monotonic() + 30
+    while unread_bytes(process.stdin):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
     process.send_signal(signal.SIGINT)
     # The pipe stays open: only the signal can end it.
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=10)
     output, message = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert (output, b"Traceback" in message) == (b"", False)
+    assert process.returncode in (130, -signal.SIGINT), message
+    assert output == b""
+    assert [line for line in message.splitlines() if line] == [
+        b"fastprof: interrupted; nothing was written"
+    ]
+
+
+def unread_bytes(pipe):
+    """How much of what was written to a pipe nobody has read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 # Dict lines.

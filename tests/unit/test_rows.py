@@ -253,7 +253,6 @@ def test_torch_ranges_around_a_kernel_are_sorted_by_number_then_name():
     ]
 
 
-
 def test_of_pytorch_1_ranges_with_one_number_and_like_names_the_first_is_kept():
     labels = [(b"layer_norm", b""), (b"native_layer_norm", b"")]
     frames = [(-1, 0), (0, 1)]
@@ -264,6 +263,7 @@ def test_of_pytorch_1_ranges_with_one_number_and_like_names_the_first_is_kept():
     assert seqmarkers(labels, [(0, 7, 1), (1, 7, 2)], frames, [1]) == [
         "['layer_norm, seq = 7, op_id = 1', 'native_layer_norm, seq = 7, op_id = 2']"
     ]
+
 
 def test_numbers_stand_between_name_and_sizes():
     labels = [(b"mm", b", sizes = [[2, 3]]")]
