@@ -108,6 +108,8 @@ static int strip_numbers(fp_text text, char *out, fp_text *stripped) {
     fp_torch_name parts;
     if (fp_literal_string(&list, &label) != FP_OK) return 0;
     fp_names_split(label.bytes, (size_t)label.length, &parts);
+    if (parts.name_length && label.bytes[parts.name_length - 1] == '\\')
+      return 0; /* the cut would part an escape from its backslash */
     size_t head = (size_t)(label.bytes - start) + parts.name_length;
     memcpy(at, start, head);
     at += head;

@@ -1,6 +1,7 @@
 /* fp_names.c: see fp_names.h. Open addressing, linear probing, the hash kept beside the id. */
 #include "fp_names.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,12 +157,25 @@ static int64_t cut_number(const char *text, size_t *length, const char *key, siz
   return (int64_t)value;
 }
 
-/* If text[0 .. *length) ends with `key` and a bracketed list, cut it off and tell where. */
+/* Whether the bracket that is open before text[0] closes at its last character, and not before. */
+static bool closes_at_end(const char *text, size_t length) {
+  int64_t depth = 1;
+  for (size_t i = 0; i < length; i++) {
+    depth += (text[i] == '[') - (text[i] == ']');
+    if (depth == 0) return i == length - 1;
+  }
+  return false;
+}
+
+/* If text[0 .. *length) ends with `key`, whose last character opens a list, and the rest of that
+ * list, cut it off and tell where. */
 static const char *cut_list(const char *text, size_t *length, const char *key, size_t key_length,
                             size_t *cut_length) {
   if (*length == 0 || text[*length - 1] != ']') return NULL;
   ptrdiff_t at = find_last(text, *length, key, key_length);
   if (at < 0) return NULL;
+  size_t inside = (size_t)at + key_length;
+  if (!closes_at_end(text + inside, *length - inside)) return NULL;
   *cut_length = *length - (size_t)at;
   *length = (size_t)at;
   return text + at;

@@ -9,7 +9,7 @@ typedef struct {
 
 static inline fp_status put(room *out, const char *bytes, int64_t length) {
   if (out->end - out->at < length) return FP_MORE;
-  memcpy(out->at, bytes, (size_t)length);
+  if (length) memcpy(out->at, bytes, (size_t)length);
   out->at += length;
   return FP_OK;
 }

@@ -49,7 +49,9 @@ fp_status fp_scan_range_name(fp_names *names, fp_scratch *scratch, const char *t
   fp_names_split(text, length, &parts);
   *seq = parts.seq;
   *op_id = parts.op_id;
-  if (parts.name_length == length) return fp_names_intern(names, text, length, label);
+  bool torch = parts.name_length != length;
+  bool marked = length && (text[0] == FP_LABEL_OF_TORCH || text[0] == FP_LABEL_AS_IS);
+  if (!torch && !marked) return fp_names_intern(names, text, length, label);
   size_t label_length = 1 + parts.name_length + parts.sizes_length;
   if (label_length > scratch->capacity) {
     char *bytes = realloc(scratch->bytes, label_length * 2);
@@ -57,7 +59,7 @@ fp_status fp_scan_range_name(fp_names *names, fp_scratch *scratch, const char *t
     scratch->bytes = bytes;
     scratch->capacity = label_length * 2;
   }
-  scratch->bytes[0] = 1;
+  scratch->bytes[0] = torch ? FP_LABEL_OF_TORCH : FP_LABEL_AS_IS;
   memcpy(scratch->bytes + 1, text, parts.name_length);
   if (parts.sizes_length)
     memcpy(scratch->bytes + 1 + parts.name_length, parts.sizes, parts.sizes_length);

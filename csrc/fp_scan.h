@@ -19,11 +19,15 @@ typedef enum {
   FP_SCAN_KEY,   /* (value >> shift) as int32_t id in `keys` */
   FP_SCAN_TEXT,  /* int32_t id in `names` */
   FP_SCAN_RANGE, /* a range's name: int32_t id of its label in `names`, seq and op_id beside it.
-                    The label is the name and its sizes, without the numbers; byte 1 in front
-                    says that torch's suffix was there. */
+                    The label is the name and its sizes, without the numbers; FP_LABEL_OF_TORCH
+                    in front says that torch's suffix was there. */
 } fp_scan_kind;
 
 enum { FP_SCAN_MAX_COLUMNS = 32 };
+
+/* The first byte of a label that is not just the range's text: torch's suffix was there, or the
+ * text itself begins with one of these two. */
+enum { FP_LABEL_OF_TORCH = 1, FP_LABEL_AS_IS = 2 };
 
 typedef struct {
   fp_scan_kind kind;

@@ -80,7 +80,8 @@ static fp_status find_all(fp_seqmarkers *markers, int32_t frame) {
 }
 
 static int compare_texts(fp_text a, fp_text b) {
-  int order = memcmp(a.bytes, b.bytes, (size_t)(a.length < b.length ? a.length : b.length));
+  int64_t shorter = a.length < b.length ? a.length : b.length;
+  int order = shorter ? memcmp(a.bytes, b.bytes, (size_t)shorter) : 0;
   return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
@@ -124,6 +125,7 @@ static fp_status append_marker(fp_seqmarkers *markers, const marker *one) {
 }
 
 static int contains(fp_text text, fp_text part) {
+  if (part.length == 0) return 1;
   for (int64_t at = 0; at + part.length <= text.length; at++)
     if (memcmp(text.bytes + at, part.bytes, (size_t)part.length) == 0) return 1;
   return 0;

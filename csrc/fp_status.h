@@ -5,7 +5,6 @@
 typedef enum {
   FP_OK = 0,
   FP_MORE = 1,     /* stopped at the row limit, call again */
-  FP_CROSSING = 2, /* ranges cross: the sweep's answer does not hold, use the interval tree */
   FP_E_MEMORY = -1,
   FP_E_SQLITE = -2,   /* SQLite refused: its own message says why */
   FP_E_RANGE = -3,    /* a number does not fit its column */

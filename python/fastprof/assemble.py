@@ -19,7 +19,7 @@ from fastprof.costs import CallsOfKernels, cost, named
 from fastprof.markers import Kind, Meaning, dict_operators
 from fastprof.names import short_name
 from fastprof.profile import Coverage, Profile
-from fastprof.trace import Int32, Trace
+from fastprof.trace import Int32, Trace, label_text
 
 DIRECTIONS = ["fprop", "bprop"]
 
@@ -291,7 +291,7 @@ def _phases(trace: Trace) -> Values:
         node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
         chains: list[tuple[str, ...]] = []
         for above, number in zip(parent.tolist(), label.tolist(), strict=True):
-            name = trace.labels[number].removeprefix("\1")
+            name = label_text(trace.labels[number])
             chains.append((*(chains[above] if above >= 0 else ()), name))
         of_node = np.array([*(ids.setdefault(c, len(ids)) for c in chains), 0], np.int32)
         of_launch[calls] = of_node[node]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastprof import _link, _nest, _path
 from fastprof._take import take
 from fastprof.markers import Kind, Meaning, read
-from fastprof.trace import Int32, Trace
+from fastprof.trace import OF_TORCH, Int32, Trace, label_text
 
 UInt8 = npt.NDArray[np.uint8]
 
@@ -61,7 +61,7 @@ def attribute(trace: Trace) -> Attribution:
 
     Cost: linear in launches, ranges and the times that one range crosses another.
     """
-    meanings = [read(label.removeprefix("\1"), label.startswith("\1")) for label in trace.labels]
+    meanings = [read(label_text(label), label.startswith(OF_TORCH)) for label in trace.labels]
     ranges, launches = trace.ranges, trace.launches
     n_threads = len(trace.threads)
     # A call without a thread gets one of its own, in which there are no ranges.

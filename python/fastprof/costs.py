@@ -175,8 +175,13 @@ class _Tables:
             self.mod.add(name.mod)
             self.op.add(op)
             self.params.add(text)
-            self.flops.append(-1 if cost_of_cell.flops is None else cost_of_cell.flops)
-            self.bytes.append(-1 if cost_of_cell.bytes is None else cost_of_cell.bytes)
+            self.flops.append(_known(cost_of_cell.flops))
+            self.bytes.append(_known(cost_of_cell.bytes))
+
+
+def _known(count: int | None) -> int:
+    """The count, -1 where it is not known or larger than any real one."""
+    return -1 if count is None or count >= 1 << 63 else count
 
 
 def _part_of(work: ops.Work, info: ops.KernelInfo) -> int:

@@ -14,6 +14,15 @@ import numpy.typing as npt
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
+# The first character of a label that is not just the range's text (csrc/fp_scan.h).
+OF_TORCH, AS_IS = "\1", "\2"
+
+
+def label_text(label: str) -> str:
+    """The text that a label stands for."""
+    return label[1:] if label.startswith((OF_TORCH, AS_IS)) else label
+
+
 # The end of a range that was never closed.
 NEVER = np.iinfo(np.int64).max
 
@@ -89,13 +98,12 @@ class Trace:
     launches: Launches
     ranges: Ranges
     phases: Ranges  # ranges that ended on another thread: of the process, not of a call chain
-    labels: list[str]  # range names; byte 1 in front: torch's own
+    labels: list[str]  # range names, see label_text; OF_TORCH in front: torch wrote a suffix
     strings: list[str | None]
     threads: Int32  # thread id as the operating system knows it
     process_of_thread: Int32  # index into processes
     processes: Int32  # process id
     warnings: list[str] = field(default_factory=list)
-    version: str | None = None
 
     def forget_ends(self) -> None:
         """Free what nothing needs after attribution: ranges keep their labels and numbers only, and

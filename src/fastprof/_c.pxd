@@ -6,7 +6,6 @@ cdef extern from "fp_status.h":
     ctypedef enum fp_status:
         FP_OK
         FP_MORE
-        FP_CROSSING
         FP_E_MEMORY
         FP_E_SQLITE
         FP_E_RANGE

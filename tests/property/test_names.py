@@ -95,6 +95,11 @@ def test_texts_that_differ_in_their_numbers_only_are_one_label():
     assert (op_id == 2 * np.arange(1000)).all() and (seq == np.arange(1000)).all()
 
 
+def test_a_text_of_the_user_is_not_taken_for_a_name_of_torch():
+    label, _, _ = split_range_names(Names(), ["\1mm", "mm, seq = 1"])
+    assert label[0] != label[1]
+
+
 def test_no_text_is_no_label():
     assert by_scan([None, "a", None]) == [(None, -1, -1), ("a", -1, -1), (None, -1, -1)]
     assert by_scan([]) == []

@@ -485,8 +485,8 @@ def test_backward_of_a_product_costs_twice_its_forward_pass(rows):
     assert sum(n for direction, n in flops if direction == "bprop") == 2 * LINEAR_FLOPS
 
 
-@pytest.mark.parametrize("helper", ["direct_copy_kernel", "elementwise_kernel", "mystery"])
-def test_backward_nodes_of_one_call_do_not_each_cost_the_whole(rows, helper):
+@pytest.mark.parametrize("other", ["direct_copy_kernel", "elementwise_kernel", "mystery"])
+def test_backward_nodes_of_one_call_do_not_each_cost_the_whole(rows, other):
     export = Capture().push_pop(0, 100, LINEAR, tid=1)
     export.push_pop(1, 99, "aten::linear, seq = 5", tid=1)
     export.push_pop(10, 20, "aten::t, seq = 5", tid=1)
@@ -494,7 +494,7 @@ def test_backward_nodes_of_one_call_do_not_each_cost_the_whole(rows, helper):
     export.push_pop(200, 300, ENGINE + "MmBackward0, seq = 6", tid=2)
     export.work(210, tid=2, name="sgemm_nn").work(220, tid=2, name="sgemm_nt")
     export.push_pop(400, 500, ENGINE + "TBackward0, seq = 5", tid=2)
-    export.work(410, tid=2, name=helper)
+    export.work(410, tid=2, name=other)
     assert sum(rows(export, "flops")[1:]) == 2 * LINEAR_FLOPS
 
 

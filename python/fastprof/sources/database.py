@@ -53,14 +53,19 @@ class Database:
             raise
 
     def _open(self) -> apsw.Connection:
-        beside = [Path(self.name + suffix) for suffix in ("-wal", "-journal")]
-        # immutable keeps SQLite from locking and from making files beside it; where another
-        # program's log lies beside the file, SQLite has to look into it.
-        immutable = not any(other.exists() for other in beside)
-        uri = f"file:{quote(os.fsencode(os.path.abspath(self.name)))}?mode=ro"
+        for suffix in ("-wal", "-journal"):
+            beside = Path(self.name + suffix)
+            if beside.exists() and beside.stat().st_size:
+                raise BadInputError(
+                    f"{self.name}: {beside.name} lies beside it: another program is writing the "
+                    "file, or was stopped while it did; let it finish, or export again"
+                )
+        # immutable keeps SQLite from locking the file and from making others beside it.
+        uri = f"file:{quote(os.fsencode(os.path.abspath(self.name)))}?mode=ro&immutable=1"
         try:
+            # One thread at a time uses a connection: without its mutex a scan takes half the time.
             return apsw.Connection(
-                uri + ("&immutable=1" if immutable else ""),
+                uri,
                 flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX,
             )
         except apsw.Error as error:
@@ -68,21 +73,16 @@ class Database:
 
     def _read_tables(self) -> dict[str, dict[str, bool]]:
         """The columns of each table, and whether each may be NULL."""
-        try:
-            names = self._connection.execute(
-                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            ).fetchall()
-            return {
-                name: {
-                    column[1]: not column[3]
-                    for column in self.rows(f'PRAGMA table_info("{_escaped(name)}")')
-                }
-                for (name,) in names
+        names = self.rows(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
+        return {
+            name: {
+                column[1]: not column[3]
+                for column in self.rows(f'PRAGMA table_info("{_escaped(name)}")')
             }
-        except apsw.Error as error:
-            raise BadInputError(
-                f"{self.name}: cannot be read as an SQLite database: {error}; {EXPORT_AGAIN}"
-            ) from error
+            for (name,) in names
+        }
 
     def __enter__(self) -> Database:
         return self
@@ -98,8 +98,19 @@ class Database:
         return Database(self.name, progress)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """All rows of a small result."""
-        return list(self._connection.execute(sql))
+        """All rows of a small result.
+
+        Raises
+        ------
+        BadInputError
+            The file is damaged.
+        """
+        try:
+            return list(self._connection.execute(sql))
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise BadInputError(
+                f"{self.name}: cannot be read as an SQLite database: {error}; {EXPORT_AGAIN}"
+            ) from error
 
     def row_ids(self, table: str) -> tuple[int, int]:
         """The first and last row id of a table; (0, -1) for an empty one, or one without."""
@@ -108,7 +119,7 @@ class Database:
                 f'SELECT (SELECT rowid FROM "{table}" ORDER BY rowid LIMIT 1),'
                 f' (SELECT rowid FROM "{table}" ORDER BY rowid DESC LIMIT 1)'
             )
-        except apsw.Error:
+        except BadInputError:
             return 0, -1  # the scan that follows will say what is wrong
         return (0, -1) if first is None else (first, last)
 

@@ -76,7 +76,6 @@ def read(database: Database) -> Trace:
         process_of_thread=process_of_thread,
         processes=(pools.processes.values() & schema.LOW_24_BITS).astype(np.int32),
         warnings=warnings,
-        version=_version(database),
     )
 
 
@@ -129,36 +128,44 @@ class _Beside:
 
 def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
     """Kernels and whole graph launches, in order of start; launch and origin still -1."""
-    columns = database.scan(schema.KERNELS, schema.kernel_fields(pools))
-    shared = columns.pop("staticSharedMemory") + columns.pop("dynamicSharedMemory")
+    has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
+    name = "demangledName" if has_names else "shortName"
+    columns = database.scan(schema.KERNELS, schema.kernel_fields(pools, name))
+    static, dynamic = (columns.pop(f"{kind}SharedMemory") for kind in ("static", "dynamic"))
+    shared = np.where((static < 0) | (dynamic < 0), np.int32(-1), static + dynamic)
     grid, block = (
         np.stack([columns.pop(name) for name in names], axis=1)
         for names in (schema.GRID, schema.BLOCK)
     )
+    for size in (grid, block):
+        if np.any(size < 0):
+            size[np.any(size < 0, axis=1)] = -1  # one side is not known: none is
     no_graph = np.zeros(len(shared), np.uint8)
     columns |= {"grid": grid, "block": block, "shared": shared, "graph": no_graph}
     graphs = database.scan(schema.GRAPHS, schema.graph_fields(pools))
     n = len(graphs["start"])
     if n:
         graphs["graph"] = np.ones(n, np.uint8)
-        for name, column in columns.items():
-            if name not in graphs:
-                graphs[name] = np.full((n, *column.shape[1:]), -1, column.dtype)
-            columns[name] = np.concatenate([column, graphs[name]])
+        for key, column in columns.items():
+            if key not in graphs:
+                graphs[key] = np.full((n, *column.shape[1:]), -1, column.dtype)
+            columns[key] = np.concatenate([column, graphs[key]])
     start = columns["start"]
     if np.any(start[1:] < start[:-1]):
         order = np.argsort(start, kind="stable")
-        columns = {name: column[order] for name, column in columns.items()}
-    columns["end"] -= columns["start"]
+        columns = {key: column[order] for key, column in columns.items()}
+    duration = columns["end"]
+    duration -= columns["start"]
+    duration[duration < 0] = -1  # it ended before it began, or took longer than 64 bits hold
     return Kernels(
         start=columns["start"],
-        duration=columns["end"],
+        duration=duration,
         device=columns["deviceId"],
         context=columns["contextId"],
         stream=columns["streamId"],
         process=columns["globalPid"],
         correlation=columns["correlationId"],
-        name=columns["demangledName"],
+        name=columns[name],
         grid=columns["grid"],
         block=columns["block"],
         registers=columns["registersPerThread"],
@@ -280,15 +287,3 @@ def _read_strings(
             f"(ids {ids}); they print as na. {EXPORT_AGAIN[0].upper()}{EXPORT_AGAIN[1:]}"
         )
     return strings, warnings
-
-
-def _version(database: Database) -> str | None:
-    """The version of Nsight Systems that exported the file, where it says so."""
-    for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
-        if {"name", "value"} <= set(database.tables.get(table, [])):
-            found = database.rows(
-                f"SELECT value FROM {table} WHERE name = 'EXPORT_PRODUCT_VERSION'"
-            )
-            if found:
-                return str(found[0][0])
-    return None

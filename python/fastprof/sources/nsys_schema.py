@@ -56,8 +56,9 @@ class Pools:
                     columns[name] = place[columns[name]]
 
 
-def kernel_fields(pools: Pools) -> list[Field]:
-    grid = [Field(name, I32, 0) for name in GRID + BLOCK]
+def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
+    """`name` is the column that names the kernel."""
+    sizes = [Field(side, I32) for side in GRID + BLOCK]
     return [
         Field("start", I64, needed=True),
         Field("end", I64, needed=True),
@@ -66,11 +67,11 @@ def kernel_fields(pools: Pools) -> list[Field]:
         Field("streamId", I32),
         Field("correlationId", I64),
         Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
-        Field("demangledName", KEY, pool=pools.strings),
-        *grid,
+        Field(name, KEY, pool=pools.strings),
+        *sizes,
         Field("registersPerThread", I32),
-        Field("staticSharedMemory", I32, 0),
-        Field("dynamicSharedMemory", I32, 0),
+        Field("staticSharedMemory", I32),
+        Field("dynamicSharedMemory", I32),
         Field("graphNodeId", I64),
         Field("graphId", I32),
     ]
