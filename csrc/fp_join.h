@@ -12,7 +12,8 @@
 
 typedef struct fp_join fp_join;
 
-/* A table of these n pairs (repeats are fine). Memory grows with the largest process number. NULL when out of memory. */
+/* A table of these n pairs (repeats are fine). Memory grows with the largest process number. NULL
+ * when out of memory. */
 fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n);
 void fp_join_free(fp_join *join);
 

@@ -28,9 +28,9 @@ typedef struct {
 /* The role of each range.
  * Backward: a numbered backward range; inside another one only a node of the autograd graph, since
  * an operator inside a node has no number that links. Forward: any other numbered range outside a
- * backward pass, but for one that runs a forward pass again. PyTorch 1 gives 0 to what runs on a backward thread, so 0 counts as a number only
- * on threads with forward ranges that have a larger one.
- *   counting  scratch, [n_threads] */
+ * backward pass, but for one that runs a forward pass again. PyTorch 1 gives 0 to what runs on a
+ * backward thread, so 0 counts as a number only on threads with forward ranges that have a larger
+ * one. counting  scratch, [n_threads] */
 void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_threads,
                    uint8_t *role);
 

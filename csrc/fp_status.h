@@ -4,7 +4,7 @@
 
 typedef enum {
   FP_OK = 0,
-  FP_MORE = 1,     /* stopped at the row limit, call again */
+  FP_MORE = 1, /* stopped at the row limit, call again */
   FP_E_MEMORY = -1,
   FP_E_SQLITE = -2,   /* SQLite refused: its own message says why */
   FP_E_RANGE = -3,    /* a number does not fit its column */

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import _link, _nest, _path, ops
+from fastprof import _link, _nest, _path, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.columns import Ints, Lists, SeqMarkers, Values
@@ -100,7 +100,8 @@ class Assembly:
         from_forward = linked & (of_meaning >= 0)
         frame = np.where(from_forward, of_meaning, take(picked, self.frame))
         backward_call = take(found.backward_of_frame, self.frame)
-        group = np.where(from_forward & (backward_call >= 0), backward_call, frame)
+        instance = take(self._instances(picked), backward_call)
+        group = np.where(from_forward & (instance >= 0), instance, frame)
         label = take(self.trace.ranges.label, take(found.frame_range, frame))
         used, place = distinct(label, len(found.meanings))
         names = [named(found.meanings[number]) for number in used if number >= 0]
@@ -112,13 +113,32 @@ class Assembly:
             n_groups=len(found.frame_parent),
         )
 
+    def _instances(self, picked: Int32) -> Int32:
+        """One backward call for all that belong to one forward call, by frame.
+
+        The nodes that one forward call made (of a linear's product, of its bias) do its backward
+        work together. A graph that is gone through again does it again: its second backward call
+        of the same forward frame is an instance of its own.
+        """
+        found = self.found
+        frames = np.arange(len(found.backward_of_frame), dtype=np.int32)
+        calls = np.flatnonzero(found.backward_of_frame == frames).astype(np.int32)
+        forward = found.meaning_of_frame[calls]
+        first_time = _share.ordinal(forward, len(frames)) == 0
+        calls, forward_call = calls[first_time], picked[forward[first_time]]
+        first_of = np.full(len(frames) + 1, -1, np.int32)  # the last for forward call -1
+        first_of[forward_call[::-1]] = calls[::-1]
+        known = forward_call >= 0
+        frames[calls[known]] = first_of[forward_call[known]]
+        return frames
+
     def _picked(self) -> Int32:
         """The frame of the call that each frame is a part of."""
         found = self.found
         label = self.trace.ranges.label[found.frame_range]
         own = np.arange(len(label), dtype=np.int32)
         picked = np.full(len(label), -1, np.int32)
-        for wanted in (_has_model, _is_argument, _is_torch):
+        for wanted in (_has_model, _is_argument, _has_operator, _is_torch):
             flag = self.flags(wanted).astype(bool)
             if flag.any():
                 candidates = np.where(flag[label], own, np.int32(-1))
@@ -182,7 +202,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         "op": costs.op,
         "kernel": short_names,
         "params": costs.params,
-        "sil": Ints(duration, none=np.iinfo(np.int64).min),
+        "sil": Ints(duration),
         "tc": costs.tc,
         "device": Ints(kernels.device),
         "stream": Ints(kernels.stream),
@@ -195,8 +215,10 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         name=trace.name,
         columns=columns,
         extra={
-            "start": lambda: Ints(kernels.start, none=np.iinfo(np.int64).min),
-            "end": lambda: Ints(kernels.start + duration, none=np.iinfo(np.int64).min),
+            "start": lambda: Ints(kernels.start, none=_NO_TIME),
+            "end": lambda: Ints(
+                np.where(duration >= 0, kernels.start + duration, _NO_TIME), none=_NO_TIME
+            ),
             "name": lambda: long_names,
             "pid": lambda: Ints(take(trace.processes, kernels.process)),
             "context": lambda: Ints(kernels.context),
@@ -207,8 +229,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "graph_node": lambda: Ints(kernels.graph_node),
             "launch": lambda: _launch_names(trace),
             "launch_start": lambda: Ints(
-                take(trace.launches.start, kernels.launch, np.iinfo(np.int64).min),
-                none=np.iinfo(np.int64).min,
+                take(trace.launches.start, kernels.launch, _NO_TIME), none=_NO_TIME
             ),
             "launch_ranges": lambda: _ranges(assembly, attribution.launch_frame_of_kernel),
             "phases": lambda: _phases(trace),
@@ -223,8 +244,17 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
     )
 
 
+# Times may be negative: captures count from a moment of their own.
+_NO_TIME = np.iinfo(np.int64).min
+
+
 def _has_model(meaning: Meaning) -> bool:
     return meaning.call is not None and meaning.has_arguments and ops.has_model(meaning.call)
+
+
+def _has_operator(meaning: Meaning) -> bool:
+    """Whether the operator has a model, even if this range does not say of what shapes."""
+    return meaning.call is not None and ops.find(meaning.call) is not None
 
 
 def _is_argument(meaning: Meaning) -> bool:

@@ -68,7 +68,7 @@ def attribute(trace: Trace) -> Attribution:
     launch_thread = np.where(launches.thread >= 0, launches.thread, np.int32(n_threads))
     frame_parent, frame_range, frame_of_range, frame_of_launch = _nest.sweep(
         ranges.start, ranges.end, ranges.thread,
-        launches.start, launches.end, launch_thread, n_threads + 1,
+        launches.start, launches.end, launch_thread, n_threads + 1, trace.name,
     )  # fmt: skip
     node_of_frame, node_parent, node_label = _path.nodes(
         frame_parent, ranges.label[frame_range], len(meanings)

@@ -33,7 +33,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
     costs = cost(calls, long_names.values, long_names.ids, np.maximum(duration, 0))
     report: dict[str, Column] = {
         "idx": Ints(np.arange(1, n + 1, dtype=np.int32)),
-        "seq": columns["seqId"],
+        "seq": _as_ints(columns["seqId"]),
         "altseq": columns["altSeqId"],
         "tid": columns["tid"],
         "layer": _rows(columns["layer"], meaning_row),
@@ -42,7 +42,10 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
         "sub": columns["subSeqId"],
         "mod": costs.mod,
         "op": costs.op,
-        "kernel": columns["kShortName"],
+        "kernel": Values(
+            columns["kShortName"].ids,
+            [name.replace(" ", "_") for name in columns["kShortName"].values],
+        ),
         "params": costs.params,
         "sil": columns["kDuration"],
         "tc": costs.tc,
@@ -114,6 +117,12 @@ def _first(numbers: Lists) -> Int64:
     out = np.full(len(some), -1, np.int64)
     out[some] = numbers.values[numbers.offsets[:-1][some]]
     return out
+
+
+def _as_ints(numbers: Lists) -> Ints | Lists:
+    """Lists of one number at most as numbers: what a trace gives, and all that is ever there."""
+    many = np.any(np.diff(numbers.offsets) > 1)
+    return numbers if many else Ints(_first(numbers))
 
 
 def _calls(

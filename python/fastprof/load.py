@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from typing import BinaryIO
 
@@ -21,6 +22,7 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
     ----------
     path : path of a trace or of dict lines
         An Nsight Systems SQLite export, or what `fastprof parse` or PyProf wrote. It is only read.
+        A pipe can hold dict lines only.
     progress : function, optional
         Called now and then with what is being read, the rows so far and about how many there are.
 
@@ -35,8 +37,11 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
     BadInputError
         The file is missing, damaged, or not a trace that fastprof knows.
     """
+    name = os.fsdecode(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        with builtins.open(path, "rb", buffering=0) as pipe:
+            return read_dict_lines(pipe, name)
     if dictlines.looks_like_dict_lines(head_of(path)):
-        name = os.fsdecode(path)
         return from_dict_lines(name, dictlines.read(path, name))
     trace = read_trace(path, progress)
     attribution = attribute(trace)

@@ -15,11 +15,14 @@ _LEFT_OUT = (
 
 
 def short_name(name: str) -> str:
-    """The name before `<` and `(`, without `void ` and the namespaces that every kernel has."""
+    """The name before `<` and `(`, without `void ` and the namespaces that every kernel has.
+
+    Spaces become `_`, so that the name stays one word.
+    """
     head = name
     for word in _LEFT_OUT[:2]:
         head = head.replace(word, "")
     head = head.split("<", 1)[0].split("(", 1)[0]
     for word in _LEFT_OUT[2:]:
         head = head.replace(word, "")
-    return head or name
+    return (head or name).replace(" ", "_")

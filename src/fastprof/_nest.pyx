@@ -79,8 +79,8 @@ def order(const int64_t[::1] start, const int64_t[::1] end):
 
 def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] thread,
           const int64_t[::1] point_start, const int64_t[::1] point_end,
-          const int32_t[::1] point_thread, int32_t n_threads):
-    """One sweep over ranges and points, both in `order`.
+          const int32_t[::1] point_thread, int32_t n_threads, str what="ranges"):
+    """One sweep over ranges and points, both in `order`; `what` names their source in errors.
 
     Returns
     -------
@@ -103,8 +103,8 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
     while status == FP_MORE:
         if capacity > _MOST_FRAMES_A_RANGE * (<int64_t>ranges.n + 1024) or capacity > 2147483647:
             raise BadInputError(
-                f"ranges cross each other more than {capacity} times; fastprof follows ranges that "
-                "nest, or cross now and then")
+                f"{what}: ranges of one thread cross each other more than {capacity} times; use "
+                "push/pop ranges, which nest, or end start/end ranges in the order they began")
         parents, frame_ranges = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
         parent, frame_range, first_end = parents, frame_ranges, np.empty(capacity, np.int64)
         frames.parent, frames.range, frames.first_end = &parent[0], &frame_range[0], &first_end[0]

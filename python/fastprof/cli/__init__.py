@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 from fastprof import __version__
 from fastprof.cli import parse, prof
+from fastprof.cli.output import forget_stdout
+from fastprof.cli.progress import tell
 from fastprof.errors import FastprofError
 
 DONE, BAD_INPUT, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -53,41 +56,53 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _guarded(run: Callable[[], int]) -> int:
     """Run, and turn what can go wrong into one line on stderr and an exit code."""
-    with _Terminated():
+    with _Signals() as signals:
         try:
             return run()
         except BrokenPipeError:
-            # Nobody reads on. Python would complain when it closes stdout.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            forget_stdout()
             return DONE
-        except KeyboardInterrupt:
-            print("\nfastprof: interrupted; nothing was written", file=sys.stderr)
-            return INTERRUPTED
-        except FastprofError as error:
-            print(f"fastprof: {error}", file=sys.stderr)
-            return BAD_INPUT
-        except MemoryError as error:
-            print(f"fastprof: not enough memory: {error}", file=sys.stderr)
-            return BAD_INPUT
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            print(f"fastprof: {where}{error.strerror or error}", file=sys.stderr)
+        except (Exception, KeyboardInterrupt) as error:
+            # An interruption may reach us as another error: numpy's import makes it one.
+            if signals.received or isinstance(error, KeyboardInterrupt):
+                tell("interrupted")
+                return INTERRUPTED
+            message = _message(error)
+            if message is None:
+                raise
+            tell(message)
             return BAD_INPUT
 
 
-class _Terminated:
+def _message(error: BaseException) -> str | None:
+    """One line for an error that is the input's or the machine's; None for a mistake of ours."""
+    if isinstance(error, FastprofError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}"
+    if isinstance(error, OSError):
+        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return None
+
+
+class _Signals:
     """Within it, SIGTERM ends the program as Ctrl-C does: what is half written is removed."""
 
-    def __enter__(self) -> None:
-        try:
-            self._before = signal.signal(signal.SIGTERM, self._interrupt)
-        except ValueError:  # not in the main thread: nobody sends signals there
-            self._before = None
+    def __init__(self) -> None:
+        self.received = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError):  # not in the main thread: nobody sends signals there
+                self._before[number] = signal.signal(number, self._interrupt)
+        return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
-    @staticmethod
-    def _interrupt(number: int, frame: FrameType | None) -> None:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
         raise KeyboardInterrupt

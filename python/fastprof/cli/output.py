@@ -31,13 +31,15 @@ def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
         The file cannot be made or written, or is the input.
     """
     if path is None:
+        if sys.stdout is None:
+            raise OutputError("standard output is closed; write to a file with -o")
         try:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             raise
         except OSError as error:
-            _forget_stdout()
+            forget_stdout()
             raise OutputError(f"standard output: cannot be written: {error.strerror}") from error
         return
     if source is not None and os.path.exists(path) and os.path.samefile(path, source):
@@ -69,7 +71,7 @@ def _whole(path: str) -> Iterator[BinaryIO]:
         raise
 
 
-def _forget_stdout() -> None:
+def forget_stdout() -> None:
     """Keep Python from trying again to write what could not be written when it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

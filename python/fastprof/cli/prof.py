@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
             share_width(chosen, arguments.width)
     except (UnknownColumnError, WidthError) as error:
         arguments.error(str(error))
-    if arguments.file is None and sys.stdin.isatty():
-        arguments.error("no FILE, and standard input is a terminal: give a trace or dict lines")
+    if arguments.file is None and (sys.stdin is None or sys.stdin.isatty()):
+        arguments.error("no FILE, and nothing on standard input: give a trace or dict lines")
     with Bar() as bar:
         if arguments.file is None:
             from fastprof.load import read_dict_lines

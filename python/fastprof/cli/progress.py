@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ class Bar:
 
     def __call__(self, what: str, rows: int, total: int) -> None:
         """Say that `rows` of about `total` rows of `what` are read."""
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not sys.stderr.isatty():
             return
         if what != self._what:
             from tqdm import tqdm
@@ -44,11 +45,22 @@ class Bar:
         self._bar.update(max(0, rows - self._bar.n))
 
 
+def tell(message: str) -> None:
+    """A line on stderr, whatever is in the message; nothing if stderr is closed."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            line = "".join(c if c.isprintable() else " " for c in message)
+            print(f"fastprof: {line}", file=sys.stderr)
+
+
 def say(profile: Profile) -> None:
     """Counts, coverage and warnings of a profile, on stderr."""
     for warning in profile.warnings:
-        print(f"fastprof: warning: {warning}", file=sys.stderr)
-    if len(profile) == 0:
-        print("Found 0 kernels. Exiting.", file=sys.stderr)
+        tell(f"warning: {warning}")
+    if sys.stderr is None:
         return
-    print(f"Found {len(profile)} kernels. {profile.coverage}", file=sys.stderr)
+    with suppress(OSError):
+        if len(profile) == 0:
+            print("Found 0 kernels. Exiting.", file=sys.stderr)
+        else:
+            print(f"Found {len(profile)} kernels. {profile.coverage}", file=sys.stderr)

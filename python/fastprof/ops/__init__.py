@@ -7,7 +7,7 @@ from fastprof.ops import embedding, matmul, pointwise
 from fastprof.ops.cost import Cost, Part, Work
 from fastprof.ops.kernels import KernelInfo, classify
 from fastprof.ops.params import tensors_text
-from fastprof.ops.registry import has_model, work
+from fastprof.ops.registry import find, has_model, work
 
 __all__ = [
     "Cost",
@@ -16,6 +16,7 @@ __all__ = [
     "Work",
     "classify",
     "embedding",
+    "find",
     "has_model",
     "matmul",
     "pointwise",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROWS_A_GROUP = 1 << 18
 
 # Columns of tuples of names; said here so that the schema does not depend on what a trace holds.
-_LIST_KEYS = frozenset({"layer", "trace", "ranges", "launch_ranges"})
+_LIST_KEYS = frozenset({"layer", "trace", "phases", "ranges", "launch_ranges"})
 
 
 def to_arrow(columns: Mapping[str, Column]) -> pyarrow.Table:

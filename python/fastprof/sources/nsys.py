@@ -74,7 +74,7 @@ def read(database: Database) -> Trace:
         strings=strings,
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process_of_thread,
-        processes=(pools.processes.values() & schema.LOW_24_BITS).astype(np.int32),
+        processes=_process_ids(pools.processes.values()),
         warnings=warnings,
     )
 
@@ -219,7 +219,7 @@ def _read_launches(
     """API calls that launched a kernel, and those that created a node; sets kernels' indices."""
     shift = schema.PROCESS_SHIFT
     if "globalPid" not in database.tables.get(schema.KERNELS, ["globalPid"]):
-        shift = 63  # the export does not tell processes apart: all are 0
+        shift = 63  # the export does not tell processes apart: all are one, without a number
         kernels.process[:] = pools.processes.intern(0)
     join = _join.Join(kernels.process, kernels.correlation)
 
@@ -259,6 +259,12 @@ def _process_of(thread: npt.NDArray[Any], pools: schema.Pools, shift: int) -> In
     """The process of each thread index, -1 for thread -1."""
     of_thread = [pools.processes.intern(int(x) >> shift) for x in pools.threads.values()]
     return np.array([*of_thread, -1], np.int32)[thread]
+
+
+def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:
+    """The ids that the operating system gave; -1 for 0, which stands for "not told"."""
+    ids = (processes & schema.LOW_24_BITS).astype(np.int32)
+    return np.where(ids > 0, ids, np.int32(-1))
 
 
 def _read_strings(
