@@ -22,22 +22,30 @@ def up_to(limit):
     return "|".join(parts)
 
 
-# In a list its own key does not stand again, since the last one counts.
-TORCH_NAME = re.compile(
-    rf"""(?P<name>.*?)
-    (,\ seq\ =\ (?P<seq>{up_to(INT64_MAX)}))?
-    (,\ op_id\ =\ (?P<op_id>{up_to(INT64_MAX)}))?
-    (?P<sizes>,\ sizes\ =\ \[(?:(?!,\ sizes\ =\ \[|,\ input_op_ids\ =\ \[).)*\])?
-    (,\ input_op_ids\ =\ \[(?:(?!,\ input_op_ids\ =\ \[).)*\])?\Z""",
-    re.VERBOSE | re.DOTALL,
+NUMBERED = re.compile(
+    rf"(?P<name>.*?)(, seq = (?P<seq>{up_to(INT64_MAX)}))?(, op_id = (?P<op_id>{up_to(INT64_MAX)}))?\Z",
+    re.DOTALL,
 )
+
+
+def cut_list(text, key):
+    """The text before its last `key`, and the rest, if that is a list which closes at its end."""
+    head, found, inside = text.rpartition(key + "[")
+    depth = 1
+    for place, character in enumerate(inside):
+        depth += (character == "[") - (character == "]")
+        if depth == 0:
+            whole = place == len(inside) - 1
+            return (head, found + inside) if found and whole else (text, "")
+    return text, ""
 
 
 def by_pattern(text):
     """label, seq and op_id of a name; byte 1 before a label says that there was a suffix."""
-    match = TORCH_NAME.match(text)
-    name, sizes, seq, op_id = match.group("name", "sizes", "seq", "op_id")
-    label = text if name == text else "\1" + name + (sizes or "")
+    rest, _ = cut_list(text, ", input_op_ids = ")
+    rest, sizes = cut_list(rest, ", sizes = ")
+    name, seq, op_id = NUMBERED.match(rest).group("name", "seq", "op_id")
+    label = text if name == text else "\1" + name + sizes
     return label, int(seq or -1), int(op_id or -1)
 
 
