@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import _link, _nest, _path, _share, ops
+from fastprof import _link, _nest, _path
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
+from fastprof.calls import CallsOfKernels, find_calls
 from fastprof.columns import Ints, Lists, SeqMarkers, Values
-from fastprof.costs import CallsOfKernels, cost, named
+from fastprof.costs import cost
 from fastprof.markers import Kind, Meaning, dict_operators
 from fastprof.names import short_name
 from fastprof.profile import Coverage, Profile
@@ -91,61 +92,6 @@ class Assembly:
             lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.node, dict_operators
         )
 
-    def calls(self) -> CallsOfKernels:
-        """The call of each kernel: the outermost around it that has a model, else the outermost."""
-        found = self.found
-        picked = self._picked()
-        linked = self.meaning != self.frame
-        of_meaning = take(picked, self.meaning)
-        from_forward = linked & (of_meaning >= 0)
-        frame = np.where(from_forward, of_meaning, take(picked, self.frame))
-        backward_call = take(found.backward_of_frame, self.frame)
-        instance = take(self._instances(picked), backward_call)
-        group = np.where(from_forward & (instance >= 0), instance, frame)
-        label = take(self.trace.ranges.label, take(found.frame_range, frame))
-        used, place = distinct(label, len(found.meanings))
-        names = [named(found.meanings[number]) for number in used if number >= 0]
-        return CallsOfKernels(
-            named=names,
-            call=place - 1 if used and used[0] < 0 else place,
-            backward=from_forward,
-            group=group,
-            n_groups=len(found.frame_parent),
-        )
-
-    def _instances(self, picked: Int32) -> Int32:
-        """One backward call for all that belong to one forward call, by frame.
-
-        The nodes that one forward call made (of a linear's product, of its bias) do its backward
-        work together. A graph that is gone through again does it again: its second backward call
-        of the same forward frame is an instance of its own.
-        """
-        found = self.found
-        frames = np.arange(len(found.backward_of_frame), dtype=np.int32)
-        calls = np.flatnonzero(found.backward_of_frame == frames).astype(np.int32)
-        forward = found.meaning_of_frame[calls]
-        first_time = _share.ordinal(forward, len(frames)) == 0
-        calls, forward_call = calls[first_time], picked[forward[first_time]]
-        first_of = np.full(len(frames) + 1, -1, np.int32)  # the last for forward call -1
-        first_of[forward_call[::-1]] = calls[::-1]
-        known = forward_call >= 0
-        frames[calls[known]] = first_of[forward_call[known]]
-        return frames
-
-    def _picked(self) -> Int32:
-        """The frame of the call that each frame is a part of."""
-        found = self.found
-        label = self.trace.ranges.label[found.frame_range]
-        own = np.arange(len(label), dtype=np.int32)
-        picked = np.full(len(label), -1, np.int32)
-        for wanted in (_has_model, _is_argument, _has_operator, _is_torch):
-            flag = self.flags(wanted).astype(bool)
-            if flag.any():
-                candidates = np.where(flag[label], own, np.int32(-1))
-                outermost = _path.outermost(found.frame_parent, candidates)
-                picked = np.where(picked >= 0, picked, outermost)
-        return picked
-
     def numbers(self) -> tuple[Ints, Lists]:
         """seqId and altSeqId."""
         found, ranges = self.found, self.trace.ranges
@@ -182,7 +128,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
     assembly = Assembly(trace, attribution)
     duration = kernels.duration
     long_names, short_names = _kernel_names(trace)
-    calls = assembly.calls()
+    calls = find_calls(trace, attribution, assembly.meaning)
     costs = cost(calls, long_names.values, long_names.ids, duration)
     seq, altseq = assembly.numbers()
     operators = assembly.operators()
@@ -246,19 +192,6 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
 
 # Times may be negative: captures count from a moment of their own.
 _NO_TIME = np.iinfo(np.int64).min
-
-
-def _has_model(meaning: Meaning) -> bool:
-    return meaning.call is not None and meaning.has_arguments and ops.has_model(meaning.call)
-
-
-def _has_operator(meaning: Meaning) -> bool:
-    """Whether the operator has a model, even if this range does not say of what shapes."""
-    return meaning.call is not None and ops.find(meaning.call) is not None
-
-
-def _is_argument(meaning: Meaning) -> bool:
-    return meaning.kind == Kind.ARGUMENT
 
 
 def _is_torch(meaning: Meaning) -> bool:

@@ -16,11 +16,9 @@ import numpy.typing as npt
 from fastprof import _share, ops
 from fastprof._take import distinct
 from fastprof.call import Call
+from fastprof.calls import CallsOfKernels, Named
 from fastprof.columns import Ints, Values
-from fastprof.markers import Kind, Meaning, op_name
 from fastprof.trace import Int32, Int64
-
-Bools = npt.NDArray[np.bool_]
 
 # What a kernel does of its call: part 0 .. MOST_PARTS - 1 of the Work, or one of these.
 MOST_PARTS = 3
@@ -29,44 +27,6 @@ BESIDE = 4  # others were recognised: this one adds nothing
 
 NO_CALL = "na=na,"
 TENSOR_CORE_CELLS = ["0", "1", "-"]
-
-
-@dataclass(frozen=True)
-class Named:
-    """A distinct call as the report names it; `call` is None when its arguments are not known."""
-
-    mod: str | None
-    op: str | None
-    call: Call | None
-
-
-def named(meaning: Meaning) -> Named:
-    """How the report names the call of a marker or of a torch range."""
-    call = meaning.call
-    if meaning.kind == Kind.ARGUMENT and call is not None:
-        return Named(call.mod, call.op, call)
-    known = call if meaning.has_arguments else None
-    qualified = call is not None and "::" in meaning.name and not meaning.backward
-    return Named(call.mod if qualified and call else None, op_name(meaning), known)
-
-
-@dataclass(frozen=True)
-class CallsOfKernels:
-    """The call of every kernel.
-
-    Parameters
-    ----------
-    named : the distinct calls
-    call : int32 [kernels], index into `named`, -1 for none
-    backward : bool [kernels], whether the kernel does the backward work of the call
-    group : int32 [kernels], which instance of the call, 0 .. n_groups - 1, -1 for none
-    """
-
-    named: list[Named]
-    call: Int32
-    backward: Bools
-    group: Int32
-    n_groups: int
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _link, ops
+from fastprof.calls import CallsOfKernels, Named, named
 from fastprof.columns import Column, Ints, Lists, Values
-from fastprof.costs import CallsOfKernels, Named, cost, named
+from fastprof.costs import cost
 from fastprof.markers import Meaning, read
 from fastprof.profile import Coverage, Profile
 from fastprof.trace import Int32, Int64

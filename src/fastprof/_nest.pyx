@@ -1,7 +1,7 @@
 """Launches to the ranges open around them by a sweep; ranges around any instant by a tree."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from fastprof._c cimport FP_MORE, fp_status
 from fastprof._pools cimport Keys, fp_keys

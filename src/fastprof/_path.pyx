@@ -1,7 +1,7 @@
 """The call-path tree, and what a node or frame has from those around it."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t
 
 from fastprof._c cimport fp_status
 from fastprof._pools cimport Keys, fp_keys

@@ -23,7 +23,8 @@ def up_to(limit):
 
 
 NUMBERED = re.compile(
-    rf"(?P<name>.*?)(, seq = (?P<seq>{up_to(INT64_MAX)}))?(, op_id = (?P<op_id>{up_to(INT64_MAX)}))?\Z",
+    rf"(?P<name>.*?)(, seq = (?P<seq>{up_to(INT64_MAX)}))?"
+    rf"(, op_id = (?P<op_id>{up_to(INT64_MAX)}))?\Z",
     re.DOTALL,
 )
 

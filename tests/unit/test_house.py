@@ -15,7 +15,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = [
     {"errors", "call", "columns", "names"},
     {"trace", "markers", "ops"},
-    {"sources", "attribute", "costs"},
+    {"sources", "attribute"},
+    {"calls"},
+    {"costs"},
     {"profile", "report"},
     {"assemble", "fromdict"},
     {"load"},

@@ -1,0 +1,126 @@
+"""Which call each kernel works for.
+
+A kernel's call is the outermost range around it whose operator has a model; with no model anywhere,
+the outermost. A backward kernel works for the forward call that its autograd node came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import _path, _share, ops
+from fastprof._take import distinct, take
+from fastprof.attribute import Attribution
+from fastprof.call import Call
+from fastprof.markers import Kind, Meaning, op_name
+from fastprof.trace import Int32, Trace
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A distinct call as the report names it; `call` is None when its arguments are not known."""
+
+    mod: str | None
+    op: str | None
+    call: Call | None
+
+
+def named(meaning: Meaning) -> Named:
+    """How the report names the call of a marker or of a torch range."""
+    call = meaning.call
+    if meaning.kind == Kind.ARGUMENT and call is not None:
+        return Named(call.mod, call.op, call)
+    known = call if meaning.has_arguments else None
+    qualified = call is not None and "::" in meaning.name and not meaning.backward
+    return Named(call.mod if qualified and call else None, op_name(meaning), known)
+
+
+@dataclass(frozen=True)
+class CallsOfKernels:
+    """The call of every kernel.
+
+    Parameters
+    ----------
+    named : the distinct calls
+    call : int32 [kernels], index into `named`, -1 for none
+    backward : bool [kernels], whether the kernel does the backward work of the call
+    group : int32 [kernels], which instance of the call, 0 .. n_groups - 1, -1 for none
+    """
+
+    named: list[Named]
+    call: Int32
+    backward: Bools
+    group: Int32
+    n_groups: int
+
+
+def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKernels:
+    """Find the call of every kernel.
+
+    meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
+    """
+    picked = _picked(trace, found)
+    frame = found.frame_of_kernel
+    of_meaning = take(picked, meaning)
+    from_forward = (meaning != frame) & (of_meaning >= 0)
+    call_frame = np.where(from_forward, of_meaning, take(picked, frame))
+    instance = take(_instances(found, picked), take(found.backward_of_frame, frame))
+    group = np.where(from_forward & (instance >= 0), instance, call_frame)
+    label = take(trace.ranges.label, take(found.frame_range, call_frame))
+    used, place = distinct(label, len(found.meanings))
+    names = [named(found.meanings[number]) for number in used if number >= 0]
+    return CallsOfKernels(
+        named=names,
+        call=place - 1 if used and used[0] < 0 else place,
+        backward=from_forward,
+        group=group,
+        n_groups=len(found.frame_parent),
+    )
+
+
+# Which ranges may be a kernel's call, the best first.
+_RANKS: list[Callable[[Meaning], bool]] = [
+    lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
+    lambda m: m.kind == Kind.ARGUMENT,
+    lambda m: m.call is not None and ops.find(m.call) is not None,  # of unknown shapes
+    lambda m: m.kind == Kind.TORCH,
+]
+
+
+def _picked(trace: Trace, found: Attribution) -> Int32:
+    """The frame of the call that each frame is a part of, -1 for none."""
+    label = trace.ranges.label[found.frame_range]
+    own = np.arange(len(label), dtype=np.int32)
+    picked = np.full(len(label), -1, np.int32)
+    for fits in _RANKS:
+        wanted = np.array([fits(meaning) for meaning in found.meanings], bool)
+        if wanted.any():
+            candidates = np.where(wanted[label], own, np.int32(-1))
+            outermost = _path.outermost(found.frame_parent, candidates)
+            picked = np.where(picked >= 0, picked, outermost)
+    return picked
+
+
+def _instances(found: Attribution, picked: Int32) -> Int32:
+    """One backward call for all that belong to one forward call, by frame.
+
+    The nodes that one forward call made (of a linear's product, of its bias) do its backward work
+    together. A graph that is gone through again does it again: the second backward call of the same
+    forward frame is an instance of its own.
+    """
+    frames = np.arange(len(picked), dtype=np.int32)
+    calls = np.flatnonzero(found.backward_of_frame == frames).astype(np.int32)
+    forward = found.meaning_of_frame[calls]
+    first_time = _share.ordinal(forward, len(frames)) == 0
+    calls, forward_call = calls[first_time], picked[forward[first_time]]
+    first_of = np.full(len(frames) + 1, -1, np.int32)  # the last for forward call -1
+    first_of[forward_call[::-1]] = calls[::-1]
+    known = forward_call >= 0
+    frames[calls[known]] = first_of[forward_call[known]]
+    return frames
