@@ -20,15 +20,14 @@ class WidthError(FastprofError, ValueError):
 def share_width(chosen: Sequence[ReportColumn], width: int) -> list[int]:
     """Give each column its width: the least one, and what is left to kernel and params.
 
-    The spaces between columns count too: a line is not longer than `width`, but for numbers that
-    are, since they are never cut.
+    As in PyProf the spaces between columns are not counted.
 
     Raises
     ------
     WidthError
-        The least widths and the spaces add up to more.
+        The least widths add up to more.
     """
-    least = sum(column.width for column in chosen) + len(chosen) - 1
+    least = sum(column.width for column in chosen)
     if width < least:
         names = ",".join(column.key for column in chosen)
         raise WidthError(f"width {width} is too small: {names} need at least {least}")
