@@ -1,8 +1,8 @@
 """Measure one contender once, in a process of its own: time of the call and peak memory.
 
-Run by `bench.run`. The contender first does its job on a small export, untimed, so that imports
-and other first-time costs are over; then on the export to measure. The result goes to stdout as
-one line of JSON.
+Run by `bench.run`. The contender first does its job once untimed, so that imports are over and the
+memory that the output goes to is there (on a virtual machine, getting it from the host can take
+longer than the job); then once on the clock. The result goes to stdout as one line of JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
 
 
-def measure(name: str, small: Files, large: Files) -> dict[str, Any]:
+def measure(name: str, files: Files) -> dict[str, Any]:
     """Seconds and peak bytes of one contender, or its error."""
     import apsw  # noqa: F401
     import numpy  # noqa: F401
@@ -42,9 +42,10 @@ def measure(name: str, small: Files, large: Files) -> dict[str, Any]:
     import fastprof  # noqa: F401
 
     contender = interpreter if name == INTERPRETER else CONTENDERS[name]
-    contender(small)
+    contender(files)
+    files.output.unlink(missing_ok=True)
     begin = time.perf_counter()
-    result = contender(large)
+    result = contender(files)
     seconds = time.perf_counter() - begin
     del result
     return {"seconds": seconds, "peak_bytes": peak_memory()}
@@ -53,14 +54,13 @@ def measure(name: str, small: Files, large: Files) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.measure")
     parser.add_argument("contender", choices=[INTERPRETER, *CONTENDERS])
-    for option in ("--small-export", "--small-dict", "--export", "--dict", "--output"):
+    for option in ("--export", "--dict", "--output"):
         parser.add_argument(option, type=Path, required=True)
     options = parser.parse_args()
-    small = Files(options.small_export, options.small_dict, options.output)
-    large = Files(options.export, options.dict, options.output)
+    files = Files(options.export, options.dict, options.output)
     with contextlib.redirect_stdout(sys.stderr):
         try:
-            result = measure(options.contender, small, large)
+            result = measure(options.contender, files)
         except Exception as error:
             result = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(result))

@@ -18,7 +18,6 @@ from bench.report import Figures, SizeFigures, growth_table, size_table
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "bench" / "out"
 DEFAULT_SIZES = (10_000, 100_000, 1_000_000)
-SMALL_SIZE = 1_000
 SEED = 1
 CHUNK = 1 << 24
 
@@ -42,14 +41,12 @@ def warm(path: Path) -> None:
             pass
 
 
-def measure(name: str, small: Files, large: Files) -> dict[str, Any]:
+def measure(name: str, files: Files) -> dict[str, Any]:
     """Run `bench.measure` in a fresh process; a crash is an error like any other."""
     paths = {
-        "--small-export": small.export,
-        "--small-dict": small.dict_file,
-        "--export": large.export,
-        "--dict": large.dict_file,
-        "--output": large.output,
+        "--export": files.export,
+        "--dict": files.dict_file,
+        "--output": files.output,
     }
     options = [str(part) for item in paths.items() for part in item]
     arguments = [sys.executable, "-m", "bench.measure", name, *options]
@@ -67,35 +64,32 @@ def measure_size(n_kernels: int, n_processes: int, repeat: int, fresh: bool) -> 
     """All contenders in turn, `repeat` times over; dict files and reports are deleted after."""
     scratch = OUT / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
-    exports = [cached_export(n, n_processes, fresh) for n in (SMALL_SIZE, n_kernels)]
-    small, large = (
-        Files(export, scratch / f"{export.stem}.dict", scratch / "report") for export in exports
-    )
+    export = cached_export(n_kernels, n_processes, fresh)
+    files = Files(export, scratch / f"{export.stem}.dict", scratch / "report")
     try:
-        return measure_files(n_kernels, small, large, repeat)
+        return measure_files(n_kernels, files, repeat)
     finally:
         for path in scratch.iterdir():
             path.unlink()
         scratch.rmdir()
 
 
-def measure_files(n_kernels: int, small: Files, large: Files, repeat: int) -> SizeFigures:
-    own = measure(INTERPRETER, small, large)
+def measure_files(n_kernels: int, files: Files, repeat: int) -> SizeFigures:
+    own = measure(INTERPRETER, files)
     if "error" in own:
         print(f"interpreter's own memory is not known: {own['error']}", file=sys.stderr)
-    for files in (small, large):
-        measure(PARSE, small, replace(files, output=files.dict_file))
-        warm(files.export)
-        warm(files.dict_file)
+    measure(PARSE, replace(files, output=files.dict_file))
+    warm(files.export)
+    warm(files.dict_file)
     figures = {name: Figures() for name in CONTENDERS}
     for _ in range(repeat):
         for name, contender in figures.items():
-            contender.add(measure(name, small, large))
-            large.output.unlink(missing_ok=True)
+            contender.add(measure(name, files))
+            files.output.unlink(missing_ok=True)
     return SizeFigures(
         n_kernels=n_kernels,
-        export_bytes=large.export.stat().st_size,
-        dict_bytes=large.dict_file.stat().st_size if large.dict_file.exists() else 0,
+        export_bytes=files.export.stat().st_size,
+        dict_bytes=files.dict_file.stat().st_size if files.dict_file.exists() else 0,
         own_bytes=own.get("peak_bytes", 0),
         contenders=figures,
     )
