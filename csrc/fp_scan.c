@@ -9,6 +9,7 @@ struct fp_scan {
   const fp_sqlite_api *api;
   sqlite3_stmt *statement;
   fp_scratch scratch;
+  bool was_null[FP_SCAN_MAX_COLUMNS];
 };
 
 /* SQLite calls this when the file that holds it is loaded as an extension: the routine table is
@@ -82,18 +83,23 @@ static fp_status put_text(fp_scan *scan, const fp_scan_column *column, int i, in
                             column->op_id + row);
 }
 
-static int64_t number_of(fp_scan *scan, const fp_scan_column *column, int i) {
-  int64_t value = scan->api->column_int64(scan->statement, i);
-  /* NULL reads as 0: ask for the type only then. */
-  if (value == 0 && column->may_be_null &&
-      scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL)
-    return column->none;
-  return value;
+/* A column's number. NULL reads as 0, so the type is asked for only then; where the row before was
+ * NULL, this one is likely to be, and the type comes first. */
+static int64_t number_of(fp_scan *scan, int i, const fp_scan_column *column) {
+  const fp_sqlite_api *api = scan->api;
+  if (scan->was_null[i]) {
+    if (api->column_type(scan->statement, i) == FP_SQLITE_NULL) return column->none;
+    scan->was_null[i] = false;
+  }
+  int64_t value = api->column_int64(scan->statement, i);
+  if (value != 0 || !column->may_be_null) return value;
+  scan->was_null[i] = api->column_type(scan->statement, i) == FP_SQLITE_NULL;
+  return scan->was_null[i] ? column->none : value;
 }
 
 static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t row) {
   if (column->kind >= FP_SCAN_TEXT) return put_text(scan, column, i, row);
-  int64_t value = number_of(scan, column, i);
+  int64_t value = number_of(scan, i, column);
   switch (column->kind) {
     case FP_SCAN_I64:
       ((int64_t *)column->out)[row] = value;
@@ -111,7 +117,7 @@ static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t
 
 static bool wanted(fp_scan *scan, const fp_scan_column *columns, const fp_scan_filter *filter) {
   int64_t values[FP_SCAN_MAX_COLUMNS];
-  for (int i = 0; i < filter->n_columns; i++) values[i] = number_of(scan, &columns[i], i);
+  for (int i = 0; i < filter->n_columns; i++) values[i] = number_of(scan, i, &columns[i]);
   return filter->keep(filter->state, values);
 }
 

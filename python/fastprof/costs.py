@@ -104,15 +104,21 @@ class _Tables:
         self.costed = np.zeros(len(used), bool)
         self.other = np.array([info.kind == "other" for info in infos])
         self.tc = np.full((len(used), len(infos)), -1, np.int32)
+        by_form: dict[Hashable, tuple[list[int], list[int]]] = {}
         for row, key in enumerate(used):
             name = Named(None, None, None) if key < 0 else named[key // 2]
             direction = "bprop" if key % 2 else "fprop"
             work = ops.work(name.call, direction) if name.call else None
             self._add(row, name, work)
-            for i, info in enumerate(infos):
-                if work is not None:
-                    self.part_of[row, i] = _part_of(work, info)
-                self.tc[row, i] = _tensor_core(name.call, work, info, self.part_of[row, i])
+            # Most calls differ in their sizes only: what their kernels do is found once a form.
+            form = (name.call is None, work and (work.tensor_cores, tuple(map(_form, work.parts))))
+            if form not in by_form:
+                parts = [_part_of(work, info) if work else -1 for info in infos]
+                cells = [
+                    _tensor_core(name.call, work, *both) for both in zip(infos, parts, strict=True)
+                ]
+                by_form[form] = parts, cells
+            self.part_of[row], self.tc[row] = by_form[form]
 
     def _add(self, row: int, name: Named, work: ops.Work | None) -> None:
         if work is None:
@@ -142,6 +148,11 @@ class _Tables:
 def _known(count: int | None) -> int:
     """The count, -1 where it is not known or larger than any real one."""
     return -1 if count is None or count >= 1 << 63 else count
+
+
+def _form(part: ops.Part) -> Hashable:
+    """All of a part that decides which kernels do it."""
+    return part.role, part.kernels, part.layout
 
 
 def _part_of(work: ops.Work, info: ops.KernelInfo) -> int:

@@ -172,7 +172,8 @@ cdef class Reader:
             row_filter = keep.filter
         cdef int64_t kept = 0, stepped = 0, limit = _ROWS_A_STEP
         cdef fp_status status = FP_MORE
-        capacity = max(capacity, 1024)
+        # One more than expected: growing copies all columns, and room that is not used costs nothing.
+        capacity = max(capacity + 1, 1024)
         try:
             arrays = _allocate(columns, capacity)
             _point(specs, columns, arrays)

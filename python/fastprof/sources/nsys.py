@@ -226,7 +226,7 @@ def _read_launches(
     def scan(database: Database, into: schema.Pools, where: str) -> dict[str, Any]:
         keep = _join.LaunchFilter(join, pools.processes, shift)
         fields = schema.launch_fields(into)
-        return database.scan(schema.LAUNCHES, fields, where, keep, len(kernels) // 2)
+        return database.scan(schema.LAUNCHES, fields, where, keep, len(kernels))
 
     first, last = database.row_ids(schema.LAUNCHES)
     middle = first + (last - first) // 2

@@ -30,7 +30,9 @@ def event_types(database: Database) -> tuple[list[int], list[int]]:
     known = schema.PUSH_POP | schema.START_END
     if {"id", "name"} <= set(database.tables.get("ENUM_NSYS_EVENT_TYPE", [])):
         rows = database.rows("SELECT name, id FROM ENUM_NSYS_EVENT_TYPE")
-        known |= {name: int(number) for name, number in rows if name in known}
+        known |= {
+            name: number for name, number in rows if name in known and isinstance(number, int)
+        }
     return [known[name] for name in schema.PUSH_POP], [known[name] for name in schema.START_END]
 
 
