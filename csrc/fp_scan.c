@@ -68,7 +68,7 @@ fp_status fp_scan_range_name(fp_names *names, fp_scratch *scratch, const char *t
 }
 
 static fp_status put_text(fp_scan *scan, const fp_scan_column *column, int i, int64_t row) {
-  int32_t *id = (int32_t *)column->out + row;
+  int32_t *id = (int32_t *)column->out + row * column->stride;
   bool range = column->kind == FP_SCAN_RANGE;
   const char *text = (const char *)scan->api->column_text(scan->statement, i);
   if (!text) {
@@ -99,19 +99,19 @@ static int64_t number_of(fp_scan *scan, int i, const fp_scan_column *column) {
 
 static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t row) {
   if (column->kind >= FP_SCAN_TEXT) return put_text(scan, column, i, row);
-  int64_t value = number_of(scan, i, column);
+  int64_t value = number_of(scan, i, column), at = row * column->stride;
   switch (column->kind) {
     case FP_SCAN_I64:
-      ((int64_t *)column->out)[row] = value;
+      ((int64_t *)column->out)[at] = value;
       return FP_OK;
     case FP_SCAN_I32:
       if (value < INT32_MIN || value > INT32_MAX) return FP_E_RANGE;
-      ((int32_t *)column->out)[row] = (int32_t)value;
+      ((int32_t *)column->out)[at] = (int32_t)value;
       return FP_OK;
     default: /* FP_SCAN_KEY */
-      ((int32_t *)column->out)[row] = -1;
+      ((int32_t *)column->out)[at] = -1;
       if (value == column->none) return FP_OK;
-      return fp_keys_intern(column->keys, value >> column->shift, (int32_t *)column->out + row);
+      return fp_keys_intern(column->keys, value >> column->shift, (int32_t *)column->out + at);
   }
 }
 

@@ -36,7 +36,8 @@ typedef struct {
   bool may_be_null; /* false where the table is declared so: one call less for every 0 */
   fp_keys *keys;
   fp_names *names;
-  void *out; /* int64_t or int32_t, [capacity] */
+  void *out;  /* int64_t or int32_t, [capacity * stride] */
+  int stride; /* 1, or more where columns lie beside each other in one array */
   int64_t *seq, *op_id;
 } fp_scan_column;
 

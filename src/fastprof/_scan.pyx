@@ -39,6 +39,7 @@ cdef extern from "fp_scan.h":
         fp_keys *keys
         fp_names *names
         void *out
+        int stride
         int64_t *seq
         int64_t *op_id
     ctypedef struct fp_scan:
@@ -146,8 +147,9 @@ cdef class Reader:
         Parameters
         ----------
         sql : the statement; its result columns are those of `columns`, in order
-        columns : list of (name, kind, none, pool, shift, may_be_null); pool a Keys or Names, else
-            None; may_be_null as the table's declaration says
+        columns : list of (name, kind, none, pool, shift, may_be_null, side); pool a Keys or Names,
+            else None; may_be_null as the table's declaration says; side 0, 1 or 2 where the column
+            is one of the three of an array called `name`, else None
         capacity : how many rows to make room for at first; grows as needed
         what : what is read, for error messages ("run.sqlite: table X")
         keep : which rows to keep, by their first columns; all by default
@@ -156,7 +158,8 @@ cdef class Reader:
         Returns
         -------
         dict of arrays [rows kept]: int64 for I64, else int32; a RANGE column NAME also gives
-        NAME_seq and NAME_op_id, int64, -1 where the text has none.
+        NAME_seq and NAME_op_id, int64, -1 where the text has none. Sides come as [rows kept, 3], with
+        what no column filled undefined.
         """
         cdef int n_columns = len(columns)
         if n_columns > FP_SCAN_MAX_COLUMNS:
@@ -201,8 +204,10 @@ cdef class Reader:
 
 def _allocate(columns, int64_t capacity):
     arrays = {}
-    for name, kind, *_ in columns:
-        arrays[name] = np.empty(capacity, np.int64 if kind == FP_SCAN_I64 else np.int32)
+    for name, kind, _, _, _, _, side in columns:
+        sides = () if side is None else (3,)
+        if name not in arrays:
+            arrays[name] = np.empty((capacity, *sides), np.int64 if kind == FP_SCAN_I64 else np.int32)
         if kind == FP_SCAN_RANGE:
             arrays[name + "_seq"] = np.empty(capacity, np.int64)
             arrays[name + "_op_id"] = np.empty(capacity, np.int64)
@@ -211,23 +216,26 @@ def _allocate(columns, int64_t capacity):
 
 def _resize(arrays, int64_t capacity):
     for array in arrays.values():
-        array.resize(capacity, refcheck=False)
+        array.resize((capacity, *array.shape[1:]), refcheck=False)
 
 
-cdef void *_address(array):
-    return <void *><uintptr_t>array.ctypes.data
+cdef char *_address(array):
+    return <char *><uintptr_t>array.ctypes.data
 
 
 cdef int _point(fp_scan_column *specs, columns, arrays) except -1:
     cdef int i
-    for i, (name, kind, none, pool, shift, may_be_null) in enumerate(columns):
+    cdef Py_ssize_t offset
+    for i, (name, kind, none, pool, shift, may_be_null, side) in enumerate(columns):
         specs[i].kind = kind
         specs[i].none = none
         specs[i].shift = shift
         specs[i].may_be_null = may_be_null
         specs[i].keys = (<Keys?>pool).pool if kind == FP_SCAN_KEY else NULL
         specs[i].names = (<Names?>pool).pool if kind >= FP_SCAN_TEXT else NULL
-        specs[i].out = _address(arrays[name])
+        specs[i].stride = 1 if side is None else 3
+        offset = 0 if side is None else side * arrays[name].itemsize
+        specs[i].out = _address(arrays[name]) + offset
         specs[i].seq = specs[i].op_id = NULL
         if kind == FP_SCAN_RANGE:
             specs[i].seq = <int64_t *>_address(arrays[name + "_seq"])

@@ -35,7 +35,10 @@ static void init(target *out) {
                                      .op_id = out->op_id};
   out->columns[3] = (fp_scan_column){
       .kind = FP_SCAN_KEY, .none = -9, .shift = 24, .keys = out->keys, .out = out->process};
-  for (int i = 0; i < FAKE_COLUMNS; i++) out->columns[i].may_be_null = 1;
+  for (int i = 0; i < FAKE_COLUMNS; i++) {
+    out->columns[i].may_be_null = 1;
+    out->columns[i].stride = 1;
+  }
 }
 
 static void done(target *out) {

@@ -24,6 +24,7 @@ Progress = Callable[[str, int, int], None]  # what is read, rows so far, rows in
 class Field:
     """A column to read: its name in the table, and what becomes of its values.
 
+    `side` puts it beside others: columns of one `array`, [n, 3], are its sides 0, 1 and 2.
     `kind` is one of _scan.I64, I32, KEY, TEXT, RANGE; `none` is what NULL becomes, and what the
     whole column is when the table does not have it; KEY takes value >> shift into `pool`.
     """
@@ -34,6 +35,8 @@ class Field:
     pool: Any = None
     shift: int = 0
     needed: bool = False
+    array: str = ""
+    side: int | None = None
 
 
 class Database:
@@ -156,13 +159,13 @@ class Database:
         be needed ones.
         """
         if table not in self.tables:
-            return _none_of(fields, 0)
+            return _with_none({}, fields, 0)
         sql, names = self.select(table, fields, where)
         by_name = {field.name: field for field in fields}
         total = self.count(table)
         may_be_null = {name.lower(): null for name, null in self.tables[table].items()}
         specs = [
-            (n, f.kind, f.none, f.pool, f.shift, may_be_null[n.lower()])
+            (f.array or n, f.kind, f.none, f.pool, f.shift, may_be_null[n.lower()], f.side)
             for n, f in ((name, by_name[name]) for name in names)
         ]
         progress = None
@@ -177,9 +180,9 @@ class Database:
             keep,
             progress,
         )
-        n = len(columns[names[0]])
-        missing = [field for field in fields if field.name not in columns]
-        return columns | _none_of(missing, n)
+        n = len(next(iter(columns.values())))
+        missing = [field for field in fields if field.name not in names]
+        return _with_none(columns, missing, n)
 
     def floor(self, table: str, fields: Sequence[Field], where: str = "") -> int:
         """Step the same SELECT as `scan` and do nothing with its rows; how many there were."""
@@ -187,13 +190,16 @@ class Database:
         return int(self._reader.floor(sql, f"{self.name}: table {table}"))
 
 
-def _none_of(fields: Sequence[Field], n: int) -> dict[str, npt.NDArray[Any]]:
-    """n rows of "none" for each field."""
-    columns = {}
-    for field in fields:
-        columns[field.name] = np.full(
-            n, field.none, np.int64 if field.kind == _scan.I64 else np.int32
-        )
+def _with_none(
+    columns: dict[str, npt.NDArray[Any]], missing: Sequence[Field], n: int
+) -> dict[str, npt.NDArray[Any]]:
+    """The columns, and n rows of "none" for each field that is missing."""
+    for field in missing:
+        dtype = np.int64 if field.kind == _scan.I64 else np.int32
+        if field.side is None:
+            columns[field.name] = np.full(n, field.none, dtype)
+        else:
+            columns.setdefault(field.array, np.empty((n, 3), dtype))[:, field.side] = field.none
         if field.kind == _scan.RANGE:
             columns[field.name + "_seq"] = np.full(n, -1, np.int64)
             columns[field.name + "_op_id"] = np.full(n, -1, np.int64)

@@ -133,15 +133,11 @@ def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
     columns = database.scan(schema.KERNELS, schema.kernel_fields(pools, name))
     static, dynamic = (columns.pop(f"{kind}SharedMemory") for kind in ("static", "dynamic"))
     shared = np.where((static < 0) | (dynamic < 0), np.int32(-1), static + dynamic)
-    grid, block = (
-        np.stack([columns.pop(name) for name in names], axis=1)
-        for names in (schema.GRID, schema.BLOCK)
-    )
-    for size in (grid, block):
-        if np.any(size < 0):
+    for size in (columns["grid"], columns["block"]):
+        if len(size) and size.min() < 0:
             size[np.any(size < 0, axis=1)] = -1  # one side is not known: none is
     no_graph = np.zeros(len(shared), np.uint8)
-    columns |= {"grid": grid, "block": block, "shared": shared, "graph": no_graph}
+    columns |= {"shared": shared, "graph": no_graph}
     graphs = database.scan(schema.GRAPHS, schema.graph_fields(pools))
     n = len(graphs["start"])
     if n:

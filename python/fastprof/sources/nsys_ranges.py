@@ -60,10 +60,17 @@ class Reading:
         columns = self.columns
         self._name_registered(strings)
         end_thread = columns["endGlobalTid"]
-        moved = np.isin(columns["eventType"], self.types[1])
-        moved &= (end_thread >= 0) & (end_thread != columns["globalTid"])
-        named = (columns["globalTid"] >= 0) & (columns["text"] >= 0)
-        return _ordered(columns, named & ~moved), _ordered(columns, named & moved)
+        ended = np.flatnonzero(end_thread >= 0)
+        ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
+        moved = ended[end_thread[ended] != columns["globalTid"][ended]]
+        nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
+        phases = _ordered(columns, np.setdiff1d(moved, np.concatenate(nowhere)))
+        others = np.concatenate([moved, *nowhere])
+        if not len(others):
+            return _ordered(columns, slice(None)), phases
+        kept = np.ones(len(end_thread), bool)
+        kept[others] = False
+        return _ordered(columns, kept), phases
 
     def _name_registered(self, strings: list[str | None]) -> None:
         """Ranges whose text was registered have it in StringIds: give them their labels too."""
@@ -82,9 +89,9 @@ class Reading:
         return self.pools.labels.texts()
 
 
-def _ordered(columns: dict[str, Any], rows: npt.NDArray[np.bool_]) -> Ranges:
+def _ordered(columns: dict[str, Any], rows: npt.NDArray[Any] | slice) -> Ranges:
     names = ["start", "end", "globalTid", "text", "text_seq", "text_op_id"]
-    kept = [columns[name] if rows.all() else columns[name][rows] for name in names]
+    kept = [columns[name][rows] for name in names]
     # What ended before it began encloses nothing.
     np.maximum(kept[0], kept[1], out=kept[1])
     order = _nest.order(kept[0], kept[1])

@@ -29,9 +29,6 @@ START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
 PROCESS_SHIFT = 24
 LOW_24_BITS = 0xFFFFFF
 
-GRID = ["gridX", "gridY", "gridZ"]
-BLOCK = ["blockX", "blockY", "blockZ"]
-
 I64, I32, KEY, RANGE, TEXT = _scan.I64, _scan.I32, _scan.KEY, _scan.RANGE, _scan.TEXT
 
 
@@ -58,7 +55,11 @@ class Pools:
 
 def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
     """`name` is the column that names the kernel."""
-    sizes = [Field(side, I32) for side in GRID + BLOCK]
+    sizes = [
+        Field(size + axis, I32, array=size, side=side)
+        for size in ("grid", "block")
+        for side, axis in enumerate("XYZ")
+    ]
     return [
         Field("start", I64, needed=True),
         Field("end", I64, needed=True),
