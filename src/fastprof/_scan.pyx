@@ -158,8 +158,8 @@ cdef class Reader:
         Returns
         -------
         dict of arrays [rows kept]: int64 for I64, else int32; a RANGE column NAME also gives
-        NAME_seq and NAME_op_id, int64, -1 where the text has none. Sides come as [rows kept, 3], with
-        what no column filled undefined.
+        NAME_seq and NAME_op_id, int64, -1 where the text has none. Sides come as [rows kept, 3];
+        those that no column filled are undefined.
         """
         cdef int n_columns = len(columns)
         if n_columns > FP_SCAN_MAX_COLUMNS:
@@ -175,7 +175,7 @@ cdef class Reader:
             row_filter = keep.filter
         cdef int64_t kept = 0, stepped = 0, limit = _ROWS_A_STEP
         cdef fp_status status = FP_MORE
-        # One more than expected: growing copies all columns, and room that is not used costs nothing.
+        # One more than expected: growing copies all columns, room that is not used costs nothing.
         capacity = max(capacity + 1, 1024)
         try:
             arrays = _allocate(columns, capacity)
@@ -207,7 +207,8 @@ def _allocate(columns, int64_t capacity):
     for name, kind, _, _, _, _, side in columns:
         sides = () if side is None else (3,)
         if name not in arrays:
-            arrays[name] = np.empty((capacity, *sides), np.int64 if kind == FP_SCAN_I64 else np.int32)
+            dtype = np.int64 if kind == FP_SCAN_I64 else np.int32
+            arrays[name] = np.empty((capacity, *sides), dtype)
         if kind == FP_SCAN_RANGE:
             arrays[name + "_seq"] = np.empty(capacity, np.int64)
             arrays[name + "_op_id"] = np.empty(capacity, np.int64)
