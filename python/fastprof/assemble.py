@@ -14,12 +14,13 @@ import numpy as np
 from fastprof import _link, _nest, _path
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
-from fastprof.calls import CallsOfKernels, find_calls
+from fastprof.calls import find_calls
 from fastprof.columns import Ints, Lists, SeqMarkers, Values
 from fastprof.costs import cost
+from fastprof.coverage import cover
 from fastprof.markers import Kind, Meaning, dict_operators
 from fastprof.names import short_name
-from fastprof.profile import Coverage, Profile
+from fastprof.profile import Profile
 from fastprof.trace import Int32, Trace, label_text
 
 DIRECTIONS = ["fprop", "bprop"]
@@ -185,7 +186,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         dict_columns=lambda: _dict_columns(
             assembly, columns, long_names, direction, operators, thread, seq
         ),
-        coverage=_coverage(duration, kernels.launch, assembly.frame, calls, costs.flops),
+        coverage=cover(duration, kernels.launch >= 0, assembly.frame >= 0, calls, costs.flops),
         warnings=trace.warnings,
     )
 
@@ -300,19 +301,3 @@ def _as_lists(numbers: Ints) -> Lists:
     offsets = np.zeros(len(known) + 1, np.int64)
     np.cumsum(known, out=offsets[1:])
     return Lists(offsets, numbers.values[known])
-
-
-def _coverage(
-    duration: Any, launch: Int32, frame: Int32, calls: CallsOfKernels, flops: Ints
-) -> Coverage:
-    """How much of the GPU time is known to which depth."""
-    time = np.maximum(duration, 0)
-    has_arguments = np.array([name.call is not None for name in calls.named] + [False])
-    depths = {
-        "launch": launch >= 0,
-        "range": frame >= 0,
-        "op": calls.call >= 0,
-        "shapes": has_arguments[calls.call],
-        "cost": flops.values >= 0,
-    }
-    return Coverage(int(time.sum()), {name: int(time[rows].sum()) for name, rows in depths.items()})

@@ -17,8 +17,9 @@ from fastprof import _link, ops
 from fastprof.calls import CallsOfKernels, Named, named
 from fastprof.columns import Column, Ints, Lists, Values
 from fastprof.costs import cost
+from fastprof.coverage import cover
 from fastprof.markers import Meaning, read
-from fastprof.profile import Coverage, Profile
+from fastprof.profile import Profile
 from fastprof.trace import Int32, Int64
 
 
@@ -31,6 +32,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
     calls = _calls(columns, backward, forward_row >= 0, meaning_row)
     long_names = _names(columns)
     duration = columns["kDuration"].values
+    launched = columns["tid"].values != columns["tid"].none
     costs = cost(calls, long_names.values, long_names.ids, np.maximum(duration, 0))
     report: dict[str, Column] = {
         "idx": Ints(np.arange(1, n + 1, dtype=np.int32)),
@@ -62,7 +64,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
         columns=report,
         extra={"name": lambda: columns["kLongName"]},
         dict_columns=lambda: columns,
-        coverage=_coverage(columns, calls, costs.flops),
+        coverage=cover(duration, launched, _inside(columns), calls, costs.flops),
     )
 
 
@@ -210,18 +212,10 @@ def _groups(
     return np.where(call >= 0, group, np.int32(-1)), int(starts.sum())
 
 
-def _coverage(columns: dict[str, Any], calls: CallsOfKernels, flops: Ints) -> Coverage:
-    time = np.maximum(columns["kDuration"].values, 0)
-    inside = np.zeros(len(time), bool)
+def _inside(columns: dict[str, Any]) -> npt.NDArray[np.bool_]:
+    """Whether a line says of any range around its kernel."""
+    inside = np.zeros(len(columns["kDuration"]), bool)
     for key in ("layer", "trace", "marker", "seqMarker"):
         some = np.array([bool(value) for value in columns[key].values] + [False])
         inside |= some[columns[key].ids]
-    has_arguments = np.array([name.call is not None for name in calls.named] + [False])
-    depths = {
-        "launch": columns["tid"].values != columns["tid"].none,
-        "range": inside,
-        "op": calls.call >= 0,
-        "shapes": has_arguments[calls.call],
-        "cost": flops.values >= 0,
-    }
-    return Coverage(int(time.sum()), {name: int(time[rows].sum()) for name, rows in depths.items()})
+    return inside

@@ -10,32 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.columns import Column, Ints, Lists, SeqMarkers
+from fastprof.coverage import Coverage
 from fastprof.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How much of the GPU time is known to which depth.
-
-    Parameters
-    ----------
-    total : ns of all kernels
-    known : ns of the kernels that have a launch, a range, an op, shapes, a known cost
-    """
-
-    total: int
-    known: dict[str, int]
-
-    def __str__(self) -> str:
-        parts = (
-            f"{name} {100 * time / self.total if self.total else 0:.1f} %"
-            for name, time in self.known.items()
-        )
-        return f"GPU time {self.total / 1e6:.3f} ms, known of it: {', '.join(parts)}"
 
 
 class Kernels(Mapping[str, npt.NDArray[Any]]):

@@ -61,30 +61,29 @@ def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels,
     return out, *split_keys(pool)
 
 
-def innermost(const int32_t[::1] parent, const int32_t[::1] own):
-    """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
+ctypedef fp_status (*_inherit)(const int32_t *, const int32_t *, int32_t, int32_t *) noexcept nogil
+
+
+cdef object _inherited(_inherit function, const int32_t[::1] parent, const int32_t[::1] own):
     cdef int32_t n = _length(parent, own)
     out = np.empty(n, np.int32)
     cdef int32_t[::1] value = out
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_path_innermost(&parent[0], &own[0], n, &value[0])
-        check(status, "innermost values")
+            status = function(&parent[0], &own[0], n, &value[0])
+        check(status, "values along call paths")
     return out
+
+
+def innermost(const int32_t[::1] parent, const int32_t[::1] own):
+    """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
+    return _inherited(<_inherit>fp_path_innermost, parent, own)
 
 
 def outermost(const int32_t[::1] parent, const int32_t[::1] own):
     """What the parent has, or where that is -1 own[i]: the outermost value around i. int32 [n]."""
-    cdef int32_t n = _length(parent, own)
-    out = np.empty(n, np.int32)
-    cdef int32_t[::1] value = out
-    cdef fp_status status
-    if n:
-        with nogil:
-            status = fp_path_outermost(&parent[0], &own[0], n, &value[0])
-        check(status, "outermost values")
-    return out
+    return _inherited(<_inherit>fp_path_outermost, parent, own)
 
 
 def depth(const int32_t[::1] parent):

@@ -17,7 +17,7 @@ ROOMS = [
     {"trace", "markers", "ops"},
     {"sources", "attribute"},
     {"calls"},
-    {"costs"},
+    {"costs", "coverage"},
     {"profile", "report"},
     {"assemble", "fromdict"},
     {"load"},

@@ -6,23 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from fastprof.columns import Column
-from fastprof.report.cells import Notation
 from fastprof.report.columns import ReportColumn
-from fastprof.report.table import write_table
+from fastprof.report.table import table_notation, write_table
 
 
 def _quoted(text: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: text(value).replace('"', '""')
-
-
-def _notation(column: ReportColumn) -> Notation:
-    return Notation(
-        none="na",
-        empty="-",
-        triple=(b"", b",", b""),
-        numbers=(b"", b",", b""),
-        text=_quoted(column.text),
-    )
 
 
 def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
@@ -30,7 +19,7 @@ def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: B
     write_table(
         columns,
         chosen,
-        [_notation(column) for column in chosen],
+        [table_notation(_quoted(column.text)) for column in chosen],
         [column.header for column in chosen],
         file,
         between='","',

@@ -7,23 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from fastprof.columns import Column
-from fastprof.report.cells import Notation
 from fastprof.report.columns import ReportColumn
-from fastprof.report.table import write_table
+from fastprof.report.table import table_notation, write_table
 
 
 def _without_blanks(text: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: re.sub(r"\s", "_", text(value)) or "-"
-
-
-def _notation(column: ReportColumn) -> Notation:
-    return Notation(
-        none="na",
-        empty="-",
-        triple=(b"", b",", b""),
-        numbers=(b"", b",", b""),
-        text=_without_blanks(column.text),
-    )
 
 
 def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
@@ -34,7 +23,7 @@ def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: B
     write_table(
         columns,
         chosen,
-        [_notation(column) for column in chosen],
+        [table_notation(_without_blanks(column.text)) for column in chosen],
         [column.header for column in chosen],
         file,
         between=" ",

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
 
 from fastprof._rows import RowWriter, write_all
 from fastprof.columns import Column
 from fastprof.report.cells import Notation, add_cell, encode
 from fastprof.report.columns import ReportColumn
+
+
+def table_notation(text: Callable[[Any], str], **further: Any) -> Notation:
+    """How every table writes what is not text: `na`, `-` for nothing, commas inside a cell."""
+    return Notation(
+        none="na",
+        empty="-",
+        triple=(b"", b",", b""),
+        numbers=(b"", b",", b""),
+        text=text,
+        **further,
+    )
 
 
 def write_table(

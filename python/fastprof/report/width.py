@@ -10,7 +10,7 @@ from fastprof.columns import Column
 from fastprof.errors import FastprofError
 from fastprof.report.cells import Notation
 from fastprof.report.columns import ReportColumn
-from fastprof.report.table import write_table
+from fastprof.report.table import table_notation, write_table
 
 
 class WidthError(FastprofError, ValueError):
@@ -41,14 +41,8 @@ def _on_one_line(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _notation(column: ReportColumn, width: int) -> Notation:
-    return Notation(
-        none="na",
-        empty="-",
-        triple=(b"", b",", b""),
-        numbers=(b"", b",", b""),
-        text=_on_one_line(column.short or column.text),
-        width=width,
-        is_right=column.kind == "int",
+    return table_notation(
+        _on_one_line(column.short or column.text), width=width, is_right=column.kind == "int"
     )
 
 
