@@ -7,23 +7,44 @@ Pure values without behaviour, at the bottom of the house: `markers` makes them 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, Final
+
+
+class Unknown(Enum):
+    """The type of `UNKNOWN`, the value of an argument that a capture does not hold."""
+
+    UNKNOWN = "unknown"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor argument: shape, type name as torch prints it (`float32`), None when unknown."""
+    """A tensor argument.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : str or None
+        Type as torch prints it (`float32`), None when unknown.
+    strides : tuple of int or None
+        Elements between neighbours along each dimension, None when unknown. A dimension of
+        stride 0 is one that was expanded: its elements are one and the same in memory.
+    """
 
     shape: tuple[int, ...]
     dtype: str | None = None
+    strides: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Arg:
     """One argument. `name` is "" for a positional one.
 
-    `value` is a Tensor, a tuple of values (a list or tuple argument), or a plain int, float, bool,
-    str or None.
+    `value` is a Tensor, a tuple of values (a list or tuple argument), a plain int, float, bool,
+    str or None, or `UNKNOWN`.
     """
 
     name: str

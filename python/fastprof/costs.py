@@ -111,7 +111,7 @@ class _Tables:
             work = ops.work(name.call, direction) if name.call else None
             self._add(row, name, work)
             # Most calls differ in their sizes only: what their kernels do is found once a form.
-            form = (name.call is None, work and (work.tensor_cores, tuple(map(_form, work.parts))))
+            form = (name.call is None, work and tuple(map(_form, work.parts)))
             if form not in by_form:
                 parts = [_part_of(work, info) if work else -1 for info in infos]
                 cells = [
@@ -152,7 +152,7 @@ def _known(count: int | None) -> int:
 
 def _form(part: ops.Part) -> Hashable:
     """All of a part that decides which kernels do it."""
-    return part.role, part.kernels, part.layout
+    return part.role, part.kernels, part.layout, not part.no_tensor_cores
 
 
 def _part_of(work: ops.Work, info: ops.KernelInfo) -> int:
@@ -173,7 +173,7 @@ def _tensor_core(call: Call | None, work: ops.Work | None, info: ops.KernelInfo,
         return used
     if call is None:
         return unknown
-    if work is None or not work.tensor_cores or part < 0 or work.parts[part].role == "bias":
+    if work is None or part < 0 or not work.parts[part].no_tensor_cores:
         return not_applicable
     return unknown if info.tensor_core is None else not_used
 

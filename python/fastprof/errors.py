@@ -19,3 +19,7 @@ class UnknownColumnError(FastprofError, ValueError):
 
 class InternalError(FastprofError):
     """A promise inside fastprof was broken; please report it with the file if you can share it."""
+
+
+class OpError(FastprofError, ValueError):
+    """The cost of an operator cannot be registered; the text says what is wrong with it."""

@@ -62,6 +62,9 @@ class Part:
         Operand layout ("nn", "nt", "tn") by which a kernel's name tells this part.
     optional : bool
         The part exists only where a kernel recognised as its own does.
+    no_tensor_cores : str
+        Why its kernels may have run without tensor cores (`fastprof.ops.tensor_cores`), "" when
+        no kernel of it could use them.
     """
 
     role: str
@@ -71,14 +74,19 @@ class Part:
     kernels: frozenset[str] = frozenset()
     layout: str | None = None
     optional: bool = False
+    no_tensor_cores: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The parts of a call in one direction.
-
-    `tensor_cores` says whether the operator, with its type, is one that could use them.
-    """
+    """The parts of a call in one direction."""
 
     parts: tuple[Part, ...]
-    tensor_cores: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        """Sum of the parts, with those that exist only where a kernel does them."""
+        total = Cost(0, 0)
+        for part in self.parts:
+            total += part.cost
+        return total

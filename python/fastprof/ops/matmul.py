@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fastprof.call import Call, Tensor
-from fastprof.ops.arguments import optional_tensor, tensor
+from typing import Final
+
+from fastprof.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.product import (
     ELEMENTWISE,
@@ -13,94 +14,99 @@ from fastprof.ops.product import (
     bias_gradient,
     forward,
     gradients,
-    work_of,
 )
-from fastprof.ops.registry import model
+from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements, tensor_bytes
 
 __all__ = ["addbmm", "addmm", "addmv", "baddbmm", "bmm", "dot", "linear", "matmul", "mm", "mv"]
 
 
-@model("linear")
-def linear(call: Call, direction: str) -> Work:
+@op(TORCH, "linear", aten=("linear",))
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:
     """x[.., k] @ w[n, k]^T (+ bias[n]): all leading dimensions of x are rows of one product.
 
     Under autocast a Python call shows the types before the cast.
     """
-    x, weight = tensor(call, 0, "input"), tensor(call, 1, "weight")
-    bias = optional_tensor(call, 2, "bias")
-    if bias is not None and not bias.shape:
-        bias = None  # torch ranges write a tensor that is not there as one without dimensions
     if len(weight.shape) not in (1, 2):
-        raise CannotModel(f"linear: weight has shape {weight.shape}, not 1-d or 2-d")
+        raise CannotModel(f"weight has shape {weight.shape}, not 1-d or 2-d")
     rows, columns = elements(x.shape[:-1]), elements(weight.shape[:-1])
     product = Product(rows, columns, _inner(x.shape, -1, weight.shape, -1), x, weight)
     if bias is not None and elements(bias.shape) != columns:
-        raise CannotModel(f"linear: bias {bias.shape} does not fit weight {weight.shape}")
+        raise CannotModel(f"bias {bias.shape} does not fit weight {weight.shape}")
     if direction == "fprop":
         added = () if bias is None else (bias_added(product),)
-        return work_of(product, forward(product), *added)
+        return Work(
+            (
+                forward(product),
+                *added,
+            )
+        )
     summed = () if bias is None else (bias_gradient(product, bias),)
-    return work_of(product, *gradients(product, weight_by_rows=True), *summed)
+    return Work((*gradients(product, weight_by_rows=True), *summed))
 
 
-@model("mm")
-def mm(call: Call, direction: str) -> Work:
+@op(TORCH, "mm", aten=("mm",))
+def mm(left: Tensor, mat2: Tensor, *, direction: str) -> Work:
     """A[m, k] @ B[k, n]."""
-    left = tensor(call, 0, "input", "self", rank=2)
-    right = tensor(call, 1, "mat2", rank=2)
-    return _plain(_matrices(left, right), direction)
+    _ranks(2, left, mat2)
+    return _plain(_matrices(left, mat2), direction)
 
 
-@model("addmm", "addmm_")
-def addmm(call: Call, direction: str) -> Work:
+_ADDMM: Final = ("addmm(addend, mat1, mat2, ...)", "addmm_(addend, mat1, mat2, ...)")
+
+
+@op(TORCH, *_ADDMM, aten=_ADDMM)
+def addmm(addend: Tensor, mat1: Tensor, mat2: Tensor, *, direction: str) -> Work:
     """C + A[m, k] @ B[k, n], C broadcast to [m, n] and read by its own size."""
-    addend = tensor(call, 0, "input", "self")
-    left = tensor(call, 1, "mat1", rank=2)
-    right = tensor(call, 2, "mat2", rank=2)
-    product = _matrices(left, right)
+    _ranks(2, mat1, mat2)
+    product = _matrices(mat1, mat2)
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
-@model("bmm")
-def bmm(call: Call, direction: str) -> Work:
+@op(TORCH, "bmm", aten=("bmm",))
+def bmm(left: Tensor, mat2: Tensor, *, direction: str) -> Work:
     """A[b, m, k] @ B[b, k, n]."""
-    left = tensor(call, 0, "input", "self", rank=3)
-    right = tensor(call, 1, "mat2", rank=3)
-    return _plain(_batched(left, right), direction)
+    _ranks(3, left, mat2)
+    return _plain(_batched(left, mat2), direction)
 
 
-@model("baddbmm", "baddbmm_")
-def baddbmm(call: Call, direction: str) -> Work:
+_BADDBMM: Final = ("baddbmm(addend, batch1, batch2, ...)", "baddbmm_(addend, batch1, batch2, ...)")
+
+
+@op(TORCH, *_BADDBMM, aten=_BADDBMM)
+def baddbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
     """C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n]."""
-    addend = tensor(call, 0, "input", "self")
-    left = tensor(call, 1, "batch1", rank=3)
-    right = tensor(call, 2, "batch2", rank=3)
-    product = _batched(left, right)
-    return _with_addend(product, addend, (left.shape[0], product.m, product.n), direction)
+    _ranks(3, batch1, batch2)
+    product = _batched(batch1, batch2)
+    return _with_addend(product, addend, (batch1.shape[0], product.m, product.n), direction)
 
 
-@model("addbmm", "addbmm_")
-def addbmm(call: Call, direction: str) -> Work:
+_ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1, batch2, ...)")
+
+
+@op(TORCH, *_ADDBMM, aten=_ADDBMM)
+def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
     """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n]."""
-    addend = tensor(call, 0, "input", "self")
-    left = tensor(call, 1, "batch1", rank=3)
-    right = tensor(call, 2, "batch2", rank=3)
-    product = _batched(left, right)._replace(summed=True)
+    _ranks(3, batch1, batch2)
+    product = _batched(batch1, batch2)._replace(summed=True)
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
-@model("matmul", "__matmul__", "__rmatmul__")
-def matmul(call: Call, direction: str) -> Work:
+@op(
+    TORCH,
+    "matmul(left, other=right)",
+    "matmul(left, tensor2=right)",
+    "__matmul__(left, right)",
+    "__rmatmul__(right, left)",
+    aten=("matmul",),
+)
+def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """A @ B by rank, as torch splits it.
 
     A matrix or vector on the right folds all leading dimensions of A into the rows of one
     product; otherwise the batch dimensions broadcast and an operand is read by its own size.
     (Torch may also fold a matrix on the left, or copy a broadcast operand: not modelled.)
     """
-    left, right = tensor(call, 0, "input", "self"), tensor(call, 1, "other", "tensor2")
-    if call.op == "__rmatmul__":
-        left, right = right, left
     if len(right.shape) == 1:
         return _dot(left, right, direction) if len(left.shape) == 1 else _mv(left, right, direction)
     if len(right.shape) == 2:
@@ -110,28 +116,43 @@ def matmul(call: Call, direction: str) -> Work:
     return _plain(_batched(left, right), direction)
 
 
-@model("mv")
-def mv(call: Call, direction: str) -> Work:
+@op(TORCH, "mv", aten=("mv",))
+def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
     """A[m, k] @ v[k]."""
-    left = tensor(call, 0, "input", "self", rank=2)
-    return _mv(left, tensor(call, 1, "vec", rank=1), direction)
+    _ranks(2, left)
+    _ranks(1, vec)
+    return _mv(left, vec, direction)
 
 
-@model("addmv", "addmv_")
-def addmv(call: Call, direction: str) -> Work:
+_ADDMV: Final = ("addmv(addend, mat, vec, ...)", "addmv_(addend, mat, vec, ...)")
+
+
+@op(TORCH, *_ADDMV, aten=_ADDMV)
+def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
     """c + A[m, k] @ v[k], c broadcast to [m]."""
-    addend = tensor(call, 0, "input", "self")
-    left = tensor(call, 1, "mat", rank=2)
-    right = tensor(call, 2, "vec", rank=1)
-    _fits(addend, left.shape[:1])
-    return _mv(left, right, direction, addend)
+    _ranks(2, mat)
+    _ranks(1, vec)
+    _fits(addend, mat.shape[:1])
+    return _mv(mat, vec, direction, addend)
 
 
-@model("dot", "vdot", "inner")
-def dot(call: Call, direction: str) -> Work:
+@op(
+    TORCH,
+    "dot(left, tensor=right)",
+    "vdot(left, other=right)",
+    "inner(left, other=right)",
+    aten=("dot", "vdot", "inner"),
+)
+def dot(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """v[k] . w[k]; an inner of more dimensions is not modelled."""
-    left = tensor(call, 0, "input", "self", rank=1)
-    return _dot(left, tensor(call, 1, "tensor", "other", rank=1), direction)
+    _ranks(1, left, right)
+    return _dot(left, right, direction)
+
+
+def _ranks(rank: int, *tensors: Tensor) -> None:
+    for each in tensors:
+        if len(each.shape) != rank:
+            raise CannotModel(f"shape {each.shape} is not {rank}-d")
 
 
 def _inner(left: tuple[int, ...], axis: int, right: tuple[int, ...], other_axis: int) -> int:
@@ -161,18 +182,18 @@ def _batched(left: Tensor, right: Tensor) -> Product:
 
 def _plain(product: Product, direction: str) -> Work:
     if direction == "fprop":
-        return work_of(product, forward(product))
-    return work_of(product, *gradients(product))
+        return Work((forward(product),))
+    return Work((*gradients(product),))
 
 
 def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
     # The gradient of an addend of full size is the output's own and costs nothing.
     _fits(addend, output)
     if direction == "fprop":
-        return work_of(product, forward(product, addend))
+        return Work((forward(product, addend),))
     smaller = elements(addend.shape) < product.output_elements
     summed = (bias_gradient(product, addend),) if smaller else ()
-    return work_of(product, *gradients(product), *summed)
+    return Work((*gradients(product), *summed))
 
 
 def _mv(left: Tensor, right: Tensor, direction: str, addend: Tensor | None = None) -> Work:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fastprof.call import Call, Tensor
-from fastprof.ops.arguments import argument, checked
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from inspect import Parameter, Signature
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.parameters import Number
 from fastprof.ops.pointwise_table import OPERATORS, ZEROED, Operator, Output
-from fastprof.ops.registry import model
+from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import (
-    SCALAR_TYPES,
     broadcast,
     byte_count,
     canonical_type,
@@ -21,11 +22,11 @@ from fastprof.ops.tensor import (
 
 __all__ = ["pointwise"]
 
-Operand = Tensor | int | float | complex
+Operand = Tensor | Number
+Argument = Operand | Unknown
 
 
-@model(*OPERATORS)
-def pointwise(call: Call, direction: str) -> Work:
+def pointwise(operator: Operator, operands: list[Operand], direction: str) -> tuple[Cost, str]:
     """Output element by output element, operands broadcast.
 
     FLOPs are the output's elements times the operator's FLOPs for one, in both directions.
@@ -34,11 +35,9 @@ def pointwise(call: Call, direction: str) -> Work:
     (the table says how many). Where PyProf has a model, bytes are PyProf's. Left out are the
     alpha of add, the value of addcmul and the rounding mode of div.
     """
-    operator = OPERATORS[call.op]
-    operands = _operands(call, operator)
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     if not tensors:
-        raise CannotModel(f"{call.op}: no tensor among the operands")
+        raise CannotModel("no tensor among the operands")
     scalar = Tensor((), result_type(tensors))
     read = [_or_scalar(operand, scalar) for operand in operands]
 
@@ -50,19 +49,11 @@ def pointwise(call: Call, direction: str) -> Work:
         moved = add_known(written, *map(tensor_bytes, read))
         cost = Cost(count * operator.flops, moved)
     elif operator.backward is None:
-        raise CannotModel(f"{call.op} has no backward pass")
+        raise CannotModel("no backward pass")
     else:
         flops = 0 if operator.backward == ZEROED else count * operator.flops
         cost = Cost(flops, add_known(*[written] * operator.backward))
-    return Work((Part("main", cost, params),))
-
-
-def _operands(call: Call, operator: Operator) -> list[Operand]:
-    values = [argument(call, index, *names) for index, names in enumerate(operator.operands)]
-    given = [value for value in values if value is not None]
-    if any(value is None for value in values[: operator.needed]):
-        raise CannotModel(f"{call.op}: an operand is missing")
-    return [value if type(value) in SCALAR_TYPES else checked(value) for value in given]
+    return cost, params
 
 
 def _or_scalar(operand: Operand, scalar: Tensor) -> Tensor:
@@ -76,15 +67,53 @@ def _output(operator: Operator, operands: list[Operand]) -> tuple[tuple[int, ...
     # Shape and type of the output.
     first = operands[0]
     if operator.output is Output.PER_CHANNEL:
-        return checked(first).shape, checked(first).dtype
+        return _tensor(first).shape, _tensor(first).dtype
     shape = broadcast(*(operand.shape for operand in operands if isinstance(operand, Tensor)))
     if operator.output is Output.FIRST:
-        if checked(first).shape != shape:
+        if _tensor(first).shape != shape:
             raise CannotModel(f"an output of {shape} does not fit in place of {first}")
-        return shape, first.dtype
+        return shape, _tensor(first).dtype
     if operator.output is Output.BOOL:
         return shape, "bool"
     dtype = result_type(operands)
     if operator.output is Output.FLOAT and dtype is not None and not is_floating(dtype):
         dtype = "float32"
     return shape, dtype
+
+
+def _tensor(operand: Operand) -> Tensor:
+    if not isinstance(operand, Tensor):
+        raise CannotModel(f"expected a tensor, found {operand!r}")
+    return operand
+
+
+def _register(name: str, operator: Operator) -> None:
+    # One formula an operator, whose parameters are the operands of the table.
+    names = [keywords[-1] for keywords in operator.operands]
+
+    def formula(*, direction: str, **operands: Argument | None) -> tuple[Cost, str]:
+        given = [each for each in map(operands.get, names) if each is not None]
+        known = [Tensor(()) if isinstance(each, Unknown) else each for each in given]
+        return pointwise(operator, known, direction)
+
+    parameters = [
+        Parameter(
+            key,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if i < operator.needed else None,
+        )
+        for i, key in enumerate(names)
+    ]
+    direction = Parameter("direction", Parameter.KEYWORD_ONLY)
+    formula.__signature__ = Signature([*parameters, direction])  # type: ignore[attr-defined]
+    formula.__annotations__ = {
+        key: Argument if i < operator.needed else Argument | None for i, key in enumerate(names)
+    }
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = pointwise.__doc__
+    text = f"{name}({', '.join(names)}, ...)"
+    op(TORCH, text, aten=(text,))(formula)
+
+
+for _name, _operator in OPERATORS.items():
+    _register(_name, _operator)

@@ -13,16 +13,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from fastprof.call import Tensor
-from fastprof.ops.cost import Cost, Part, Work, add_known
+from fastprof.ops.cost import Cost, Part, add_known
 from fastprof.ops.tensor import (
     byte_count,
-    canonical_type,
     elements,
-    is_floating,
     result_type,
     short_type,
     tensor_bytes,
 )
+from fastprof.ops.tensor_cores import why_not
 
 __all__ = [
     "ELEMENTWISE",
@@ -32,7 +31,6 @@ __all__ = [
     "bias_gradient",
     "forward",
     "gradients",
-    "work_of",
 ]
 
 GEMM: Final = frozenset({"gemm"})
@@ -76,6 +74,12 @@ class Product(NamedTuple):
         """Bytes of C."""
         return byte_count(self.output_elements, self.dtype)
 
+    def no_tensor_cores(self, m: int, n: int, k: int) -> str:
+        """Why cuBLAS may not use tensor cores for its M, N and K; "" where one is a vector."""
+        if 1 in (self.m, self.n):
+            return ""
+        return why_not(self.dtype, {"M": m, "N": n, "K": k})
+
     def params(self, m: int, n: int, k: int) -> str:
         """The params cell of a product with cuBLAS's M, N and K."""
         batch = "" if self.batch is None else f"B={self.batch},"
@@ -88,7 +92,13 @@ def forward(product: Product, addend: Tensor | None = None) -> Part:
     if addend is not None:
         moved = add_known(moved, tensor_bytes(addend))
     params = product.params(product.n, product.m, product.k)
-    return Part("main", Cost(product.flops, moved), params, kernels=GEMM)
+    return Part(
+        "main",
+        Cost(product.flops, moved),
+        params,
+        kernels=GEMM,
+        no_tensor_cores=product.no_tensor_cores(product.n, product.m, product.k),
+    )
 
 
 def gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:
@@ -106,21 +116,24 @@ def gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, 
     m, n, k = product.m, product.n, product.k
     moved = add_known(product.output_bytes, tensor_bytes(product.left), tensor_bytes(product.right))
     cost = Cost(product.flops, moved)
+    of_left, of_right = (k, m, n), (k, n, m) if weight_by_rows else (n, k, m)
     left = Part(
         "dgrad",
         cost,
-        product.params(k, m, n),
+        product.params(*of_left),
         kernels=GEMM,
         layout="nn" if weight_by_rows else None,
         optional=True,
+        no_tensor_cores=product.no_tensor_cores(*of_left),
     )
     right = Part(
         "wgrad",
         cost,
-        product.params(k, n, m) if weight_by_rows else product.params(n, k, m),
+        product.params(*of_right),
         kernels=GEMM,
         layout="nt",
         optional=True,
+        no_tensor_cores=product.no_tensor_cores(*of_right),
     )
     return left, right
 
@@ -144,13 +157,3 @@ def bias_gradient(product: Product, bias: Tensor) -> Part:
 
 def _bias_params(product: Product) -> str:
     return f"M={product.n},N={product.m},{short_type(product.dtype)},"
-
-
-def work_of(product: Product, *parts: Part) -> Work:
-    """The parts as a work of matrices: tensor cores take every float type and 8-bit integers.
-
-    A product of unknown type could have used them.
-    """
-    dtype = product.dtype
-    could = dtype is None or is_floating(dtype) or canonical_type(dtype) in ("int8", "uint8")
-    return Work(parts, tensor_cores=could)

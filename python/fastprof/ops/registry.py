@@ -1,66 +1,277 @@
-"""Which model serves an operator: (module, op) of a call to a function that costs it."""
+"""Which formula serves an operator: (module, op) of a call to a function that costs it.
+
+A formula is a pure function of shapes, types and parameters. Its own parameters say what it needs:
+
+    @op("my_module", "scale", aten=("mylib::scale",))
+    def scale(x: Tensor, factor: Number = 1.0, *, direction: str) -> tuple[Cost, str]: ...
+
+The same function serves both doors: a Python call of `my_module.scale`, by an argument marker, and
+the operator `mylib::scale`, by a range of torch. Where an operator orders its arguments differently,
+the name carries a signature (`fastprof.ops.signature`): `"mylib::scale(factor, x)"`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, get_type_hints
 
-from fastprof.call import Call
-from fastprof.ops.cost import CannotModel, Work
+from fastprof.call import Call, Tensor
+from fastprof.errors import OpError
+from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.parameters import convert, members
+from fastprof.ops.params import tensors_text
+from fastprof.ops.signature import Signature, Slot
 
-__all__ = ["DIRECTIONS", "MODULES", "find", "has_model", "model", "work"]
-
-Model = Callable[[Call, str], Work]
+__all__ = [
+    "ATEN",
+    "MODULES",
+    "TORCH",
+    "Formula",
+    "find",
+    "formulas",
+    "has_model",
+    "op",
+    "why_unknown",
+    "work",
+]
 
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
+TORCH: Final = "torch"
+ATEN: Final = "aten"
 
-# Where torch puts the same operator: a function, a method, a binding, an ATen operator. An op
-# name means one operator in all of them; a model that must tell them apart reads call.mod.
+# Where torch puts the same operator: a function, a method, a binding. An op name means one
+# operator in all of them.
 MODULES: Final = frozenset(
     {
-        "aten",
         "operator",
         "Tensor",
         "torch",
         "torch.Tensor",
         "torch._C",
         "torch._C._nn",
+        "torch._C._VariableFunctions",
         "torch.linalg",
         "torch.nn.functional",
         "torch.special",
     }
 )
 
-_models: dict[str, Model] = {}
+Function = TypeVar("Function", bound=Callable[..., Any])
+_TRITON: Final = re.compile(r"triton_[a-z]+_")
 
 
-def model(*names: str) -> Callable[[Model], Model]:
-    """Register the decorated function as the model of these op names, in every module above.
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """One function that costs operators.
 
     Parameters
     ----------
+    function : callable
+        Answers with a `Work`, a `Cost`, or a `Cost` and its printed params.
+    allowed : dict
+        For each parameter the types that it takes.
+    needed : frozenset of str
+        Parameters without a default.
+    directed : bool
+        Whether it has a parameter `direction`; if not, it knows the forward pass only.
+    """
+
+    function: Callable[..., Any]
+    allowed: dict[str, frozenset[Any]]
+    needed: frozenset[str]
+    directed: bool
+
+    def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
+        """Work of a call, read by the first signature that fits.
+
+        Raises
+        ------
+        CannotModel
+            When none does, or the formula cannot tell.
+        """
+        if direction == "bprop" and not self.directed:
+            raise CannotModel("no formula for the backward pass")
+        arguments = self._arguments(signatures, call)
+        if self.directed:
+            arguments["direction"] = direction
+        return _as_work(self.function(**arguments), call)
+
+    def _arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
+        problem = CannotModel(f"{len(call.args)} arguments do not fit")
+        for signature in signatures:
+            for bound in signature.bind(call.args):
+                try:
+                    return self._converted(bound)
+                except CannotModel as error:
+                    problem = error
+        raise problem
+
+    def _converted(self, bound: dict[str, Any]) -> dict[str, Any]:
+        missing = sorted(self.needed - bound.keys())
+        if missing:
+            raise CannotModel(f"argument {missing[0]} is missing")
+        converted = {}
+        for name, value in bound.items():
+            try:
+                converted[name] = convert(value, self.allowed[name])
+            except CannotModel as error:
+                raise CannotModel(f"{name}: {error}") from None
+        return converted
+
+
+@dataclass(frozen=True)
+class _Entry:
+    formula: Formula
+    signatures: tuple[Signature, ...]
+
+
+_entries: dict[tuple[str, str], _Entry] = {}
+
+
+def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[Function], Function]:
+    """Register the decorated function as the cost of operators.
+
+    Parameters
+    ----------
+    module : str or None
+        Module of the Python calls, as argument markers write it in `mod`. "torch" stands for all
+        modules of torch that hold the same functions (`fastprof.ops.registry.MODULES`).
     *names : str
-        Op names, as "mm", "addmm_" or "__matmul__".
+        Names of the Python functions, each by itself or with a signature.
+    aten : iterable of str
+        Names of operators of torch, with their namespace ("mylib::my_op"; "aten::" may be left
+        out), each by itself or with a signature. A name may come more than once: overloads.
+
+    Returns
+    -------
+    callable
+        A decorator that returns the function as it is.
 
     Raises
     ------
-    ValueError
-        When a name has a model already.
-    """
+    OpError
+        When a name has a formula already, or the function's parameters do not fit.
 
-    def register(function: Model) -> Model:
-        for name in names:
-            if name in _models:
-                raise ValueError(f"op {name!r} has a model already: {_models[name]!r}")
-            _models[name] = function
+    Notes
+    -----
+    The function takes `Tensor` and plain values by name. Annotations are checked before it is
+    called: `Tensor`, `Tensor | None`, `Tensors` (a list of them), `int`, `float`, `bool`, `str`,
+    `Ints` (one or a tuple), `Number`; `| Unknown` lets in a value that the capture does not hold.
+    What has no annotation takes any known value. A keyword parameter `direction` gets "fprop" or
+    "bprop"; without it the function serves the forward pass only. It returns a `Cost`, a `Cost`
+    and the params to print, or a `Work` where particular kernels do parts of it. Where it cannot
+    tell, it raises `CannotModel`, and the report says `na`.
+    """
+    if isinstance(aten, str):
+        raise OpError(f"aten={aten!r}: expected a list of names")
+
+    def register(function: Function) -> Function:
+        formula, slots = _formula(function)
+        keyed: dict[tuple[str, str], list[Signature]] = {}
+        for text in names:
+            signature = _read(text, slots, formula)
+            keyed.setdefault((_home(module), signature.name), []).append(signature)
+        for text in aten:
+            signature = _read(text, slots, formula)
+            space, _, name = signature.name.rpartition("::")
+            keyed.setdefault((space or ATEN, name), []).append(signature)
+        if not keyed:
+            raise OpError(f"{_name(function)}: no name of an operator is given")
+        for key in keyed:
+            if key in _entries:
+                other = _name(_entries[key].formula.function)
+                raise OpError(f"{_name(function)}: {'.'.join(key)} has a formula already, {other}")
+        for key, signatures in keyed.items():
+            _entries[key] = _Entry(formula, tuple(signatures))
         return function
 
     return register
 
 
-def find(call: Call) -> Model | None:
-    """Model of the operator that is called, None when there is none."""
-    return _models.get(call.op) if call.mod in MODULES else None
+def _home(module: str | None) -> str:
+    if not module or not isinstance(module, str):
+        raise OpError(f"expected the module of the Python calls, found {module!r}")
+    return TORCH if module in MODULES else module
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
+
+
+def _formula(function: Callable[..., Any]) -> tuple[Formula, tuple[Slot, ...]]:
+    # The formula of a function, and its parameters as a signature.
+    if not callable(function):
+        raise OpError(f"expected a function, found {function!r}")
+    name = _name(function)
+    try:
+        parameters = dict(inspect.signature(function).parameters)
+        hints = get_type_hints(function)
+    except (NameError, TypeError, ValueError) as error:
+        raise OpError(f"{name}: its signature cannot be read: {error}") from None
+    directed = parameters.pop("direction", None) is not None
+    for each in parameters.values():
+        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+            raise OpError(f"{name}: parameter {each} is neither plain nor keyword-only")
+    allowed = {key: members(hints.get(key, Any)) for key in parameters}
+    needed = {key for key, each in parameters.items() if each.default is each.empty}
+    slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
+    return Formula(function, allowed, frozenset(needed), directed), slots
+
+
+def _takes_list(allowed: frozenset[Any]) -> bool:
+    return tuple[Tensor, ...] in allowed and Tensor not in allowed
+
+
+def _read(text: str, slots: tuple[Slot, ...], formula: Formula) -> Signature:
+    name = _name(formula.function)
+    try:
+        signature = Signature.read(text, slots)
+    except (TypeError, ValueError) as error:
+        raise OpError(f"{name}: {error}") from None
+    given = {slot.parameter for slot in signature.slots if slot.parameter is not None}
+    strange = sorted(given - formula.allowed.keys())
+    if strange:
+        raise OpError(f"{name}: signature {text!r} names {strange[0]}, no parameter of its")
+    missing = sorted(formula.needed - given)
+    if missing:
+        raise OpError(f"{name}: signature {text!r} leaves out {missing[0]}, which has no default")
+    return signature
+
+
+def _as_work(answer: Any, call: Call) -> Work:
+    if isinstance(answer, Work):
+        return answer
+    cost, params = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+    if not isinstance(cost, Cost) or not isinstance(params, str | None):
+        raise TypeError(f"expected a Cost, or a Cost and a text, found {answer!r}")
+    return Work((Part("main", cost, tensors_text(call) if params is None else params),))
+
+
+def _entry(call: Call) -> _Entry | None:
+    if call.mod in MODULES:
+        return _entries.get((TORCH, call.op))
+    name = call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # without the overload
+    entry = _entries.get((call.mod, name))
+    if entry is None and call.mod == ATEN and _TRITON.match(name):
+        return _entries.get((ATEN, "triton"))  # a kernel that torch.compile has named
+    return entry
+
+
+def find(call: Call) -> Formula | None:
+    """Formula of the operator that is called, None when there is none."""
+    entry = _entry(call)
+    return None if entry is None else entry.formula
+
+
+def formulas() -> list[tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]]:
+    """Each formula with what it serves: signatures by (module, op)."""
+    served: dict[int, tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]] = {}
+    for key, entry in _entries.items():
+        served.setdefault(id(entry.formula), (entry.formula, {}))[1][key] = entry.signatures
+    return list(served.values())
 
 
 def work(call: Call, direction: str) -> Work | None:
@@ -71,30 +282,43 @@ def work(call: Call, direction: str) -> Work | None:
     call : Call
         The call, forward also where its backward pass is asked for.
     direction : str
-        "fprop" or "bprop".
+        "fprop" for the work of the call itself, "bprop" for that of its backward pass.
 
     Returns
     -------
     Work or None
-        None when the operator has no model, the model cannot read these arguments, or the
-        operator has no backward pass.
+        None when the operator has no formula, it cannot read these arguments, or the operator has
+        no backward pass; `why_unknown` tells which.
 
     Raises
     ------
     ValueError
         When the direction is neither. The call itself never raises, however malformed.
     """
+    answer = _try(call, direction)
+    return answer if isinstance(answer, Work) else None
+
+
+def why_unknown(call: Call, direction: str) -> str | None:
+    """Why the cost of a call is not known, None when it is."""
+    answer = _try(call, direction)
+    return None if isinstance(answer, Work) else answer
+
+
+def _try(call: Call, direction: str) -> Work | str:
     if direction not in DIRECTIONS:
         raise ValueError(f"direction {direction!r} is not one of {sorted(DIRECTIONS)}")
-    function = find(call)
-    if function is None:
-        return None
+    entry = _entry(call)
+    if entry is None:
+        return "no formula"
     try:
-        return function(call, direction)
-    except CannotModel:
-        return None
+        return entry.formula.work(entry.signatures, call, direction)
+    except CannotModel as error:
+        return str(error)
+    except Exception as error:  # a formula may be the user's own
+        return f"its formula failed: {type(error).__name__}: {error}"
 
 
 def has_model(call: Call) -> bool:
-    """Whether the call's own work is known: it has a model that can read its arguments."""
+    """Whether the call's own work is known: it has a formula that can read its arguments."""
     return work(call, "fprop") is not None

@@ -1,0 +1,3 @@
+"""Collective communication to bytes."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Gather, scatter and indexing to bytes."""
+
+from __future__ import annotations

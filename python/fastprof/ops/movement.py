@@ -1,0 +1,3 @@
+"""Operators that move data to bytes."""
+
+from __future__ import annotations

@@ -1,0 +1,87 @@
+"""Checks the arguments of a call against the types that a formula asks for."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, TypeAlias, Union, get_args, get_origin
+
+from fastprof.call import UNKNOWN, Tensor
+from fastprof.ops.cost import CannotModel
+
+__all__ = ["Ints", "Number", "Tensors", "checked", "convert", "members"]
+
+Ints: TypeAlias = int | tuple[int, ...]
+Number: TypeAlias = bool | int | float | complex
+Tensors: TypeAlias = tuple[Tensor, ...]
+
+
+def members(annotation: Any) -> frozenset[Any]:
+    """The types that an annotation allows: `Tensor | None` is {Tensor, NoneType}."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return frozenset().union(*map(members, get_args(annotation)))
+    return frozenset({type(None) if annotation is None else annotation})
+
+
+def convert(value: Any, allowed: frozenset[Any]) -> Any:
+    """The value as one of the allowed types.
+
+    Torch ranges write whatever is no tensor as a tensor without dimensions and type: where no
+    tensor is asked for, that is `UNKNOWN`; where a tensor may be left out, it is None.
+
+    Raises
+    ------
+    CannotModel
+        When the value is none of them, when it is not known and `Unknown` is not among them, or
+        when a size of a tensor is no natural number.
+    """
+    if isinstance(value, Tensor):
+        bare = not value.shape and value.dtype is None
+        if Tensor in allowed and not (bare and type(None) in allowed):
+            return checked(value)
+        if Tensor in allowed:
+            return None
+        if Any not in allowed and not value.shape:
+            value = UNKNOWN  # a number in a tensor, or no tensor at all
+    if Any in allowed:
+        return value
+    if isinstance(value, (tuple, list)):
+        return _convert_list(tuple(value), allowed)
+    for kind in (type(value), float if type(value) is int else None):
+        if kind in allowed:
+            return value
+    if value is UNKNOWN:
+        raise CannotModel("the value of an argument is not in the capture")
+    raise CannotModel(f"expected {_names(allowed)}, found {value!r}")
+
+
+def _convert_list(value: tuple[Any, ...], allowed: frozenset[Any]) -> tuple[Any, ...]:
+    for kind in allowed:
+        if get_origin(kind) is tuple:
+            items = members(get_args(kind)[0])
+            try:
+                return tuple(convert(each, items) for each in value)
+            except CannotModel:
+                continue
+    raise CannotModel(f"expected {_names(allowed)}, found {value!r}")
+
+
+def checked(value: Any) -> Tensor:
+    """The value, when it is a tensor with a possible shape.
+
+    Raises
+    ------
+    CannotModel
+        When it is not.
+    """
+    if not isinstance(value, Tensor):
+        raise CannotModel(f"expected a tensor, found {value!r}")
+    shape, dtype = value.shape, value.dtype
+    if type(shape) is not tuple or not all(type(size) is int and size >= 0 for size in shape):
+        raise CannotModel(f"impossible shape {shape!r}")
+    if not isinstance(dtype, str | None):
+        raise CannotModel(f"impossible type {dtype!r}")
+    return value
+
+
+def _names(allowed: frozenset[Any]) -> str:
+    return " or ".join(sorted(getattr(kind, "__name__", str(kind)) for kind in allowed))

@@ -1,0 +1,3 @@
+"""Pooling and interpolation to FLOPs and bytes."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reductions and scans to FLOPs and bytes."""
+
+from __future__ import annotations

@@ -1,0 +1,178 @@
+"""How an operator is called, written as text: `conv2d(x, weight, bias, _, stride=steps)`.
+
+A signature says which argument goes to which parameter of a formula. Between the parentheses, in
+order of position:
+
+| written | means |
+|---|---|
+| `weight` | the argument at this place, or under this keyword, is the parameter `weight` |
+| `mat2=right` | the keyword is `mat2`, the parameter `right` |
+| `tensors*` | a list of tensors; ranges and markers write its tensors one after the other |
+| `amax*?` | a list that a call may leave empty |
+| `_` | an argument that costs nothing |
+| `...` | whatever follows costs nothing |
+
+The first argument also answers to `input` and `self`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from fastprof.call import Arg, Tensor
+
+__all__ = ["Signature", "Slot"]
+
+_FIRST: Final = ("input", "self")
+_SLOT: Final = re.compile(r"(?:(\w+)=)?(\w+)(\*\??)?\Z")
+_TEXT: Final = re.compile(r"([\w:.]+)(?:\((.*)\))?\Z", re.DOTALL)
+
+
+class Slot(NamedTuple):
+    """One argument of a signature. `parameter` is None for one that costs nothing."""
+
+    keyword: str
+    parameter: str | None
+    is_list: bool = False
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Name of an operator, and which argument is which parameter of its formula.
+
+    Parameters
+    ----------
+    name : str
+        Op name, with its namespace where the text had one.
+    slots : tuple of Slot
+        The arguments in order of position.
+    rest : bool
+        Whether more arguments may follow.
+    """
+
+    name: str
+    slots: tuple[Slot, ...]
+    rest: bool = False
+
+    @classmethod
+    def read(cls, text: str, parameters: tuple[Slot, ...]) -> Signature:
+        """Read a signature; one that is only a name has the `parameters` of its formula.
+
+        Raises
+        ------
+        ValueError
+            When the text has another form; it says what was expected.
+        """
+        match = _TEXT.match(text.strip())
+        if match is None:
+            raise ValueError(f"signature {text!r}: expected a name, or name(argument, ...)")
+        if match[2] is None:
+            return cls(match[1], parameters)
+        items = [item.strip() for item in match[2].split(",")] if match[2].strip() else []
+        rest = bool(items) and items[-1] == "..."
+        return cls(match[1], tuple(_slot(text, item) for item in items[: len(items) - rest]), rest)
+
+    def bind(self, args: Iterable[Arg]) -> Iterator[dict[str, Any]]:
+        """Ways to read the arguments: values by parameter, without those that the call leaves out.
+
+        There are several only where the tensors of lists are written one after the other; the
+        likeliest comes first. None where the call has more arguments than the signature.
+        """
+        args = tuple(args)
+        positional = [each.value for each in args if not each.name]
+        for values in self._spread(positional):
+            bound: dict[str, Any] = {}
+            for slot, value in zip(self.slots, values, strict=False):
+                if slot.parameter is not None:
+                    bound[slot.parameter] = value
+            if self._add_keywords(bound, args):
+                yield bound
+
+    def _add_keywords(self, bound: dict[str, Any], args: Iterable[Arg]) -> bool:
+        # False where an argument is given twice. Unknown keywords cost nothing.
+        by_keyword = {slot.keyword: slot for slot in self.slots}
+        if self.slots:
+            by_keyword = {**dict.fromkeys(_FIRST, self.slots[0]), **by_keyword}
+        for each in args:
+            slot = by_keyword.get(each.name) if each.name else None
+            if slot is None or slot.parameter is None:
+                continue
+            if slot.is_list and not isinstance(each.value, tuple):
+                bound[slot.parameter] = (*bound.get(slot.parameter, ()), each.value)
+            elif slot.parameter in bound:
+                return False
+            else:
+                bound[slot.parameter] = each.value
+        return True
+
+    def _spread(self, values: list[Any]) -> Iterator[list[Any]]:
+        # One value a slot.
+        lists = [slot for slot in self.slots if slot.is_list]
+        if self._fits(values):
+            yield values
+        if not lists or not values:
+            return
+        single = len(self.slots) - len(lists)
+        needed = [slot for slot in lists if not slot.may_be_empty]
+        for present in (lists, needed) if len(needed) < len(lists) else (lists,):
+            for given in range(min(single, len(values)), -1, -1):
+                length, left = divmod(len(values) - given, max(len(present), 1))
+                if left or not length:
+                    continue
+                spread = self._cut(values, present, length)
+                if self._fits(spread) and _alike(self.slots, spread, present):
+                    yield spread
+
+    def _cut(self, values: list[Any], present: list[Slot], length: int) -> list[Any]:
+        spread, place = [], 0
+        for slot in self.slots:
+            size = length if slot in present else 0
+            if slot.is_list:
+                spread.append(tuple(values[place : place + size]))
+            else:
+                size = 1
+                spread.extend(values[place : place + 1])
+            place += size
+        return spread + values[place:]
+
+    def _fits(self, values: list[Any]) -> bool:
+        # Lists stand where lists belong, and nothing that has a cost where nothing is expected.
+        for slot, value in zip(self.slots, values, strict=False):
+            if slot.is_list and not (isinstance(value, tuple) and all(map(_is_tensor, value))):
+                return False
+            if slot.parameter is None and not _says_nothing(value):
+                return False
+        return self.rest or all(map(_says_nothing, values[len(self.slots) :]))
+
+
+def _slot(text: str, item: str) -> Slot:
+    match = _SLOT.match(item)
+    if match is None:
+        raise ValueError(
+            f"signature {text!r}: {item!r} is none of name, keyword=name, name*, _, ..."
+        )
+    keyword, name, star = match.groups()
+    parameter = None if name == "_" else name
+    return Slot(keyword or name, parameter, bool(star), star == "*?")
+
+
+def _is_tensor(value: Any) -> bool:
+    return value is None or isinstance(value, Tensor)
+
+
+def _alike(slots: tuple[Slot, ...], values: list[Any], present: list[Slot]) -> bool:
+    # The first two lists hold tensors of the same shapes, one by one.
+    lists = [value for slot, value in zip(slots, values, strict=False) if slot in present][:2]
+    shapes = [[getattr(each, "shape", None) for each in value] for value in lists]
+    return all(each == shapes[0] for each in shapes)
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether a value may be ignored: no tensor of known shape or type."""
+    if isinstance(value, tuple):
+        return not any(isinstance(each, Tensor) for each in value)
+    return not isinstance(value, Tensor) or (not value.shape and value.dtype is None)

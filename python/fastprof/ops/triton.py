@@ -1,0 +1,3 @@
+"""Kernels that torch.compile has fused, to bytes."""
+
+from __future__ import annotations
