@@ -6,7 +6,7 @@ A formula is a pure function of shapes, types and parameters. Its own parameters
     def scale(x: Tensor, factor: Number = 1.0, *, direction: str) -> tuple[Cost, str]: ...
 
 The same function serves both doors: a Python call of `my_module.scale`, by an argument marker, and
-the operator `mylib::scale`, by a range of torch. Where an operator orders its arguments differently,
+the operator `mylib::scale`, by a range of torch. Where an operator orders its arguments otherwise,
 the name carries a signature (`fastprof.ops.signature`): `"mylib::scale(factor, x)"`.
 """
 

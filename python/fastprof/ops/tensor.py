@@ -149,8 +149,15 @@ def byte_count(count: int, dtype: str | None) -> int | None:
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:
-    """Bytes of a tensor's elements, None when its type is not known."""
-    return byte_count(elements(tensor.shape), tensor.dtype)
+    """Bytes of a tensor's elements, None when its type is not known.
+
+    Where a dimension was expanded (stride 0), what lies along it is one element and counts once.
+    """
+    shape = tensor.shape
+    if tensor.strides is not None and len(tensor.strides) == len(shape):
+        shape = tuple(size for size, step in zip(shape, tensor.strides, strict=True) if step)
+        shape = (0,) if 0 in tensor.shape else shape
+    return byte_count(elements(shape), tensor.dtype)
 
 
 def tensor_text(tensor: Tensor) -> str:
