@@ -69,6 +69,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     frame = found.frame_of_kernel
     of_meaning = take(picked, meaning)
     from_forward = (meaning != frame) & (of_meaning >= 0)
+    from_forward &= ~_tells_more(trace, found, take(picked, frame), of_meaning)
     call_frame = np.where(from_forward, of_meaning, take(picked, frame))
     instance = take(_instances(found, picked), take(found.backward_of_frame, frame))
     group = np.where(from_forward & (instance >= 0), instance, call_frame)
@@ -91,6 +92,17 @@ _RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and ops.find(m.call) is not None,  # of unknown shapes
     lambda m: m.kind == Kind.TORCH,
 ]
+
+
+def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) -> Bools:
+    """Whether a backward kernel's own operator has a known cost and its forward call's backward
+    pass has none: `convolution_backward` holds sizes from which a forward call's strides follow."""
+    calls = [meaning.call if meaning.has_arguments else None for meaning in found.meanings]
+    known = [call is not None and ops.has_model(call) for call in calls]
+    known_backward = [call is not None and ops.work(call, "bprop") is not None for call in calls]
+    label = trace.ranges.label[found.frame_range]
+    own_known = np.array([*known, False])[take(label, own)]  # the last for frame -1
+    return own_known & ~np.array([*known_backward, False])[take(label, forward)]
 
 
 def _picked(trace: Trace, found: Attribution) -> Int32:

@@ -6,7 +6,7 @@ never copied, so that the sum over kernels equals the sum over calls.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,10 @@ TENSOR_CORE_CELLS = ["0", "1", "-"]
 
 @dataclass(frozen=True)
 class Costs:
-    """The columns that come out; -1, or id -1, where unknown."""
+    """The columns that come out; -1, or id -1, where unknown.
+
+    tc_reason says why tc is 0; exact is 0 where flops or bytes are estimates.
+    """
 
     mod: Values
     op: Values
@@ -39,6 +42,8 @@ class Costs:
     tc: Values
     flops: Ints
     bytes: Ints
+    tc_reason: Callable[[], Values]
+    exact: Callable[[], Ints]
 
 
 def cost(
@@ -63,6 +68,7 @@ def cost(
     tensor_cores = tables.tc[row, info]
     del key, row, info
     flops, n_bytes = _shares(part, cell, (tables.flops, tables.bytes), calls, duration)
+    not_used = TENSOR_CORE_CELLS.index("0")
     return Costs(
         mod=tables.mod.column(cell),
         op=tables.op.column(cell),
@@ -70,6 +76,8 @@ def cost(
         tc=Values(tensor_cores, TENSOR_CORE_CELLS),
         flops=Ints(flops),
         bytes=Ints(n_bytes),
+        tc_reason=lambda: tables.reason.column(np.where(tensor_cores == not_used, cell, -1)),
+        exact=lambda: Ints(np.array(tables.exact, np.int8)[cell]),
     )
 
 
@@ -77,34 +85,37 @@ class _Texts:
     """Distinct texts, and which of them stands in each cell of a table."""
 
     def __init__(self) -> None:
-        self._ids: dict[Hashable, int] = {}
+        self._ids: dict[str, int] = {}
         self._cells: list[int] = []
 
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
 
     def column(self, cell: npt.NDArray[Any]) -> Values:
-        return Values(np.array(self._cells, np.int32)[cell], list(self._ids))
+        """The text of each cell; none for cell -1."""
+        return Values(np.array([*self._cells, -1], np.int32)[cell], list(self._ids))
 
 
 class _Tables:
     """What stands in the report for each (call and direction, part); rows in the order of `used`.
 
-    `part_of[row, info]` is the part that a kernel of that kind does, -1 for none of them, and
-    `tc[row, info]` the tensor core cell.
+    `part_of[row, info]` is the part that a kernel of that kind does, -1 for none of them;
+    `sure[row, info]` whether its name says so, and `tc[row, info]` the tensor core cell.
     """
 
     def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[int]) -> None:
-        self.mod, self.op, self.params = _Texts(), _Texts(), _Texts()
+        self.mod, self.op, self.params, self.reason = _Texts(), _Texts(), _Texts(), _Texts()
         self.flops: list[int] = []
         self.bytes: list[int] = []
+        self.exact: list[int] = []
         self.part_of = np.full((len(used), len(infos)), -1, np.int8)
+        self.sure = np.zeros((len(used), len(infos)), bool)
         self.main = np.zeros((len(used), MOST_PARTS), bool)
         self.whole_always = np.zeros(len(used), bool)
         self.costed = np.zeros(len(used), bool)
         self.other = np.array([info.kind == "other" for info in infos])
         self.tc = np.full((len(used), len(infos)), -1, np.int32)
-        by_form: dict[Hashable, tuple[list[int], list[int]]] = {}
+        by_form: dict[Hashable, tuple[list[int], list[bool], list[int]]] = {}
         for row, key in enumerate(used):
             name = Named(None, None, None) if key < 0 else named[key // 2]
             direction = "bprop" if key % 2 else "fprop"
@@ -113,17 +124,18 @@ class _Tables:
             # Most calls differ in their sizes only: what their kernels do is found once a form.
             form = (name.call is None, work and tuple(map(_form, work.parts)))
             if form not in by_form:
-                parts = [_part_of(work, info) if work else -1 for info in infos]
+                claims = [_claim(work, info) if work else (-1, True) for info in infos]
+                parts = [part for part, _ in claims]
                 cells = [
                     _tensor_core(name.call, work, *both) for both in zip(infos, parts, strict=True)
                 ]
-                by_form[form] = parts, cells
-            self.part_of[row], self.tc[row] = by_form[form]
+                by_form[form] = parts, [sure for _, sure in claims], cells
+            self.part_of[row], self.sure[row], self.tc[row] = by_form[form]
 
     def _add(self, row: int, name: Named, work: ops.Work | None) -> None:
         if work is None:
             params = ops.tensors_text(name.call) if name.call else NO_CALL
-            cells = [(name.op, params, ops.Cost(None, None))] * (BESIDE + 1)
+            cells = [(name.op, params, ops.Cost(None, None), "")] * (BESIDE + 1)
         else:
             parts = work.parts[:MOST_PARTS]
             mains = [part for part in parts if part.role != "bias"]
@@ -131,18 +143,22 @@ class _Tables:
             self.main[row, : len(parts)] = [part.role != "bias" for part in parts]
             self.whole_always[row] = any(not part.optional for part in mains)
             params = parts[0].params
-            cells = [(part.op or name.op, part.params, part.cost) for part in parts]
-            cells += [(name.op, params, ops.Cost(0, 0))] * (MOST_PARTS - len(parts))
+            cells = [
+                (part.op or name.op, part.params, part.cost, part.no_tensor_cores) for part in parts
+            ]
+            cells += [(name.op, params, ops.Cost(0, 0), "")] * (MOST_PARTS - len(parts))
             whole = ops.Cost(0, 0)
             for part in mains:
                 whole += part.cost
-            cells += [(name.op, params, whole), (name.op, params, ops.Cost(0, 0))]
-        for op, text, cost_of_cell in cells:
+            cells += [(name.op, params, whole, ""), (name.op, params, ops.Cost(0, 0), "")]
+        for op, text, cost_of_cell, reason in cells:
             self.mod.add(name.mod)
             self.op.add(op)
             self.params.add(text)
+            self.reason.add(reason or None)
             self.flops.append(_known(cost_of_cell.flops))
             self.bytes.append(_known(cost_of_cell.bytes))
+            self.exact.append(-1 if work is None else int(cost_of_cell.exact))
 
 
 def _known(count: int | None) -> int:
@@ -155,15 +171,22 @@ def _form(part: ops.Part) -> Hashable:
     return part.role, part.kernels, part.layout, not part.no_tensor_cores
 
 
-def _part_of(work: ops.Work, info: ops.KernelInfo) -> int:
-    """The part that a kernel does: by its kind, then by its operand layout; -1 for none."""
+def _claim(work: ops.Work, info: ops.KernelInfo) -> tuple[int, bool]:
+    """The part that a kernel does, by its kind, then by its layout; and whether that is sure.
+
+    -1 for none, and for a kernel that only helps others.
+    """
     fitting = [
         (i, part)
         for i, part in enumerate(work.parts[:MOST_PARTS])
         if not part.kernels or info.kind in part.kernels
     ]
+    if not fitting or info.auxiliary:
+        return -1, True
     exact = [i for i, part in fitting if part.layout is not None and part.layout == info.layout]
-    return (exact or [i for i, _ in fitting] or [-1])[0]
+    guessed = len(fitting) > 1 and any(part.layout is None for _, part in fitting)
+    sure = len(fitting) == 1 or (bool(exact) and not guessed)
+    return (exact or [i for i, _ in fitting])[0], sure
 
 
 def _tensor_core(call: Call | None, work: ops.Work | None, info: ops.KernelInfo, part: int) -> int:
@@ -191,23 +214,36 @@ def _parts(
     whole = (part < 0) & costed & ~recognised[calls.group]
     whole &= tables.whole_always[row] | unknown[calls.group]
     part = np.where(whole, WHOLE, np.where(part < 0, BESIDE, part)).astype(np.int8)
-    _second_gradient(tables, row, part, calls)
+    _second_gradient(tables, row, info, part, calls)
     return part
 
 
 def _second_gradient(
-    tables: _Tables, row: npt.NDArray[Any], part: npt.NDArray[np.int8], calls: CallsOfKernels
-) -> None:
-    """Where two kernels of one backward call claim the first gradient and none the second, the
-    later ones get the second: a guess, since their names tell nothing; both cost the same."""
-    two = tables.main[row, 1] & (part == 0)
-    if not two.any():
+    tables: _Tables, row: npt.NDArray[Any], info: Int32, part: npt.NDArray[np.int8],
+    calls: CallsOfKernels,
+) -> None:  # fmt: skip
+    """Two kernels of one backward call that claim the same gradient, and none the other: where
+    their names do not tell for sure, one of them does the other.
+
+    A guess: the gradient of the left operand comes first. Both cost the same, so that the sum is
+    right whichever was which.
+    """
+    gradient = tables.main[row, 1] & ((part == 0) | (part == 1))
+    unsure = gradient & ~tables.sure[row, info]
+    if not unsure.any():
         return
-    taken = np.zeros(calls.n_groups + 1, bool)
-    taken[calls.group[tables.main[row, 1] & (part == 1)]] = True
-    two &= ~taken[calls.group]
-    ordinal = _share.ordinal(np.where(two, calls.group, np.int32(-1)), calls.n_groups)
-    part[ordinal > 0] = 1
+    claimed = np.zeros((2, calls.n_groups + 1), bool)
+    for number in (0, 1):
+        claimed[number, calls.group[gradient & (part == number)]] = True
+    settled = np.zeros(calls.n_groups + 1, bool)
+    settled[calls.group[gradient & ~unsure]] = True
+    unsure &= claimed[0, calls.group] != claimed[1, calls.group]
+    count = _share.ordinal(np.where(unsure, calls.group, np.int32(-1)), calls.n_groups)
+    several = np.zeros(calls.n_groups + 1, bool)
+    several[calls.group[count > 0]] = True
+    moved = np.where(settled[calls.group], True, (count > 0) == (part == 0))
+    moved &= unsure & (settled | several)[calls.group]
+    part[moved] = 1 - part[moved]
 
 
 def _shares(

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, say
+from fastprof.cli.progress import Bar, say, tell
 from fastprof.errors import UnknownColumnError
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS
 
@@ -39,11 +39,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     style.add_argument(
         "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
     )
+    parser.add_argument(
+        "--unknown",
+        action="store_true",
+        help="list the operators without a known cost, and why, on stderr",
+    )
+    parser.add_argument(
+        "--ops",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="run a Python file that registers costs of your own operators (fastprof.op)",
+    )
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
+    from fastprof.ops.user import load_file
     from fastprof.report import select, write_report
     from fastprof.report.width import WidthError, share_width
 
@@ -55,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.error(str(error))
     if arguments.file is None and (sys.stdin is None or sys.stdin.isatty()):
         arguments.error("no FILE, and nothing on standard input: give a trace or dict lines")
+    for path in arguments.ops:
+        load_file(path)
     with Bar() as bar:
         if arguments.file is None:
             from fastprof.load import read_dict_lines
@@ -65,6 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
 
             profile = open_trace(arguments.file, bar)
     say(profile)
+    if arguments.unknown:
+        for line in profile.coverage.unknown_text().splitlines():
+            tell(line)
     style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
     if arguments.width is not None:
         style = "width"

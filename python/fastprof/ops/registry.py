@@ -129,6 +129,8 @@ class _Entry:
 
 
 _entries: dict[tuple[str, str], _Entry] = {}
+_answers: dict[str, Work | str] = {}
+_MOST_ANSWERS: Final = 1 << 16
 
 
 def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[Function], Function]:
@@ -186,6 +188,7 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
                 raise OpError(f"{_name(function)}: {'.'.join(key)} has a formula already, {other}")
         for key, signatures in keyed.items():
             _entries[key] = _Entry(formula, tuple(signatures))
+        _answers.clear()
         return function
 
     return register
@@ -295,19 +298,29 @@ def work(call: Call, direction: str) -> Work | None:
     ValueError
         When the direction is neither. The call itself never raises, however malformed.
     """
-    answer = _try(call, direction)
+    answer = _answer(call, direction)
     return answer if isinstance(answer, Work) else None
 
 
 def why_unknown(call: Call, direction: str) -> str | None:
     """Why the cost of a call is not known, None when it is."""
-    answer = _try(call, direction)
+    answer = _answer(call, direction)
     return None if isinstance(answer, Work) else answer
 
 
-def _try(call: Call, direction: str) -> Work | str:
+def _answer(call: Call, direction: str) -> Work | str:
+    # The work, or why it is not known.
     if direction not in DIRECTIONS:
         raise ValueError(f"direction {direction!r} is not one of {sorted(DIRECTIONS)}")
+    key = f"{direction} {call!r}"  # not the call itself: to Python 1, 1.0 and True are equal
+    if key not in _answers:
+        if len(_answers) >= _MOST_ANSWERS:
+            _answers.clear()
+        _answers[key] = _answer_now(call, direction)
+    return _answers[key]
+
+
+def _answer_now(call: Call, direction: str) -> Work | str:
     entry = _entry(call)
     if entry is None:
         return "no formula"

@@ -1,0 +1,71 @@
+"""Costs of the user's own operators: from a file, or from installed packages."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import traceback
+from importlib.metadata import entry_points
+from typing import Final
+
+from fastprof.errors import BadInputError, OpError
+
+__all__ = ["ENTRY_POINTS", "load_file", "load_packages"]
+
+ENTRY_POINTS: Final = "fastprof.ops"
+
+_loaded: dict[str, str | None] = {}  # entry point -> what was wrong with it
+
+
+def load_file(path: str | os.PathLike[str]) -> None:
+    """Run a Python file that registers formulas with `fastprof.op`.
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read.
+    OpError
+        It raised an error; the text says which, and in which of its lines.
+    """
+    name = os.fsdecode(path)
+    if not os.path.isfile(path):
+        raise BadInputError(f"{name}: no such file; expected Python that calls fastprof.op")
+    try:
+        runpy.run_path(name, run_name=f"fastprof ops {name}")
+    except Exception as error:
+        raise OpError(f"{name}{_line(error, name)}: {_text(error)}") from error
+
+
+def load_packages() -> list[str]:
+    """Import what installed packages offer as entry points of the group `fastprof.ops`.
+
+    Each is a module, or a function in one, whose import registers formulas. It is done once.
+
+    Returns
+    -------
+    list of str
+        What was wrong, a line for each that could not be loaded.
+    """
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.value in _loaded:
+            continue
+        try:
+            point.load()
+            _loaded[point.value] = None
+        except Exception as error:
+            _loaded[point.value] = f"costs of {point.name} ({point.value}): {_text(error)}"
+    return [problem for problem in _loaded.values() if problem is not None]
+
+
+def _text(error: Exception) -> str:
+    return str(error) if isinstance(error, OpError) else f"{type(error).__name__}: {error}"
+
+
+def _line(error: Exception, name: str) -> str:
+    # The last line of the file itself that led to the error.
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == name and frame.lineno
+    ]
+    return f", line {lines[-1]}" if lines else ""
