@@ -6,7 +6,8 @@ once; kernels get at it by look-ups over whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ import numpy as np
 from fastprof import _link, _nest, _path
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
-from fastprof.calls import find_calls
-from fastprof.columns import Ints, Lists, SeqMarkers, Values
-from fastprof.costs import cost
+from fastprof.calls import CallsOfKernels, find_calls
+from fastprof.columns import Column, Columns, Ints, Lists, SeqMarkers, Values
+from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
 from fastprof.markers import Kind, Meaning, dict_operators
 from fastprof.names import short_name
@@ -31,12 +32,44 @@ class Assembly:
 
     def __init__(self, trace: Trace, attribution: Attribution) -> None:
         self.trace, self.found = trace, attribution
-        found = attribution
-        self.frame = found.frame_of_kernel
-        self.meaning = take(found.meaning_of_frame, self.frame)
-        self.node = take(found.node_of_frame, self.frame)
-        self.meaning_node = take(found.node_of_frame, self.meaning)
-        self.direction = take(found.direction_of_node, self.node, NOWHERE)
+        self.frame = attribution.frame_of_kernel
+
+    @cached_property
+    def meaning(self) -> Int32:
+        """The frame that says what a kernel is for: its own, or its forward call's."""
+        return take(self.found.meaning_of_frame, self.frame)
+
+    @cached_property
+    def node(self) -> Int32:
+        return take(self.found.node_of_frame, self.frame)
+
+    @cached_property
+    def meaning_node(self) -> Int32:
+        return take(self.found.node_of_frame, self.meaning)
+
+    @cached_property
+    def direction(self) -> Int32:
+        """NOWHERE, FORWARD or BACKWARD."""
+        return take(self.found.direction_of_node, self.node, NOWHERE)
+
+    @cached_property
+    def thread(self) -> Int32:
+        """Of the launch, index into Trace.threads."""
+        return take(self.trace.launches.thread, self.trace.kernels.launch)
+
+    @cached_property
+    def names(self) -> tuple[Values, Values]:
+        """Long and short name of every kernel."""
+        return _kernel_names(self.trace)
+
+    @cached_property
+    def calls(self) -> CallsOfKernels:
+        return find_calls(self.trace, self.found, self.meaning)
+
+    @cached_property
+    def costs(self) -> Costs:
+        long_names, _ = self.names
+        return cost(self.calls, long_names.values, long_names.ids, self.trace.kernels.duration)
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""
@@ -87,12 +120,14 @@ class Assembly:
             lambda m: m.kind == kind, self.node, lambda chain: tuple(m.label for m in chain)
         )
 
+    @cached_property
     def operators(self) -> Values:
         """(mods, ops) of the whole chain around each kernel, as PyProf wrote them."""
         return self.chains(
             lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.node, dict_operators
         )
 
+    @cached_property
     def numbers(self) -> tuple[Ints, Lists]:
         """seqId and altSeqId."""
         found, ranges = self.found, self.trace.ranges
@@ -124,71 +159,74 @@ class Assembly:
 
 
 def assemble(trace: Trace, attribution: Attribution) -> Profile:
-    """Make the Profile of a trace."""
+    """Make the Profile of a trace. Nothing is made per kernel before somebody asks for it."""
     kernels = trace.kernels
     assembly = Assembly(trace, attribution)
-    duration = kernels.duration
-    long_names, short_names = _kernel_names(trace)
-    calls = find_calls(trace, attribution, assembly.meaning)
-    costs = cost(calls, long_names.values, long_names.ids, duration)
-    seq, altseq = assembly.numbers()
-    operators = assembly.operators()
-    sub = _link.sub(kernels.process, seq.values, operators.ids, len(trace.processes))
-    thread = take(trace.launches.thread, kernels.launch)
-    direction = Values(assembly.direction.astype(np.int32) - 1, DIRECTIONS)
-    columns = {
-        "idx": Ints(np.arange(1, len(kernels) + 1, dtype=np.int32)),
-        "seq": seq,
-        "altseq": altseq,
-        "tid": Ints(take(trace.threads, thread)),
-        "layer": assembly.layer(assembly.meaning_node),
-        "trace": assembly.frames(assembly.meaning_node),
-        "dir": direction,
-        "sub": Ints(sub),
-        "mod": costs.mod,
-        "op": costs.op,
-        "kernel": short_names,
-        "params": costs.params,
-        "sil": Ints(duration),
-        "tc": costs.tc,
-        "device": Ints(kernels.device),
-        "stream": Ints(kernels.stream),
-        "grid": Ints(kernels.grid),
-        "block": Ints(kernels.block),
-        "flops": costs.flops,
-        "bytes": costs.bytes,
-    }
+    columns = Columns(
+        {
+            "idx": lambda: Ints(np.arange(1, len(kernels) + 1, dtype=np.int32)),
+            "seq": lambda: assembly.numbers[0],
+            "altseq": lambda: assembly.numbers[1],
+            "tid": lambda: Ints(take(trace.threads, assembly.thread)),
+            "layer": lambda: assembly.layer(assembly.meaning_node),
+            "trace": lambda: assembly.frames(assembly.meaning_node),
+            "dir": lambda: Values(assembly.direction - np.int32(1), DIRECTIONS),
+            "sub": lambda: _sub(assembly),
+            "mod": lambda: assembly.costs.mod,
+            "op": lambda: assembly.costs.op,
+            "kernel": lambda: assembly.names[1],
+            "params": lambda: assembly.costs.params,
+            "sil": lambda: Ints(kernels.duration),
+            "tc": lambda: assembly.costs.tc,
+            "device": lambda: Ints(kernels.device),
+            "stream": lambda: Ints(kernels.stream),
+            "grid": lambda: Ints(kernels.grid),
+            "block": lambda: Ints(kernels.block),
+            "flops": lambda: assembly.costs.flops,
+            "bytes": lambda: assembly.costs.bytes,
+        }
+    )
     return Profile(
         name=trace.name,
         columns=columns,
-        extra={
-            "start": lambda: Ints(kernels.start, none=_NO_TIME),
-            "end": lambda: Ints(
-                np.where(duration >= 0, kernels.start + duration, _NO_TIME), none=_NO_TIME
-            ),
-            "name": lambda: long_names,
-            "pid": lambda: Ints(take(trace.processes, kernels.process)),
-            "context": lambda: Ints(kernels.context),
-            "correlation": lambda: Ints(kernels.correlation),
-            "registers": lambda: Ints(kernels.registers),
-            "shared_memory": lambda: Ints(kernels.shared_memory),
-            "graph_id": lambda: Ints(kernels.graph_id),
-            "graph_node": lambda: Ints(kernels.graph_node),
-            "launch": lambda: _launch_names(trace),
-            "launch_start": lambda: Ints(
-                take(trace.launches.start, kernels.launch, _NO_TIME), none=_NO_TIME
-            ),
-            "launch_ranges": lambda: _ranges(assembly, attribution.launch_frame_of_kernel),
-            "phases": lambda: _phases(trace),
-            "ranges": lambda: _ranges(assembly, assembly.meaning),
-            "path": lambda: Ints(assembly.node),
-        },
-        dict_columns=lambda: _dict_columns(
-            assembly, columns, long_names, direction, operators, thread, seq
+        extra=_further(assembly),
+        dict_columns=lambda: _dict_columns(assembly, columns),
+        cover=lambda: cover(
+            kernels.duration,
+            kernels.launch >= 0,
+            assembly.frame >= 0,
+            assembly.calls,
+            assembly.costs.flops,
         ),
-        coverage=cover(duration, kernels.launch >= 0, assembly.frame >= 0, calls, costs.flops),
         warnings=trace.warnings,
     )
+
+
+def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
+    """What makes each column that no report has."""
+    trace, found = assembly.trace, assembly.found
+    kernels, launches = trace.kernels, trace.launches
+    duration = kernels.duration
+    return {
+        "start": lambda: Ints(kernels.start, none=_NO_TIME),
+        "end": lambda: Ints(
+            np.where(duration >= 0, kernels.start + duration, _NO_TIME), none=_NO_TIME
+        ),
+        "name": lambda: assembly.names[0],
+        "pid": lambda: Ints(take(trace.processes, kernels.process)),
+        "context": lambda: Ints(kernels.context),
+        "correlation": lambda: Ints(kernels.correlation),
+        "registers": lambda: Ints(kernels.registers),
+        "shared_memory": lambda: Ints(kernels.shared_memory),
+        "graph_id": lambda: Ints(kernels.graph_id),
+        "graph_node": lambda: Ints(kernels.graph_node),
+        "launch": lambda: _launch_names(trace),
+        "launch_start": lambda: Ints(take(launches.start, kernels.launch, _NO_TIME), none=_NO_TIME),
+        "launch_ranges": lambda: _ranges(assembly, found.launch_frame_of_kernel),
+        "phases": lambda: _phases(trace),
+        "ranges": lambda: _ranges(assembly, assembly.meaning),
+        "path": lambda: Ints(assembly.node),
+    }
 
 
 # Times may be negative: captures count from a moment of their own.
@@ -262,16 +300,17 @@ def _phases(trace: Trace) -> Values:
     return Values(take(of_launch, trace.kernels.launch, 0), list(ids))
 
 
-def _dict_columns(
-    assembly: Assembly,
-    columns: dict[str, Any],
-    long_names: Values,
-    direction: Values,
-    operators: Values,
-    thread: Int32,
-    seq: Ints,
-) -> dict[str, Any]:
+def _sub(assembly: Assembly) -> Ints:
+    """The number of each kernel among those in a row with its sequence number and operators."""
+    trace = assembly.trace
+    seq, _ = assembly.numbers
+    ids = assembly.operators.ids
+    return Ints(_link.sub(trace.kernels.process, seq.values, ids, len(trace.processes)))
+
+
+def _dict_columns(assembly: Assembly, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of dict lines: what is around the launch itself, nothing inherited."""
+    operators = assembly.operators
     return {
         "kShortName": columns["kernel"],
         "kDuration": columns["sil"],
@@ -280,10 +319,10 @@ def _dict_columns(
         "reprMarkers": assembly.markers(Kind.MODULE),
         "marker": assembly.markers(Kind.ARGUMENT),
         "seqMarker": assembly.seq_markers(),
-        "seqId": _as_lists(seq),
+        "seqId": _as_lists(columns["seq"]),
         "subSeqId": columns["sub"],
         "altSeqId": columns["altseq"],
-        "dir": direction,
+        "dir": columns["dir"],
         "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
         "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
         "tid": columns["tid"],
@@ -291,7 +330,7 @@ def _dict_columns(
         "stream": columns["stream"],
         "grid": columns["grid"],
         "block": columns["block"],
-        "kLongName": long_names,
+        "kLongName": assembly.names[0],
     }
 
 

@@ -6,6 +6,7 @@ kernels hold indices.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,3 +101,28 @@ class SeqMarkers:
 
 
 Column = Ints | Values | Lists
+
+
+class Columns(Mapping[str, Any]):
+    """Columns by key, each made when it is first asked for and kept from then on.
+
+    makers : what makes the column of each key
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._made:
+            self._made[key] = self._makers[key]()
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._makers

@@ -64,7 +64,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
         columns=report,
         extra={"name": lambda: columns["kLongName"]},
         dict_columns=lambda: columns,
-        coverage=cover(duration, launched, _inside(columns), calls, costs.flops),
+        cover=lambda: cover(duration, launched, _inside(columns), calls, costs.flops),
     )
 
 

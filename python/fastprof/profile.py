@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,11 +53,13 @@ class Kernels(Mapping[str, npt.NDArray[Any]]):
 class Profile:
     """What is known of every kernel of a capture. Rows are in order of start.
 
+    Columns and coverage are made when they are first asked for.
+
     Attributes
     ----------
     name : str
         The file it came from.
-    columns : dict of str to Column
+    columns : mapping of str to Column
         The columns of the report by key: idx seq altseq tid layer trace dir sub mod op kernel
         params sil tc device stream grid block flops bytes. Times are ns. flops and bytes are the
         kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
@@ -69,23 +72,30 @@ class Profile:
         (node of the call-path tree). A profile of dict lines has only name.
     dict_columns : function
         Makes the columns of dict lines, by their keys.
+    cover : function
+        Adds up the coverage.
     coverage : Coverage
     warnings : list of str
         What was wrong with the file but did not stop the reading, a line each.
     """
 
     name: str
-    columns: dict[str, Column]
-    extra: dict[str, Callable[[], Column]]
-    dict_columns: Callable[[], dict[str, Column | SeqMarkers]]
-    coverage: Coverage
+    columns: Mapping[str, Column]
+    extra: Mapping[str, Callable[[], Column]]
+    dict_columns: Callable[[], Mapping[str, Column | SeqMarkers]]
+    cover: Callable[[], Coverage]
     warnings: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.columns["idx"])
+        return len(self.columns["sil"])
 
     def __repr__(self) -> str:
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """How much of the GPU time is known to which depth."""
+        return self.cover()
 
     @property
     def names(self) -> list[str]:

@@ -28,11 +28,10 @@ _FORMS = {"dict": "fastprof.report.dictlines", "jsonl": "fastprof.report.jsonl"}
 _LIST_KEYS = frozenset({"seq", "altseq", "seqId", "altSeqId"})
 
 
-def _with_lists(columns: Mapping[str, Any]) -> dict[str, Any]:
+def _with_lists(columns: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The columns of these keys, and no other: a profile makes a column when it is asked for."""
     as_lists = import_module("fastprof.report.cells").as_lists
-    return {
-        key: as_lists(column) if key in _LIST_KEYS else column for key, column in columns.items()
-    }
+    return {key: as_lists(columns[key]) if key in _LIST_KEYS else columns[key] for key in keys}
 
 
 def write_report(
@@ -67,8 +66,9 @@ def write_report(
         What the file raises: a closed pipe, a full disk.
     """
     chosen = select(keys)
+    wanted = _with_lists(columns, (column.key for column in chosen))
     further = (width or 0,) if style == "width" else ()
-    import_module(_STYLES[style]).write(_with_lists(columns), chosen, file, *further)
+    import_module(_STYLES[style]).write(wanted, chosen, file, *further)
     file.flush()
 
 
@@ -86,5 +86,5 @@ def write_rows(
     file : binary file
         It is flushed and stays open.
     """
-    import_module(_FORMS[form]).write(_with_lists(columns), file)
+    import_module(_FORMS[form]).write(_with_lists(columns, columns), file)
     file.flush()
