@@ -54,6 +54,7 @@ COLUMNS = {
     "block": ints((128, 1, 1), None, (1024, 1, 1), (1, 2, 3)),
     "flops": ints(0, None, 9317840000, 1),
     "bytes": ints(1125600, None, 0, -(2**63)),
+    "tc_reason": values("-", "M=33 is not a multiple of 8 (fp16)", "-", None),
 }
 
 

@@ -178,6 +178,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "params": lambda: assembly.costs.params,
             "sil": lambda: Ints(kernels.duration),
             "tc": lambda: assembly.costs.tc,
+            "tc_reason": lambda: assembly.costs.tc_reason(),
             "device": lambda: Ints(kernels.device),
             "stream": lambda: Ints(kernels.stream),
             "grid": lambda: Ints(kernels.grid),
@@ -226,6 +227,7 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "phases": lambda: _phases(trace),
         "ranges": lambda: _ranges(assembly, assembly.meaning),
         "path": lambda: Ints(assembly.node),
+        "exact": lambda: assembly.costs.exact(),
     }
 
 

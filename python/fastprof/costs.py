@@ -68,7 +68,6 @@ def cost(
     tensor_cores = tables.tc[row, info]
     del key, row, info
     flops, n_bytes = _shares(part, cell, (tables.flops, tables.bytes), calls, duration)
-    not_used = TENSOR_CORE_CELLS.index("0")
     return Costs(
         mod=tables.mod.column(cell),
         op=tables.op.column(cell),
@@ -76,9 +75,18 @@ def cost(
         tc=Values(tensor_cores, TENSOR_CORE_CELLS),
         flops=Ints(flops),
         bytes=Ints(n_bytes),
-        tc_reason=lambda: tables.reason.column(np.where(tensor_cores == not_used, cell, -1)),
+        tc_reason=lambda: _reasons(tables.reason, tensor_cores, cell),
         exact=lambda: Ints(np.array(tables.exact, np.int8)[cell]),
     )
+
+
+def _reasons(texts: _Texts, tensor_cores: Int32, cell: Int32) -> Values:
+    """Why tensor cores were not used, "-" where they were or could not be."""
+    not_used = TENSOR_CORE_CELLS.index("0")
+    reasons = texts.column(np.where(tensor_cores == not_used, cell, -1))
+    settled = (tensor_cores >= 0) & (tensor_cores != not_used)
+    ids = np.where(settled, np.int32(len(reasons.values)), reasons.ids)
+    return Values(ids, [*reasons.values, "-"])
 
 
 class _Texts:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastprof import _link, ops
 from fastprof.calls import CallsOfKernels, Named, named
-from fastprof.columns import Column, Ints, Lists, Values
+from fastprof.columns import Columns, Ints, Lists, Values
 from fastprof.costs import cost
 from fastprof.coverage import cover
 from fastprof.markers import Meaning, read
@@ -34,38 +34,42 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
     duration = columns["kDuration"].values
     launched = columns["tid"].values != columns["tid"].none
     costs = cost(calls, long_names.values, long_names.ids, np.maximum(duration, 0))
-    report: dict[str, Column] = {
-        "idx": Ints(np.arange(1, n + 1, dtype=np.int32)),
-        "seq": _as_ints(columns["seqId"]),
-        "altseq": columns["altSeqId"],
-        "tid": columns["tid"],
-        "layer": _rows(columns["layer"], meaning_row),
-        "trace": _rows(columns["trace"], meaning_row),
-        "dir": columns["dir"],
-        "sub": columns["subSeqId"],
-        "mod": costs.mod,
-        "op": costs.op,
-        "kernel": Values(
-            columns["kShortName"].ids,
-            [name.replace(" ", "_") for name in columns["kShortName"].values],
-        ),
-        "params": costs.params,
-        "sil": columns["kDuration"],
-        "tc": costs.tc,
-        "device": columns["device"],
-        "stream": columns["stream"],
-        "grid": columns["grid"],
-        "block": columns["block"],
-        "flops": costs.flops,
-        "bytes": costs.bytes,
-    }
+    report = Columns(
+        {
+            "idx": lambda: Ints(np.arange(1, n + 1, dtype=np.int32)),
+            "seq": lambda: _as_ints(columns["seqId"]),
+            "altseq": lambda: columns["altSeqId"],
+            "tid": lambda: columns["tid"],
+            "layer": lambda: _rows(columns["layer"], meaning_row),
+            "trace": lambda: _rows(columns["trace"], meaning_row),
+            "dir": lambda: columns["dir"],
+            "sub": lambda: columns["subSeqId"],
+            "mod": lambda: costs.mod,
+            "op": lambda: costs.op,
+            "kernel": lambda: _short_names(columns["kShortName"]),
+            "params": lambda: costs.params,
+            "sil": lambda: columns["kDuration"],
+            "tc": lambda: costs.tc,
+            "tc_reason": costs.tc_reason,
+            "device": lambda: columns["device"],
+            "stream": lambda: columns["stream"],
+            "grid": lambda: columns["grid"],
+            "block": lambda: columns["block"],
+            "flops": lambda: costs.flops,
+            "bytes": lambda: costs.bytes,
+        }
+    )
     return Profile(
         name=name,
         columns=report,
-        extra={"name": lambda: columns["kLongName"]},
+        extra={"name": lambda: columns["kLongName"], "exact": costs.exact},
         dict_columns=lambda: columns,
         cover=lambda: cover(duration, launched, _inside(columns), calls, costs.flops),
     )
+
+
+def _short_names(column: Values) -> Values:
+    return Values(column.ids, [name.replace(" ", "_") for name in column.values])
 
 
 def _equals(column: Values, text: str) -> npt.NDArray[np.bool_]:

@@ -61,7 +61,7 @@ class Profile:
         The file it came from.
     columns : mapping of str to Column
         The columns of the report by key: idx seq altseq tid layer trace dir sub mod op kernel
-        params sil tc device stream grid block flops bytes. Times are ns. flops and bytes are the
+        params sil tc tc_reason device stream grid block flops bytes. Times are ns. flops and bytes are the
         kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
     extra : dict of str to function
         What makes each further column: start and end (ns on the capture's clock), name (the full
@@ -69,7 +69,8 @@ class Profile:
         graph_node, launch (the API call), launch_start, phases (ranges of the process that ended on
         another thread and were open at the launch), ranges (the user's own, outermost first),
         launch_ranges (those around the launch, where a graph's node was created elsewhere), path
-        (node of the call-path tree). A profile of dict lines has only name.
+        (node of the call-path tree), exact (0 where flops or bytes are estimates, 1 where not). A
+        profile of dict lines has only name and exact.
     dict_columns : function
         Makes the columns of dict lines, by their keys.
     cover : function

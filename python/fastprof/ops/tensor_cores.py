@@ -35,7 +35,7 @@ def why_not(dtype: str | None, sizes: Mapping[str, int]) -> str:
     if name is None:
         return "the type is not known"
     if name == "float32":
-        return "fp32 without TF32 (torch.set_float32_matmul_precision('high') allows it)"
+        return "fp32 without TF32 (since Ampere: torch.set_float32_matmul_precision('high'))"
     if name == "float64":
         return "fp64 has tensor cores on A100 and newer data-centre GPUs only"
     if name not in _SUPPORTED and not name.startswith("float8"):

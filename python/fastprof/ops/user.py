@@ -6,6 +6,7 @@ import os
 import runpy
 import traceback
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Final
 
 from fastprof.errors import BadInputError, OpError
@@ -31,7 +32,7 @@ def load_file(path: str | os.PathLike[str]) -> None:
     if not os.path.isfile(path):
         raise BadInputError(f"{name}: no such file; expected Python that calls fastprof.op")
     try:
-        runpy.run_path(name, run_name=f"fastprof ops {name}")
+        runpy.run_path(name, run_name=Path(name).stem)
     except Exception as error:
         raise OpError(f"{name}{_line(error, name)}: {_text(error)}") from error
 

@@ -71,6 +71,7 @@ COLUMNS = (
     ReportColumn("block", "Block", "str", 12, "block size, x,y,z"),
     ReportColumn("flops", "FLOPs", "int", 12, "floating point operations, FMA = 2"),
     ReportColumn("bytes", "Bytes", "int", 12, "bytes read and written"),
+    ReportColumn("tc_reason", "TCReason", "str", 20, "why tc is 0, and what would help"),
 )
 
 DEFAULT_KEYS = "idx,dir,sub,mod,op,kernel,params,sil"
