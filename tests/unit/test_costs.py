@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from test_attribution import ENGINE, LINEAR, LINEAR_FLOPS, UNKNOWN, Capture, marker, rows, tensor
@@ -188,3 +189,22 @@ def test_a_file_that_cannot_be_used_is_one_clear_line(unknown, tmp_path, capfd, 
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
     assert str(file) in printed.err and message in printed.err
+
+
+def test_the_file_that_the_readme_shows_does_what_it_says(tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (code,) = (text for text in readme.split("```") if text.startswith("python\n# my_costs.py"))
+    (tmp_path / "my_costs.py").write_text(code.removeprefix("python\n"))
+    x, half = tensor(8, 16, dtype="float16"), tensor(1, 16, dtype="float16")
+    export = Capture()
+    export.push_pop(0, 100, marker("rope", x, half, half, mod="my_module"), tid=1).work(10)
+    sized = "mylib::silu_mul, seq = 4, op_id = 1, sizes = [[3, 5], [3, 5], []]"
+    export.push_pop(200, 300, sized, tid=1).work(210)
+    trace = export.write(tmp_path / "x.sqlite")
+    command = [sys.executable, "-m", "fastprof", "prof", "-c", "op,params,flops,bytes", "--ops"]
+    command += [tmp_path / "my_costs.py", trace]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == [
+        f"rope [8,16]fp16 {3 * 8 * 16} {2 * (2 * 8 * 16 + 2 * 16)}",
+        f"silu_mul T=[(3,5),(3,5),()],['na','na','na'] {24 * 15} na",
+    ]

@@ -1,0 +1,11 @@
+"""Write docs/ops.md, the table of operators, from the registry: `python docs/make_ops.py`."""
+
+from pathlib import Path
+
+import fastprof.ops  # noqa: F401 -- registers all families
+from fastprof.ops.document import operators_page
+
+PAGE = Path(__file__).parent / "ops.md"
+
+if __name__ == "__main__":
+    PAGE.write_text(operators_page(), encoding="utf-8")
