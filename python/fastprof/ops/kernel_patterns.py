@@ -1,0 +1,195 @@
+"""The one table of kernel names: words of a name to the kind of work that the kernel does.
+
+A word is lower-case text, looked for in a name (`fastprof.ops.kernels` says in which part of it)
+written in lower case and once more without underscores, so that `softmax` finds `SoftMax` and
+`soft_max` too. A word with an underscore finds just itself, `^` stands for the beginning of the
+name, and `a&b` finds names with both. The first row with a word in the name wins, so that special
+names stand before general ones: a row's place is as much of its meaning as its words.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["GRADIENTS", "ROWS", "TENSOR_CORES", "Row"]
+
+
+class Row(NamedTuple):
+    """Words, and what a kernel with one of them in its name is (see `KernelInfo`)."""
+
+    kind: str
+    words: str
+    auxiliary: bool = False
+
+
+ROWS: Final = (
+    Row(
+        "memcpy",
+        "^memcpy ^cudamemcpy ^[cudamemcpy ^[cudaunifiedmemorymemcpy ^copyhostto ^copydeviceto "
+        "^__amd_rocclr_copybuffer ^__amd_rocclr_copyimage",
+    ),
+    Row("memset", "^memset ^cudamemset ^[cudamemset ^__amd_rocclr_fillbuffer"),
+    # Inductor names what it generates by its form: pointwise, reduction, persistent reduction,
+    # foreach, split scan; a template has the work of the operator that it implements.
+    Row(
+        "triton-fused",
+        "^triton_poi_ ^triton_red_ ^triton_per_ ^triton_for_ ^triton_spl_ ^triton_split_scan_ "
+        "^triton_mix_ ^triton_unk_ ^triton_fused_ ^triton__0",
+    ),
+    Row("attention", "^triton_tem_&flex ^triton_tem_&attention"),
+    Row("convolution", "^triton_tem_&convolution ^triton_convolution"),
+    Row("gemm", "^triton_tem_ ^triton_mm ^triton_bmm ^triton_addmm"),
+    Row(
+        "communication",
+        "^nccl ^rccl ^msccl nvshmem crossdevicereduce ^all_reduce _all_reduce :all_reduce "
+        "^allreduce _allreduce :allreduce shotallreduce ^all_gather _all_gather :all_gather "
+        "^allgather _allgather :allgather reducescatter alltoall deep_ep:: userbuffers",
+    ),
+    # Before and after the two products of an attention: sums over dO * O, converted gradients,
+    # combined splits.
+    Row(
+        "attention",
+        "dotdoo sumodo ograddoto bwdpreprocess bwdpostprocess flash&convert fusion::convertdq "
+        "fmha&convert fmhareduce flash&combine fmha&combine flash&cleardkv attention&reduce "
+        "flash&prepare mergestate attn&preprocess",
+        auxiliary=True,
+    ),
+    Row(
+        "attention",
+        "flashfwd flashbwd flashattn flashmla flash:: fmha mmha sdpa attention mha_ fna:: "
+        "attnfwd attnbwd bwd_kernel_dk_dv bwd_kernel_dq withkvcache withpagedkvcache "
+        "mladecode flexdecoding",
+    ),
+    Row("softmax", "softmax"),
+    # Transforms of a Winograd or FFT convolution (its products are gemms), of an explicit one, and
+    # the tables of an implicit one.
+    Row(
+        "convolution",
+        "winograd_nonfused winogradforward winogradwgrad generatewinogradtiles winograd&xform "
+        "fft2d_r2c fft2d_c2r fft1d_r2c fft1d_c2r flipfilter im2col col2im im2d2col vol2col "
+        "col2vol computeoffsetskernel computeboffsetskernel computewgrad&offsetskernel "
+        "precompute_indices reducewgrad",
+        auxiliary=True,
+    ),
+    # Other formats of a convolution's tensors, and zeros to add up to.
+    Row("elementwise", "scalepackedtensor scaletensor subtensoropwithscalar", auxiliary=True),
+    Row(
+        "copy",
+        "nchwtonhwc nhwctonchw nchwtofoldednhwc foldednhwctonchw nchwaddpadding "
+        "tensortransformgeneric generictranspose_ converttensor_ transposereadwrite "
+        "batched_transpose_ subtensorop nchw2cnhw cnhw2nchw",
+        auxiliary=True,
+    ),
+    Row(
+        "normalisation",
+        "batchnorm layernorm groupnorm instancenorm rmsnorm weightnorm l2norm_fwd l2norm_bwd "
+        "ln_fwd ln_bwd ln_parallel_residual bn_fw bn_bw bn_c_last bn_addrelu welford "
+        "rowwisemoments gammabeta computeinternalgradients fusedparamscuda cucomputegradinput",
+    ),
+    Row(
+        "convolution",
+        "scudnn hcudnn icudnn 884cudnn 8816cudnn 1688cudnn 16816cudnn 16832cudnn implicitgemm "
+        "cutlass::conv convolve convolution convolnd fprop ^dgrad _dgrad :dgrad 4dgrad 6dgrad "
+        "8dgrad ^wgrad _wgrad :wgrad 4wgrad 6wgrad 8wgrad winograd igemm_fwd igemm_bwd igemm_wrw "
+        "asmconv miopenconv miopencv naiveconv groupedconv convdepthwise depthwiseconv "
+        "conv1d conv2d conv3d conv1x1 conv3x3 grouped_direct _conv_fwd _conv_bwd cudnn::cnn::",
+    ),
+    Row("elementwise", "rotary rope_ _rope"),
+    # An embedding's backward may update the table by an optimizer as well.
+    Row("index", "embedding"),
+    Row(
+        "optimizer",
+        "multitensor adam adagrad adadelta rmsprop ^sgd _sgd sgd_ fusedsgd ^lamb_ _lamb_ fusedlamb "
+        "lambstage ^lion _lion fusedlion koptimizer ampupdatescale",
+    ),
+    Row("copy", "repack"),
+    Row(
+        "gemm",
+        "splitkreduce reducesplitk reduce_1block epilogue::impl postgsu compute_gemm_pointers",
+        auxiliary=True,
+    ),
+    # dot_kernel is cuBLAS's product of two vectors; a persistent recurrent layer is products too.
+    Row(
+        "gemm",
+        "gemm gemv nvjet ^cijk_ ^dot_kernel rocblas_dot matmul tensorop_ wmma marlin fusedmoe "
+        "^mm_kernel _mm_kernel bmm_kernel groupedmm scaledmm rnn_blockpersist rnn_persist "
+        "persistrnn syrk trmm spmm csrmm csrmv",
+    ),
+    Row(
+        "random",
+        "dropout distribution_ philox random randperm _rand_ ^rand_ randn _normal_ ^normal_ "
+        "bernoulli curand multinomial samplingfrom generate_seed",
+    ),
+    Row("index", "searchsorted bucketize moealign copyif"),
+    Row("sort", "sort topk radix bitonic kthvalue gathermedian"),
+    Row(
+        "index",
+        "indexselect indexfunc indexadd indexcopy indexput indexfill indexing index_elementwise "
+        "gather scatter maskedselect maskedfill nonzero deviceselect devicepartition unique "
+        "writeindices find_long_segments krn_partial compute_grad_weight embs_ permute_1d "
+        "permute_2d permute_indices boundscheckindices linearizeindex offsetsrange jagged "
+        "denserepresentation reshapeandcache",
+    ),
+    Row("elementwise", "elementwise pointwise elemwise kernelwithindex tril_ triu_"),
+    # What makes one number of many: pooling, scans, losses, histograms as well as sums.
+    Row(
+        "reduction",
+        "reduc pool devicescan scankernel _scan scan_ cumsum cumprod compactinit nllloss "
+        "classnllcriterion ctcloss marginloss crossentropy histogram histc bincount "
+        "segmentsum segmentcsr cdist pdist argmax argmin nrm2_kernel asum_kernel iamax_kernel",
+    ),
+    Row(
+        "copy",
+        "catarray concat copy transpose permute cast convert quantize dequant _quant quant_ "
+        "roll_cuda flip reflectionpad replicationpad pad_kernel padkernel chunkcat shuffle",
+    ),
+    Row("normalisation", "_norm norm_ normkernel"),
+    Row(
+        "elementwise",
+        "upsample gridsampler interpolate arange linspace fill activation actandmul relu gelu silu "
+        "swiglu sigmoid optensor op_generic_tensor op1dtensor op2dtensor op3dtensor op4dtensor "
+        "op5dtensor addtensor addbias biasadd cellforward cellbackward axpy_kernel scal_kernel "
+        "parallelfor foreach transformkernel vectorized maskedscale",
+    ),
+    Row("index", "index indices"),
+    Row("gemm", "^cutlass"),
+    # Triton up to 2.x appends how the arguments are specialised.
+    Row("triton-fused", "triton _0d1 _01d"),
+)
+
+# Which gradient of a convolution, in the same notation. That cuDNN's strided kernels do the
+# gradient of the input, split ones that of the filter, is seen in traces, no documented name.
+GRADIENTS: Final = (
+    (
+        "wgrad",
+        "wgrad wrw bwdweight bwdfilter backwardweight backwardfilter bwdwei gradweight "
+        "accgradparam stridedbsplitk",
+    ),
+    (
+        "dgrad",
+        "dgrad bwddata bwdinput backwarddata backwardinput gradinput igemmbwd naiveconvbwd "
+        "depthwise2dbackward stridedb",
+    ),
+)
+
+# Whether a gemm, convolution or attention uses tensor (matrix) cores: patterns for re.search in
+# the name in lower case, the first that matches decides.
+TENSOR_CORES: Final = (
+    (False, r"simt|ffma|xmma_\w*_f32f32_f32f32_f32|fmha_cutlass[fb]_(?:\w*_sm50|f32\w*_sm7)"),
+    (
+        True,
+        # Shape of the instruction before the operation: s1688gemm, i8816cudnn, s16816fprop.
+        r"[a-z]\d{3,6}(?:gemm|cudnn|[fdw](?:prop|grad))|tensorop|tensor\d+x\d+x\d+"
+        r"|[dhiqw]mma|gmma|umma|xmma_(?:gemm|[fdw](?:prop|grad))_|nvjet_|deep_gemm"
+        r"|fp8_gemm|marlin"
+        r"|flash_(?:fwd|bwd)|flashattn(?:fwd|bwd)|flash::flash|sdpa_sm\d+_flash"
+        r"|fmha_(?:v2|fprop|dgrad|fwd_loop)|fmha_cutlass[fb]_(?:b?f16\w*|f32\w*)_sm[789]"
+        r"|_mi\d+x\d+|mfma|xdl|gtcx|fmha(?:fwd|bwddqdkdv)kernel",
+    ),
+    (
+        False,
+        r"(?<![a-z])(?:[sdczhi]|gc)gemm|pluscgemm|convolve_[a-z]*gemm|gemv|gemmsn|gemmk1"
+        r"|dot_kernel|rocblas_dot|[shi]cudnn|[dw]grad_(?:alg\d_)?engine|[dw]grad2d_alg|winograd3x3"
+        r"|conv_depthwise|depthwiseconv|grouped_direct|naive_conv|sp3asmconv(?:_v|3x3)",
+    ),
+)

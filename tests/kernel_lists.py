@@ -1,0 +1,23 @@
+"""Lists of kernel names and what each is, written and reviewed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastprof.ops import KernelInfo
+
+TENSOR_CORES = {"-": None, "yes": True, "no": False}
+ROLES = {"main": False, "helper": True}
+
+
+def read_list(path: Path) -> dict[str, KernelInfo]:
+    """Name to info, of lines of kind, layout, tensor cores, role and name with tabs between."""
+    infos: dict[str, KernelInfo] = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            kind, layout, tensor_cores, role, name = line.split("\t")
+            assert name not in infos, name
+            infos[name] = KernelInfo(
+                kind, None if layout == "-" else layout, TENSOR_CORES[tensor_cores], ROLES[role]
+            )
+    return infos
