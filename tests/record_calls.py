@@ -1,4 +1,4 @@
-"""What a piece of PyTorch calls, as `Call`s: through both doors, Python functions and ATen operators."""
+"""What a piece of PyTorch calls, as `Call`s: by both doors, Python functions and ATen operators."""
 
 from __future__ import annotations
 

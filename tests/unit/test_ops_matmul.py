@@ -4,6 +4,7 @@ import pytest
 
 from fastprof.call import Arg, Call, Tensor
 from fastprof.ops import Cost, has_model, work
+from ops_examples import Example, aten, check, python, sizes, tensor
 
 
 def call(mod, op, *values, **named):
@@ -17,6 +18,10 @@ def fp32(*shape):
 
 def fp16(*shape):
     return Tensor(shape, "float16")
+
+
+def _torch(op, *values, **named):
+    return call("torch", op, *values, **named)
 
 
 LANGUAGE_MODEL = call(
@@ -143,16 +148,21 @@ def test_an_aten_call_without_types_has_flops_and_no_bytes():
     assert only(linear).cost.flops == 240
 
 
-def test_tensor_cores_are_for_matrices_of_floats_and_bytes():
-    def could(dtype):
-        return work(
-            call("torch", "mm", Tensor((2, 3), dtype), Tensor((3, 5), dtype)), "fprop"
-        ).tensor_cores
+def test_a_product_of_matrices_says_why_it_ran_without_tensor_cores():
+    def reason(dtype):
+        left, right = Tensor((2, 3), dtype), Tensor((3, 5), dtype)
+        return only(call("torch", "mm", left, right)).no_tensor_cores
 
-    assert all(map(could, ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "int8")))
-    assert could(None)
-    assert not could("int64")
-    assert not work(call("torch", "mv", fp16(2, 3), fp16(3)), "fprop").tensor_cores
+    assert reason("float16") == "M=5 is not a multiple of 8 (fp16)"
+    assert reason("float8_e4m3fn") == "M=5 is not a multiple of 16 (fp8)"
+    assert "TF32" in reason("float32")
+    assert reason("int64") == "type int64 is not supported"
+    assert reason(None) == "the type is not known"
+
+
+def test_a_product_with_a_vector_could_not_use_tensor_cores():
+    assert only(call("torch", "mv", fp16(2, 3), fp16(3))).no_tensor_cores == ""
+    assert only(call("torch", "linear", fp16(1, 8), fp16(16, 8))).no_tensor_cores == ""
 
 
 @pytest.mark.parametrize(
@@ -171,12 +181,11 @@ def test_tensor_cores_are_for_matrices_of_floats_and_bytes():
         call("torch", "bmm", fp32(2, 3, 4), fp32(3, 4, 5)),
         call("torch", "bmm", fp32(2, 3), fp32(3, 4)),
         call("torch", "addmm", fp32(7), fp32(2, 3), fp32(3, 5)),
-        call("torch", "addmm", 1, fp32(2, 5), 2, fp32(2, 3), fp32(3, 5)),
+        call("torch", "addmm", 1, fp32(2, 3), fp32(3, 5)),
         call("torch", "baddbmm", fp32(3, 2, 5), fp32(2, 2, 3), fp32(2, 3, 5)),
         call("torch", "addmv", fp32(3), fp32(2, 3), fp32(3)),
         call("torch", "mv", fp32(2, 3), fp32(4)),
         call("torch", "dot", fp32(2), fp32(3)),
-        call("torch", "inner", fp32(2, 3), fp32(2, 3)),
         call("torch", "matmul", fp32(), fp32(2)),
         call("torch", "matmul", fp32(2, 3), fp32()),
         call("torch", "matmul", fp32(4, 2, 3), fp32(5, 3, 2)),
@@ -191,3 +200,111 @@ def test_malformed_product_has_no_work(malformed):
     assert work(malformed, "fprop") is None
     assert work(malformed, "bprop") is None
     assert not has_model(malformed)
+
+
+A, B = fp32(2, 3), fp32(3, 5)  # 6 and 15 elements, product of 10
+BATCH = fp32(4, 2, 3), fp32(4, 3, 5)  # 24 and 60 elements, product of 40
+COMPLEX = tensor("complex64", 2, 3), tensor("complex64", 3, 5)
+PLAIN = 2 * 2 * 5 * 3, 4 * (6 + 15 + 10)
+EXAMPLES = [
+    *(Example(each("mm", A, B), *PLAIN, "M=5,N=2,K=3,fp32,") for each in (aten, _torch)),
+    Example(python("Tensor", "mm", A, mat2=B), *PLAIN),
+    *(Example(python("torch", name, A, B), *PLAIN) for name in ("spmm", "dsmm")),
+    Example(python("torch", "mm", A, B), 2 * 60, 2 * 4 * (6 + 15 + 10), None, "bprop"),
+    Example(sizes("mm", (2, 3), (3, 5)), 60, None),
+    # The type that is asked for is that of the output.
+    Example(
+        python("torch", "mm", fp16(2, 3), fp16(3, 5), out_dtype="torch.float32"),
+        60,
+        2 * (6 + 15) + 4 * 10,
+    ),
+    Example(aten("mm", fp16(2, 3), fp16(3, 5), 6), 60, 2 * (6 + 15) + 4 * 10),
+    Example(aten("mm", fp16(2, 3), fp16(3, 5), Tensor(())), 60, None),
+    Example(aten("bmm", fp16(4, 2, 3), fp16(4, 3, 5), 6), 240, 2 * (24 + 60) + 4 * 40),
+    Example(
+        aten("addmm", fp16(5), fp16(2, 3), fp16(3, 5), 6, 1, 1),
+        60,
+        2 * (5 + 6 + 15) + 4 * 10,
+    ),
+    Example(aten("addmm", fp16(5), fp16(2, 3), fp16(3, 5), 6, 1), 60, 2 * (5 + 6 + 15 + 10)),
+    # Complex: four multiplications and four additions for each multiply-add.
+    Example(python("torch", "mm", *COMPLEX), 8 * 2 * 5 * 3, 8 * (6 + 15 + 10)),
+    *(
+        Example(each(name, fp32(5), A, B, *numbers), 60, 4 * (5 + 6 + 15 + 10))
+        for each in (aten, _torch)
+        for name in ("addmm", "_addmm_activation")
+        for numbers in ((), (1, 1))
+    ),
+    *(
+        Example(each("addmm_", fp32(2, 5), A, B), 60, 4 * (10 + 6 + 15 + 10))
+        for each in (aten, _torch)
+    ),
+    Example(_torch("addmm", 2, fp32(5), 3, A, B), 60, 4 * (5 + 6 + 15 + 10)),
+    Example(_torch("addmm", 2, fp32(5), A, B), 60, 4 * (5 + 6 + 15 + 10)),
+    Example(_torch("addmm", fp32(5), A, B, beta=0.5, alpha=2), 60, 4 * (5 + 6 + 15 + 10)),
+    *(Example(each("bmm", *BATCH), 4 * 60, 4 * (24 + 60 + 40)) for each in (aten, _torch)),
+    *(
+        Example(each(name, fp32(4, 2, 5), *BATCH), 4 * 60, 4 * (40 + 24 + 60 + 40))
+        for each in (aten, _torch)
+        for name in ("baddbmm", "baddbmm_")
+    ),
+    Example(
+        python("torch", "baddbmm", fp32(5), batch1=BATCH[0], batch2=BATCH[1], beta=0.5),
+        240,
+        4 * (5 + 24 + 60 + 40),
+    ),
+    *(
+        Example(each(name, fp32(2, 5), *BATCH), 4 * 60, 4 * (10 + 24 + 60 + 10))
+        for each in (aten, _torch)
+        for name in ("addbmm", "addbmm_")
+    ),
+    *(
+        Example(each, *PLAIN)
+        for each in (
+            aten("matmul", A, B),
+            aten("linalg_matmul", A, B),
+            python("torch.linalg", "matmul", A, other=B),
+            python("Tensor", "__matmul__", A, B),
+            python("Tensor", "__rmatmul__", B, A),
+            python("Tensor", "__imatmul__", A, B),
+            python("operator", "imatmul", A, B),
+        )
+    ),
+    *(
+        Example(each("linear", fp32(7, 2, 3), fp32(5, 3)), 7 * 60, 4 * (42 + 15 + 70))
+        for each in (aten, _torch)
+    ),
+    *(Example(each("mv", A, fp32(3)), 2 * 2 * 3, 4 * (6 + 3 + 2)) for each in (aten, _torch)),
+    *(
+        Example(each(name, fp32(2), A, fp32(3)), 2 * 2 * 3, 4 * (2 + 6 + 3 + 2))
+        for each in (aten, _torch)
+        for name in ("addmv", "addmv_")
+    ),
+    *(
+        Example(each(name, fp32(7), fp32(7)), 2 * 7, 4 * (7 + 7 + 1))
+        for each in (aten, _torch)
+        for name in ("dot", "vdot")
+    ),
+    # Two products, and a sum of the bias's gradient of 2 rows and 5 columns.
+    *(
+        Example(
+            aten(name, A, fp32(2, 5), fp32(5, 3), (True, True, True)),
+            2 * 60 + 10,
+            2 * PLAIN[1] + 4 * (10 + 5),
+        )
+        for name in ("linear_backward", "mkldnn_linear_backward")
+    ),
+    Example(aten("linear_backward", A, fp32(2, 5), fp32(5, 3), (True, False, False)), *PLAIN),
+    Example(aten("matmul_backward", fp32(2, 5), A, B, (True, True)), 2 * 60, 2 * PLAIN[1]),
+    Example(aten("matmul_backward", fp32(2, 5), A, B, (False, True)), *PLAIN),
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
+def test_examples_cost_what_the_arithmetic_says(example):
+    check(example)
+
+
+def test_an_operand_that_is_expanded_over_the_batch_is_read_once():
+    expanded = Tensor((4, 3, 5), "float32", (0, 5, 1))
+    assert only(call("torch", "bmm", fp32(4, 2, 3), expanded)).cost == Cost(240, 4 * (24 + 15 + 40))

@@ -1,13 +1,23 @@
-"""Embedding look-up to bytes: rows of a table copied, or their gradients added up."""
+"""Embedding look-up to bytes: rows of a table copied or summed, or their gradients added up."""
 
 from __future__ import annotations
 
-from fastprof.call import Tensor
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
 
-__all__ = ["embedding"]
+__all__ = [
+    "embedding",
+    "embedding_bag",
+    "embedding_bag_gradient",
+    "embedding_gradient",
+    "embedding_renorm",
+    "one_hot",
+]
 
 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): types tell.
@@ -20,18 +30,217 @@ __all__ = ["embedding"]
 def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
 
-    Forward moves the indices and each picked row twice (read, written). Backward moves three
-    times the picked rows: gradient read, rows of the weight gradient read and written; zeroing
-    the rest of a dense gradient is not counted. FLOPs are 0 in both: backward adds only where an
-    index repeats, which a capture does not tell. Formulas of PyProf.
+    FLOPs: 0 in both directions: backward adds only where an index repeats, which a capture does
+    not tell.
+    Bytes: the indices, and each picked row read and written; backward the gradient of each picked
+    row read, and the row of the weight's gradient read and written.
+
+    Zeroing the rest of a dense gradient is not counted. Formulas of PyProf.
     """
     if is_integer(weight.dtype) and not is_integer(indices.dtype):
         indices, weight = weight, indices
-    if len(weight.shape) != 2:
-        raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
-    rows = byte_count(elements(indices.shape) * weight.shape[1], weight.dtype)
+    rows = _rows(weight, elements(indices.shape))
     if direction == "fprop":
         moved = add_known(tensor_bytes(indices), rows, rows)
     else:
         moved = add_known(rows, rows, rows)
-    return Cost(0, moved), f"{tensor_text(indices)};{tensor_text(weight)}"
+    return Cost(0, moved), _text(indices, weight)
+
+
+@op(
+    None,
+    aten=(
+        "embedding_dense_backward(gradient, indices, ...)",
+        "embedding_backward(gradient, indices, _, _, _, sparse)",
+    ),
+)
+def embedding_gradient(
+    gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False
+) -> tuple[Cost, str]:
+    """Gradient [..., d] of picked rows added to the rows of the weight's gradient.
+
+    FLOPs: 0, as the backward of embedding.
+    Bytes: each row of the gradient read, and the row that it goes to read and written; unknown for
+    a sparse gradient, which may be a view, and where the capture does not tell.
+    """
+    if gradient.shape[:-1] != indices.shape or not gradient.shape:
+        raise CannotModel(f"{gradient.shape} is no gradient of rows picked by {indices.shape}")
+    rows = byte_count(elements(gradient.shape), gradient.dtype)
+    moved = None if sparse is not False else add_known(tensor_bytes(gradient), rows, rows)
+    return Cost(0, moved), _text(gradient, indices)
+
+
+_SUM, _MEAN, _MAX = range(3)
+_MODES: Final = {"sum": _SUM, "mean": _MEAN, "max": _MAX}
+_NAMES: Final = ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
+_BAGS: Final = tuple(
+    f"{name}(weight, indices, offsets, _, mode, _, weights, last, _)" for name in _NAMES
+)
+_BAG_FUNCTION: Final = (
+    "embedding_bag(indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_,"
+    " mode=reduction, sparse=_, per_sample_weights=weights, include_last_offset=last, ...)"
+)
+
+
+@op(TORCH, _BAG_FUNCTION, *_BAGS, aten=_BAGS)
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor | None = None,
+    mode: int | Unknown | None = None,
+    weights: Tensor | None = None,
+    last: bool | Unknown = False,
+    reduction: str = "mean",
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Rows of weight[vocabulary, d] picked by indices, summed bag by bag: output [bags, d].
+
+    Bags are the rows of indices[bags, n], or start at the offsets in indices[n].
+
+    FLOPs: d for each index (one more d where it has a weight of its own), and bags d divisions
+    for a mean. Backward d for each index of a mean, 3 d where it has a weight, else 0.
+    Bytes: indices, offsets, weights and picked rows read, the output written; backward its
+    gradient read, and for each index a row of the weight's gradient read and written.
+
+    Torch ranges do not hold the mode: there it is taken for a sum, and the cost is an estimate.
+    What the kernel notes for backward (bag of each index, sizes) is left out.
+    """
+    if is_integer(weight.dtype) and not is_integer(indices.dtype):
+        indices, weight = weight, indices
+    how = _MODES.get(reduction) if mode is None else mode
+    if how is None or len(indices.shape) not in (1, 2):
+        raise CannotModel(f"no bags of {indices.shape} by {reduction!r}")
+    known = not isinstance(how, Unknown) and not isinstance(last, Unknown)
+    count = elements(indices.shape)
+    rows = _rows(weight, count)
+    width = weight.shape[1]
+    bags = _bags(indices, offsets, last is True)
+    output = byte_count(bags * width, weight.dtype)
+    beside = [tensor_bytes(each) for each in (indices, offsets, weights) if each is not None]
+    if direction == "fprop":
+        flops = count * width * (1 if weights is None else 2) + bags * width * (how == _MEAN)
+        return Cost(flops, add_known(*beside, rows, output), known), _text(indices, weight)
+    flops = count * width * (_scaled(how) if weights is None else 3)
+    of_weights = () if weights is None else (rows, tensor_bytes(weights))
+    moved = add_known(*beside, output, rows, rows, *of_weights)
+    return Cost(flops, moved, known), _text(indices, weight)
+
+
+def _scaled(how: int | Unknown) -> int:
+    # The backward of a mean divides.
+    return 1 if how == _MEAN else 0
+
+
+def _bags(indices: Tensor, offsets: Tensor | None, last: bool) -> int:
+    if len(indices.shape) == 2:
+        return indices.shape[0]
+    if offsets is None or len(offsets.shape) != 1:
+        raise CannotModel("bags without offsets")
+    return max(offsets.shape[0] - last, 0)
+
+
+_OF_BAG: Final = (
+    "_embedding_bag_backward(gradient, indices, _o, _b, _s, _m, _, _, mode, sparse, weights, _)",
+    "_embedding_bag_dense_backward(gradient, indices, _b, _s, _m, _, _, mode, weights, _)",
+)
+
+
+@op(None, aten=_OF_BAG)
+def embedding_bag_gradient(
+    gradient: Tensor,
+    indices: Tensor,
+    _b: Tensor,
+    _s: Tensor,
+    _m: Tensor,
+    _o: Tensor | None = None,
+    mode: int | Unknown = _SUM,
+    sparse: bool | Unknown = False,
+    weights: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
+
+    FLOPs: d for each index of a mean or with a weight of its own, else 0 as for embedding.
+    Bytes: gradient, indices and weights read, and for each index a row read and written; unknown
+    for a sparse gradient, and where the capture does not tell.
+
+    Torch ranges do not hold the mode: there it is taken for a sum, and the cost is an estimate.
+    """
+    rows = _rows(gradient, elements(indices.shape))
+    scaled = 1 if weights is not None else _scaled(mode)
+    flops = elements(indices.shape) * gradient.shape[1] * scaled
+    beside = [tensor_bytes(each) for each in (gradient, indices, weights) if each is not None]
+    moved = None if sparse is not False else add_known(*beside, rows, rows)
+    known = not isinstance(mode, Unknown)
+    return Cost(flops, moved, known), _text(gradient, indices)
+
+
+@op(
+    None,
+    aten=("_embedding_bag_per_sample_weights_backward(gradient, weight, indices, _o, _b, _, _)",),
+)
+def embedding_bag_weights_gradient(
+    gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
+) -> tuple[Cost, str]:
+    """Dot product of each picked row and the gradient [bags, d] of its bag.
+
+    FLOPs: 2 d for each index.
+    Bytes: gradient, indices and picked rows read, one number for each index written.
+    """
+    count = elements(indices.shape)
+    rows = _rows(weight, count)
+    written = byte_count(count, weight.dtype)
+    moved = add_known(tensor_bytes(gradient), tensor_bytes(indices), rows, written)
+    return Cost(2 * count * weight.shape[1], moved), _text(gradient, indices)
+
+
+_RENORM: Final = "{}(weight, indices, ...)"
+
+
+@op(
+    TORCH,
+    *(_RENORM.format(name) for name in ("embedding_renorm_", "_no_grad_embedding_renorm_")),
+    aten=tuple(
+        _RENORM.format(name)
+        for name in ("embedding_renorm", "embedding_renorm_", "_no_grad_embedding_renorm_")
+    ),
+)
+def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
+    """Rows of weight[vocabulary, d] picked by indices scaled down to a largest norm, in place.
+
+    FLOPs: for each index the norm, 2 d and a root, and d multiplications.
+    Bytes: indices read, picked rows read and written.
+
+    An **estimate**, and a bound from above: a row that repeats is done once, and only rows that
+    are too long are scaled.
+    """
+    count = elements(indices.shape)
+    rows = _rows(weight, count)
+    flops = count * (3 * weight.shape[1] + SQUARE_ROOT)
+    moved = add_known(tensor_bytes(indices), rows, rows)
+    return Cost(flops, moved, exact=False), _text(indices, weight)
+
+
+@op(TORCH, "one_hot(indices, num_classes=classes)", aten=("one_hot(indices, classes)",))
+def one_hot(indices: Tensor, classes: int | Unknown = -1) -> tuple[Cost, str]:
+    """Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
+
+    FLOPs: 0.
+    Bytes: indices read, the output written; unknown where the number of classes is left to the
+    largest index, or not in the capture.
+    """
+    written = None
+    if not isinstance(classes, Unknown) and classes >= 0:
+        written = byte_count(elements(indices.shape) * classes, "int64")
+    return Cost(0, add_known(tensor_bytes(indices), written)), tensor_text(indices)
+
+
+def _rows(weight: Tensor, count: int) -> int | None:
+    # Bytes of picked rows.
+    if len(weight.shape) != 2:
+        raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
+    return byte_count(count * weight.shape[1], weight.dtype)
+
+
+def _text(first: Tensor, second: Tensor) -> str:
+    return f"{tensor_text(first)};{tensor_text(second)}"

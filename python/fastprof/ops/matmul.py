@@ -1,84 +1,128 @@
-"""Matrix products, matrix-vector products and dot products to FLOPs and bytes."""
+"""Matrix products to FLOPs and bytes."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.product import (
-    ELEMENTWISE,
-    GEMM,
-    Product,
-    bias_added,
-    bias_gradient,
-    forward,
-    gradients,
-)
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import Work
+from fastprof.ops.dtype_argument import asked_type
+from fastprof.ops.matrices import AskedType, batched, fits, inner_size, plain, ranks
+from fastprof.ops.parameters import Number
+from fastprof.ops.product import Product, bias_gradient, forward, gradients
 from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import broadcast, elements, tensor_bytes
+from fastprof.ops.tensor import elements
+from fastprof.ops.vectors import dot_product, matrix_vector
 
-__all__ = ["addbmm", "addmm", "addmv", "baddbmm", "bmm", "dot", "linear", "matmul", "mm", "mv"]
+__all__ = ["addbmm", "addmm", "baddbmm", "bmm", "matmul", "mm"]
 
 
-@op(TORCH, "linear", aten=("linear",))
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:
-    """x[.., k] @ w[n, k]^T (+ bias[n]): all leading dimensions of x are rows of one product.
+# torch.spmm and torch.dsmm are the same C function as torch.mm.
+@op(
+    TORCH,
+    *(f"{name}(left, mat2, out_dtype, ...)" for name in ("mm", "spmm", "dsmm")),
+    aten=("mm(left, mat2, out_dtype)",),
+)
+def mm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+    """A[m, k] @ B[k, n].
 
-    Under autocast a Python call shows the types before the cast.
+    FLOPs: 2 m n k; backward two products as large.
+    Bytes: A and B read, the output written; backward for each gradient the same three.
+
+    A sparse operand, which a trace does not tell from a dense one, counts as dense.
     """
-    if len(weight.shape) not in (1, 2):
-        raise CannotModel(f"weight has shape {weight.shape}, not 1-d or 2-d")
-    rows, columns = elements(x.shape[:-1]), elements(weight.shape[:-1])
-    product = Product(rows, columns, _inner(x.shape, -1, weight.shape, -1), x, weight)
-    if bias is not None and elements(bias.shape) != columns:
-        raise CannotModel(f"bias {bias.shape} does not fit weight {weight.shape}")
-    if direction == "fprop":
-        added = () if bias is None else (bias_added(product),)
-        return Work(
-            (
-                forward(product),
-                *added,
-            )
-        )
-    summed = () if bias is None else (bias_gradient(product, bias),)
-    return Work((*gradients(product, weight_by_rows=True), *summed))
+    ranks(2, left, mat2)
+    return plain(_matrices(left, mat2), direction, out_dtype)
 
 
-@op(TORCH, "mm", aten=("mm",))
-def mm(left: Tensor, mat2: Tensor, *, direction: str) -> Work:
-    """A[m, k] @ B[k, n]."""
-    _ranks(2, left, mat2)
-    return _plain(_matrices(left, mat2), direction)
+# Before torch 1.5, beta and alpha came before the tensors that they scale; torch 2.13 still takes
+# that. In the operator, a type comes before them where there are three of them.
+_ADDMM: Final = (
+    "{}(addend, mat1, mat2, ...)",
+    "{}(_, addend, _, mat1, mat2, ...)",
+    "{}(_, addend, mat1, mat2, ...)",
+)
+
+_ADDMM_ATEN: Final = "{}(addend, mat1, mat2, out_dtype, beta, alpha)"
 
 
-_ADDMM: Final = ("addmm(addend, mat1, mat2, ...)", "addmm_(addend, mat1, mat2, ...)")
+@op(
+    TORCH,
+    *(
+        "addmm(addend, mat1, mat2, out_dtype=asked, ...)",
+        *(each.format("addmm") for each in _ADDMM),
+    ),
+    *(each.format(name) for name in ("addmm_", "_addmm_activation") for each in _ADDMM),
+    aten=(
+        _ADDMM_ATEN.format("addmm"),
+        "addmm_(addend, mat1, mat2, ...)",
+        "_addmm_activation(addend, mat1, mat2, ...)",
+    ),
+)
+def addmm(
+    addend: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    out_dtype: AskedType | float = None,
+    beta: Number | Unknown | None = None,
+    alpha: Number | Unknown | None = None,
+    asked: str | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """C + A[m, k] @ B[k, n], C broadcast to [m, n].
 
-
-@op(TORCH, *_ADDMM, aten=_ADDMM)
-def addmm(addend: Tensor, mat1: Tensor, mat2: Tensor, *, direction: str) -> Work:
-    """C + A[m, k] @ B[k, n], C broadcast to [m, n] and read by its own size."""
-    _ranks(2, mat1, mat2)
+    FLOPs: 2 m n k: the addition, beta, alpha and a fused activation count nothing; backward two
+    products as large, and m n where a smaller C's gradient is a sum.
+    Bytes: A, B and C (by its own size) read, the output written; backward A, B and the output's
+    gradient for each product.
+    """
+    ranks(2, mat1, mat2)
     product = _matrices(mat1, mat2)
+    product = _typed(product, asked, out_dtype, alpha)
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
-@op(TORCH, "bmm", aten=("bmm",))
-def bmm(left: Tensor, mat2: Tensor, *, direction: str) -> Work:
-    """A[b, m, k] @ B[b, k, n]."""
-    _ranks(3, left, mat2)
-    return _plain(_batched(left, mat2), direction)
+@op(TORCH, "bmm(left, mat2, out_dtype, ...)", aten=("bmm(left, mat2, out_dtype)",))
+def bmm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+    """A[b, m, k] @ B[b, k, n].
+
+    FLOPs: 2 b m n k; backward two products as large.
+    Bytes: A and B read, what is expanded over the batch once, the output written; backward for
+    each gradient the same three.
+    """
+    ranks(3, left, mat2)
+    return plain(batched(left, mat2), direction, out_dtype)
 
 
-_BADDBMM: Final = ("baddbmm(addend, batch1, batch2, ...)", "baddbmm_(addend, batch1, batch2, ...)")
+@op(
+    TORCH,
+    *("baddbmm(addend, mat1, batch2=mat2, out_dtype=asked, ...)",),
+    *(each.format(name) for name in ("baddbmm", "baddbmm_") for each in _ADDMM),
+    *(f"{name}(addend, batch1=mat1, batch2=mat2, ...)" for name in ("baddbmm", "baddbmm_")),
+    aten=(_ADDMM_ATEN.format("baddbmm"), "baddbmm_(addend, mat1, mat2, ...)"),
+)
+def baddbmm(
+    addend: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    out_dtype: AskedType | float = None,
+    beta: Number | Unknown | None = None,
+    alpha: Number | Unknown | None = None,
+    asked: str | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n].
 
-
-@op(TORCH, *_BADDBMM, aten=_BADDBMM)
-def baddbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
-    """C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n]."""
-    _ranks(3, batch1, batch2)
-    product = _batched(batch1, batch2)
-    return _with_addend(product, addend, (batch1.shape[0], product.m, product.n), direction)
+    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n where a smaller C's
+    gradient is a sum.
+    Bytes: A, B and C read, the output written; backward A, B and the output's gradient for each
+    product.
+    """
+    ranks(3, mat1, mat2)
+    product = _typed(batched(mat1, mat2), asked, out_dtype, alpha)
+    return _with_addend(product, addend, (mat1.shape[0], product.m, product.n), direction)
 
 
 _ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1, batch2, ...)")
@@ -86,137 +130,76 @@ _ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1
 
 @op(TORCH, *_ADDBMM, aten=_ADDBMM)
 def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
-    """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n]."""
-    _ranks(3, batch1, batch2)
-    product = _batched(batch1, batch2)._replace(summed=True)
+    """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
+
+    FLOPs: 2 b m n k; backward two products as large, and m n where a smaller C's gradient is a
+    sum.
+    Bytes: A, B and C read, one [m, n] written; backward A, B and the output's gradient for each
+    product.
+    """
+    ranks(3, batch1, batch2)
+    product = batched(batch1, batch2)._replace(summed=True)
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
 @op(
     TORCH,
-    "matmul(left, other=right)",
-    "matmul(left, tensor2=right)",
+    "matmul(left, other=right, ...)",
+    "matmul(left, tensor2=right, ...)",
     "__matmul__(left, right)",
     "__rmatmul__(right, left)",
-    aten=("matmul",),
+    "__imatmul__(left, right)",
+    "imatmul(left, right)",
+    aten=("matmul", "linalg_matmul"),
 )
 def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """A @ B by rank, as torch splits it.
 
     A matrix or vector on the right folds all leading dimensions of A into the rows of one
-    product; otherwise the batch dimensions broadcast and an operand is read by its own size.
-    (Torch may also fold a matrix on the left, or copy a broadcast operand: not modelled.)
+    product; otherwise the batch dimensions broadcast.
+
+    FLOPs: 2 b m n k; backward two products as large (for a matrix and a vector one of the two is
+    an elementwise product, for two vectors both).
+    Bytes: A and B read by their own size, the output written; backward for each gradient the
+    same three.
+
+    Torch may also fold a matrix on the left, which changes the params but no FLOPs, or copy a
+    broadcast operand, whose bytes are left out.
     """
     if len(right.shape) == 1:
-        return _dot(left, right, direction) if len(left.shape) == 1 else _mv(left, right, direction)
-    if len(right.shape) == 2:
-        inner = _inner(left.shape, -1, right.shape, -2)
-        rows = elements(left.shape[:-1])
-        return _plain(Product(rows, right.shape[1], inner, left, right), direction)
-    return _plain(_batched(left, right), direction)
-
-
-@op(TORCH, "mv", aten=("mv",))
-def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
-    """A[m, k] @ v[k]."""
-    _ranks(2, left)
-    _ranks(1, vec)
-    return _mv(left, vec, direction)
-
-
-_ADDMV: Final = ("addmv(addend, mat, vec, ...)", "addmv_(addend, mat, vec, ...)")
-
-
-@op(TORCH, *_ADDMV, aten=_ADDMV)
-def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
-    """c + A[m, k] @ v[k], c broadcast to [m]."""
-    _ranks(2, mat)
-    _ranks(1, vec)
-    _fits(addend, mat.shape[:1])
-    return _mv(mat, vec, direction, addend)
-
-
-@op(
-    TORCH,
-    "dot(left, tensor=right)",
-    "vdot(left, other=right)",
-    "inner(left, other=right)",
-    aten=("dot", "vdot", "inner"),
-)
-def dot(left: Tensor, right: Tensor, *, direction: str) -> Work:
-    """v[k] . w[k]; an inner of more dimensions is not modelled."""
-    _ranks(1, left, right)
-    return _dot(left, right, direction)
-
-
-def _ranks(rank: int, *tensors: Tensor) -> None:
-    for each in tensors:
-        if len(each.shape) != rank:
-            raise CannotModel(f"shape {each.shape} is not {rank}-d")
-
-
-def _inner(left: tuple[int, ...], axis: int, right: tuple[int, ...], other_axis: int) -> int:
-    # The size k that both operands share.
-    if len(left) < -axis or len(right) < -other_axis or left[axis] != right[other_axis]:
-        raise CannotModel(f"no product of {left} and {right}")
-    return left[axis]
-
-
-def _fits(addend: Tensor, shape: tuple[int, ...]) -> None:
-    if broadcast(addend.shape, shape) != shape:
-        raise CannotModel(f"{addend.shape} does not broadcast to the output {shape}")
+        return (
+            dot_product(left, right, direction)
+            if len(left.shape) == 1
+            else matrix_vector(left, right, direction)
+        )
+    return plain(_matmul_product(left, right), direction)
 
 
 def _matrices(left: Tensor, right: Tensor) -> Product:
-    inner = _inner(left.shape, -1, right.shape, -2)
+    inner = inner_size(left.shape, -1, right.shape, -2)
     return Product(left.shape[-2], right.shape[-1], inner, left, right)
 
 
-def _batched(left: Tensor, right: Tensor) -> Product:
-    # A vector on the left is one row.
-    inner = _inner(left.shape, -1, right.shape, -2)
-    rows = left.shape[-2] if len(left.shape) > 1 else 1
-    batch = elements(broadcast(left.shape[:-2], right.shape[:-2]))
-    return Product(rows, right.shape[-1], inner, left, right, batch)
+def _matmul_product(left: Tensor, right: Tensor) -> Product:
+    # A matrix on the right takes all leading dimensions of A as rows.
+    if len(right.shape) == 2:
+        inner = inner_size(left.shape, -1, right.shape, -2)
+        return Product(elements(left.shape[:-1]), right.shape[1], inner, left, right)
+    return batched(left, right)
 
 
-def _plain(product: Product, direction: str) -> Work:
-    if direction == "fprop":
-        return Work((forward(product),))
-    return Work((*gradients(product),))
+def _typed(
+    product: Product, asked: str | None, fourth: AskedType | float, sixth: Number | Unknown | None
+) -> Product:
+    # The fourth argument of the operator is a type where there are six, and else beta.
+    return product._replace(written=asked_type(asked if sixth is None else fourth))
 
 
 def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
     # The gradient of an addend of full size is the output's own and costs nothing.
-    _fits(addend, output)
+    fits(addend, output)
     if direction == "fprop":
         return Work((forward(product, addend),))
     smaller = elements(addend.shape) < product.output_elements
     summed = (bias_gradient(product, addend),) if smaller else ()
     return Work((*gradients(product), *summed))
-
-
-def _mv(left: Tensor, right: Tensor, direction: str, addend: Tensor | None = None) -> Work:
-    # A[.., k] @ v[k]. Backward: dA = dc v^T, an elementwise product, and dv = A^T @ dc. A product
-    # with a vector runs on no tensor core.
-    inner = _inner(left.shape, -1, right.shape, -1)
-    product = Product(elements(left.shape[:-1]), 1, inner, left, right)
-    if direction == "fprop":
-        return Work((forward(product, addend),))
-    moved = add_known(product.output_bytes, tensor_bytes(left), tensor_bytes(right))
-    outer = Cost(product.m * product.k, moved)
-    params = product.params(product.k, product.m, 1)
-    matrix = Part("dgrad", outer, params, kernels=ELEMENTWISE, optional=True)
-    params = product.params(1, product.k, product.m)
-    vector = Part("wgrad", Cost(product.flops, moved), params, kernels=GEMM, optional=True)
-    return Work((matrix, vector))
-
-
-def _dot(left: Tensor, right: Tensor, direction: str) -> Work:
-    # Backward: dv = dc w and dw = dc v, two elementwise products, both operands read and written.
-    product = Product(1, 1, _inner(left.shape, -1, right.shape, -1), left, right)
-    if direction == "fprop":
-        return Work((forward(product),))
-    operands = add_known(tensor_bytes(left), tensor_bytes(right))
-    cost = Cost(2 * product.k, add_known(operands, operands))
-    return Work((Part("main", cost, product.params(1, 1, product.k)),))

@@ -1,3 +1,291 @@
-"""Operators that move data to bytes."""
+"""Copies of whole tensors to bytes: joining, repeating, reordering, masking a triangle."""
 
 from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.dtypes import parts
+from fastprof.ops.parameters import Ints, Tensors
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, elements, result_type, tensor_bytes, tensor_text
+
+__all__ = ["cat", "contiguous", "copied", "is_contiguous", "repeat", "repeat_interleave"]
+
+
+def copied(x: Tensor) -> Cost:
+    """x read and written as a tensor of its own."""
+    return Cost(0, add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype)))
+
+
+def is_contiguous(x: Tensor) -> bool | None:
+    """Whether x lies in memory as a new tensor would, None when its strides are not known."""
+    if x.strides is None or len(x.strides) != len(x.shape):
+        return None
+    expected = 1
+    for size, step in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if size != 1 and step != expected:
+            return elements(x.shape) == 0
+        expected *= size
+    return True
+
+
+_JOIN: Final = "cat concat concatenate _cat stack _stack"
+_JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack"
+
+
+@op(
+    TORCH,
+    *(f"{name}(tensors*, _)" for name in _JOIN.split()),
+    *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
+    aten=(
+        *(f"{name}(tensors*, _, out)" for name in _JOIN.split()),
+        *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
+    ),
+)
+def cat(tensors: Tensors, out: Tensor | None = None, *, direction: str) -> tuple[Cost, str]:
+    """Tensors written one after the other into one, of their common type.
+
+    FLOPs: none.
+    Bytes: each tensor read, the result written; backward the gradient read, those of the tensors
+    written (torch makes views of it: this is what a kernel costs, where one runs).
+    """
+    if not tensors:
+        raise CannotModel("no tensors")
+    count = sum(elements(each.shape) for each in tensors)
+    written = byte_count(count, result_type(tensors) if out is None else out.dtype)
+    if direction == "fprop":
+        moved = add_known(written, *map(tensor_bytes, tensors))
+    else:
+        own = (byte_count(elements(each.shape), each.dtype) for each in tensors)
+        moved = add_known(written, *own)
+    return Cost(0, moved), ";".join(map(tensor_text, tensors))
+
+
+@op(TORCH, "block_diag(tensors*)", aten=("block_diag(tensors*)",))
+def block_diag(tensors: Tensors) -> tuple[Cost, str]:
+    """Matrices along the diagonal of one of zeros -> [all rows, all columns].
+
+    FLOPs: none.
+    Bytes: each matrix read, the result written.
+    """
+    if not tensors or any(len(each.shape) > 2 for each in tensors):
+        raise CannotModel("expected tensors of at most two dimensions")
+    rows = sum(each.shape[0] if len(each.shape) == 2 else 1 for each in tensors)
+    columns = sum(each.shape[-1] if each.shape else 1 for each in tensors)
+    written = byte_count(rows * columns, result_type(tensors))
+    moved = add_known(written, *map(tensor_bytes, tensors))
+    return Cost(0, moved), ";".join(map(tensor_text, tensors))
+
+
+@op(
+    TORCH,
+    "_chunk_cat(tensors*, dim, chunks)",
+    aten=("_chunk_cat(tensors*, dim, chunks)", "fsdp::chunk_cat(tensors*, dim, chunks, out)"),
+)
+def chunk_cat(
+    tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
+) -> tuple[Cost, str]:
+    """Tensors cut into chunks along dim, the first chunk of each, the second of each, .. -> one.
+
+    FLOPs: none.
+    Bytes: each tensor read, the result written with each padded to whole chunks.
+    """
+    params = ";".join(map(tensor_text, tensors))
+    if isinstance(dim, Unknown) or isinstance(chunks, Unknown) or not tensors:
+        return Cost(0, None), params
+    if chunks <= 0 or any(not 0 <= dim < len(each.shape) for each in tensors):
+        raise CannotModel(f"tensors do not cut into {chunks} chunks along {dim}")
+    dtype = result_type(tensors) if out is None else out.dtype
+    count = 0
+    for each in tensors:
+        size = each.shape[dim]
+        rest = elements(each.shape[:dim]) * elements(each.shape[dim + 1 :])
+        count += rest * -(-size // chunks) * chunks
+    moved = add_known(byte_count(count, dtype), *map(tensor_bytes, tensors))
+    return Cost(0, moved), params
+
+
+_COPIES: Final = "roll flip fliplr flipud rot90 tril triu tril_ triu_"
+# Copies of what would otherwise be views.
+_VIEW_COPIES: Final = (
+    "view_copy permute_copy t_copy transpose_copy squeeze_copy unsqueeze_copy detach_copy"
+    " alias_copy split_copy split_with_sizes_copy unbind_copy unsafe_split_copy _reshape_copy"
+    " lift_fresh_copy _lazy_clone"
+)
+
+
+@op(
+    TORCH,
+    *(f"{name}(x, ...)" for name in f"{_COPIES} {_VIEW_COPIES} __deepcopy__".split()),
+    aten=(
+        *(f"{name}(x, ...)" for name in f"{_COPIES} {_VIEW_COPIES}".split()),
+        "fsdp::split_with_sizes_copy(x, ...)",
+    ),
+)
+def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """All elements of x, reordered or cut or with zeros in a triangle, as new tensors.
+
+    FLOPs: none.
+    Bytes: x read and as much written; backward the same for the gradient.
+    """
+    if direction == "bprop":
+        return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
+    return copied(x), tensor_text(x)
+
+
+@op(TORCH, "clone(x, ...)", aten=("clone(x, ...)",))
+def clone(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x in memory of its own.
+
+    FLOPs: none.
+    Bytes: x read and written (an expanded x read by its own size); backward none, the gradient is
+    passed on.
+    """
+    return (copied(x) if direction == "fprop" else Cost(0, 0)), tensor_text(x)
+
+
+# How a trace writes torch.contiguous_format and torch.preserve_format.
+_PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_format"})
+
+
+@op(TORCH, "contiguous", aten=("contiguous",))
+def contiguous(
+    x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
+) -> tuple[Cost, str]:
+    """x as it is where it lies in order, else a copy that does.
+
+    FLOPs: none.
+    Bytes: none where strides show that x is contiguous; else x read and written, an estimate where
+    strides are not known. Backward none, the gradient is passed on.
+
+    Where a kernel runs there was a copy.
+    """
+    plain = memory_format is None or memory_format in _PLAIN
+    if direction == "bprop" or (plain and is_contiguous(x)):
+        return Cost(0, 0), tensor_text(x)
+    return _possible(x, sure=plain and is_contiguous(x) is False), tensor_text(x)
+
+
+def _possible(x: Tensor, sure: bool) -> Cost:
+    cost = copied(x)
+    return Cost(cost.flops, cost.bytes, sure)
+
+
+_RESHAPES: Final = "reshape reshape_as flatten ravel"
+
+
+@op(
+    TORCH,
+    *(f"{name}(x, ...)" for name in _RESHAPES.split()),
+    aten=tuple(f"{name}(x, ...)" for name in _RESHAPES.split()),
+)
+def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x in another shape: a view where its strides allow, else a copy.
+
+    FLOPs: none.
+    Bytes: none where strides show that x is contiguous; else x read and written, an estimate, since
+    some other strides allow a view too; backward an estimate too: the gradient may be copied.
+
+    Where a kernel runs there was a copy.
+    """
+    if direction == "fprop" and is_contiguous(x):
+        return Cost(0, 0), tensor_text(x)
+    return _possible(x if direction == "fprop" else Tensor(x.shape, x.dtype), False), tensor_text(x)
+
+
+def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
+    """Numbers of an argument that is a list or several numbers, None where one is not known."""
+    numbers: list[int] = []
+    for each in given:
+        if isinstance(each, Unknown):
+            return None
+        if each is not None:
+            numbers.extend((each,) if isinstance(each, int) else each)
+    if any(number < 0 for number in numbers):
+        raise CannotModel(f"impossible sizes {numbers}")
+    return tuple(numbers)
+
+
+_SIZES: Final = "sizes, second, third, fourth, fifth, sixth, seventh, eighth"
+
+
+@op(
+    TORCH,
+    f"repeat(x, {_SIZES})",
+    f"tile(x, {_SIZES}, dims=sizes)",
+    aten=("repeat(x, sizes, ...)", "tile(x, sizes)"),
+)
+def repeat(
+    x: Tensor,
+    sizes: Ints | Unknown | None = None,
+    second: int | None = None,
+    third: int | None = None,
+    fourth: int | None = None,
+    fifth: int | None = None,
+    sixth: int | None = None,
+    seventh: int | None = None,
+    eighth: int | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x repeated along each dimension -> [repeats[0] * x.shape[0], ..].
+
+    FLOPs: none; backward an addition for each element of the repetition.
+    Bytes: x read, the repetition written; backward its gradient read, that of x written.
+    """
+    times = sizes_given(sizes, second, third, fourth, fifth, sixth, seventh, eighth)
+    count = None if times is None else elements(x.shape) * elements(times)
+    return _repeated(x, count, direction), tensor_text(x)
+
+
+def _repeated(x: Tensor, count: int | None, direction: str) -> Cost:
+    written = None if count is None else byte_count(count, x.dtype)
+    if direction == "fprop":
+        return Cost(0, add_known(tensor_bytes(x), written))
+    flops = None if count is None else count * parts(x.dtype)
+    return Cost(flops, add_known(written, byte_count(elements(x.shape), x.dtype)))
+
+
+@op(
+    TORCH,
+    "repeat_interleave(x, repeats, dim, output_size=output_size)",
+    aten=("repeat_interleave(x, repeats, dim, output_size)",),
+)
+def repeat_interleave(
+    x: Tensor,
+    repeats: Tensor | int | Unknown | None = None,
+    dim: int | Unknown | None = None,
+    output_size: int | Unknown | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Each element of x (or slice along dim) repeated, as often as a number or a tensor says.
+
+    FLOPs: none; backward an addition for each element of the repetition.
+    Bytes: x (and the tensor of repeats) read, the repetition written; backward its gradient read,
+    that of x written.
+
+    What a tensor of repeats holds is not in a capture: unknown then, unless the size of the output
+    was given.
+    """
+    count, read = None, 0
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise CannotModel(f"no {repeats} repeats")
+        count = elements(x.shape) * repeats
+    elif isinstance(repeats, Tensor):
+        read = tensor_bytes(repeats)
+        if isinstance(output_size, int) and output_size >= 0 and not isinstance(dim, Unknown):
+            whole = elements(x.shape)
+            along = whole if dim is None else _size_along(x, dim)
+            count = whole // along * output_size if along else 0
+    cost = _repeated(x, count, direction)
+    return cost + Cost(0, read), tensor_text(x)
+
+
+def _size_along(x: Tensor, dim: int) -> int:
+    if not -len(x.shape) <= dim < len(x.shape):
+        raise CannotModel(f"no dimension {dim} in {x.shape}")
+    return x.shape[dim]

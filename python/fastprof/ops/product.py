@@ -1,8 +1,9 @@
 """One matrix product to parts: its forward pass, what is added to it, and its gradients.
 
 A product is C[b, m, n] = A[b, m, k] @ B[b, k, n]: 2 b m n k FLOPs and nothing else (what is
-added to it, and alpha and beta, count nothing, as in torch's FlopCounterMode). Its gradients are
-two more such products: dA = dC @ B^T and dB = A^T @ dC.
+added to it, and alpha and beta, count nothing, as in torch's FlopCounterMode). A complex
+multiply-add is four real ones, 8 FLOPs, which FlopCounterMode counts as 2. The gradients are two
+more such products: dA = dC @ B^T and dB = A^T @ dC.
 
 cuBLAS stores matrices by columns, so it is asked for C^T = B^T A^T: its M is n, its N is m. For
 linear, x[rows, in] @ w[out, in]^T, that gives M = out, N = rows, K = in.
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fastprof.call import Tensor
+from fastprof.call import Tensor, Unknown
 from fastprof.ops.cost import Cost, Part, add_known
 from fastprof.ops.tensor import (
     byte_count,
+    canonical_type,
     elements,
+    is_complex,
     result_type,
     short_type,
     tensor_bytes,
@@ -41,8 +44,10 @@ REDUCTION: Final = frozenset({"reduction"})
 class Product(NamedTuple):
     """Sizes of C[b, m, n] = A[b, m, k] @ B[b, k, n] and its operands A and B.
 
-    `batch` is None for plain matrices. `summed` says that C is the sum over the batch. The
-    operands' bytes are their own: one that is broadcast over the batch is read once.
+    `batch` is None for plain matrices. `summed` says that C is the sum over the batch, `shares`
+    how many matrices C there are, among which k is shared out. `written`
+    is the type of C where a call asks for one, UNKNOWN where what it asks for is not in the
+    capture. The operands' bytes are their own: one that is broadcast over the batch is read once.
     """
 
     m: int
@@ -52,27 +57,40 @@ class Product(NamedTuple):
     right: Tensor
     batch: int | None = None
     summed: bool = False
+    written: str | Unknown | None = None
+    shares: int = 1
 
     @property
     def dtype(self) -> str | None:
-        """Canonical type of C, which params print; None when it is not known."""
+        """Canonical type of the operands, which params print; None when it is not known."""
+        if short_type(self.left.dtype) == short_type(self.right.dtype):
+            return canonical_type(self.left.dtype)  # the kinds of float8 have no common type
         return result_type((self.left, self.right))
+
+    @property
+    def output_type(self) -> str | None:
+        """Canonical type of C, None when it is not known."""
+        if isinstance(self.written, Unknown):
+            return None
+        return self.dtype if self.written is None else self.written
 
     @property
     def flops(self) -> int:
         """Multiplications and additions; of either gradient too."""
-        return 2 * (1 if self.batch is None else self.batch) * self.m * self.n * self.k
+        multiply_add = 8 if is_complex(self.dtype) else 2
+        matrices = 1 if self.batch is None else self.batch
+        return multiply_add * matrices * self.m * self.n * self.k
 
     @property
     def output_elements(self) -> int:
         """Elements of C."""
         matrices = 1 if self.batch is None or self.summed else self.batch
-        return matrices * self.m * self.n
+        return matrices * self.shares * self.m * self.n
 
     @property
     def output_bytes(self) -> int | None:
         """Bytes of C."""
-        return byte_count(self.output_elements, self.dtype)
+        return byte_count(self.output_elements, self.output_type)
 
     def no_tensor_cores(self, m: int, n: int, k: int) -> str:
         """Why cuBLAS may not use tensor cores for its M, N and K; "" where one is a vector."""
@@ -86,11 +104,10 @@ class Product(NamedTuple):
         return f"{batch}M={m},N={n},K={k},{short_type(self.dtype)},"
 
 
-def forward(product: Product, addend: Tensor | None = None) -> Part:
-    """C = A @ B: both operands read, C written, and the addend of an addmm read."""
-    moved = add_known(tensor_bytes(product.left), tensor_bytes(product.right), product.output_bytes)
-    if addend is not None:
-        moved = add_known(moved, tensor_bytes(addend))
+def forward(product: Product, *addends: Tensor) -> Part:
+    """C = A @ B: both operands read, C written, and what is added to it (or scales it) read."""
+    read = map(tensor_bytes, (product.left, product.right, *addends))
+    moved = add_known(*read, product.output_bytes)
     params = product.params(product.n, product.m, product.k)
     return Part(
         "main",
@@ -143,16 +160,21 @@ def bias_added(product: Product) -> Part:
 
     The output is read and written; the bias vector's own bytes are left out, as PyProf did.
     """
-    count = product.output_elements
-    cost = Cost(count, byte_count(2 * count, product.dtype))
+    moved = add_known(product.output_bytes, product.output_bytes)
+    cost = Cost(_additions(product), moved)
     return Part("bias", cost, _bias_params(product), "bias", ELEMENTWISE, optional=True)
 
 
 def bias_gradient(product: Product, bias: Tensor) -> Part:
     """Sum of dC down to the bias's shape: one addition and one read for each element of dC."""
-    moved = add_known(product.output_bytes, byte_count(elements(bias.shape), product.dtype))
-    cost = Cost(product.output_elements, moved)
+    moved = add_known(product.output_bytes, byte_count(elements(bias.shape), product.output_type))
+    cost = Cost(_additions(product), moved)
     return Part("bias", cost, _bias_params(product), "bias", REDUCTION, optional=True)
+
+
+def _additions(product: Product) -> int:
+    # One for each element of C, two where it is complex.
+    return product.output_elements * (2 if is_complex(product.output_type) else 1)
 
 
 def _bias_params(product: Product) -> str:

@@ -1,3 +1,242 @@
-"""Reductions and scans to FLOPs and bytes."""
+"""Reductions to FLOPs and bytes: one formula, and a table that says what it needs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
+from fastprof.ops.axes import Dims, left
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.dtypes import (
+    Dtype,
+    bool_result,
+    chosen,
+    count_result,
+    float_result,
+    parts,
+    same,
+    sum_result,
+)
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+
+__all__ = ["Gradient", "Reduction", "reduction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """Backward pass of a reduction: the gradient of each output goes to what it was made of.
+
+    Parameters
+    ----------
+    flops : int
+        FLOPs for one element of the input.
+    reads_input : bool
+        Whether the input is read again.
+    from_outputs : int
+        How many tensors of the output's size are read: its gradient, and the output itself.
+    finish : int
+        FLOPs for one output.
+    """
+
+    flops: int
+    reads_input: bool
+    from_outputs: int
+    finish: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What is known of one reduction.
+
+    Parameters
+    ----------
+    flops : int
+        FLOPs for one element of the input.
+    result : callable
+        Type of the input to that of the output.
+    gradient : Gradient or None
+        None when there is no backward pass.
+    finish : int
+        FLOPs for one output, once all of its elements are in.
+    complex_flops : int or None
+        FLOPs for one complex element; twice those of a real one where it is None.
+    says : str
+        The FLOPs in words, forward and backward.
+    """
+
+    flops: int
+    result: Callable[[str | None], str | None]
+    gradient: Gradient | None
+    finish: int = 0
+    complex_flops: int | None = None
+    says: str = ""
+
+
+def reduction(
+    what: Reduction, x: Tensor, dim: Dims, dtype: Dtype, direction: str
+) -> tuple[Cost, str]:
+    """Cost of a reduction of x over dimensions, `None` for all of them."""
+    outputs, count = left(x.shape, dim), elements(x.shape)
+    result = chosen(dtype, what.result(x.dtype))
+    written = None if outputs is None else byte_count(outputs, result)
+    twice = parts(x.dtype)
+    if direction == "fprop":
+        flops = what.flops * twice
+        if twice == 2 and what.complex_flops is not None:
+            flops = what.complex_flops
+        finish, moved = what.finish * twice, add_known(tensor_bytes(x), written)
+    elif what.gradient is None:
+        raise CannotModel("no backward pass")
+    else:
+        gradient = what.gradient
+        flops, finish = gradient.flops * twice, gradient.finish * twice
+        again = tensor_bytes(x) if gradient.reads_input else 0
+        moved = add_known(byte_count(count, x.dtype), again, *[written] * gradient.from_outputs)
+    # An output at least there is; how many is not known where the dimensions are not.
+    total = count * flops + (1 if outputs is None else outputs) * finish
+    exact = outputs is not None or not finish
+    return Cost(total, moved, exact), tensor_text(x)
+
+
+_COPIED: Final = Gradient(0, reads_input=False, from_outputs=1)
+_SCALED: Final = Gradient(1, reads_input=False, from_outputs=1)
+
+# (names, whether it has an argument dtype=, reduction). Of what is selected by comparing, the
+# gradient goes to all equal ones in equal parts: a mask, its sum, and a product.
+_ROWS: Final = (
+    (
+        "sum",
+        True,
+        Reduction(1, sum_result, _COPIED, says="an addition for each element; backward none"),
+    ),
+    (
+        "nansum",
+        True,
+        Reduction(
+            2,
+            sum_result,
+            Gradient(2, reads_input=True, from_outputs=1),
+            says="a test for NaN and an addition for each element; backward a test and a product",
+        ),
+    ),
+    (
+        "mean",
+        True,
+        Reduction(
+            1,
+            same,
+            _SCALED,
+            finish=1,
+            says="an addition for each element and a division for each output; backward a product"
+            " for each element",
+        ),
+    ),
+    (
+        "nanmean",
+        True,
+        Reduction(
+            4,
+            same,
+            Gradient(3, reads_input=True, from_outputs=1),
+            finish=1,
+            says="two tests for NaN and two additions (sum and count) for each element, a division"
+            " for each output; backward a test and two products for each element",
+        ),
+    ),
+    (
+        "prod",
+        True,
+        Reduction(
+            1,
+            sum_result,
+            Gradient(2, reads_input=True, from_outputs=2),
+            complex_flops=6,
+            says="a product for each element; backward a product and a division",
+        ),
+    ),
+    (
+        "amax amin",
+        False,
+        Reduction(
+            1,
+            same,
+            Gradient(3, reads_input=True, from_outputs=2),
+            says="a comparison for each element; backward a comparison, an addition and a product",
+        ),
+    ),
+    (
+        "argmax argmin",
+        False,
+        Reduction(1, count_result, None, says="a comparison for each element; no backward pass"),
+    ),
+    (
+        "any all _is_all_true _is_any_true",
+        False,
+        Reduction(1, bool_result, None, says="a logical operation for each element; no backward"),
+    ),
+    (
+        "logsumexp special_logsumexp",
+        False,
+        Reduction(
+            EXPONENTIAL + 3,
+            float_result,
+            Gradient(EXPONENTIAL + 2, reads_input=True, from_outputs=2),
+            finish=LOGARITHM + 1,
+            says="maximum, difference, exponential and addition for each element, a logarithm and"
+            " an addition for each output; backward a difference, an exponential and a product for"
+            " each element",
+        ),
+    ),
+)
+
+_DOCUMENTATION: Final = """Reduction of x [..] over the dimensions dim (all without them) -> [..].
+
+    FLOPs: {says}.
+    Bytes: x read and the outputs written, by their own types; backward the outputs' gradients
+    (and x, and the outputs, where they are needed) read and the gradient of x written.
+
+    A complex element counts the real work: 2 for an addition. Where ranges hold no dim, FLOPs for
+    each output count for one, and the cost is no exact one. Torch makes the gradient of a sum a
+    view: where a kernel runs at all it writes it out. Source: n operations for n elements, PyProf.
+    """
+
+
+def _register(name: str, typed: bool, what: Reduction) -> None:
+    # One formula a name. ATen has two overloads, (x, dtype) and (x, dim, keepdim, dtype), which a
+    # range without values shows by their length: `second` is dim only where keepdim follows.
+    def formula(
+        x: Tensor,
+        dim: Dims = None,
+        keepdim: bool | Unknown | None = None,
+        dtype: Dtype = None,
+        axis: Dims = None,
+        second: Ints | str | Unknown | None = None,
+        *,
+        direction: str,
+    ) -> tuple[Cost, str]:
+        if keepdim is None and second is not None:
+            dtype = dtype if isinstance(second, tuple) else second
+        elif isinstance(second, str):
+            raise CannotModel(f"no dimension {second!r}")
+        else:
+            dim = second if second is not None else dim
+        return reduction(what, x, axis if dim is None else dim, dtype, direction)
+
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = _DOCUMENTATION.format(says=what.says)
+    chosen_type = ", dtype" if typed else ""
+    op(
+        TORCH,
+        f"{name}(x, dim, keepdim, dtype, axis)" if typed else f"{name}(x, dim, keepdim, axis=axis)",
+        aten=(f"{name}(x, second, keepdim{chosen_type}, ...)",),
+    )(formula)
+
+
+for _names, _typed, _what in _ROWS:
+    for _each in _names.split():
+        _register(_each, _typed, _what)

@@ -53,6 +53,7 @@ MODULES: Final = frozenset(
         "torch._C",
         "torch._C._nn",
         "torch._C._VariableFunctions",
+        "torch.functional",
         "torch.linalg",
         "torch.nn.functional",
         "torch.special",

@@ -116,9 +116,9 @@ class Signature:
             yield values
         if not lists or not values:
             return
-        single = len(self.slots) - len(lists)
         needed = [slot for slot in lists if not slot.may_be_empty]
         for present in (lists, needed) if len(needed) < len(lists) else (lists,):
+            single = len(self.slots) - len(present)  # an empty list leaves one value, or none
             for given in range(min(single, len(values)), -1, -1):
                 length, left = divmod(len(values) - given, max(len(present), 1))
                 if left or not length:
@@ -130,11 +130,13 @@ class Signature:
     def _cut(self, values: list[Any], present: list[Slot], length: int) -> list[Any]:
         spread, place = [], 0
         for slot in self.slots:
-            size = length if slot in present else 0
-            if slot.is_list:
+            size = length if slot in present else 1
+            if slot in present:
                 spread.append(tuple(values[place : place + size]))
+            elif slot.is_list:
+                spread.append(())
+                size = int(any(map(_stands_for_no_list, values[place : place + 1])))
             else:
-                size = 1
                 spread.extend(values[place : place + 1])
             place += size
         return spread + values[place:]
@@ -164,11 +166,20 @@ def _is_tensor(value: Any) -> bool:
     return value is None or isinstance(value, Tensor)
 
 
+def _stands_for_no_list(value: Any) -> bool:
+    # An empty list in a marker, and in a range of torch.
+    return value == () or (isinstance(value, Tensor) and value == Tensor(()))
+
+
 def _alike(slots: tuple[Slot, ...], values: list[Any], present: list[Slot]) -> bool:
-    # The first two lists hold tensors of the same shapes, one by one.
-    lists = [value for slot, value in zip(slots, values, strict=False) if slot in present][:2]
-    shapes = [[getattr(each, "shape", None) for each in value] for value in lists]
-    return all(each == shapes[0] for each in shapes)
+    # The lists hold tensors of the same shapes, one by one. From the third on, one that must be
+    # there may also hold 0-dim tensors (the steps of an optimizer).
+    lists = [both for both in zip(slots, values, strict=False) if both[0] in present]
+    shapes = [[getattr(each, "shape", None) for each in value] for _, value in lists]
+    return all(
+        each == shapes[0] or (i > 1 and not lists[i][0].may_be_empty and not any(each))
+        for i, each in enumerate(shapes)
+    )
 
 
 def _says_nothing(value: Any) -> bool:

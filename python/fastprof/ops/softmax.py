@@ -1,3 +1,198 @@
-"""Softmax and losses to FLOPs and bytes."""
+"""Softmax and its logarithm to FLOPs and bytes."""
 
 from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import EXPONENTIAL
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.dtypes import Dtype, named
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import canonical_type, elements, is_floating
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "log_softmax",
+    "log_softmax_backward",
+    "masked_softmax",
+    "masked_softmax_backward",
+    "safe_softmax",
+    "softmax",
+    "softmax_backward",
+    "softmin",
+]
+
+# FLOPs for an element. What is done once a row (a logarithm) is left out.
+FORWARD: Final = EXPONENTIAL + 4  # compared, max subtracted, exponential, added, divided
+LOG_BACKWARD: Final = EXPONENTIAL + 3  # dy added; exponential, times sum, subtracted
+BACKWARD: Final = 4  # dy y added; subtracted, times y
+
+
+def _both(name: str) -> tuple[str, str]:
+    return f"{name}(x, _, dtype)", f"special_{name}(x, _, dtype)"
+
+
+# In torch.nn.functional a stack level stands before the type: an integer in place of `dtype`, which
+# no type of a softmax is.
+@op(
+    TORCH,
+    "softmax(x, dim=_, dtype_or_level, dtype)",
+    "_softmax(x, _, half_to_float)",
+    aten=(*_both("softmax"), "_softmax(x, _, half_to_float)"),
+)
+def softmax(
+    x: Tensor,
+    dtype_or_level: Dtype = None,
+    dtype: Dtype = None,
+    half_to_float: bool | Unknown = False,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """exp(x - max) / sum of exp(x - max) along one dimension.
+
+    FLOPs: 24 for an element (maximum 1, subtracted 1, exponential 20, added 1, divided 1);
+    backward 4 (dy y added 2, subtracted 1, times y 1).
+    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
+
+    PyProf counts 3 tensors forward and 5 backward, as a kernel that reads a long row again.
+    """
+    y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
+    if direction == "bprop":
+        return Cost(elements(x.shape) * BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
+    return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
+
+
+@op(
+    TORCH,
+    "log_softmax(x, dim=_, dtype_or_level, dtype)",
+    "_log_softmax(x, _, half_to_float)",
+    aten=(*_both("log_softmax"), "_log_softmax(x, _, half_to_float)"),
+)
+def log_softmax(
+    x: Tensor,
+    dtype_or_level: Dtype = None,
+    dtype: Dtype = None,
+    half_to_float: bool | Unknown = False,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x - max - log(sum of exp(x - max)) along one dimension.
+
+    FLOPs: 24 for an element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
+    1); backward 23 (dy added 1, exponential 20, times sum 1, subtracted 1).
+    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
+
+    PyProf counts 3 tensors forward and 5 backward, as a kernel that reads a long row again.
+    """
+    y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
+    if direction == "bprop":
+        return Cost(elements(x.shape) * LOG_BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
+    return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
+
+
+@op(TORCH, "softmin(x, dim=_, dtype_or_level, dtype)")
+def softmin(
+    x: Tensor, dtype_or_level: Dtype = None, dtype: Dtype = None, *, direction: str
+) -> tuple[Cost, str]:
+    """softmax(-x): a negation, then a softmax.
+
+    FLOPs: 25 for an element; backward 5.
+    Bytes: those of both: x read, -x written and read, y written; backward dy and y read, a gradient
+    written, read and written.
+    """
+    cost, params = softmax(x, dtype_or_level, dtype, direction=direction)
+    return cost + Cost(elements(x.shape), moved(x, fresh(x))), params
+
+
+@op(TORCH, "_safe_softmax(x, _, dtype)", aten=("_safe_softmax(x, _, dtype)",))
+def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+    """A softmax that is 0 where a whole row is minus infinity.
+
+    FLOPs: 26 for an element (softmax 24, compared, all of a row); backward 4.
+    Bytes: as softmax.
+    """
+    cost, params = softmax(x, dtype=dtype, direction=direction)
+    masked = 2 * elements(x.shape) if direction == "fprop" else 0
+    return cost + Cost(masked, 0), params
+
+
+_MASKED: Final = "_masked_softmax(x, mask, ...)"
+
+
+@op(TORCH, _MASKED, aten=(_MASKED,))
+def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """A softmax over what the mask lets through.
+
+    FLOPs: as softmax, as if nothing were masked; the mask only selects.
+    Bytes: as softmax, and the mask read.
+    """
+    cost, params = softmax(x, direction=direction)
+    return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"
+
+
+def _output(x: Tensor, dtype: Dtype, half_to_float: bool | Unknown) -> tuple[Tensor, bool]:
+    # y, and whether its type is sure.
+    if isinstance(dtype, Unknown):
+        return fresh(x), False
+    if half_to_float is True:
+        return fresh(x, dtype="float32"), True
+    name = named(dtype)
+    unsure = isinstance(half_to_float, Unknown) and canonical_type(x.dtype) in (
+        "float16",
+        "bfloat16",
+    )
+    return fresh(x, dtype=name if is_floating(name) else None), not unsure
+
+
+def _gradient(
+    flops: int, gradient: Tensor, y: Tensor, dtype: Dtype, x: Tensor | None
+) -> tuple[Cost, str]:
+    if gradient.shape != y.shape:
+        raise CannotModel(f"gradient {gradient.shape} does not fit {y.shape}")
+    dx = fresh(y, dtype=named(dtype) if x is None else x.dtype)
+    exact = not isinstance(dtype, Unknown)
+    return Cost(elements(y.shape) * flops, moved(gradient, y, dx), exact), texts(gradient, y)
+
+
+def _backward(name: str) -> tuple[str, str]:
+    # Torch 1 had the input, for its type, where torch 2 has the type.
+    return f"{name}(gradient, y, _, dtype)", f"{name}(gradient, y, _, x)"
+
+
+@op(TORCH, *_backward("_softmax_backward_data"), aten=_backward("_softmax_backward_data"))
+def softmax_backward(
+    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
+) -> tuple[Cost, str]:
+    """dx = (dy - sum of dy y) * y of a softmax.
+
+    FLOPs: 4 for an element.
+    Bytes: dy and y read, dx written in the input's type.
+    """
+    return _gradient(BACKWARD, gradient, y, dtype, x)
+
+
+@op(TORCH, *_backward("_log_softmax_backward_data"), aten=_backward("_log_softmax_backward_data"))
+def log_softmax_backward(
+    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
+) -> tuple[Cost, str]:
+    """dx = dy - exp(y) * sum of dy of a log_softmax.
+
+    FLOPs: 23 for an element (20 for the exponential).
+    Bytes: dy and y read, dx written in the input's type.
+    """
+    return _gradient(LOG_BACKWARD, gradient, y, dtype, x)
+
+
+_MASKED_BACKWARD: Final = "_masked_softmax_backward(gradient, y, mask, ...)"
+
+
+@op(TORCH, _MASKED_BACKWARD, aten=(_MASKED_BACKWARD,))
+def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> tuple[Cost, str]:
+    """dx = (dy - sum of dy y) * y of a masked softmax.
+
+    FLOPs: 4 for an element, as if nothing were masked.
+    Bytes: dy, y and the mask read, dx written.
+    """
+    cost, params = _gradient(BACKWARD, gradient, y, None, None)
+    return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"

@@ -16,6 +16,7 @@ __all__ = [
     "byte_count",
     "canonical_type",
     "elements",
+    "is_complex",
     "is_floating",
     "is_integer",
     "item_size",
@@ -130,6 +131,11 @@ def _category(dtype: str | None) -> int | None:
 def is_integer(dtype: str | None) -> bool:
     """Whether the type is known to be an integer (bool is not)."""
     return _category(dtype) == INTEGER
+
+
+def is_complex(dtype: str | None) -> bool:
+    """Whether the type is known to be complex."""
+    return _category(dtype) == COMPLEX
 
 
 def is_floating(dtype: str | None) -> bool:

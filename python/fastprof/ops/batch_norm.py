@@ -1,0 +1,280 @@
+"""Batch norm and instance norm to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import canonical_type, elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "APPLIED",
+    "GRADIENT",
+    "STATISTICS",
+    "SUMS",
+    "batch_norm",
+    "batch_norm_backward",
+    "batch_norm_evaluated",
+    "batch_norm_trained",
+    "channels_of",
+    "fits",
+    "instance_norm",
+    "statistics",
+]
+
+# FLOPs for an element, as the formulas have them. What is done once a channel (a square root, a
+# division) is left out.
+STATISTICS: Final = 4  # mean and variance: x added; x - mean, squared, added
+APPLIED: Final = 2  # (x - mean) * invstd; times weight and plus bias are one more each
+SUMS: Final = 4  # dy added; x - mean, times dy, added
+GRADIENT: Final = 5  # (dy - mean(dy) - (x - mean) * c) * factor
+
+# Flag that a trace may not hold.
+Flag = bool | Unknown
+
+
+def statistics(x: Tensor, count: int) -> Tensor:
+    """Means (or variances, or their inverse roots) as torch keeps them: float32 or wider."""
+    name = canonical_type(x.dtype)
+    return Tensor((count,), name if name in (None, "float64") else "float32")
+
+
+def fits(size: int, *vectors: Tensor | None) -> None:
+    """Raise `CannotModel` where a vector has not that many elements."""
+    for each in vectors:
+        if each is not None and elements(each.shape) != size:
+            raise CannotModel(f"{each.shape} does not fit {size} channels")
+
+
+def channels_of(x: Tensor) -> int:
+    """The c of x[n, c, ..].
+
+    Raises
+    ------
+    CannotModel
+        When x has no such dimension.
+    """
+    if len(x.shape) < 2:
+        raise CannotModel(f"shape {x.shape} has no channels")
+    return x.shape[1]
+
+
+_ATEN: Final = "(x, weight, bias, running_mean, running_var, training, ...)"
+_TRAINABLE: Final = (
+    "_batch_norm_impl_index" + _ATEN,
+    "native_batch_norm" + _ATEN,
+    "_native_batch_norm_legit" + _ATEN,
+    "_native_batch_norm_legit(x, weight, bias, training, ...)",
+    "_native_batch_norm_legit_functional" + _ATEN,
+    "cudnn_batch_norm" + _ATEN,
+    "miopen_batch_norm" + _ATEN,
+)
+
+
+@op(
+    TORCH,
+    "batch_norm(x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled)",
+    *_TRAINABLE,
+    aten=("batch_norm" + _ATEN, *_TRAINABLE),
+)
+def batch_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    training: Flag = False,
+    cudnn_enabled: Flag | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x[n, c, ..] normalised by channel: (x - mean) / sqrt(var + eps) * weight[c] + bias[c].
+
+    FLOPs: 8 for an element in training (mean 1, variance 3, normalising 2, weight 1, bias 1), 4 in
+    evaluation; backward 9 in training (two sums 4, gradient 5), 1 (and 4 for those of weight and
+    bias) in evaluation.
+    Bytes: training reads x twice (statistics are known only when the whole batch is in), evaluation
+    once; y written; the vectors of c elements read, running ones written too, saved ones written.
+    Backward reads dy and x twice (evaluation once), writes dx and the gradients of the vectors.
+
+    The 8 are PyProf's too; its bytes are 4 tensors forward and 5 backward. What is done once a
+    channel counts no FLOPs. All gradients are assumed to be wanted. Where a capture does not say
+    whether it was training, it is assumed to be (not exact). torch.batch_norm, told by its ninth
+    argument, has weight and bias before the running statistics.
+    """
+    if cudnn_enabled is not None:
+        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
+    channels = channels_of(x)
+    fits(channels, weight, bias, running_mean, running_var)
+    vectors = (weight, bias, running_mean, running_var)
+    return _norm(x, vectors, channels, training, direction)
+
+
+_EVALUATED: Final = ("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
+
+
+@op(TORCH, *_EVALUATED, aten=_EVALUATED)
+def batch_norm_evaluated(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    momentum: float | Unknown = 0.0,
+    eps: float | Unknown = 0.0,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x[n, c, ..] normalised by running statistics.
+
+    FLOPs: 2 for an element, one more for weight and one for bias; backward as batch_norm.
+    Bytes: x read, y written, the vectors read; backward as batch_norm.
+    """
+    return batch_norm(
+        x, weight, bias, running_mean, running_var, training=False, direction=direction
+    )
+
+
+_UPDATED: Final = ("_batch_norm_with_update", "_batch_norm_with_update_functional")
+
+
+@op(TORCH, *_UPDATED, aten=_UPDATED)
+def batch_norm_trained(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    momentum: float | Unknown = 0.0,
+    eps: float | Unknown = 0.0,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x[n, c, ..] normalised by its own statistics, which the running ones take up.
+
+    FLOPs: 6 for an element, one more for weight and one for bias; backward 9.
+    Bytes: x read twice, y written, the vectors; backward as batch_norm.
+    """
+    return batch_norm(
+        x, weight, bias, running_mean, running_var, training=True, direction=direction
+    )
+
+
+@op(
+    TORCH,
+    "instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, _, _,"
+    " cudnn_enabled)",
+    aten=("instance_norm(x, weight, bias, running_mean, running_var, use_input_stats, ...)",),
+)
+def instance_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    use_input_stats: Flag = True,
+    cudnn_enabled: Flag | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as torch does it.
+
+    FLOPs: as batch_norm, in training where it uses the input's statistics.
+    Bytes: as batch_norm with n c saved statistics.
+    """
+    if cudnn_enabled is not None:
+        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
+    channels = channels_of(x)
+    fits(channels, weight, bias, running_mean, running_var)
+    vectors = (weight, bias, running_mean, running_var)
+    return _norm(x, vectors, x.shape[0] * channels, use_input_stats, direction)
+
+
+def _norm(
+    x: Tensor,
+    vectors: tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None],
+    groups: int,
+    training: Flag,
+    direction: str,
+) -> tuple[Cost, str]:
+    weight, bias, running_mean, running_var = vectors
+    params = texts(x, weight, bias)
+    exact = not isinstance(training, Unknown)
+    if direction == "bprop":
+        saved = statistics(x, groups)
+        flops, moves = _gradients(fresh(x), x, weight, bias, (saved, saved), bool(training))
+    elif training:
+        saved = statistics(x, groups)
+        flops = elements(x.shape) * _per_element(STATISTICS + APPLIED, weight, bias)
+        running = (running_mean, running_var)
+        moves = moved(x, x, fresh(x), weight, bias, *running, *running, saved, saved)
+    else:
+        flops = elements(x.shape) * _per_element(APPLIED, weight, bias)
+        moves = moved(x, fresh(x), *vectors)
+    return Cost(flops, moves, exact), params
+
+
+def _per_element(flops: int, weight: Tensor | None, bias: Tensor | None) -> int:
+    return flops + (weight is not None) + (bias is not None)
+
+
+def _gradients(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    saved: tuple[Tensor | None, Tensor | None],
+    training: bool,
+) -> tuple[int, int | None]:
+    # FLOPs and bytes of dx, and of the gradients of weight and bias where there are any.
+    of_vectors = [fresh(each) for each in (weight, bias) if each is not None]
+    count = elements(x.shape)
+    if training:
+        moves = moved(gradient, x, gradient, x, fresh(x), weight, *saved, *of_vectors)
+        return count * (SUMS + GRADIENT), moves
+    if of_vectors:
+        moves = moved(gradient, x, fresh(x), weight, *saved, *of_vectors)
+        return count * (SUMS + 1), moves
+    return count, moved(gradient, fresh(x), *saved)
+
+
+_SAVED: Final = "weight, running_mean, running_var, save_mean, save_var"
+_BACKWARD: Final = (
+    f"native_batch_norm_backward(gradient, x, {_SAVED}, training, ...)",
+    f"batch_norm_backward(gradient, x, {_SAVED}, training, ...)",
+    f"cudnn_batch_norm_backward(x, gradient, {_SAVED}, ...)",
+    f"miopen_batch_norm_backward(x, gradient, {_SAVED}, ...)",
+    f"_batch_norm_impl_index_backward(_, x, gradient, {_SAVED}, training, ...)",
+)
+
+
+@op(TORCH, *_BACKWARD, aten=_BACKWARD)
+def batch_norm_backward(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor | None = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    save_mean: Tensor | None = None,
+    save_var: Tensor | None = None,
+    training: Flag = True,
+) -> tuple[Cost, str]:
+    """dx[n, c, ..], dweight[c] and dbias[c] of a batch norm from dy, x and saved statistics.
+
+    FLOPs: 9 for an element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
+    Bytes: in training dy and x read twice, else once; dx written; the vectors of c elements.
+
+    cuDNN's and MIOpen's are for training. A bias is assumed where there is a weight, and both
+    gradients to be wanted. Where a capture does not say whether it was training, it is assumed to
+    be (not exact).
+    """
+    channels = channels_of(x)
+    if gradient.shape != x.shape:
+        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+    saved = (save_mean, save_var) if training else (running_mean, running_var)
+    fits(channels, weight, running_mean, running_var)
+    flops, moves = _gradients(gradient, x, weight, weight, saved, bool(training))
+    return Cost(flops, moves, not isinstance(training, Unknown)), texts(gradient, x, weight)

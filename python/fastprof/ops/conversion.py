@@ -1,0 +1,230 @@
+"""Copies between tensors and types to bytes: read by one width, written by another."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.dtypes import Dtype, named
+from fastprof.ops.parameters import Number
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import (
+    broadcast,
+    byte_count,
+    canonical_type,
+    elements,
+    tensor_bytes,
+    tensor_text,
+)
+
+__all__ = ["converted", "copy_", "item", "to"]
+
+
+def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
+    """x read by its own type and written by another; backward the other way round."""
+    count = elements(x.shape)
+    if direction == "fprop":
+        return Cost(0, add_known(tensor_bytes(x), byte_count(count, dtype)))
+    return Cost(0, add_known(byte_count(count, dtype), byte_count(count, x.dtype)))
+
+
+def _perhaps(x: Tensor, dtype: str | None, direction: str) -> tuple[Cost, str]:
+    # A call that copies only where something changes: the type surely, else maybe the device.
+    cost = converted(x, dtype, direction)
+    changes = dtype is not None and canonical_type(x.dtype) not in (None, dtype)
+    return Cost(0, cost.bytes, changes), tensor_text(x)
+
+
+@op(TORCH, "copy_(x, src=source, ...)", aten=("copy_(x, source, ...)", "copy(x, source, ...)"))
+def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, str]:
+    """A source, broadcast, written over x, in the type of x.
+
+    FLOPs: none.
+    Bytes: source read, x written, each by its own type; backward the gradient read by the type of
+    x and written by that of the source.
+    """
+    if not isinstance(source, Tensor):
+        return Cost(0, byte_count(elements(x.shape), x.dtype)), tensor_text(x)
+    if broadcast(x.shape, source.shape) != x.shape:
+        raise CannotModel(f"{source.shape} does not broadcast to {x.shape}")
+    written = byte_count(elements(x.shape), x.dtype)
+    read = tensor_bytes(source)
+    if direction == "bprop":
+        read = byte_count(elements(source.shape), source.dtype)
+    return Cost(0, add_known(read, written)), f"{tensor_text(x)};{tensor_text(source)}"
+
+
+@op(
+    TORCH,
+    aten=("_copy_from(source, x, ...)", "_copy_from_and_resize(source, x)"),
+)
+def copy_from(source: Tensor, x: Tensor) -> tuple[Cost, str]:
+    """A source written over x, in the type of x.
+
+    FLOPs: none.
+    Bytes: source read, x written, each by its own type.
+    """
+    return copy_(x, source, direction="fprop")
+
+
+@op(TORCH, aten=("_to_copy(x, dtype, ...)",))
+def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+    """x in another type, or on another device, in memory of its own.
+
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each by its own type; backward the other way round.
+    """
+    result = canonical_type(x.dtype) if dtype is None else named(dtype)
+    return converted(x, result, direction), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "to(x, target, second, _, _, dtype, device)",
+    aten=("to(x, first, second, third, ...)",),
+)
+def to(
+    x: Tensor,
+    target: Tensor | str | int | Unknown | None = None,
+    second: Dtype | bool = None,
+    dtype: Dtype = None,
+    device: str | int | Unknown | None = None,
+    first: Tensor | Dtype = None,
+    third: Dtype | bool = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x in another type or on another device: itself where nothing changes.
+
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each by its own type; backward the other way round.
+
+    An estimate unless types show a change: where a kernel runs there was a copy.
+    """
+    other = next((each for each in (target, first) if isinstance(each, Tensor)), None)
+    if other is not None:
+        return _perhaps(x, canonical_type(other.dtype), direction)
+    # Python: to(dtype), to(device, dtype); a number is a device. ATen: to(dtype, non_blocking, ..),
+    # to(device, dtype, non_blocking, ..), to(dtype, layout, device, ..).
+    of_device = isinstance(third, bool) and not isinstance(second, bool)
+    asked = [dtype, second if of_device else first, target if isinstance(target, str) else None]
+    if third is None and first is None:
+        asked.append(second)
+    given = [each for each in asked if each is not None and not isinstance(each, bool)]
+    names = [named(each) for each in given]
+    found = next((name for name in names if name is not None), None)
+    unclear = any(isinstance(each, Unknown) for each in (*given, target))
+    if found is None and not unclear:
+        found = canonical_type(x.dtype)
+    return _perhaps(x, found, direction)
+
+
+@op(TORCH, "type(x, dtype, ...)", "type_as(x, other)", aten=("type_as(x, other)",))
+def type_(
+    x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
+) -> tuple[Cost, str]:
+    """x in another type, itself where it has that type; without one, the name of its type.
+
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each by its own type; backward the other way round.
+    """
+    if other is not None:
+        return _perhaps(x, canonical_type(other.dtype), direction)
+    if dtype is None:
+        return Cost(0, 0), tensor_text(x)
+    return _perhaps(x, named(dtype), direction)
+
+
+_METHODS: Final = {
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
+_CASTS: Final = {
+    "_cast_Double": "float64",
+    "_cast_Float": "float32",
+    "_cast_Half": "float16",
+    "_cast_Long": "int64",
+    "_cast_Int": "int32",
+    "_cast_Short": "int16",
+    "_cast_Char": "int8",
+    "_cast_Byte": "uint8",
+}
+_CONVERSION: Final = """x as {dtype}, itself where it is.
+
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each by its own type; none where x has the type; backward the
+    other way round.
+    """
+
+
+def _register(name: str, dtype: str) -> None:
+    def formula(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+        if canonical_type(x.dtype) == dtype:
+            return Cost(0, 0), tensor_text(x)
+        return _perhaps(x, dtype, direction)
+
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = _CONVERSION.format(dtype=dtype)
+    python, aten = ((f"{name}(x, ...)",), ()) if name in _METHODS else ((), (f"{name}(x, ...)",))
+    op(TORCH, *python, aten=aten)(formula)
+
+
+for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
+    _register(_name, _dtype)
+
+
+@op(TORCH, "cpu(x, ...)", "cuda(x, ...)", aten=("cpu(x, ...)", "cuda(x, ...)"))
+def device(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x on another device, itself where it is there.
+
+    FLOPs: none.
+    Bytes: x read and written, an estimate: a device is not in a capture.
+    """
+    return _perhaps(x, canonical_type(x.dtype), direction)
+
+
+@op(
+    TORCH,
+    aten=(
+        "_autocast_to_full_precision(x, ...)",
+        "_autocast_to_reduced_precision(x, _, _, dtype, ...)",
+    ),
+)
+def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Cost, str]:
+    """x in the type that autocast wants, itself where it has it.
+
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each by its own type; backward the other way round.
+
+    An estimate unless types show a change: where a kernel runs there was a copy.
+    """
+    return _perhaps(x, named(dtype), direction)
+
+
+@op(
+    TORCH,
+    "item",
+    "tolist",
+    "__float__",
+    "__int__",
+    "__index__",
+    aten=("item", "_local_scalar_dense"),
+)
+def item(x: Tensor) -> tuple[Cost, str]:
+    """Elements of x as numbers of Python: a copy to the host.
+
+    FLOPs: none.
+    Bytes: x read.
+    """
+    return Cost(0, tensor_bytes(x)), tensor_text(x)

@@ -1,0 +1,144 @@
+"""Maximum, minimum and both at once to FLOPs and bytes; the gradient of what was selected."""
+
+from __future__ import annotations
+
+from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.axes import Dims, left
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import (
+    broadcast,
+    byte_count,
+    elements,
+    result_type,
+    tensor_bytes,
+    tensor_text,
+)
+
+__all__ = ["aminmax", "maximum_or_minimum", "selected", "selected_gradient"]
+
+_PYTHON = "{}(x, second, keepdim, dim=dim, other=other, axis=axis)"
+_ATEN = ("{}(x, second, keepdim, ...)", "{}(x, other, ...)")
+
+
+def selected(x: Tensor, flops: int, outputs: int | None, exact: bool = True) -> Cost:
+    """Values picked along a dimension, each with its index (int64): x read, both written."""
+    values = None if outputs is None else byte_count(outputs, x.dtype)
+    indices = None if outputs is None else byte_count(outputs, "int64")
+    return Cost(flops, add_known(tensor_bytes(x), values, indices), exact)
+
+
+def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
+    """Gradient of picked values: put at their indices into zeros of the shape of x, unread."""
+    values = None if outputs is None else byte_count(outputs, x.dtype)
+    indices = None if outputs is None else byte_count(outputs, "int64")
+    return Cost(0, add_known(values, indices, byte_count(elements(x.shape), x.dtype)))
+
+
+@op(
+    TORCH,
+    *(_PYTHON.format(name) for name in ("max", "min")),
+    aten=tuple(text.format(name) for name in ("max", "min") for text in _ATEN),
+)
+def maximum_or_minimum(
+    x: Tensor,
+    second: Tensor | int | Unknown | None = None,
+    keepdim: bool | Unknown | None = None,
+    dim: Dims = None,
+    other: Tensor | None = None,
+    axis: Dims = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Largest or smallest of x: of all, along dim (with indices), or of x and other, broadcast.
+
+    FLOPs: a comparison for each element of x (of the output, where two tensors are compared);
+    backward of all a comparison, an addition and a product for each element, along a dimension
+    none, of two tensors a comparison and two products for each element of the output.
+    Bytes: x (and other) read, values and int64 indices written; backward the gradient (and values
+    or indices) read, those of the operands written.
+
+    A range without values shows which it is by its length.
+    """
+    if isinstance(second, Tensor) and keepdim is not None:
+        second = UNKNOWN  # a number, written as a tensor without dimensions
+    elif isinstance(second, Tensor):
+        other, second = second, None
+    if other is not None:
+        return _of_two(x, other, direction)
+    if second is None and isinstance(keepdim, Unknown):
+        second = keepdim
+    for each in (second, axis):
+        dim = each if dim is None else dim
+    params = tensor_text(x)
+    count = elements(x.shape)
+    if dim is None:
+        value = byte_count(1, x.dtype)
+        if direction == "fprop":
+            return Cost(count, add_known(tensor_bytes(x), value)), params
+        return Cost(3 * count, _masked(x, value)), params
+    if direction == "fprop":
+        return selected(x, count, left(x.shape, dim)), params
+    return selected_gradient(x, left(x.shape, dim)), params
+
+
+def _masked(x: Tensor, outputs: int | None) -> int | None:
+    # x, the outputs and their gradients read, the gradient of x written.
+    return add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype), outputs, outputs)
+
+
+def _of_two(x: Tensor, other: Tensor, direction: str) -> tuple[Cost, str]:
+    count = elements(broadcast(x.shape, other.shape))
+    operands = add_known(tensor_bytes(x), tensor_bytes(other))
+    written = byte_count(count, result_type((x, other)))
+    params = f"{tensor_text(x)};{tensor_text(other)}"
+    if direction == "fprop":
+        return Cost(count, add_known(operands, written)), params
+    return Cost(3 * count, add_known(operands, operands, written)), params
+
+
+@op(
+    TORCH,
+    "aminmax(x, dim)",
+    "_aminmax(x, dim)",
+    aten=("aminmax(x, dim, ...)", "_aminmax(x, dim, ...)"),
+)
+def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> tuple[Cost, str]:
+    """Smallest and largest of x [..], of all or along dim -> two of [..].
+
+    FLOPs: two comparisons for each element; backward twice a comparison, an addition, a product.
+    Bytes: x read, both results written; backward x, both and their gradients read, the gradient of
+    x written.
+    """
+    outputs, count = left(x.shape, dim), elements(x.shape)
+    written = None if outputs is None else byte_count(2 * outputs, x.dtype)
+    if direction == "fprop":
+        return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+    return Cost(6 * count, _masked(x, written)), tensor_text(x)
+
+
+@op(
+    TORCH,
+    aten=("value_selecting_reduction_backward",),
+)
+def value_selecting_reduction_backward(
+    gradient: Tensor,
+    dim: int | Unknown,
+    indices: Tensor,
+    sizes: Ints | Unknown,
+    keepdim: bool | Unknown = False,
+) -> tuple[Cost, str]:
+    """Gradient of values picked along a dimension (max, sort, topk, median, mode, kthvalue).
+
+    FLOPs: none, the gradient is put at its indices into zeros.
+    Bytes: gradient and indices read, a tensor of the input's sizes written.
+    """
+    params = f"{tensor_text(gradient)};{tensor_text(indices)}"
+    if isinstance(sizes, Unknown):
+        return Cost(0, None), params
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"impossible shape {shape}")
+    written = byte_count(elements(shape), gradient.dtype)
+    return Cost(0, add_known(tensor_bytes(gradient), tensor_bytes(indices), written)), params

@@ -1,0 +1,81 @@
+"""Calls of one ATen overload with real tensors: run, as a `Call`, and as ranges would show it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from fastprof.call import UNKNOWN, Arg, Call, Tensor
+from fastprof.ops.registry import ATEN, formulas
+from record_calls import _in_order, value
+
+
+class Ran(NamedTuple):
+    """A call that torch has accepted: with types, without, and bytes of what went in and out."""
+
+    call: Call
+    read: int
+    written: int
+
+    @property
+    def sizes_only(self) -> Call:
+        """The call as emit_nvtx shows it: lists written out, shapes and nothing else."""
+        shapes = []
+        for each in self.call.args:
+            nested = isinstance(each.value, tuple) and any(map(_is_tensor, each.value))
+            shapes.extend(each.value if nested else [each.value])
+        bare = [Tensor(each.shape if isinstance(each, Tensor) else ()) for each in shapes]
+        return Call(self.call.mod, self.call.op, tuple(Arg("", each) for each in bare))
+
+    @property
+    def without_values(self) -> Call:
+        """The call as a trace without concrete inputs shows it: types, but no plain values."""
+        args = [each if _is_kept(each.value) else Arg("", UNKNOWN) for each in self.call.args]
+        return Call(self.call.mod, self.call.op, tuple(args))
+
+
+def _is_tensor(found: Any) -> bool:
+    return isinstance(found, Tensor)
+
+
+def _is_kept(found: Any) -> bool:
+    return (
+        found is None
+        or _is_tensor(found)
+        or (isinstance(found, tuple) and any(map(_is_tensor, found)))
+    )
+
+
+def _bytes(found: Any) -> int:
+    if isinstance(found, torch.Tensor):
+        return found.numel() * found.element_size()
+    return sum(map(_bytes, found)) if isinstance(found, (list, tuple)) else 0
+
+
+def ran(overload: str, *args: Any, **kwargs: Any) -> Ran:
+    """Run an overload ("sum.dim_IntList", or "sum" for the default one) of torch.ops.aten."""
+    name, _, variant = overload.partition(".")
+    function = getattr(getattr(torch.ops.aten, name), variant or "default")
+    filled = list(_in_order(function._schema, args, kwargs))
+    the_call = Call(ATEN, name, tuple(Arg("", value(each)) for each in filled))
+    read = sum(map(_bytes, filled))
+    return Ran(the_call, read, _bytes(function(*args, **kwargs)))
+
+
+def served_by(*modules: str) -> set[str]:
+    """Names of the ATen operators that the formulas of these modules of fastprof.ops serve."""
+    homes = {f"fastprof.ops.{module}" for module in modules}
+    return {
+        name
+        for formula, served in formulas()
+        if formula.function.__module__ in homes
+        for space, name in served
+        if space == ATEN
+    }
+
+
+def in_torch(names: set[str]) -> set[str]:
+    """Those of the names that the installed torch has operators of."""
+    known = {schema.name for schema in torch._C._jit_get_all_schemas()}
+    return {name for name in names if f"aten::{name}" in known}
