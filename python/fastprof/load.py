@@ -6,6 +6,7 @@ import builtins
 import os
 from typing import BinaryIO
 
+from fastprof._blocks import Reused
 from fastprof.assemble import assemble
 from fastprof.attribute import attribute
 from fastprof.fromdict import from_dict_lines
@@ -37,16 +38,8 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
     BadInputError
         The file is missing, damaged, or not a trace that fastprof knows.
     """
-    name = os.fsdecode(path)
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        with builtins.open(path, "rb", buffering=0) as pipe:
-            return read_dict_lines(pipe, name)
-    if dictlines.looks_like_dict_lines(head_of(path)):
-        return from_dict_lines(name, dictlines.read(path, name))
-    trace = read_trace(path, progress)
-    attribution = attribute(trace)
-    trace.forget_ends()
-    return assemble(trace, attribution)
+    with Reused():
+        return _open(path, progress)
 
 
 def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
@@ -57,4 +50,18 @@ def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
     BadInputError
         A line is no dict line.
     """
-    return from_dict_lines(name, dictlines.read(stream, name))
+    with Reused():
+        return from_dict_lines(name, dictlines.read(stream, name))
+
+
+def _open(path: str | os.PathLike[str], progress: Progress | None) -> Profile:
+    name = os.fsdecode(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        with builtins.open(path, "rb", buffering=0) as pipe:
+            return read_dict_lines(pipe, name)
+    if dictlines.looks_like_dict_lines(head_of(path)):
+        return from_dict_lines(name, dictlines.read(path, name))
+    trace = read_trace(path, progress)
+    attribution = attribute(trace)
+    trace.forget_ends()
+    return assemble(trace, attribution)

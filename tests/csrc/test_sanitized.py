@@ -18,6 +18,7 @@ WRAP = ("-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc",)
 # The C files that each driver is linked with.
 C_FILES = {
     "names": "names keys",
+    "blocks": "blocks",
     "join": "join",
     "nest": "nest itree order keys",
     "path": "path link share take keys",

@@ -32,16 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
+    from fastprof._blocks import Reused
     from fastprof.load import open as open_trace
     from fastprof.report import write_rows
     from fastprof.report.parquet import write_columns
 
-    with Bar() as bar:
-        profile = open_trace(arguments.file, bar)
-    say(profile)
-    with output(arguments.output, arguments.file) as file:
-        if arguments.format == "parquet":
-            write_columns({name: profile.column(name) for name in profile.names}, file)
-        elif len(profile):
-            write_rows(profile.dict_columns(), arguments.format, file)
+    with Reused():
+        with Bar() as bar:
+            profile = open_trace(arguments.file, bar)
+        say(profile)
+        with output(arguments.output, arguments.file) as file:
+            if arguments.format == "parquet":
+                write_columns({name: profile.column(name) for name in profile.names}, file)
+            elif len(profile):
+                write_rows(profile.dict_columns(), arguments.format, file)
     return 0

@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
+    from fastprof._blocks import Reused
     from fastprof.ops.user import load_file
     from fastprof.report import select, write_report
     from fastprof.report.width import WidthError, share_width
@@ -70,22 +71,23 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.error("no FILE, and nothing on standard input: give a trace or dict lines")
     for path in arguments.ops:
         load_file(path)
-    with Bar() as bar:
-        if arguments.file is None:
-            from fastprof.load import read_dict_lines
+    with Reused():
+        with Bar() as bar:
+            if arguments.file is None:
+                from fastprof.load import read_dict_lines
 
-            profile = read_dict_lines(sys.stdin.buffer, "standard input")
-        else:
-            from fastprof.load import open as open_trace
+                profile = read_dict_lines(sys.stdin.buffer, "standard input")
+            else:
+                from fastprof.load import open as open_trace
 
-            profile = open_trace(arguments.file, bar)
-    say(profile)
-    if arguments.unknown:
-        for line in profile.coverage.unknown_text().splitlines():
-            tell(line)
-    style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
-    if arguments.width is not None:
-        style = "width"
-    with output(arguments.output, arguments.file) as file:
-        write_report(profile.columns, [c.key for c in chosen], style, file, arguments.width)
+                profile = open_trace(arguments.file, bar)
+        say(profile)
+        if arguments.unknown:
+            for line in profile.coverage.unknown_text().splitlines():
+                tell(line)
+        style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
+        if arguments.width is not None:
+            style = "width"
+        with output(arguments.output, arguments.file) as file:
+            write_report(profile.columns, [c.key for c in chosen], style, file, arguments.width)
     return 0

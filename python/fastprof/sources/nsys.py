@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -111,7 +112,8 @@ class _Beside:
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Start function(connection, *arguments) when what was started before is done."""
-        return self._pool.submit(function, self._own, *arguments)
+        run = contextvars.copy_context().run  # with the memory that arrays get here
+        return self._pool.submit(run, function, self._own, *arguments)
 
     def _go_on(self, table: str, rows: int, total: int) -> None:
         if self._stop.is_set():
