@@ -84,6 +84,16 @@ fp_status fp_keys_intern(fp_keys *keys, int64_t key, int32_t *id) {
   return FP_OK;
 }
 
+fp_status fp_keys_intern_pairs(fp_keys *keys, const int32_t *left, const int32_t *right, int64_t n,
+                               int32_t *id) {
+  for (int64_t i = 0; i < n; i++) {
+    int64_t key = (int64_t)((uint64_t)(uint32_t)left[i] << 32 | (uint32_t)right[i]);
+    fp_status status = fp_keys_intern(keys, key, &id[i]);
+    if (status != FP_OK) return status;
+  }
+  return FP_OK;
+}
+
 int32_t fp_keys_find(const fp_keys *keys, int64_t key) { return keys->slots[place_of(keys, key)]; }
 
 int32_t fp_keys_count(const fp_keys *keys) { return keys->count; }

@@ -14,6 +14,10 @@ void fp_keys_free(fp_keys *keys);
 
 fp_status fp_keys_intern(fp_keys *keys, int64_t key, int32_t *id);
 
+/* id[i] = id of the pair (left[i], right[i]), which counts as one number. */
+fp_status fp_keys_intern_pairs(fp_keys *keys, const int32_t *left, const int32_t *right, int64_t n,
+                               int32_t *id);
+
 /* id of the number, or -1. */
 int32_t fp_keys_find(const fp_keys *keys, int64_t key);
 

@@ -8,12 +8,15 @@ the trace itself does not need: a forward call that launched no kernel is not in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof import _link, ops
+from fastprof._pools import pairs
+from fastprof._take import take
 from fastprof.calls import CallsOfKernels, Named, named
 from fastprof.columns import Columns, Ints, Lists, Values
 from fastprof.costs import cost
@@ -28,7 +31,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
     n = len(columns["kDuration"])
     backward = _equals(columns["dir"], "bprop")
     forward_row = _forward_rows(columns, backward)
-    meaning_row = np.where(forward_row >= 0, forward_row, np.arange(n))
+    meaning_row = np.where(forward_row >= 0, forward_row, np.arange(n, dtype=np.int32))
     calls = _calls(columns, backward, forward_row >= 0, meaning_row)
     long_names = _names(columns)
     duration = columns["kDuration"].values
@@ -77,8 +80,8 @@ def _equals(column: Values, text: str) -> npt.NDArray[np.bool_]:
     return column.ids == wanted
 
 
-def _rows(column: Values, row: npt.NDArray[Any]) -> Values:
-    return Values(column.ids[row], column.values)
+def _rows(column: Values, row: Int32) -> Values:
+    return Values(take(column.ids, row), column.values)
 
 
 def _names(columns: dict[str, Any]) -> Values:
@@ -136,16 +139,15 @@ def _calls(
     columns: dict[str, Any],
     backward: npt.NDArray[np.bool_],
     linked: npt.NDArray[np.bool_],
-    row: npt.NDArray[Any],
+    row: Int32,
 ) -> CallsOfKernels:
     """The call of each kernel, out of the line of its forward kernel where it has one."""
     keys = ("marker", "seqMarker", "op", "mod")
-    own_backward = (backward & ~linked).astype(np.int64)
-    call = own_backward
+    own_backward = backward & ~linked
+    call = own_backward.astype(np.int32)
     for key in keys:
-        column = columns[key]
-        call = _dense(call * (len(column.values) + 1) + column.ids[row] + 1)
-    _, first = np.unique(call, return_index=True)
+        call = pairs(call, take(columns[key].ids, row))
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(call), prepend=np.int32(-1)))
     number: dict[Named, int] = {}
     number_of_call = np.empty(len(first), np.int32)
     for i, at in enumerate(first.tolist()):
@@ -153,14 +155,9 @@ def _calls(
         name = _named(*(columns[key].at(at_row) or () for key in keys), bool(own_backward[at]))
         known = name.op is not None
         number_of_call[i] = number.setdefault(name, len(number)) if known else -1
-    of_kernel = number_of_call[call] if len(first) else call.astype(np.int32)
+    of_kernel = take(number_of_call, call)
     group, n_groups = _groups(columns, of_kernel, linked)
     return CallsOfKernels(list(number), of_kernel, linked, group, n_groups)
-
-
-def _dense(key: Int64) -> Int64:
-    """Equal numbers where the keys are equal, from 0 up."""
-    return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
 
 def _named(

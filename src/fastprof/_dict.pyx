@@ -80,6 +80,19 @@ cdef int64_t more(int64_t capacity) noexcept:
     return capacity + capacity // 2 + 1024
 
 
+cdef object resized(array, int64_t length, int64_t filled):
+    """The array with another length, of which only what was filled before has been touched.
+
+    numpy fills what it makes longer with zeros, and so touches it all.
+    """
+    if length <= len(array):
+        array.resize((length, *array.shape[1:]), refcheck=False)
+        return array
+    longer = np.empty((length, *array.shape[1:]), array.dtype)
+    longer[:filled] = array[:filled]
+    return longer
+
+
 cdef class DictReader:
     """Collects the rows of dict lines that are fed to it in blocks.
 
@@ -112,12 +125,12 @@ cdef class DictReader:
         fp_dict_free(self.dict)
 
     cdef int resize_rows(self, int64_t capacity) except -1:
-        """Make room for that many rows; arrays grow in place where the system can."""
+        """Make room for that many rows."""
         for key, array in self.arrays.items():
             if isinstance(key, str):
-                array.resize((capacity, *array.shape[1:]), refcheck=False)
+                self.arrays[key] = resized(array, capacity, self.columns.rows)
             elif key[0] == "offsets":
-                array.resize(capacity + 1, refcheck=False)
+                self.arrays[key] = resized(array, capacity + 1, self.columns.rows + 1)
         self.columns.capacity = capacity
         if capacity == 0:
             return 0
@@ -133,8 +146,9 @@ cdef class DictReader:
 
     cdef int resize_list(self, int i, int64_t capacity) except -1:
         """Make room for that many numbers in the lists of one key."""
-        array = self.arrays["values", LIST_KEYS[i]]
-        array.resize(capacity, refcheck=False)
+        filled = self.arrays["offsets", LIST_KEYS[i]][self.columns.rows]
+        array = resized(self.arrays["values", LIST_KEYS[i]], capacity, filled)
+        self.arrays["values", LIST_KEYS[i]] = array
         self.columns.list_capacity[i] = capacity
         if capacity:
             self.columns.list_values[i] = pointer64(array)
@@ -148,6 +162,19 @@ cdef class DictReader:
         for i in range(FP_DICT_LISTS):
             self.resize_list(i, more(self.columns.list_capacity[i]))
         return 0
+
+    def expect(self, double times):
+        """Make room for so many times the rows read so far; fewer or more may come.
+
+        Room that is not used costs nothing, but rows that are moved to more room cost twice.
+        """
+        cdef int64_t rows = self.columns.rows
+        if rows * times > self.columns.capacity:
+            self.resize_rows(<int64_t>(rows * times))
+        for i in range(FP_DICT_LISTS):
+            values = self.columns.list_offsets[i][rows] * times
+            if values > self.columns.list_capacity[i]:
+                self.resize_list(i, <int64_t>values)
 
     def feed(self, const uint8_t[::1] block, *, bint is_end=False):
         """Append the rows of the whole lines in `block` and return how many bytes that were.

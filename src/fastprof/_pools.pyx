@@ -3,6 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
+from fastprof._c cimport fp_status
 from fastprof._status cimport check
 
 
@@ -70,6 +71,22 @@ cdef class Keys:
         for i in range(n):
             view[i] = fp_keys_values(self.pool)[i]
         return out
+
+
+def pairs(const int32_t[::1] left, const int32_t[::1] right):
+    """A number for each distinct pair, from 0 up in order of first appearance. int32 [n]."""
+    cdef int64_t n = left.shape[0]
+    if right.shape[0] != n:
+        raise ValueError(f"{n} numbers on the left, {right.shape[0]} on the right")
+    cdef Keys pool = Keys()
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] id = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_keys_intern_pairs(pool.pool, &left[0], &right[0], n, &id[0])
+        check(status, "pairs")
+    return out
 
 
 def split_keys(Keys pool):

@@ -5,11 +5,13 @@ import time
 
 import numpy as np
 import pytest
-from fastprof._pools import Keys, Names
+from fastprof._pools import Keys, Names, pairs
 from fastprof._scan import split_range_names
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN
+
+INT32 = st.one_of(st.integers(-3, 3), st.integers(-(2**31), 2**31 - 1))
 
 
 def up_to(limit):
@@ -176,3 +178,16 @@ def test_a_hundred_thousand_numbers_at_regular_distances_are_kept_apart(shift):
     assert [pool.intern(number) for number in numbers] == list(range(n))
     assert [pool.find(number) for number in numbers] == list(range(n))
     assert pool.find(-1) == -1
+
+
+@given(st.lists(st.tuples(INT32, INT32)))
+def test_pairs_are_numbered_in_order_of_first_appearance(items):
+    left, right = (np.array([pair[i] for pair in items], np.int32) for i in (0, 1))
+    numbers: dict[tuple[int, int], int] = {}
+    expected = [numbers.setdefault(pair, len(numbers)) for pair in items]
+    assert pairs(left, right).tolist() == expected
+
+
+def test_pairs_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="2 numbers on the left, 1 on the right"):
+        pairs(np.zeros(2, np.int32), np.zeros(1, np.int32))

@@ -177,6 +177,21 @@ def test_more_rows_and_numbers_than_there_was_room_for_are_read():
     assert columns["altSeqId"].at(20_000) == tuple(range(50_000))
 
 
+@pytest.mark.parametrize("first", [1, 400])
+def test_file_whose_first_lines_say_little_about_the_rest_is_read(first, monkeypatch, tmp_path):
+    """Room is made by the length of the first lines: too little here, then far too much."""
+    monkeypatch.setattr(dictlines, "BLOCK_SIZE", 4096)
+    lengths = [first] * 50 + [401 - first] * 5_000
+    lines = [
+        {"tid": i, "kShortName": "x" * n, "seqId": [i] * (n % 3)} for i, n in enumerate(lengths)
+    ]
+    path = tmp_path / "x.dict"
+    path.write_text("".join(f"{line!r}\n" for line in lines))
+    columns = dictlines.read(path, "x.dict")
+    assert columns["tid"].values.tolist() == list(range(len(lines)))
+    assert [columns["seqId"].at(i) for i in range(len(lines))] == [tuple(x["seqId"]) for x in lines]
+
+
 def test_a_pipe_is_read_to_its_end():
     reading, writing = os.pipe()
 

@@ -19,6 +19,7 @@ from fastprof.columns import Column, Ints, Lists, Values
 from fastprof.errors import BadInputError
 
 BLOCK_SIZE = 1 << 22
+_MARGIN = 1.05  # lines of one file differ in length
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # Keys that no other format has; one of them is enough to know a dict line.
@@ -69,7 +70,7 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> dict[str, Colu
     reader = DictReader(name)
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
-            _feed(reader, file)
+            _feed(reader, file, os.fstat(file.fileno()).st_size)
     else:
         _feed(reader, source)
     arrays = reader.finish()
@@ -79,14 +80,20 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> dict[str, Colu
     return columns
 
 
-def _feed(reader: DictReader, file: BinaryIO) -> None:
-    """Give the reader the file block by block; what is left of a line moves to the next block."""
+def _feed(reader: DictReader, file: BinaryIO, size: int = 0) -> None:
+    """Give the reader the file block by block; what is left of a line moves to the next block.
+
+    size : bytes of the file; 0 where that is not known
+    """
     block = np.empty(BLOCK_SIZE, np.uint8)
     filled = _fill(file, block)
     if bytes(block[: min(filled, 3)]) == BYTE_ORDER_MARK:
         block[:3] = ord(" ")
     while filled == len(block):
         used = reader.feed(block)
+        if used and size:
+            reader.expect(_MARGIN * size / used)  # by the lines of the first block
+            size = 0
         left = filled - used
         if used:
             block[:left] = block[used:].copy()
