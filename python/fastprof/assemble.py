@@ -132,8 +132,9 @@ class Assembly:
         """seqId and altSeqId."""
         found, ranges = self.found, self.trace.ranges
         is_torch = self.flags(_is_torch).astype(bool)
-        label = ranges.label[found.frame_range]
-        seq = np.where(is_torch[label], ranges.seq[found.frame_range], np.int64(-1))
+        label = take(ranges.label, found.frame_range)
+        seq = take(ranges.seq, found.frame_range)
+        seq[~is_torch[label]] = -1
         depth = _path.depth(found.node_parent)
         linking, offsets, others = _link.numbers(
             found.frame_parent, seq, found.links_of_frame, self.frame,

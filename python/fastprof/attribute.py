@@ -71,11 +71,11 @@ def attribute(trace: Trace) -> Attribution:
         launches.start, launches.end, launch_thread, n_threads + 1, trace.name,
     )  # fmt: skip
     node_of_frame, node_parent, node_label = _path.nodes(
-        frame_parent, ranges.label[frame_range], len(meanings)
+        frame_parent, take(ranges.label, frame_range), len(meanings)
     )
     direction = _directions(meanings, node_parent, node_label)
     backward, meaning, links = _links(
-        trace, meanings, frame_parent, frame_range, frame_of_range, direction[node_of_frame]
+        trace, meanings, frame_parent, frame_range, frame_of_range, take(direction, node_of_frame)
     )
     launch_frame = take(frame_of_launch, trace.kernels.launch)
     frame = launch_frame
@@ -133,7 +133,7 @@ def _links(
     scope = _scopes(trace, recompute, frame_parent, frame_range, frame_of_range)
     forward = _link.forward_of(role, ranges.seq, scope)
     links = (role == _link.BACKWARD)[frame_range]
-    call = _link.calls(frame_parent, np.where(links, ranges.seq[frame_range], -1))
+    call = _link.calls(frame_parent, np.where(links, take(ranges.seq, frame_range), -1))
     in_call = np.flatnonzero((call >= 0) & in_backward.view(bool))
     linked = forward[frame_range[call[in_call]]]
     meaning = own

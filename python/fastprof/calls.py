@@ -107,7 +107,7 @@ def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) ->
 
 def _picked(trace: Trace, found: Attribution) -> Int32:
     """The frame of the call that each frame is a part of, -1 for none."""
-    label = trace.ranges.label[found.frame_range]
+    label = take(trace.ranges.label, found.frame_range)
     own = np.arange(len(label), dtype=np.int32)
     picked = np.full(len(label), -1, np.int32)
     for fits in _RANKS:

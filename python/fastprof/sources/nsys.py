@@ -129,7 +129,7 @@ class _Beside:
 
 
 def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
-    """Kernels and whole graph launches, in order of start; launch and origin still -1."""
+    """Kernels and whole graph launches, in order of start; launch and origin come later."""
     has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
     name = "demangledName" if has_names else "shortName"
     columns = database.scan(schema.KERNELS, schema.kernel_fields(pools, name))
@@ -171,7 +171,7 @@ def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
         graph_id=_once(columns["graphId"]),
         graph_node=_once(columns["graphNodeId"]),
         graph=columns["graph"],
-        launch=np.full(len(start), -1, np.int32),
+        launch=np.empty(0, np.int32),
         origin=None,
     )
 
@@ -234,10 +234,12 @@ def _read_launches(
     if second:
         further = second.result()
         pools.adopt(others, further)
-        columns = {name: np.concatenate([columns[name], further[name]]) for name in columns}
-        del further
+        for name, column in columns.items():  # longer in place: half is not copied
+            n = len(column)
+            column.resize(n + len(further[name]), refcheck=False)
+            column[n:] = further.pop(name)
     join.offer(_process_of(columns["globalTid"], pools, shift), columns.pop("correlationId"))
-    kernels.launch[:] = join.rows(kernels.process, kernels.correlation)
+    kernels.launch = join.rows(kernels.process, kernels.correlation)
     n = len(columns["start"])
     if nodes is not None:
         kernels.origin = np.where(nodes["row"] >= 0, nodes["row"] + np.int32(n), np.int32(-1))

@@ -56,7 +56,7 @@ class Reading:
         pools.adopt(self.pools, self.columns)
 
     def finish(self, strings: list[str | None]) -> tuple[Ranges, Ranges]:
-        """Ranges in order, and apart from them those that ended on another thread."""
+        """Ranges in order, and apart from them those that ended on another thread; once."""
         columns = self.columns
         self._name_registered(strings)
         end_thread = columns["endGlobalTid"]
@@ -64,11 +64,13 @@ class Reading:
         ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
         moved = ended[end_thread[ended] != columns["globalTid"][ended]]
         nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
-        phases = _ordered(columns, np.setdiff1d(moved, np.concatenate(nowhere)))
+        phases = _ordered(dict(columns), np.setdiff1d(moved, np.concatenate(nowhere)))
+        n = len(end_thread)
+        del end_thread, columns["endGlobalTid"], columns["eventType"], columns["textId"]
         others = np.concatenate([moved, *nowhere])
         if not len(others):
             return _ordered(columns, slice(None)), phases
-        kept = np.ones(len(end_thread), bool)
+        kept = np.ones(n, bool)
         kept[others] = False
         return _ordered(columns, kept), phases
 
@@ -90,11 +92,13 @@ class Reading:
 
 
 def _ordered(columns: dict[str, Any], rows: npt.NDArray[Any] | slice) -> Ranges:
+    """Some rows as Ranges; the columns are taken out one by one, so that each can be freed."""
     names = ["start", "end", "globalTid", "text", "text_seq", "text_op_id"]
-    kept = [columns[name][rows] for name in names]
+    kept = [columns.pop(name)[rows] for name in names]
     # What ended before it began encloses nothing.
     np.maximum(kept[0], kept[1], out=kept[1])
     order = _nest.order(kept[0], kept[1])
     if order is not None:
-        kept = [column[order] for column in kept]
+        for i, column in enumerate(kept):
+            kept[i] = column[order]
     return Ranges(*kept)

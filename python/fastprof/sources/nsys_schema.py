@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastprof import _pools, _scan
+from fastprof._take import take
 from fastprof.sources.database import Field
 from fastprof.trace import NEVER
 
@@ -47,10 +48,10 @@ class Pools:
             (self.threads, other.threads, ("globalTid", "endGlobalTid")),
             (self.strings, other.strings, ("nameId", "textId")),
         ):
-            place = np.array([*(ours.intern(int(x)) for x in theirs.values()), -1], np.int32)
+            place = np.array([ours.intern(int(x)) for x in theirs.values()], np.int32)
             for name in names:
                 if name in columns:
-                    columns[name] = place[columns[name]]
+                    columns[name] = take(place, columns[name])
 
 
 def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
