@@ -67,8 +67,8 @@ static void give_back(piece block) { munmap(block.start, block.capacity); }
 
 /* Fresh memory that begins at a multiple of HUGE; start NULL: there is none. */
 static piece mapped(size_t capacity) {
-  char *start = mmap(NULL, capacity + HUGE, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *start =
+      mmap(NULL, capacity + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return (piece){NULL, 0};
   size_t before = (HUGE - (uintptr_t)start % HUGE) % HUGE;
   if (before) munmap(start, before);
