@@ -1,4 +1,4 @@
-"""Measure one contender once, in a process of its own: time of the call and peak memory.
+"""Measure one contender once, in a process of its own: time of the call, CPU time, peak memory.
 
 Run by `bench.run`. The contender first does its job once untimed, so that imports are over and the
 memory that the output goes to is there (on a virtual machine, getting it from the host can take
@@ -35,7 +35,7 @@ def peak_memory() -> int:
 
 
 def measure(name: str, files: Files) -> dict[str, Any]:
-    """Seconds and peak bytes of one contender, or its error."""
+    """Seconds, CPU seconds and peak bytes of one contender, or its error."""
     import apsw  # noqa: F401
     import numpy  # noqa: F401
 
@@ -45,11 +45,11 @@ def measure(name: str, files: Files) -> dict[str, Any]:
     contender(files)
     peak_bytes = peak_memory()  # of one job: what a second leaves in the allocator is not its own
     files.output.unlink(missing_ok=True)
-    begin = time.perf_counter()
+    begin, cpu_begin = time.perf_counter(), time.process_time()
     result = contender(files)
-    seconds = time.perf_counter() - begin
+    seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
     del result
-    return {"seconds": seconds, "peak_bytes": peak_bytes}
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes}
 
 
 def main() -> None:

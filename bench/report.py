@@ -20,7 +20,7 @@ FLOORS_AT_MOST = {
 BYTES_PER_KERNEL_AT_MOST = 400
 GROWTH_AT_MOST = 1.2
 HEADER = (
-    f"{'contender':<22} {'min s':>9} {'median s':>9} {'ns/kernel':>10} {'floors':>7} "
+    f"{'contender':<22} {'min s':>9} {'median s':>9} {'ns/kernel':>10} {'CPU':>6} {'floors':>7} "
     f"{'at most':>7} {'B/kernel':>9} {'at most':>7}"
 )
 
@@ -30,6 +30,7 @@ class Figures:
     """All measurements of one contender at one size: seconds of each, bytes of the highest."""
 
     seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
     peak_bytes: int = 0
     error: str | None = None
 
@@ -38,6 +39,7 @@ class Figures:
             self.error = result["error"]
             return
         self.seconds.append(result["seconds"])
+        self.cpu_seconds.append(result["cpu_seconds"])
         self.peak_bytes = max(self.peak_bytes, result["peak_bytes"])
 
 
@@ -75,6 +77,7 @@ def contender_line(name: str, size: SizeFigures, floor: float | None) -> str:
     time = size.nanoseconds_per_kernel(name)
     if time is None:
         return f"{name:<22} {figures.error or 'not measured'}"
+    cpu_time = 1e9 * min(figures.cpu_seconds) / size.n_kernels
     floors = f"{time / floor:.2f}" if floor else "na"
     memory = (figures.peak_bytes - size.own_bytes) / size.n_kernels
     floors_at_most = memory_at_most = "-"
@@ -83,7 +86,7 @@ def contender_line(name: str, size: SizeFigures, floor: float | None) -> str:
         memory_at_most = f"{BYTES_PER_KERNEL_AT_MOST}"
     return (
         f"{name:<22} {min(figures.seconds):>9.3f} {median(figures.seconds):>9.3f} {time:>10.0f} "
-        f"{floors:>7} {floors_at_most:>7} {memory:>9.0f} {memory_at_most:>7}"
+        f"{cpu_time:>6.0f} {floors:>7} {floors_at_most:>7} {memory:>9.0f} {memory_at_most:>7}"
     )
 
 
