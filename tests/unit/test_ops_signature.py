@@ -88,6 +88,27 @@ def test_a_list_may_be_empty_where_the_signature_says_so():
     assert six[0]["largest"] == (A, B)
 
 
+def test_an_empty_list_leaves_one_value_in_a_range_and_none_or_one_in_a_marker():
+    text = "f(x*, grad*, largest*?, step*, _)"
+    found = {"x": (A, B), "grad": (A, B), "largest": (), "step": (NOTHING, NOTHING)}
+    assert ways(text, A, B, A, B, NOTHING, NOTHING, NOTHING, NOTHING)[0] == found
+    step = Tensor((), "float32")
+    found = {"x": (A,), "grad": (A,), "largest": (), "step": (step,)}
+    assert ways(text, A, A, (), step, 1.0)[0] == found
+    assert ways(text, A, A, step, 1.0)[0] == found
+
+
+def test_tensors_of_one_shape_are_cut_by_how_many_values_follow_them():
+    text = "f(x*, grad*, momentum*?, _, _)"
+    assert ways(text, *[A] * 6, NOTHING, NOTHING)[0]["momentum"] == (A, A)
+    assert ways(text, *[A] * 6, NOTHING, NOTHING, NOTHING)[0]["x"] == (A, A, A)
+
+
+def test_only_lists_after_the_second_may_hold_tensors_without_dimensions_instead():
+    assert ways("f(x*, y*, step*)", A, B, A, B, NOTHING, NOTHING) != []
+    assert ways("f(x*, y*)", A, B, NOTHING, NOTHING) == []
+
+
 @pytest.mark.parametrize("text", ["", "f(", "f(x y)", "f(x=)", "f(x**)", "f(x, )", "9 8"])
 def test_a_signature_that_does_not_parse_is_refused(text):
     with pytest.raises(ValueError, match="signature"):

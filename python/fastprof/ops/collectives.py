@@ -1,3 +1,294 @@
-"""Collective communication to bytes."""
+"""Collective communication to bytes: what one device reads and writes in its own memory.
+
+Each tensor that a rank gives is read once and each that it gets is written once, by the sizes that
+the call shows. What crosses the wire is not counted (for a ring of n ranks 2 (n - 1) / n of an
+all-reduce's bytes, (n - 1) / n of an all-gather's), nor what passes through a library's buffers.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from fastprof.call import Tensor
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.parameters import Tensors, checked
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import moved, texts
+
+__all__ = [
+    "all_reduce",
+    "collective",
+    "count_of",
+    "exchange",
+    "nested_exchange",
+    "nothing",
+    "one_side",
+    "reduce_scatter",
+    "reduce_to_one",
+    "several",
+    "unseen_outputs",
+    "unseen_pieces",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Several = Tensors | Tensor | None
+
+_PYTHON: Final = ("torch.distributed", "torch.distributed.distributed_c10d")
+
+
+def collective(*names: str, aten: tuple[str, ...] = ()) -> Callable[[Function], Function]:
+    """Register a formula for functions of torch.distributed, in both modules that hold them."""
+
+    def register(function: Function) -> Function:
+        for module in _PYTHON if names else ():
+            op(module, *names)(function)
+        return op(None, aten=aten)(function) if aten else function
+
+    return register
+
+
+def several(*given: Several) -> Tensors:
+    """The tensors of arguments that are one tensor, a list, or left out."""
+    lists = [each if isinstance(each, tuple) else (each,) for each in given if each is not None]
+    return tuple(tensor for one in lists for tensor in one)
+
+
+def count_of(tensors: Tensors) -> int:
+    """Elements of all tensors."""
+    return sum(elements(each.shape) for each in tensors)
+
+
+@collective(
+    "all_reduce(tensor=tensors, ...)",
+    "all_reduce_coalesced(tensors*, _, _, _)",
+    aten=(
+        "c10d::allreduce_(tensors*, _, _, _, _, _)",
+        "c10d::allreduce_coalesced_(tensors*, _, _, _, _)",
+        "_c10d_functional::all_reduce(input=tensors, _, _)",
+        "_c10d_functional::all_reduce_(input=tensors, _, _)",
+        "_c10d_functional::all_reduce_coalesced(tensors*, _, _)",
+        "_c10d_functional::all_reduce_coalesced_(tensors*, _, _)",
+        "c10d_functional::all_reduce(tensors, _, _, _, _)",
+        "c10d_functional::all_reduce_coalesced(tensors*, _, _, _, _)",
+        "nccl:all_reduce(tensors*)",
+        "nccl:allreduce_coalesced(tensors*)",
+    ),
+)
+def all_reduce(tensors: Tensors | Tensor, *, direction: str) -> tuple[Cost, str]:
+    """The sum (or another reduction) of tensors over all ranks, on each of them.
+
+    FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that, and the number
+        of ranks n is not in the call.
+    Bytes: each tensor read and written.
+
+    Its backward pass is an all-reduce of the gradients.
+    """
+    del direction
+    found = several(tensors)
+    return Cost(count_of(found), moved(*found, *found), exact=False), texts(*found)
+
+
+@collective(
+    "reduce(tensor=tensors, ...)",
+    aten=("c10d::reduce_(tensors*, _, _, _, _, _, _)", "nccl:reduce(tensors*)"),
+)
+def reduce_to_one(tensors: Tensors | Tensor) -> tuple[Cost, str]:
+    """The sum (or another reduction) of tensors over all ranks, on one of them.
+
+    FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that in a ring.
+    Bytes: each tensor read, an estimate: one rank also writes it, and the call does not say whether
+        this is the one.
+    """
+    found = several(tensors)
+    return Cost(count_of(found), moved(*found), exact=False), texts(*found)
+
+
+@collective(
+    "broadcast(tensor=tensors, ...)",
+    "send(tensor=tensors, ...)",
+    "recv(tensor=tensors, ...)",
+    "isend(tensor=tensors, ...)",
+    "irecv(tensor=tensors, ...)",
+    aten=(
+        "c10d::broadcast_(tensors*, _, _, _, _, _)",
+        "c10d::send(tensors*, _, _, _)",
+        "c10d::recv_(tensors*, _, _, _)",
+        "c10d::recv_any_source_(tensors*, _, _)",
+        "_c10d_functional::broadcast_(tensors, _, _)",
+        "_c10d_functional::isend(tensors, _, _, _)",
+        "_c10d_functional::irecv(tensors, _, _, _)",
+        "_c10d_functional::batch_p2p_ops(_, _, _, tensors*, _)",
+        "nccl:broadcast(tensors*)",
+    ),
+)
+def one_side(tensors: Tensors | Tensor) -> tuple[Cost, str]:
+    """Tensors from one rank to another, or to all.
+
+    FLOPs: 0.
+    Bytes: each tensor once: read by the rank that has it, written by one that gets it.
+    """
+    found = several(tensors)
+    return Cost(0, moved(*found)), texts(*found)
+
+
+@collective(
+    "all_gather(tensor_list=outputs*, tensor=inputs, _, _)",
+    "all_gather_coalesced(outputs*, _, _)",
+    "all_gather_into_tensor(output_tensor=outputs, input_tensor=inputs, ...)",
+    "all_gather_single(output_tensor=outputs, input_tensor=inputs, ...)",
+    "_all_gather_base(output_tensor=outputs, input_tensor=inputs, ...)",
+    "all_to_all(output_tensor_list=outputs*, input_tensor_list=inputs*, _, _)",
+    "all_to_all(outputs*, _, _)",
+    "all_to_all_single(output=outputs, input=inputs, ...)",
+    "gather(tensor=inputs, gather_list=outputs*, _, _, _, _)",
+    "gather(tensor=inputs, _, ...)",
+    "scatter(tensor=outputs, scatter_list=inputs*, _, _, _, _)",
+    "scatter(tensor=outputs, _, ...)",
+    aten=(
+        "c10d::_allgather_base_(outputs, inputs, ...)",
+        "c10d::alltoall_base_(outputs, inputs, ...)",
+        "c10d::allgather_into_tensor_coalesced_(outputs*, inputs*, _, _)",
+        "c10d::allgather_into_tensor_coalesced_(outputs*, _, _)",
+        "c10d::alltoall_(outputs*, inputs*, _, _, _)",
+        "c10d::alltoall_(outputs*, _, _, _)",
+    ),
+)
+def exchange(outputs: Several = None, inputs: Several = None) -> tuple[Cost, str]:
+    """Tensors between ranks, unchanged: all-gather, gather, scatter, all-to-all.
+
+    FLOPs: 0.
+    Bytes: inputs read and outputs written, as far as the call has them: only one rank gives the
+        list of a gather or a scatter.
+    """
+    found = several(outputs, inputs)
+    if not found:
+        raise CannotModel("no tensor among the arguments")
+    return Cost(0, moved(*found)), texts(*found)
+
+
+@collective(
+    aten=(
+        "c10d::allgather_(nested, tensors*, _, _, _)",
+        "c10d::allgather_coalesced_(nested, tensors*, _, _)",
+        "c10d::gather_(nested, tensors*, _, _, _, _)",
+        "c10d::scatter_(tensors*, nested, _, _, _, _)",
+    ),
+)
+def nested_exchange(nested: Any, tensors: Tensors) -> tuple[Cost, str]:
+    """Tensors between ranks, unchanged, to (or from) a list of lists.
+
+    FLOPs: 0.
+    Bytes: inputs read, outputs written; unknown in ranges of torch, which leave the list of lists
+        out.
+    """
+    found = _flattened(nested)
+    known = None if found is None else moved(*tensors, *found)
+    return Cost(0, known), texts(*tensors, *(found or ()))
+
+
+@collective(
+    aten=(
+        "nccl:all_gather(tensors*)",
+        "nccl:_all_gather_base(tensors*)",
+        "nccl:all_gather_into_tensor_coalesced(tensors*)",
+        "nccl:all_to_all(tensors*)",
+        "nccl:gather(tensors*)",
+        "nccl:scatter(tensors*)",
+    ),
+)
+def unseen_outputs(tensors: Tensors) -> tuple[Cost, str]:
+    """An exchange as the range of NCCL's process group has it, with inputs only.
+
+    FLOPs: 0.
+    Bytes: unknown; the outputs are as large as the group, or as uneven splits, make them.
+    """
+    return Cost(0, None), texts(*tensors)
+
+
+@collective(
+    "reduce_scatter(output=outputs, input_list=inputs*, _, _, _)",
+    "reduce_scatter_tensor(output=outputs, input=inputs, ...)",
+    "reduce_scatter_single(output=outputs, input=inputs, ...)",
+    "_reduce_scatter_base(output=outputs, input=inputs, ...)",
+    aten=(
+        "c10d::_reduce_scatter_base_(outputs, inputs, ...)",
+        "c10d::reduce_scatter_(outputs*, nested, _, _, _, _)",
+        "c10d::reduce_scatter_tensor_coalesced_(outputs*, inputs*, _, _, _, _)",
+        "c10d::reduce_scatter_tensor_coalesced_(both*, _, _, _, _)",
+    ),
+)
+def reduce_scatter(
+    outputs: Several = None, inputs: Several = None, nested: Any = None, both: Tensors = ()
+) -> tuple[Cost, str]:
+    """The sum (or another reduction) of tensors over all ranks, a piece of it on each.
+
+    FLOPs: inputs' elements less outputs': n - 1 additions for each element of this rank's piece.
+    Bytes: inputs read, outputs written.
+
+    Lists of lists are not in torch's ranges: unknown there.
+    """
+    given, got = several(inputs), several(outputs)
+    if both:
+        half, left = divmod(len(both), 2)
+        if left:
+            raise CannotModel(f"{len(both)} tensors are not inputs and outputs")
+        got, given = both[:half], both[half:]
+    elif nested is not None:
+        given = _flattened(nested) or ()
+    if not given or not got:
+        raise CannotModel("inputs or outputs are not in the capture")
+    added = count_of(given) - count_of(got)
+    if added < 0:
+        raise CannotModel("the outputs are larger than the inputs")
+    return Cost(added, moved(*given, *got)), texts(*got, *given)
+
+
+@collective(
+    aten=(
+        "nccl:reduce_scatter(tensors*)",
+        "nccl:_reduce_scatter_base(tensors*)",
+        "nccl:reduce_scatter_tensor_coalesced(tensors*)",
+    ),
+)
+def unseen_pieces(tensors: Tensors) -> tuple[Cost, str]:
+    """A reduce-scatter as the range of NCCL's process group has it, with inputs only.
+
+    FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that.
+    Bytes: unknown; the output is a piece of the input, the smaller the larger the group.
+    """
+    return Cost(count_of(tensors), None, exact=False), texts(*tensors)
+
+
+@collective(
+    "barrier(...)",
+    "monitored_barrier(...)",
+    aten=(
+        "c10d::barrier(...)",
+        "c10d::monitored_barrier_(...)",
+        "_c10d_functional::wait_tensor(...)",
+        "c10d_functional::wait_tensor(...)",
+        "nccl:all_reduce_barrier(...)",
+    ),
+)
+def nothing(*, direction: str) -> Cost:
+    """Ranks, or a stream, wait for each other.
+
+    FLOPs: 0.
+    Bytes: 0; a barrier may move one number.
+    """
+    del direction
+    return Cost(0, 0)
+
+
+def _flattened(nested: Any) -> Tensors | None:
+    # The tensors in a list of lists, None where the capture does not hold them.
+    if not isinstance(nested, tuple):
+        return None
+    found: list[Tensor] = []
+    for one in nested:
+        if not isinstance(one, tuple):
+            return None
+        found += map(checked, one)
+    return tuple(found)

@@ -1,3 +1,274 @@
-"""Optimizer steps and foreach operators to FLOPs and bytes."""
+"""Optimizer steps that one call does for many parameters, to FLOPs and bytes.
+
+An optimizer of torch.optim is no formula: the operators that its step calls do the work, fused ones
+(here) or those over lists (`foreach`).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import SQUARE_ROOT
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.parameters import Number, Tensors
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import moved, texts
+
+__all__ = ["adagrad", "adam", "adamw", "gradient_check", "loss_scale", "sgd"]
+
+Flag = bool | Unknown | None
+Rate = Tensor | Number | Unknown | None
+
+_DECAY: Final = 2  # parameter * weight_decay, added to the gradient or taken off the parameter
+_AVERAGE: Final = 3  # beta * average + (1 - beta) * new
+_ADAM: Final = (
+    _AVERAGE  # of the gradient
+    + 1  # gradient squared
+    + _AVERAGE  # of its square
+    + SQUARE_ROOT
+    + 2  # root / correction + epsilon
+    + 3  # parameter - step * average / that
+)
+_ADAGRAD: Final = 2 + SQUARE_ROOT + 1 + 3  # sum + g * g; root + epsilon; parameter - rate * g / it
+
+
+def step(
+    flops: int, lists: Sequence[Tensors], read: Sequence[Tensors], extra: Tensors, *, exact: bool
+) -> tuple[Cost, str]:
+    """A step over parameters: `flops` for each element of each.
+
+    Parameters
+    ----------
+    flops : int
+        For one element.
+    lists : sequence of tuple of Tensor
+        What is read and written: parameters first, then state of the same shapes.
+    read : sequence of tuple of Tensor
+        What is read only: gradients, of the same shapes.
+    extra : tuple of Tensor
+        What is read besides.
+    exact : bool
+        Whether all that `flops` depends on is known.
+
+    Raises
+    ------
+    CannotModel
+        When the shapes do not fit.
+    """
+    parameters = lists[0]
+    shapes = [each.shape for each in parameters]
+    for others in (*lists[1:], *read):
+        if [each.shape for each in others] != shapes:
+            raise CannotModel("the lists are not of the same shapes")
+    count = sum(map(elements, shapes))
+    written = [each for one in lists for each in one]
+    only_read = [each for one in read for each in one]
+    touched = add_known(moved(*written), moved(*written), moved(*only_read, *extra))
+    return Cost(flops * count, touched, exact), texts(*parameters)
+
+
+def _adam(
+    decoupled: bool,
+    lists: tuple[Tensors, Tensors, Tensors, Tensors, Tensors, Tensors],
+    weight_decay: Number | Unknown,
+    maximize: Flag,
+    grad_scale: Tensor | None,
+) -> tuple[Cost, str]:
+    parameters, gradients, averages, squares, maxima, steps = lists
+    decays = decoupled if isinstance(weight_decay, Unknown) else bool(weight_decay)
+    flops = _ADAM + (_DECAY if decays else 0) + bool(maxima) + (maximize is True)
+    state = [parameters, averages, squares, *([maxima] if maxima else [])]
+    read = [gradients]
+    if grad_scale is not None:  # gradients are unscaled in place
+        flops, state, read = flops + 1, [*state, gradients], []
+    known = not isinstance(weight_decay, Unknown) and not isinstance(maximize, Unknown)
+    return step(flops, state, read, steps, exact=known)
+
+
+# The scalars have one order in ranges; a Python call names them.
+_ADAM_ARGUMENTS: Final = (
+    "(parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _, weight_decay,"
+    " _, _, maximize, grad_scale, found_inf)"
+)
+_ADAM_CALLS: Final = (f"_fused_adam{_ADAM_ARGUMENTS}", f"_fused_adam_{_ADAM_ARGUMENTS}")
+_ADAMW_CALLS: Final = (f"_fused_adamw{_ADAM_ARGUMENTS}", f"_fused_adamw_{_ADAM_ARGUMENTS}")
+
+
+@op(TORCH, *_ADAM_CALLS, aten=_ADAM_CALLS)
+def adam(
+    parameters: Tensors,
+    gradients: Tensors,
+    averages: Tensors,
+    squares: Tensors,
+    maxima: Tensors = (),
+    steps: Tensors = (),
+    rate: Rate = None,
+    weight_decay: Number | Unknown = 0.0,
+    maximize: Flag = False,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Adam: m and v averages of g and g^2, p -= rate m / (sqrt(v) / correction + epsilon).
+
+    FLOPs: 32 for each element: 3 for m, 4 for v, 22 for the denominator, 3 for p; 2 more with
+        weight decay, 1 each with amsgrad, a negated gradient and a gradient to unscale.
+    Bytes: parameters and both averages (amsgrad: maxima too) read and written, gradients read, and
+        written where they are unscaled; the steps read.
+
+    Weight decay and maximize are counted where the capture says that they are used; where it does
+    not say, the cost says that it is an estimate. Formula of torch's fused kernel.
+    """
+    del rate, found_inf
+    lists = (parameters, gradients, averages, squares, maxima, steps)
+    return _adam(False, lists, weight_decay, maximize, grad_scale)
+
+
+@op(TORCH, *_ADAMW_CALLS, aten=_ADAMW_CALLS)
+def adamw(
+    parameters: Tensors,
+    gradients: Tensors,
+    averages: Tensors,
+    squares: Tensors,
+    maxima: Tensors = (),
+    steps: Tensors = (),
+    rate: Rate = None,
+    weight_decay: Number | Unknown = 0.01,
+    maximize: Flag = False,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """AdamW: Adam after p -= rate weight_decay p.
+
+    FLOPs: 34 for each element, 32 without weight decay: Adam's; 1 more each with amsgrad, a
+        negated gradient and a gradient to unscale.
+    Bytes: parameters and both averages (amsgrad: maxima too) read and written, gradients read, and
+        written where they are unscaled; the steps read.
+
+    Where the capture does not hold the weight decay it is taken to be used, as it is by default,
+    and the cost says that it is an estimate. Formula of torch's fused kernel.
+    """
+    del rate, found_inf
+    lists = (parameters, gradients, averages, squares, maxima, steps)
+    return _adam(True, lists, weight_decay, maximize, grad_scale)
+
+
+_SGD_ARGUMENTS: Final = (
+    "(parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,"
+    " nesterov, maximize, is_first_step=first, grad_scale, found_inf)"
+)
+_SGD_CALLS: Final = (f"_fused_sgd{_SGD_ARGUMENTS}", f"_fused_sgd_{_SGD_ARGUMENTS}")
+
+
+@op(TORCH, *_SGD_CALLS, aten=_SGD_CALLS)
+def sgd(
+    parameters: Tensors,
+    gradients: Tensors,
+    velocities: Tensors = (),
+    weight_decay: Number | Unknown = 0.0,
+    rate: Rate = None,
+    nesterov: Flag = False,
+    maximize: Flag = False,
+    first: Flag = False,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g in g's place.
+
+    FLOPs: 2 for each element; 3 more with momentum (none in its first step), 2 with nesterov, 2
+        with weight decay, 1 each for a negated gradient and one to unscale.
+    Bytes: parameters and velocities read and written, gradients read, and written where they are
+        unscaled.
+
+    What the capture does not say is taken not to be used, and the cost says that it is an
+    estimate. Formula of torch's fused kernel.
+    """
+    del rate, found_inf
+    flops, known = 2, True
+    for flag, cost in ((weight_decay, _DECAY), (nesterov, 2), (maximize, 1)):
+        unknown = isinstance(flag, Unknown)
+        known, flops = known and not unknown, flops + (0 if unknown or not flag else cost)
+    if velocities:
+        known = known and not isinstance(first, Unknown)
+        flops += 0 if first is True else _AVERAGE
+    state, read = [parameters, *([velocities] if velocities else [])], [gradients]
+    if grad_scale is not None:
+        flops, state, read = flops + 1, [*state, gradients], []
+    return step(flops, state, read, (), exact=known)
+
+
+_ADAGRAD_ARGUMENTS: Final = (
+    "(parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,"
+    " found_inf)"
+)
+_ADAGRAD_CALLS: Final = (
+    f"_fused_adagrad{_ADAGRAD_ARGUMENTS}",
+    f"_fused_adagrad_{_ADAGRAD_ARGUMENTS}",
+)
+
+
+@op(TORCH, *_ADAGRAD_CALLS, aten=_ADAGRAD_CALLS)
+def adagrad(
+    parameters: Tensors,
+    gradients: Tensors,
+    sums: Tensors,
+    steps: Tensors = (),
+    rate: Rate = None,
+    weight_decay: Number | Unknown = 0.0,
+    maximize: Flag = False,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Adagrad: s += g^2, p -= rate g / (sqrt(s) + epsilon).
+
+    FLOPs: 26 for each element; 2 more with weight decay, 1 each for a negated gradient and one to
+        unscale.
+    Bytes: parameters and sums read and written, gradients read, and written where they are
+        unscaled; the steps read.
+
+    What the capture does not say is taken not to be used, and the cost says that it is an estimate.
+    """
+    del rate, found_inf
+    unknown = isinstance(weight_decay, Unknown) or isinstance(maximize, Unknown)
+    decays = not isinstance(weight_decay, Unknown) and bool(weight_decay)
+    flops = _ADAGRAD + (_DECAY if decays else 0) + (maximize is True)
+    state, read = [parameters, sums], [gradients]
+    if grad_scale is not None:
+        flops, state, read = flops + 1, [*state, gradients], []
+    return step(flops, state, read, steps, exact=not unknown)
+
+
+_CHECKS: Final = (
+    "_amp_foreach_non_finite_check_and_unscale(gradients*, found_inf, inv_scale)",
+    "_amp_foreach_non_finite_check_and_unscale_(gradients*, found_inf, inv_scale)",
+    "_amp_non_finite_check_and_unscale_(gradients*, found_inf, inv_scale)",
+)
+
+
+@op(TORCH, *_CHECKS, aten=_CHECKS)
+def gradient_check(gradients: Tensors, found_inf: Any = None, inv_scale: Any = None) -> Any:
+    """Gradients unscaled in place, after a look for infinities (torch.amp's GradScaler).
+
+    FLOPs: 2 for each element: a check and a product.
+    Bytes: gradients read and written.
+    """
+    del found_inf, inv_scale
+    return step(2, [gradients], [], (), exact=True)
+
+
+_SCALES: Final = (
+    "_amp_update_scale(scale, growth_tracker, found_inf, ...)",
+    "_amp_update_scale_(scale, growth_tracker, found_inf, ...)",
+)
+
+
+@op(TORCH, *_SCALES, aten=_SCALES)
+def loss_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
+    """The scale of the loss, made smaller or larger (torch.amp's GradScaler).
+
+    FLOPs: 3: a check, a count and a product.
+    Bytes: three numbers read, two written.
+    """
+    return Cost(3, moved(scale, growth_tracker, found_inf, scale, growth_tracker))

@@ -1,0 +1,202 @@
+"""Queries, keys and values of one attention to its sizes, FLOPs and bytes.
+
+Attention is softmax(Q K^T / sqrt(d)) V for each sequence and head. Its FLOPs are those of its
+matrix products and nothing else, two forward and five backward, as torch's FlopCounterMode counts
+them: the softmax, dropout and masks cost none, and a causal mask or a window halves nothing. Its
+bytes are those of a fused kernel, for which the matrix of scores never leaves the chip.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastprof.call import Tensor
+from fastprof.ops.cost import CannotModel, Cost, Part, add_known
+from fastprof.ops.tensor import broadcast, byte_count, elements
+from fastprof.ops.tensor_cores import why_not
+from fastprof.ops.traffic import moved, texts
+
+__all__ = ["Attention", "backward", "forward", "heads_first", "heads_last", "packed"]
+
+KERNELS: Final = frozenset({"attention", "gemm"})
+_SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs
+
+
+class Attention(NamedTuple):
+    """The sizes of one attention, over all its sequences and heads.
+
+    Parameters
+    ----------
+    query, key, value, mask : Tensor
+        The operands in any layout, for their bytes and types. `mask` is None where there is none.
+    rows : int
+        Queries: rows of all matrices of scores.
+    scores : int or None
+        Elements of all matrices of scores, None when it is not known.
+    depth, width : int
+        Elements of one query (and key), and of one value.
+    exact : bool
+        Whether `scores` is that number, not a bound of it.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    rows: int
+    scores: int | None
+    depth: int
+    width: int
+    exact: bool = True
+
+    def product_flops(self, over_depth: int, over_width: int) -> int | None:
+        """FLOPs of that many products that involve queries or keys, and values or outputs."""
+        if self.scores is None:
+            return None
+        return 2 * self.scores * (over_depth * self.depth + over_width * self.width)
+
+    @property
+    def output_bytes(self) -> int | None:
+        """Bytes of the output, which has the queries' type."""
+        return byte_count(self.rows * self.width, self.query.dtype)
+
+    @property
+    def sum_bytes(self) -> int | None:
+        """Bytes of the logarithms of the softmax sums, one for each query."""
+        return byte_count(self.rows, _SUM)
+
+    def part(self, cost: Cost) -> Part:
+        """The cost as the work of attention kernels, or of the gemms that replace them."""
+        sizes = {"D": self.depth}
+        if self.width != self.depth:
+            sizes["Dv"] = self.width
+        return Part(
+            "main",
+            cost,
+            texts(self.query, self.key, self.value, self.mask),
+            kernels=KERNELS,
+            no_tensor_cores=why_not(self.query.dtype, sizes),
+        )
+
+
+def forward(attention: Attention, *, sums: bool = True) -> Part:
+    """Q K^T and P V. Operands and mask read, output written, with `sums` the softmax sums too."""
+    read = moved(attention.query, attention.key, attention.value, attention.mask)
+    written = add_known(attention.output_bytes, attention.sum_bytes if sums else 0)
+    flops = attention.product_flops(1, 1)
+    return attention.part(Cost(flops, add_known(read, written), attention.exact))
+
+
+def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bool = False) -> Part:
+    """Q K^T again (if `recomputed`), dP = dO V^T, dV = P^T dO, dQ = dS K and dK = dS^T Q.
+
+    Operands, mask, output, its gradient and the softmax sums read; the gradients of the operands
+    written, with `mask_gradient` that of the mask too.
+    """
+    operands = moved(attention.query, attention.key, attention.value)
+    read = add_known(operands, moved(attention.mask), attention.output_bytes)
+    read = add_known(read, attention.output_bytes, attention.sum_bytes)
+    written = add_known(operands, moved(attention.mask) if mask_gradient else 0)
+    flops = attention.product_flops(3 if recomputed else 2, 2)
+    return attention.part(Cost(flops, add_known(read, written), attention.exact))
+
+
+def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
+    """Attention over q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w]; q [s, d] too.
+
+    Raises
+    ------
+    CannotModel
+        When the shapes do not fit.
+    """
+    return _attention((query, key, value, mask), (query.shape, key.shape, value.shape))
+
+
+def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
+    """Attention over q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w]."""
+    shapes = []
+    for each in (query, key, value):
+        if len(each.shape) != 4:
+            raise CannotModel(f"shape {each.shape} is not 4-d")
+        batch, length, heads, size = each.shape
+        shapes.append((batch, heads, length, size))
+    return _attention((query, key, value, mask), (shapes[0], shapes[1], shapes[2]))
+
+
+Shape = tuple[int, ...]
+
+
+def _attention(
+    operands: tuple[Tensor, Tensor, Tensor, Tensor | None], shapes: tuple[Shape, Shape, Shape]
+) -> Attention:
+    query, key, value = shapes
+    if min(map(len, shapes)) < 2:
+        raise CannotModel(f"no attention of {query}, {key} and {value}")
+    if query[-1] != key[-1] or key[-2] != value[-2]:
+        raise CannotModel(f"no attention of {query}, {key} and {value}")
+    matrices = _matrices(query[:-2], broadcast(key[:-2], value[:-2]))
+    rows = matrices * query[-2]
+    return Attention(*operands, rows, rows * key[-2], query[-1], value[-1])
+
+
+def _matrices(query: Shape, key: Shape) -> int:
+    # Matrices of scores: a group of query heads may share the head of a key.
+    if query and key and key[-1] and query[-1] % key[-1] == 0:
+        return elements(broadcast(query[:-1], key[:-1])) * query[-1]
+    return elements(broadcast(query, key))
+
+
+def packed(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    starts: Tensor | None,
+    longest: tuple[int | None, int | None],
+) -> Attention:
+    """Attention over sequences laid end to end: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
+
+    Where each sequence starts is in a tensor whose values no capture holds; `longest` is the
+    length of the longest, of queries and of keys. If all sequences are as long as that, the number
+    of scores is exact. Otherwise it is the least bound that can be told from totals and longest:
+    never below what FlopCounterMode counts when it sees the values, never above what it counts
+    when it does not.
+
+    Raises
+    ------
+    CannotModel
+        When the shapes do not fit.
+    """
+    shapes = []
+    for each in (query, key, value):
+        # The efficient kernels keep a batch of one.
+        shape = each.shape[1:] if len(each.shape) == 4 and each.shape[0] == 1 else each.shape
+        if len(shape) != 3:
+            raise CannotModel(f"shape {each.shape} is not [total, heads, size]")
+        shapes.append(shape)
+    (queries, heads, depth), (keys, groups, key_depth), (values, value_groups, width) = shapes
+    if depth != key_depth or keys != values or groups != value_groups or not groups:
+        raise CannotModel(f"no attention of {query.shape}, {key.shape} and {value.shape}")
+    if heads % groups:
+        raise CannotModel(f"{heads} heads cannot share {groups}")
+    rows = queries * heads
+    scores, exact = _scores(queries, keys, starts, longest)
+    total = None if scores is None else scores * heads
+    return Attention(query, key, value, mask, rows, total, depth, width, exact)
+
+
+def _scores(
+    queries: int, keys: int, starts: Tensor | None, longest: tuple[int | None, int | None]
+) -> tuple[int | None, bool]:
+    # Scores of one head and whether their number is exact.
+    of_queries, of_keys = longest
+    if of_queries is None or of_keys is None:
+        return None, False
+    if of_queries < 0 or of_keys < 0:
+        raise CannotModel(f"sequences of length {of_queries} and {of_keys}")
+    of_queries, of_keys = min(of_queries, queries), min(of_keys, keys)
+    even = False
+    if starts is not None and len(starts.shape) == 1:
+        sequences = starts.shape[0] - 1
+        even = queries == sequences * of_queries or keys == sequences * of_keys
+    return min(queries * of_keys, keys * of_queries), even
