@@ -64,12 +64,12 @@ def ran(overload: str, *args: Any, **kwargs: Any) -> Ran:
 
 
 def served_by(*modules: str) -> set[str]:
-    """Names of the ATen operators that the formulas of these modules of fastprof.ops serve."""
-    homes = {f"fastprof.ops.{module}" for module in modules}
+    """Names of the ATen operators that the formulas in these parts of fastprof.ops serve."""
+    homes = tuple(f"fastprof.ops.{module}." for module in modules)
     return {
         name
         for formula, served in formulas()
-        if formula.function.__module__ in homes
+        if f"{formula.function.__module__}.".startswith(homes)
         for space, name in served
         if space == ATEN
     }

@@ -8,7 +8,6 @@ the trace itself does not need: a forward call that launched no kernel is not in
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np

@@ -166,7 +166,7 @@ def test_a_file_of_the_user_adds_costs(tmp_path):
         ("x = (", "SyntaxError"),
         (
             "import fastprof\n@fastprof.op('torch', 'mm')\ndef mm(x): ...",
-            "line 2: my_costs.mm: torch.mm has a formula already, fastprof.ops.matmul.mm",
+            "line 2: my_costs.mm: torch.mm has a formula already, fastprof.ops.matrix.matmul.mm",
         ),
         (
             "import fastprof\n@fastprof.op('mine', 'f(x, y)')\ndef f(x): ...",

@@ -704,7 +704,7 @@ NAMES = sorted(
     {
         key
         for formula, served in formulas()
-        if formula.function.__module__.startswith("fastprof.ops.convolution")
+        if formula.function.__module__.startswith("fastprof.ops.convolution.")
         for key in served
     }
 )

@@ -294,7 +294,7 @@ def products_of(name: str, sample: Sample) -> int:
 SERVED = sorted(
     name
     for formula, served in formulas()
-    if formula.function.__module__.startswith("fastprof.ops.convolution")
+    if formula.function.__module__.startswith("fastprof.ops.convolution.")
     for module, name in served
     if module == "aten"
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from fastprof.ops import why_unknown, work
-from fastprof.ops.einsum import contract
+from fastprof.ops.matrix.einsum import contract
 from ops_examples import Example, aten, check, fp32, python, sizes, tensor
 
 

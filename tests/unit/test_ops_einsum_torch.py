@@ -8,7 +8,7 @@ from math import prod
 import pytest
 
 from fastprof.ops import work
-from fastprof.ops.einsum import contract
+from fastprof.ops.matrix.einsum import contract
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 from overload_calls import Ran, in_torch, ran, served_by  # noqa: E402
 from record_calls import aten_calls, python_calls, recorded  # noqa: E402
 
-MODULES = ("batch_norm", "batch_norm_synchronised", "normalisation", "unit_norm")
+MODULES = ("normalisation",)
 functional = torch.nn.functional
 random.seed(11)
 BATCH, CHANNELS, WIDTH = 2, 2 * random.randint(1, 4), random.randint(2, 9)

@@ -14,7 +14,7 @@ SQUARE = Tensor((4, 4), "float32")
 
 def test_a_second_model_for_an_op_is_refused():
     with pytest.raises(
-        OpError, match=r"torch\.mm has a formula already, fastprof\.ops\.matmul\.mm"
+        OpError, match=r"torch\.mm has a formula already, fastprof\.ops\.matrix\.matmul\.mm"
     ):
         op(TORCH, "mm")(lambda x, y: Cost(0, 0))
 

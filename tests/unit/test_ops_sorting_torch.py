@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 from overload_calls import Ran, in_torch, ran, served_by  # noqa: E402
 from record_calls import python_calls, recorded  # noqa: E402
 
-MODULES = ("sorting", "searching")
+MODULES = ("indexing.sorting", "indexing.searching")
 X = torch.randn(5, 7)
 NUMBERS = torch.randint(0, 9, (6,))
 EDGES = torch.arange(3.0)

@@ -1,0 +1,139 @@
+"""The operators that run the backward pass of attention, as calls of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.attention.packages import Length, length, varlen_sizes
+from fastprof.ops.attention.sizes import Attention, backward, heads_first, packed
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.registry import op
+
+__all__ = ["attention_backward", "cudnn_attention_backward", "flash_attention_backward"]
+
+Flags = tuple[bool, ...]
+
+
+@op(
+    None,
+    aten=(
+        "_scaled_dot_product_flash_attention_backward(gradient, query, key, value, ...)",
+        "_scaled_dot_product_flash_attention_for_cpu_backward(gradient, query, key, value, other,"
+        " other, _, _, mask, _)",
+        "_scaled_dot_product_efficient_attention_backward(gradient, query, key, value, mask, other,"
+        " other, other, other, _, wanted, ...)",
+        "_scaled_dot_product_cudnn_attention_backward(gradient, query, key, value, other, other,"
+        " other, other, mask, ...)",
+        "_scaled_dot_product_fused_attention_overrideable_backward(gradient, query, key, value,"
+        " mask, wanted, ...)",
+    ),
+)
+def attention_backward(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    wanted: Flags | Unknown | None = None,
+    other: Any = None,
+) -> Work:
+    """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read; the gradients of q, k, v
+        written, and the mask's where the call asks for it.
+
+    As torch's FlopCounterMode counts. That a gradient of the mask is asked for may not be in the
+    capture: then it is not counted.
+    """
+    del other
+    found = heads_first(query, key, value, mask)
+    _fits(gradient, found)
+    flags = wanted if isinstance(wanted, tuple) else ()
+    return Work((backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),))
+
+
+@op(
+    None,
+    aten=(
+        "_flash_attention_backward(gradient, query, key, value, other, other, starts, other,"
+        " longest_query, longest_key, ...)",
+        "_efficient_attention_backward(gradient, query, key, value, mask, other, starts, other,"
+        " longest_query, longest_key, other, other, other, other, _, mask_gradient, ...)",
+        "flash_attn::_flash_attn_backward(gradient, query, key, value, ...)",
+        "flash_attn::_flash_attn_varlen_backward(gradient, query, key, value, other, other, other,"
+        " other, other, starts, other, longest_query, longest_key, ...)",
+        "torch_attn::_varlen_attn_backward(gradient, query, key, value, other, other, starts,"
+        " other, longest_query, longest_key, ...)",
+    ),
+)
+def flash_attention_backward(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    starts: Tensor | None = None,
+    longest_query: Length = None,
+    longest_key: Length = None,
+    mask_gradient: bool | Unknown | None = None,
+    other: Any = None,
+) -> Work:
+    """Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
+
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read; the gradients of q, k, v
+        written, and the mask's where the call asks for it.
+
+    With the sequences' starts, q is [total, h, d]: see `sequences`, which says what is exact.
+    """
+    del other
+    found = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
+    _fits(gradient, found)
+    return Work((backward(found, mask_gradient=mask is not None and mask_gradient is True),))
+
+
+@op(
+    None,
+    aten=(
+        "_cudnn_attention_backward(gradient, query, key, value, other, other, other, other, mask,"
+        " starts, other, longest_query, longest_key, ...)",
+    ),
+)
+def cudnn_attention_backward(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    starts: Tensor | None = None,
+    longest_query: Length = None,
+    longest_key: Length = None,
+    other: Any = None,
+) -> Work:
+    """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read, gradients of q, k, v
+        written.
+
+    With the sequences' starts, q is [total, h, d]: see `sequences`, which says what is exact.
+    """
+    del other
+    if starts is None:
+        found = heads_first(query, key, value, mask)
+    else:
+        longest = (length(longest_query), length(longest_key))
+        found = packed(query, key, value, mask, starts, longest)
+    _fits(gradient, found)
+    return Work((backward(found),))
+
+
+def _fits(gradient: Tensor, found: Attention) -> None:
+    size = found.rows * found.width
+    count = 1
+    for extent in gradient.shape:
+        count *= extent
+    if count != size:
+        raise CannotModel(f"a gradient of {gradient.shape} does not fit {found.query.shape}")

@@ -1,0 +1,173 @@
+"""Scaled dot-product attention to FLOPs and bytes: torch's own operators."""
+
+from __future__ import annotations
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.attention.sizes import Attention, backward, forward, heads_first
+from fastprof.ops.cost import CannotModel, Cost, Work, add_known
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, elements
+from fastprof.ops.traffic import moved, texts
+
+__all__ = [
+    "attention",
+    "attention_of_scores",
+    "efficient_attention",
+    "multi_head_attention",
+    "rescaled_projections",
+]
+
+_MASK_LATER = "(query, key, value, _, _, attn_mask=mask, _)"
+
+
+@op(
+    TORCH,
+    "scaled_dot_product_attention(query, key, value, attn_mask=mask, ...)",
+    aten=(
+        "scaled_dot_product_attention(query, key, value, attn_mask=mask, ...)",
+        "_scaled_dot_product_flash_attention(query, key, value, ...)",
+        f"_scaled_dot_product_flash_attention_for_cpu{_MASK_LATER}",
+        "_scaled_dot_product_cudnn_attention(query, key, value, attn_bias=mask, ...)",
+        "_scaled_dot_product_fused_attention_overrideable(query, key, value, attn_bias=mask, ...)",
+        "_triton_scaled_dot_attention(q=query, k=key, v=value, ...)",
+    ),
+)
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
+) -> Work:
+    """softmax(q k^T + mask) v: q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w].
+
+    FLOPs: forward 2 h s t (d + w) for each sequence, two products; backward 2 h s t (3 d + 2 w),
+        five: the scores are computed again.
+    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    As torch's FlopCounterMode counts: no FLOPs for softmax, mask and dropout, and a causal mask
+    halves nothing. Any head of k may serve a group of g heads of q. The call does not say which
+    kernels it picks: where torch takes its path of single products, backward has four, scores
+    are written and read (not counted), and the softmax sums are not kept.
+    """
+    return _work(heads_first(query, key, value, mask), direction)
+
+
+def _work(found: Attention, direction: str) -> Work:
+    return Work((forward(found) if direction == "fprop" else backward(found),))
+
+
+@op(
+    None,
+    aten=(
+        "_scaled_dot_product_efficient_attention"
+        "(query, key, value, attn_bias=mask, compute_log_sumexp=sums, ...)",
+    ),
+)
+def efficient_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    sums: bool | Unknown = True,
+    *,
+    direction: str,
+) -> Work:
+    """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h, t, d], v [b, h, t, w].
+
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
+    Bytes: forward q, k, v and mask read, output and (if asked for) 4 bytes a query written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    As `scaled_dot_product_attention`. Whether the softmax sums are written is an argument; where a
+    capture does not hold it they are counted.
+    """
+    found = heads_first(query, key, value, mask)
+    if direction == "fprop":
+        return Work((forward(found, sums=sums is not False),))
+    return Work((backward(found),))
+
+
+@op(
+    None,
+    aten=(
+        "_scaled_dot_product_attention_math(query, key, value, attn_mask=mask, ...)",
+        "_scaled_dot_product_attention_math_for_mps(query, key, value, attn_mask=mask, ...)",
+    ),
+)
+def attention_of_scores(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
+) -> Work:
+    """softmax(q k^T + mask) v and the softmax, [.., h, s, t], by single products.
+
+    FLOPs: forward 2 h s t (d + w) for each sequence; backward 4 h s t (d + w), four products.
+    Bytes: forward q, k, v and mask read, output and softmax written; backward the operands, the
+        softmax and the output's gradient read, gradients of q, k, v written.
+
+    As torch's FlopCounterMode counts. What passes between the steps (scores written and read
+    again, scaled and masked copies) is not counted.
+    """
+    found = heads_first(query, key, value, mask)
+    softmax = None if found.scores is None else byte_count(found.scores, query.dtype)
+    operands = moved(query, key, value)
+    if direction == "fprop":
+        flops = found.product_flops(1, 1)
+        touched = add_known(operands, moved(mask), found.output_bytes, softmax)
+    else:
+        flops = found.product_flops(2, 2)
+        touched = add_known(operands, operands, found.output_bytes, softmax)
+    return Work((found.part(Cost(flops, touched)),))
+
+
+_LAYER = "(query, key, value, _, _, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, ...)"
+
+
+@op(None, aten=(f"_native_multi_head_attention{_LAYER}", f"_triton_multi_head_attention{_LAYER}"))
+def multi_head_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    mask: Tensor | None = None,
+) -> Work:
+    """A whole layer for inference: q [b, s, e], k and v [b, t, e], weights [3e, e] and [e, e].
+
+    FLOPs: 2 b e^2 (s + 2 t) for the projections of q, k and v, 4 b s t e for attention over all
+        heads, 2 b s e^2 for the projection of its output.
+    Bytes: query, weights, biases and mask read, output written; key and value read too where
+        their shape is not the query's.
+
+    Torch takes this path only where query, key and value are one tensor, so equal shapes count
+    once. The averaged weights that a call may ask for are not counted.
+    """
+    if not len(query.shape) == len(key.shape) == 3 or key.shape != value.shape:
+        raise CannotModel(f"no attention of {query.shape}, {key.shape} and {value.shape}")
+    (batch, rows, size), (keys_batch, columns, _) = query.shape, key.shape
+    if batch != keys_batch or key.shape[-1] != size or qkv_weight.shape != (3 * size, size):
+        raise CannotModel(f"weight {qkv_weight.shape} does not fit {query.shape}")
+    if proj_weight.shape != (size, size):
+        raise CannotModel(f"weight {proj_weight.shape} does not fit {query.shape}")
+    projections = 2 * batch * size * size * (2 * rows + 2 * columns)
+    products = 4 * batch * rows * columns * size
+    inputs = (query,) if key.shape == query.shape else (query, key, value)
+    weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
+    touched = moved(*inputs, *weights, mask, Tensor(query.shape, query.dtype))
+    found = Attention(query, key, value, mask, 0, None, size, size)
+    part = found.part(Cost(projections + products, touched))
+    return Work((part,))
+
+
+@op(None, aten=("_transform_bias_rescale_qkv(projected, bias, _)",))
+def rescaled_projections(projected: Tensor, bias: Tensor) -> tuple[Cost, str]:
+    """q, k and v [b, h, s, d] out of projections [b, s, 3hd] and bias [3hd]; q is scaled.
+
+    FLOPs: 4 b s h d: a bias added to each of the three, and q multiplied.
+    Bytes: projections and bias read, as much as the projections written.
+    """
+    if not projected.shape or bias.shape != projected.shape[-1:] or projected.shape[-1] % 3:
+        raise CannotModel(f"bias {bias.shape} does not fit {projected.shape}")
+    count = elements(projected.shape)
+    dense = byte_count(count, projected.dtype)
+    return Cost(count + count // 3, add_known(moved(projected, bias), dense)), texts(
+        projected, bias
+    )

@@ -1,0 +1,236 @@
+"""Attention with the heads last, and over sequences laid end to end: torch's kernels, packages."""
+
+from __future__ import annotations
+
+from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.attention.sizes import (
+    Attention,
+    backward,
+    forward,
+    heads_first,
+    heads_last,
+    packed,
+)
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.registry import op
+
+__all__ = [
+    "cudnn_attention",
+    "cutlass_attention",
+    "flash_attention",
+    "length",
+    "packed_keys_and_values",
+    "packed_projections",
+    "sequences",
+    "varlen_sizes",
+]
+
+Length = int | Unknown | None
+_FLASH = "flash_attn.flash_attn_interface"
+
+
+def length(value: Length) -> int | None:
+    """A length, None where the capture does not hold it."""
+    return value if isinstance(value, int) else None
+
+
+def varlen_sizes(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    starts: Tensor | None,
+    longest: tuple[Length, Length],
+) -> Attention:
+    """Sizes of sequences laid end to end where `starts` is given, else of [b, s, h, d]."""
+    if starts is None:
+        return heads_last(query, key, value, mask)
+    lengths = (length(longest[0]), length(longest[1]))
+    return packed(query, key, value, mask, starts, lengths)
+
+
+def _work(found: Attention, direction: str) -> Work:
+    return Work((forward(found) if direction == "fprop" else backward(found),))
+
+
+@op(
+    _FLASH,
+    "flash_attn_func(q=query, k=key, v=value, ...)",
+    aten=(
+        "_flash_attention_forward(query, key, value, cum_seq_q=starts, other, max_q=longest_query,"
+        " max_k=longest_key, ...)",
+        "_flash_attention_forward_no_dropout_inplace(other, query, key, value, starts, other,"
+        " longest_query, longest_key, ...)",
+        "_efficient_attention_forward(query, key, value, bias=mask, starts, other, longest_query,"
+        " longest_key, ...)",
+        "flash_attn::_flash_attn_forward(query, key, value, ...)",
+        "FlashAttnFunc(query, key, value, ...)",
+    ),
+)
+def flash_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    starts: Tensor | None = None,
+    longest_query: Length = None,
+    longest_key: Length = None,
+    other: Tensor | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """softmax(q k^T + mask) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
+
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
+    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    The heads come third, as torch's kernels and flash-attn have them. (FlopCounterMode reads
+    torch's two as if they came second; it counts them only where their caller is not seen.) With
+    the sequences' starts, q is [total, h, d]: see `sequences`.
+    """
+    del other
+    longest = (longest_query, longest_key)
+    return _work(varlen_sizes(query, key, value, mask, starts, longest), direction)
+
+
+@op(
+    _FLASH,
+    "flash_attn_varlen_func(q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other,"
+    " max_seqlen_q=longest_query, max_seqlen_k=longest_key, ...)",
+    aten=(
+        "flash_attn::_flash_attn_varlen_forward(query, key, value, starts, other, longest_query,"
+        " longest_key, ...)",
+        "torch_attn::_varlen_attn(query, key, value, starts, other, longest_query, longest_key,"
+        " ...)",
+        "torch_attn::_varlen_attn_out(other, query, key, value, starts, other, longest_query,"
+        " longest_key, ...)",
+        "xformers_flash::flash_fwd(query, key, value, starts, other, longest_query, longest_key,"
+        " ...)",
+        "xformers_flash::flash_fwd(query, key, value, starts, other, other, longest_query,"
+        " longest_key, ...)",
+    ),
+)
+def sequences(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    starts: Tensor | None = None,
+    longest_query: int | Unknown = UNKNOWN,
+    longest_key: int | Unknown = UNKNOWN,
+    other: Tensor | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """Attention over sequences laid end to end: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
+
+    FLOPs: forward 2 h p (d + w), backward 2 h p (3 d + 2 w), p being the sum over the sequences of
+        queries times keys.
+    Bytes: forward q, k and v read, output and 4 bytes a query (softmax sums) written; backward
+        all of these and the output's gradient read, gradients of q, k, v written.
+
+    The lengths are values of a tensor, which no capture holds. With the longest known, p is taken
+    as min(s * longest keys, t * longest queries), which is right if all sequences are equally long
+    (then the cost says that it is exact) and too much otherwise. With the longest unknown, FLOPs
+    are unknown. Keys in pages (block tables) are not modelled.
+    """
+    del other
+    longest = (longest_query, longest_key)
+    return _work(varlen_sizes(query, key, value, None, starts, longest), direction)
+
+
+@op(
+    None,
+    aten=(
+        "_cudnn_attention_forward(query, key, value, attn_bias=mask, starts, other, longest_query,"
+        " longest_key, ...)",
+    ),
+)
+def cudnn_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    starts: Tensor | None = None,
+    longest_query: Length = None,
+    longest_key: Length = None,
+    other: Tensor | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
+    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
+    """
+    del other
+    if starts is None:
+        return _work(heads_first(query, key, value, mask), direction)
+    longest = (length(longest_query), length(longest_key))
+    return _work(packed(query, key, value, mask, starts, longest), direction)
+
+
+@op(
+    None,
+    aten=("xformers::efficient_attention_forward_cutlass(query, key, value, mask, starts, ...)",),
+)
+def cutlass_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    starts: Tensor | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """softmax(q k^T + mask) v of xformers: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
+
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five; unknown
+        for sequences laid end to end, whose lengths are values of a tensor.
+    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+    """
+    return _work(varlen_sizes(query, key, value, mask, starts, (None, None)), direction)
+
+
+@op(
+    _FLASH,
+    "flash_attn_qkvpacked_func(qkv, ...)",
+    aten=("FlashAttnQKVPackedFunc(qkv, ...)",),
+)
+def packed_projections(qkv: Tensor, *, direction: str) -> Work:
+    """Attention of queries, keys and values in one tensor [b, s, 3, h, d].
+
+    FLOPs: forward 4 b h s^2 d, two products; backward 10 b h s^2 d, five.
+    Bytes: forward the tensor read, output and 4 bytes a query (softmax sums) written; backward
+        these and the output's gradient read, the tensor's gradient written.
+    """
+    query, key, value = _unpacked(qkv, 3)
+    return _work(heads_last(query, key, value, None), direction)
+
+
+@op(
+    _FLASH,
+    "flash_attn_kvpacked_func(q=query, kv, ...)",
+    aten=("FlashAttnKVPackedFunc(query, kv, ...)",),
+)
+def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work:
+    """Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
+
+    FLOPs: forward 4 b h s t d, two products; backward 10 b h s t d, five.
+    Bytes: forward both tensors read, output and 4 bytes a query (softmax sums) written; backward
+        these and the output's gradient read, the gradients of both written.
+    """
+    key, value = _unpacked(kv, 2)
+    return _work(heads_last(query, key, value, None), direction)
+
+
+def _unpacked(tensor: Tensor, count: int) -> list[Tensor]:
+    # The tensors [b, s, h, d] in one [b, s, count, h, d].
+    shape = tensor.shape
+    if len(shape) != 5 or shape[2] != count:
+        raise CannotModel(f"shape {shape} is not [b, s, {count}, h, d]")
+    return [Tensor((*shape[:2], *shape[3:]), tensor.dtype)] * count

@@ -1,0 +1,144 @@
+"""Functional collectives, as compiled and sharded models call them, to bytes.
+
+They return new tensors; how large these are follows from the number of ranks, which is an argument.
+"""
+
+from __future__ import annotations
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.collectives.distributed import count_of, several
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import byte_count, elements
+from fastprof.ops.traffic import moved, texts
+
+__all__ = ["broadcast", "exchanged", "gathered", "scattered"]
+
+Size = int | Unknown
+Splits = tuple[int, ...] | Unknown | None
+
+
+@op(
+    None,
+    aten=(
+        "_c10d_functional::all_gather_into_tensor(tensors, group_size, _)",
+        "_c10d_functional::all_gather_into_tensor_out(tensors, group_size, _, out)",
+        "_c10d_functional::all_gather_into_tensor_coalesced(tensors*, group_size, _)",
+        "_c10d_functional_autograd::all_gather_into_tensor(tensors, group_size, _)",
+        "c10d_functional::all_gather_into_tensor(tensors, _, _, group_size)",
+        "c10d_functional::all_gather_into_tensor_coalesced(tensors*, _, _, group_size)",
+    ),
+)
+def gathered(
+    tensors: Tensors | Tensor,
+    group_size: Size,
+    out: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """The tensors of all n ranks, one after the other, on each of them.
+
+    FLOPs: 0; backward, a reduce-scatter, n - 1 for each element of this rank's tensors.
+    Bytes: inputs read, outputs of n times their size written; backward the other way round.
+
+    Where the number of ranks is not in the capture, what depends on it is unknown.
+    """
+    del out
+    found = several(tensors)
+    size = _size(group_size)
+    small = moved(*found)
+    large = None if small is None or size is None else small * size
+    flops = 0
+    if direction == "bprop":
+        flops = None if size is None else (size - 1) * count_of(found)
+    return Cost(flops, add_known(small, large)), texts(*found)
+
+
+@op(
+    None,
+    aten=(
+        "_c10d_functional::reduce_scatter_tensor(tensors, _, group_size, _)",
+        "_c10d_functional::reduce_scatter_tensor_out(tensors, _, group_size, _, out)",
+        "_c10d_functional::reduce_scatter_tensor_coalesced(tensors*, _, group_size, _)",
+        "_c10d_functional_autograd::reduce_scatter_tensor(tensors, _, group_size, _)",
+        "c10d_functional::reduce_scatter_tensor(tensors, _, _, _, group_size)",
+        "c10d_functional::reduce_scatter_tensor_coalesced(tensors*, _, _, _, group_size)",
+    ),
+)
+def scattered(
+    tensors: Tensors | Tensor,
+    group_size: Size,
+    out: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """The sum (or another reduction) of tensors over n ranks, a piece of it on each.
+
+    FLOPs: n - 1 for each element of this rank's piece; backward, an all-gather, 0.
+    Bytes: inputs read, an n-th of their size written; backward the other way round.
+
+    Where the number of ranks is not in the capture, what depends on it is unknown.
+    """
+    del out
+    found = several(tensors)
+    size = _size(group_size)
+    counts = [elements(each.shape) for each in found]
+    if size is not None and any(count % size for count in counts):
+        raise CannotModel(f"{size} ranks cannot share {texts(*found)}")
+    large = moved(*found)
+    small = None if large is None or size is None else large // size
+    flops: int | None = 0
+    if direction == "fprop":
+        flops = None if size is None else sum(counts) // size * (size - 1)
+    return Cost(flops, add_known(small, large)), texts(*found)
+
+
+@op(
+    None,
+    aten=("_c10d_functional::broadcast(tensor, _, _)", "c10d_functional::broadcast(tensor, ...)"),
+)
+def broadcast(tensor: Tensor) -> tuple[Cost, str]:
+    """One rank's tensor as a new one on each of them.
+
+    FLOPs: 0.
+    Bytes: the tensor read, and as much written.
+    """
+    return Cost(0, moved(tensor, tensor)), texts(tensor)
+
+
+@op(
+    None,
+    aten=(
+        "_c10d_functional::all_to_all_single(tensor, splits, _, _)",
+        "_c10d_functional_autograd::all_to_all_single(tensor, splits, _, _)",
+        "c10d_functional::all_to_all_single(tensor, splits, ...)",
+    ),
+)
+def exchanged(tensor: Tensor, splits: Splits = None, *, direction: str) -> tuple[Cost, str]:
+    """Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
+
+    FLOPs: 0.
+    Bytes: the tensor read, the output written; backward the other way round.
+
+    Where the splits are not in the capture, the output's size and the bytes are unknown. Without
+    splits it is the input's.
+    """
+    del direction
+    if splits is None or splits == ():
+        written = moved(Tensor(tensor.shape, tensor.dtype))
+    elif isinstance(splits, Unknown):
+        written = None
+    elif not tensor.shape or min(splits) < 0:
+        raise CannotModel(f"{tensor.shape} cannot be split into {splits}")
+    else:
+        written = byte_count(sum(splits) * elements(tensor.shape[1:]), tensor.dtype)
+    return Cost(0, add_known(moved(tensor), written)), texts(tensor)
+
+
+def _size(group_size: Size) -> int | None:
+    if isinstance(group_size, Unknown):
+        return None
+    if group_size < 1:
+        raise CannotModel(f"a group of {group_size} ranks")
+    return group_size

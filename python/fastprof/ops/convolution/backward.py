@@ -1,0 +1,162 @@
+"""Gradients of convolutions, operators of their own below autograd, to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.convolution.images import channels_first, filters_first, images, rank_of
+from fastprof.ops.convolution.kind import is_transposed_likely
+from fastprof.ops.convolution.parts import backward
+from fastprof.ops.convolution.sizes import sized, with_output
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import op
+
+__all__ = ["conv_tbc_gradients", "gradients", "transposed_gradients"]
+
+# In the order of autograd's own formulas. A kernel size is the weight's.
+_GENERAL: Final = "x, weight, stride, padding, dilation, transposed, output_padding, groups"
+_PADDING_FIRST: Final = "x, gradient, weight, padding, stride, dilation, groups"
+_KERNEL_SIZE: Final = "gradient, x, weight, _, stride, padding"
+_DILATED: Final = f"{_KERNEL_SIZE}, dilation"
+
+
+def _masked(name: str, arguments: str, *flags: int) -> tuple[str, ...]:
+    # The mask of wanted gradients comes last, after a number of flags that grew over the years.
+    return tuple(
+        f"{name}({', '.join((arguments, *['_'] * n, 'output_mask'))})" for n in flags or (0,)
+    )
+
+
+_PLAIN: Final = (
+    "convolution_backward(gradient, x, weight, _, stride, padding, dilation, transposed,"
+    " output_padding, groups, output_mask)",
+    *_masked("convolution_backward_overrideable", f"gradient, {_GENERAL}"),
+    *_masked("cudnn_convolution_backward", _PADDING_FIRST, 2, 3),
+    *_masked("miopen_convolution_backward", _PADDING_FIRST, 2),
+    *_masked("miopen_depthwise_convolution_backward", _PADDING_FIRST, 2),
+    *_masked("mkldnn_convolution_backward", _PADDING_FIRST),
+    # Buffers of an old version stand between padding and mask.
+    *_masked("_slow_conv2d_backward", _KERNEL_SIZE),
+    f"_slow_conv2d_backward({_KERNEL_SIZE}, ...)",
+    f"thnn_conv2d_backward({_KERNEL_SIZE}, ...)",
+    f"slow_conv3d_backward({_KERNEL_SIZE}, ...)",
+    *_masked("slow_conv_dilated2d_backward", _DILATED),
+    *_masked("slow_conv_dilated3d_backward", _DILATED),
+    *_masked("_conv_depthwise2d_backward", _DILATED),
+    *_masked("thnn_conv_depthwise2d_backward", _DILATED),
+    *_masked("conv_depthwise3d_backward", _DILATED),
+)
+
+
+@op(None, aten=_PLAIN)
+def gradients(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    stride: Ints | Unknown = UNKNOWN,
+    padding: Ints | Unknown = UNKNOWN,
+    dilation: Ints | Unknown = 1,
+    transposed: bool | Unknown = False,
+    output_padding: Ints | Unknown = 0,
+    groups: int | Unknown = UNKNOWN,
+    output_mask: tuple[bool, ...] | Unknown = UNKNOWN,
+) -> Work:
+    """dy [n, k, p, q], x [n, c, h, w] and w [k, c/g, r, s] -> dx, dw and db, those of the mask.
+
+    FLOPs: for dx and for dw those of the forward pass, 2 n k p q (c/g) r s (transposed
+    2 n h w c (k/g) r s); for db one addition for each element of dy.
+    Bytes: for dx dy and w read and dx written, for dw dy and x read and dw written, for db dy read
+    and db written.
+
+    Sizes alone suffice, dy has the output's. Without the mask a gradient counts where a kernel
+    of its own is recognised. Where `transposed` is not known, the channels tell it if they fit one
+    kind only; if they fit both, an output no larger than the input is taken for that of a plain
+    convolution, which is not exact: a transposed one makes an image smaller where its padding is
+    more than half of its kernel. By definition, as in PyProf; torch's FlopCounterMode counts dw
+    of g groups g times.
+    """
+    exact = True
+    if isinstance(transposed, Unknown):
+        transposed, exact = is_transposed_likely(x, weight, gradient)
+    sizes = sized(
+        x,
+        weight,
+        stride,
+        padding,
+        dilation,
+        groups,
+        transposed=transposed,
+        output_padding=output_padding,
+        filters=images(gradient, rank_of(weight)).channels,
+        exact=exact,
+    )
+    return backward(with_output(sizes, gradient), x, weight, gradient, _wanted(output_mask))
+
+
+_TRANSPOSED_FIRST: Final = "x, gradient, weight, padding, output_padding, stride, dilation, groups"
+_TRANSPOSED_SIZE: Final = f"{_KERNEL_SIZE}, output_padding, dilation"
+_TRANSPOSED: Final = (
+    *_masked("cudnn_convolution_transpose_backward", _TRANSPOSED_FIRST, 2, 3),
+    *_masked("miopen_convolution_transpose_backward", _TRANSPOSED_FIRST, 2),
+    f"slow_conv_transpose2d_backward({_TRANSPOSED_SIZE}, ...)",
+    f"slow_conv_transpose3d_backward({_TRANSPOSED_SIZE}, ...)",
+)
+
+
+@op(None, aten=_TRANSPOSED)
+def transposed_gradients(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    stride: Ints | Unknown,
+    padding: Ints | Unknown,
+    dilation: Ints | Unknown,
+    output_padding: Ints | Unknown,
+    groups: int | Unknown = UNKNOWN,
+    output_mask: tuple[bool, ...] | Unknown = UNKNOWN,
+) -> Work:
+    """dy [n, k, p, q], x [n, c, h, w] and w [c, k/g, r, s] -> dx, dw and db, those of the mask.
+
+    FLOPs: for dx and for dw 2 n h w c (k/g) r s, for db one addition for each element of dy.
+    Bytes: as `gradients`.
+
+    Of a transposed convolution, else as `gradients`.
+    """
+    return gradients(
+        gradient,
+        x,
+        weight,
+        stride,
+        padding,
+        dilation,
+        True,
+        output_padding,
+        groups,
+        output_mask,
+    )
+
+
+@op(None, aten=("conv_tbc_backward",))
+def conv_tbc_gradients(
+    gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown
+) -> Work:
+    """dy [q, n, k], x [t, n, c] and w [s, c, k] -> dx, dw and db [k].
+
+    FLOPs: as `gradients` of one dimension.
+    Bytes: as `gradients` of one dimension.
+    """
+    if bias.shape != gradient.shape[-1:]:
+        raise CannotModel(f"bias {bias.shape} does not fit {gradient.shape}")
+    moved = (channels_first(gradient), channels_first(x), filters_first(weight))
+    return gradients(*moved, 1, pad, 1, output_mask=(True, True, True))
+
+
+def _wanted(mask: tuple[bool, ...] | Unknown) -> tuple[bool | None, ...]:
+    # Some masks have no place for the bias.
+    if isinstance(mask, Unknown):
+        return (None, None, None)
+    if len(mask) not in (2, 3):
+        raise CannotModel(f"output_mask {mask!r} is not that of two or three gradients")
+    return (*mask, False)[:3]

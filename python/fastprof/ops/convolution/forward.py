@@ -1,0 +1,260 @@
+"""Convolutions, transposed ones too, to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.convolution.images import channels_first, filters_first
+from fastprof.ops.convolution.kind import is_transposed
+from fastprof.ops.convolution.parts import backward, forward
+from fastprof.ops.convolution.sizes import Convolution, sized, with_output
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+
+__all__ = [
+    "conv_tbc",
+    "convolution",
+    "fused_convolution",
+    "general_convolution",
+    "transposed_convolution",
+]
+
+# Where an operator orders its arguments otherwise. A kernel size is the weight's.
+_PADDING_FIRST: Final = "(x, weight, bias, padding, stride, dilation, groups, ...)"
+_NO_BIAS: Final = "(x, weight, padding, stride, dilation, groups, ...)"
+_KERNEL_SIZE: Final = "(x, weight, _, bias, stride, padding, ...)"
+_DILATED: Final = "(x, weight, _, bias, stride, padding, dilation, ...)"
+
+_CONVOLUTIONS: Final = (
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "_convolution_mode",
+    # An older cudnn_convolution had a bias.
+    *(f"cudnn_convolution{arguments}" for arguments in (_NO_BIAS, _PADDING_FIRST)),
+    f"miopen_convolution{_PADDING_FIRST}",
+    f"mkldnn_convolution{_PADDING_FIRST}",
+    f"thnn_conv2d{_KERNEL_SIZE}",
+    f"thnn_conv2d_forward{_KERNEL_SIZE}",
+    f"_slow_conv2d_forward{_KERNEL_SIZE}",
+    f"slow_conv3d{_KERNEL_SIZE}",
+    f"slow_conv3d_forward{_KERNEL_SIZE}",
+    f"slow_conv_dilated2d{_DILATED}",
+    f"slow_conv_dilated3d{_DILATED}",
+    f"_conv_depthwise2d{_DILATED}",
+    f"thnn_conv_depthwise2d{_DILATED}",
+    f"thnn_conv_depthwise2d_forward{_DILATED}",
+    f"conv_depthwise3d{_DILATED}",
+    f"miopen_depthwise_convolution{_PADDING_FIRST}",
+)
+
+
+@op(TORCH, *_CONVOLUTIONS, aten=_CONVOLUTIONS)
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints | Unknown = 1,
+    padding: Ints | str | Unknown = 0,
+    dilation: Ints | Unknown = 1,
+    groups: int | Unknown = UNKNOWN,
+    *,
+    direction: str,
+) -> Work:
+    """x [n, c, h, w] * w [k, c/g, r, s] -> [n, k, p, q], in one to three dimensions.
+
+    FLOPs: forward a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s;
+    backward as many for each of the two gradients.
+    Bytes: forward input, weight and bias read, output written; backward for each gradient the
+    other two read and it written.
+
+    The work by definition, of which an algorithm such as Winograd's or an FFT does less, and
+    positions in the padding count, as in torch's FlopCounterMode and in PyProf. A bias is free; a
+    kernel of its own that adds it, or sums its gradient, counts one addition for each output.
+    Sizes alone do not tell the output: without stride and padding there is no cost. Groups that are
+    not given are those that the channels need. Under autocast a Python call shows the types before
+    the cast.
+    """
+    sizes = sized(x, weight, stride, padding, dilation, groups)
+    return _either(sizes, x, weight, bias, direction)
+
+
+_TRANSPOSED_NO_BIAS: Final = "(x, weight, padding, output_padding, stride, dilation, groups, ...)"
+_TRANSPOSED_BIAS: Final = (
+    "(x, weight, bias, padding, output_padding, stride, dilation, groups, ...)"
+)
+_TRANSPOSED_SIZE: Final = "(x, weight, _, bias, stride, padding, output_padding, dilation, ...)"
+
+_TRANSPOSED: Final = (
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    *(
+        f"cudnn_convolution_transpose{arguments}"
+        for arguments in (_TRANSPOSED_NO_BIAS, _TRANSPOSED_BIAS)
+    ),
+    f"miopen_convolution_transpose{_TRANSPOSED_BIAS}",
+    f"slow_conv_transpose2d{_TRANSPOSED_SIZE}",
+    f"slow_conv_transpose3d{_TRANSPOSED_SIZE}",
+)
+
+
+@op(TORCH, *_TRANSPOSED, aten=_TRANSPOSED)
+def transposed_convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints | Unknown = 1,
+    padding: Ints | Unknown = 0,
+    output_padding: Ints | Unknown = 0,
+    groups: int | Unknown = 1,
+    dilation: Ints | Unknown = 1,
+    *,
+    direction: str,
+) -> Work:
+    """x [n, c, h, w] * w [c, k/g, r, s] -> [n, k, p, q], transposed, in one to three dimensions.
+
+    FLOPs: forward a multiply-add for each input and weight of its group, 2 n h w c (k/g) r s;
+    backward as many for each of the two gradients.
+    Bytes: forward input, weight and bias read, output written; backward for each gradient the
+    other two read and it written.
+
+    Sizes alone tell the FLOPs, but not the output and the bytes. Its params have the letters of
+    the input (C, H, W) and of the output (K, P, Q) of the call, not those of the convolution
+    whose gradient it is. Else as `convolution`.
+    """
+    sizes = sized(
+        x,
+        weight,
+        stride,
+        padding,
+        dilation,
+        groups,
+        transposed=True,
+        output_padding=output_padding,
+        filters=_filters(bias),
+    )
+    return _either(sizes, x, weight, bias, direction)
+
+
+_GENERAL: Final = (
+    "convolution",
+    "convolution_overrideable",
+    "_convolution"
+    "(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...)",
+    "_convolution_nogroup(x, weight, bias, stride, padding, dilation, transposed, output_padding)",
+)
+
+
+@op(TORCH, *_GENERAL, aten=_GENERAL)
+def general_convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints | Unknown = 1,
+    padding: Ints | Unknown = 0,
+    dilation: Ints | Unknown = 1,
+    transposed: bool | Unknown = False,
+    output_padding: Ints | Unknown = 0,
+    groups: int | Unknown = 1,
+    *,
+    direction: str,
+) -> Work:
+    """A convolution, or where `transposed` says so a transposed one.
+
+    FLOPs: as `convolution` or `transposed_convolution`.
+    Bytes: as `convolution` or `transposed_convolution`.
+
+    Where the flag is not known, the channels tell it if they fit one kind only.
+    """
+    if isinstance(transposed, Unknown):
+        transposed = is_transposed(x, weight, _filters(bias))
+    if transposed:
+        return transposed_convolution(
+            x,
+            weight,
+            bias,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            dilation,
+            direction=direction,
+        )
+    return convolution(x, weight, bias, stride, padding, dilation, groups, direction=direction)
+
+
+_RELU: Final = "(x, weight, bias, stride, padding, dilation, groups)"
+_ADD_RELU: Final = "(x, weight, addend, _, bias, stride, padding, dilation, groups)"
+_FUSED: Final = (
+    f"cudnn_convolution_relu{_RELU}",
+    f"miopen_convolution_relu{_RELU}",
+    f"cudnn_convolution_add_relu{_ADD_RELU}",
+    f"miopen_convolution_add_relu{_ADD_RELU}",
+)
+
+
+@op(TORCH, *_FUSED, aten=_FUSED)
+def fused_convolution(
+    x: Tensor,
+    weight: Tensor,
+    addend: Tensor | None = None,
+    bias: Tensor | None = None,
+    stride: Ints | Unknown = 1,
+    padding: Ints | Unknown = 0,
+    dilation: Ints | Unknown = 1,
+    groups: int | Unknown = UNKNOWN,
+) -> Work:
+    """relu(x * w + alpha z + bias), z of the output's shape, in one kernel.
+
+    FLOPs: those of the convolution; what is fused to it adds nothing.
+    Bytes: input, weight, bias and z read, output written.
+
+    Sizes alone suffice where there is a z. There is no backward pass.
+    """
+    sizes = sized(x, weight, stride, padding, dilation, groups)
+    _check_bias(sizes, bias)
+    if addend is not None:
+        sizes = with_output(sizes, addend)
+    return forward(sizes, x, weight, bias, addend, fused=True)
+
+
+@op(TORCH, "conv_tbc", aten=("conv_tbc",))
+def conv_tbc(
+    x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown = 0, *, direction: str
+) -> Work:
+    """x [t, n, c] * w [s, c, k] + bias [k] -> [q, n, k], along the first dimension.
+
+    FLOPs: as `convolution` of one dimension.
+    Bytes: as `convolution` of one dimension.
+    """
+    return convolution(
+        channels_first(x),
+        filters_first(weight),
+        bias,
+        1,
+        pad,
+        1,
+        1,
+        direction=direction,
+    )
+
+
+def _filters(bias: Tensor | None) -> int | None:
+    return bias.shape[0] if bias is not None and len(bias.shape) == 1 else None
+
+
+def _check_bias(sizes: Convolution, bias: Tensor | None) -> None:
+    if bias is not None and (len(bias.shape) != 1 or sizes.filters not in (None, *bias.shape)):
+        raise CannotModel(f"bias {bias.shape} does not fit {sizes.filters} channels")
+
+
+def _either(
+    sizes: Convolution, x: Tensor, weight: Tensor, bias: Tensor | None, direction: str
+) -> Work:
+    _check_bias(sizes, bias)
+    if direction == "fprop":
+        return forward(sizes, x, weight, bias)
+    return backward(sizes, x, weight, wanted=(None, None, False if bias is None else None))

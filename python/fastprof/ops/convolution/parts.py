@@ -1,0 +1,116 @@
+"""Sizes of one convolution to parts: its forward pass, its bias, and its gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fastprof.call import Tensor
+from fastprof.ops.convolution.sizes import Convolution
+from fastprof.ops.cost import Cost, Part, Work, add_known
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes
+
+__all__ = ["backward", "forward", "input_gradient", "weight_gradient"]
+
+# Libraries do convolutions by matrix products too.
+_CONVOLUTION: Final = frozenset({"convolution", "gemm"})
+_ELEMENTWISE: Final = frozenset({"elementwise"})
+_REDUCTION: Final = frozenset({"reduction"})
+
+
+def forward(
+    sizes: Convolution,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    addend: Tensor | None = None,
+    *,
+    fused: bool = False,
+) -> Work:
+    """Input, weight, bias and addend read, output written.
+
+    A bias that no kernel has `fused` has a part of its own: one addition for each output, which
+    is read and written again.
+    """
+    read = [tensor_bytes(each) for each in (x, weight, bias, addend) if each is not None]
+    main = Part(
+        "main",
+        Cost(sizes.flops, add_known(_output_bytes(sizes), *read), sizes.exact),
+        sizes.params,
+        kernels=_CONVOLUTION,
+        no_tensor_cores=sizes.no_tensor_cores,
+    )
+    if bias is None or fused:
+        return Work((main,))
+    written = _output_bytes(sizes)
+    added = Cost(sizes.additions, add_known(written, written), sizes.exact)
+    part = Part("bias", added, sizes.bias_params, "bias", _ELEMENTWISE, optional=True)
+    return Work((main, part))
+
+
+def backward(
+    sizes: Convolution,
+    x: Tensor,
+    weight: Tensor,
+    gradient: Tensor | None = None,
+    wanted: tuple[bool | None, ...] = (None, None, None),
+) -> Work:
+    """Gradients of input, weight and bias.
+
+    Parameters
+    ----------
+    gradient : Tensor, optional
+        That of the output; one of the output's sizes and type where it is not known.
+    wanted : tuple of bool or None
+        For input, weight and bias whether its gradient is computed; None: where a kernel does.
+    """
+    read = _output_bytes(sizes) if gradient is None else tensor_bytes(gradient)
+    makers = (
+        lambda: input_gradient(sizes, add_known(read, tensor_bytes(weight), _whole_bytes(x))),
+        lambda: weight_gradient(sizes, add_known(read, tensor_bytes(x), _whole_bytes(weight))),
+        lambda: _bias_gradient(sizes, read),
+    )
+    parts = []
+    for make, flag in zip(makers, wanted, strict=True):
+        if flag is not False:
+            parts.append(replace(make(), optional=flag is None))
+    if not parts:
+        parts = [Part("main", Cost(0, 0), sizes.params)]
+    return Work(tuple(parts))
+
+
+def input_gradient(sizes: Convolution, moved: int | None) -> Part:
+    """Gradient of the output and weight to the gradient of the input."""
+    return _gradient("dgrad", sizes, moved)
+
+
+def weight_gradient(sizes: Convolution, moved: int | None) -> Part:
+    """Gradient of the output and input to the gradient of the weight."""
+    return _gradient("wgrad", sizes, moved)
+
+
+def _gradient(role: str, sizes: Convolution, moved: int | None) -> Part:
+    # The names of cuDNN's kernels say which gradient they compute.
+    return Part(
+        role,
+        Cost(sizes.flops, moved, sizes.exact),
+        sizes.params,
+        kernels=_CONVOLUTION,
+        layout=role,
+        no_tensor_cores=sizes.no_tensor_cores,
+    )
+
+
+def _bias_gradient(sizes: Convolution, read: int | None) -> Part:
+    written = None if sizes.filters is None else byte_count(sizes.filters, sizes.dtype)
+    cost = Cost(sizes.additions, add_known(read, written), sizes.exact)
+    return Part("bias", cost, sizes.bias_params, "bias", _REDUCTION)
+
+
+def _output_bytes(sizes: Convolution) -> int | None:
+    return None if sizes.outputs is None else byte_count(sizes.outputs, sizes.dtype)
+
+
+def _whole_bytes(tensor: Tensor) -> int | None:
+    # What is written has no expanded dimensions.
+    return byte_count(elements(tensor.shape), tensor.dtype)

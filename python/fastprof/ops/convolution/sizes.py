@@ -1,0 +1,240 @@
+"""Arguments of one convolution to its sizes: what it computes, what it moves, how it prints.
+
+In the letters of cuDNN: x [N, C, H, W], weight [K, C/g, R, S], output [N, K, P, Q]. A transposed
+convolution is the gradient of such a one, its weight is [C, K/g, R, S].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.convolution.images import images, rank_of
+from fastprof.ops.convolution.window import Sizes, Window
+from fastprof.ops.cost import CannotModel
+from fastprof.ops.parameters import Ints
+from fastprof.ops.tensor import is_complex, result_type, short_type
+from fastprof.ops.tensor_cores import why_not
+
+__all__ = ["Convolution", "mirrored", "sized", "with_output"]
+
+# Params by dimension, the last ones for fewer than three; depth as CUTLASS names it (D, Z, T).
+_IMAGE: Final = ("D", "H", "W")
+_OUTPUT: Final = ("Z", "P", "Q")
+_KERNEL: Final = ("T", "R", "S")
+_PADDING: Final = ("pd", "ph", "pw")
+_STRIDE: Final = ("sd", "U", "V")
+_DILATION: Final = ("dd", "dh", "dw")
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """Sizes of one convolution; None for what a capture does not hold.
+
+    Parameters
+    ----------
+    batch, channels, filters : int
+        N, C (of the input) and K (of the output).
+    image, kernel, output : tuple of int
+        Sizes of the input, of the weight, and of the output, by dimension.
+    weights : int
+        Elements of the weight.
+    groups : int
+    transposed : bool
+    window : Window
+    dtype : str
+        Canonical type of the output.
+    exact : bool
+        False where it is a guess that the convolution is not transposed.
+    """
+
+    batch: int
+    channels: int | None
+    filters: int | None
+    image: Sizes | None
+    kernel: Sizes
+    output: Sizes | None
+    weights: int
+    groups: int | None
+    transposed: bool
+    window: Window
+    dtype: str | None
+    exact: bool = True
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of the forward pass, and of either gradient.
+
+        Each position of the output (of the input, where transposed) meets each weight once, in
+        the padding too. A complex multiply-add is eight real operations.
+
+        Raises
+        ------
+        CannotModel
+            When the number of positions is not known.
+        """
+        positions = self.image if self.transposed else self.output
+        if positions is None:
+            raise CannotModel("the size of the output is not known without stride and padding")
+        multiply_add = 8 if is_complex(self.dtype) else 2
+        return multiply_add * self.batch * prod(positions) * self.weights
+
+    @property
+    def additions(self) -> int | None:
+        """FLOPs of adding one number to, or of adding up, each element of the output."""
+        if self.outputs is None:
+            return None
+        return self.outputs * (2 if is_complex(self.dtype) else 1)
+
+    @property
+    def outputs(self) -> int | None:
+        """Elements of the output."""
+        if self.output is None or self.filters is None:
+            return None
+        return self.batch * self.filters * prod(self.output)
+
+    @property
+    def params(self) -> str:
+        """The params cell; the padding is the one before the image where the sides differ."""
+        window = self.window
+        before = window.padding and tuple(size // 2 for size in window.padding)
+        rank = len(self.kernel)
+        fields = [
+            _field("N", self.batch),
+            _field("C", self.channels),
+            *_fields(_IMAGE, self.image, rank),
+            _field("K", self.filters),
+            *_fields(_OUTPUT, self.output, rank),
+            *_fields(_KERNEL, self.kernel, rank),
+            *_fields(_PADDING, before, rank),
+            *_fields(_STRIDE, window.stride, rank),
+            *_fields(_DILATION, window.dilation, rank),
+            _field("g", self.groups),
+        ]
+        return f"{','.join(fields)},{short_type(self.dtype)},"
+
+    @property
+    def bias_params(self) -> str:
+        """The params cell of a kernel that adds the bias, or sums its gradient."""
+        outputs = _fields(_OUTPUT, self.output, len(self.kernel))
+        fields = [_field("N", self.batch), _field("K", self.filters), *outputs]
+        return f"{','.join(fields)},{short_type(self.dtype)},"
+
+    @property
+    def no_tensor_cores(self) -> str:
+        """Why a kernel of it may run without tensor cores: channels of a group are what counts."""
+        named = (("C", self.channels), ("K", self.filters))
+        groups = self.groups
+        sizes = {key: size // groups for key, size in named if size is not None and groups}
+        return why_not(self.dtype, sizes)
+
+
+def _field(name: str, size: int | None) -> str:
+    return f"{name}={'na' if size is None else size}"
+
+
+def _fields(names: tuple[str, ...], sizes: Sizes | None, rank: int) -> list[str]:
+    return [_field(*pair) for pair in zip(names[-rank:], sizes or (None,) * rank, strict=True)]
+
+
+def sized(
+    x: Tensor,
+    weight: Tensor,
+    stride: Ints | Unknown,
+    padding: Ints | str | Unknown,
+    dilation: Ints | Unknown,
+    groups: int | Unknown,
+    *,
+    transposed: bool = False,
+    output_padding: Ints | Unknown = 0,
+    filters: int | None = None,
+    exact: bool = True,
+) -> Convolution:
+    """Sizes of the convolution of x with a weight.
+
+    Parameters
+    ----------
+    filters : int, optional
+        Channels of the output, where something else than weight and groups tells.
+    exact : bool, optional
+        False where `transposed` is a guess.
+
+    Raises
+    ------
+    CannotModel
+        When torch would refuse these arguments.
+    """
+    rank = rank_of(weight)
+    batch, channels, image = images(x, rank)
+    first, each, *_ = weight.shape  # each: channels of one group
+    many = channels if not transposed else filters
+    if isinstance(groups, Unknown) and many is not None and each:
+        groups = many // each
+    known = None if isinstance(groups, Unknown) else groups
+    if not transposed:
+        filters = first
+    elif known is not None:
+        filters = known * each
+    _check_channels(channels, filters, weight.shape, known, transposed)
+    kernel = weight.shape[2:]
+    window = Window.read(kernel, stride, padding, dilation, output_padding)
+    return Convolution(
+        batch=batch,
+        channels=channels,
+        filters=filters,
+        image=image,
+        kernel=kernel,
+        output=window.output(image, kernel, transposed),
+        weights=prod(weight.shape),
+        groups=known,
+        transposed=transposed,
+        window=window,
+        dtype=result_type((x, weight)),
+        exact=exact,
+    )
+
+
+def _check_channels(
+    channels: int, filters: int | None, weight: Sizes, groups: int | None, transposed: bool
+) -> None:
+    # weight [K, C/g, ...], or [C, K/g, ...] where transposed
+    first, each = weight[:2]
+    whole, grouped = (channels, filters) if transposed else (filters, channels)
+    fits = whole == first
+    if groups is not None:
+        fits &= groups > 0 and first % groups == 0 and grouped in (None, groups * each)
+    if not fits:
+        raise CannotModel(f"weight {weight} in {groups} groups does not fit {channels} channels")
+
+
+def with_output(convolution: Convolution, output: Tensor) -> Convolution:
+    """The convolution, with the sizes of its output known from a tensor of that shape.
+
+    Raises
+    ------
+    CannotModel
+        When they are not what the arguments say.
+    """
+    found = images(output, len(convolution.kernel))
+    known = (
+        (convolution.batch, found.batch),
+        (convolution.filters, found.channels),
+        (convolution.output, found.sizes),
+    )
+    if any(expected not in (None, size) for expected, size in known):
+        raise CannotModel(f"an output of shape {output.shape} does not fit")
+    return replace(convolution, filters=found.channels, output=found.sizes)
+
+
+def mirrored(convolution: Convolution) -> Convolution:
+    """The convolution whose input gradient this one computes: input and output trade places."""
+    return replace(
+        convolution,
+        channels=convolution.filters,
+        filters=convolution.channels,
+        image=convolution.output,
+        output=convolution.image,
+        transposed=not convolution.transposed,
+    )

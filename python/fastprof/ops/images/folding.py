@@ -1,0 +1,139 @@
+"""Images to columns and back, to bytes and FLOPs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.images.pooling_windows import by_dimension, pooled
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = ["fold", "fold_backward", "unfold", "unfold_backward"]
+
+Size = Ints | Unknown
+
+
+def _columns(
+    x: Tensor,
+    image: tuple[int, ...],
+    kernel_size: Size,
+    dilation: Size,
+    padding: Size,
+    stride: Size,
+) -> tuple[int, int]:
+    # Elements of a window, and windows, of an image of two dimensions.
+    kernel = by_dimension("kernel_size", kernel_size, 2, 1)
+    steps = by_dimension("stride", stride, 2, 1)
+    windows = pooled(image, kernel, steps, padding, dilation, False)
+    return elements(kernel), elements(windows)
+
+
+@op(
+    TORCH,
+    "unfold(x, kernel_size, dilation, padding, stride)",
+    "im2col(x, kernel_size, dilation, padding, stride)",
+    aten=("im2col(x, kernel_size, dilation, padding, stride)",),
+)
+def unfold(
+    x: Tensor,
+    kernel_size: Size,
+    dilation: Size | None = None,
+    padding: Size | None = None,
+    stride: Size | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Windows of x[n, c, h, w] as columns [n, c k k, windows].
+
+    FLOPs: none; backward one addition for each element of the columns.
+    Bytes: x read, the columns written. Backward reads their gradient, writes dx.
+
+    Tensor.unfold(dimension, size, step), a view that launches nothing, has the same name: a call
+    with just three numbers is taken for it and has no cost.
+    """
+    if stride is None and dilation is not None and padding is not None:
+        raise CannotModel("Tensor.unfold is a view")
+    if len(x.shape) not in (3, 4):
+        raise CannotModel(f"shape {x.shape} is no image")
+    dilation, padding, stride = (
+        default if each is None else each
+        for each, default in ((dilation, 1), (padding, 0), (stride, 1))
+    )
+    window, windows = _columns(x, x.shape[-2:], kernel_size, dilation, padding, stride)
+    channels = x.shape[-3] * window
+    columns = fresh(x, (*x.shape[:-3], channels, windows))
+    if direction == "bprop":
+        return Cost(elements(columns.shape), moved(columns, fresh(x))), texts(x)
+    return Cost(0, moved(x, columns)), texts(x)
+
+
+_FOLD: Final = "(x, output_size, kernel_size, dilation, padding, stride)"
+
+
+@op(TORCH, "fold" + _FOLD, "col2im" + _FOLD, aten=("col2im" + _FOLD,))
+def fold(
+    x: Tensor,
+    output_size: Size,
+    kernel_size: Size,
+    dilation: Size = 1,
+    padding: Size = 0,
+    stride: Size = 1,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Columns x[n, c k k, windows] added up to an image [n, c, h, w].
+
+    FLOPs: one addition for each element of x; backward none.
+    Bytes: x read, the image written. Backward reads its gradient, writes dx.
+    """
+    image = by_dimension("output_size", output_size, 2, 0)
+    window, windows = _columns(x, image, kernel_size, dilation, padding, stride)
+    fits = len(x.shape) in (2, 3) and x.shape[-1] == windows and x.shape[-2] % window == 0
+    if not fits:
+        raise CannotModel(f"columns {x.shape} do not fit {windows} windows of {window} elements")
+    y = fresh(x, (*x.shape[:-2], x.shape[-2] // window, *image))
+    if direction == "bprop":
+        return Cost(0, moved(y, fresh(x))), texts(x)
+    return Cost(elements(x.shape), moved(x, y)), texts(x)
+
+
+# Torch up to 1.12 has operators of their own for what later is the other one's forward pass.
+@op(
+    TORCH,
+    "im2col_backward(gradient, input_size, kernel_size, dilation, padding, stride)",
+    aten=("im2col_backward(gradient, input_size, kernel_size, dilation, padding, stride)",),
+)
+def unfold_backward(
+    gradient: Tensor,
+    input_size: Size,
+    kernel_size: Size,
+    dilation: Size,
+    padding: Size,
+    stride: Size,
+) -> tuple[Cost, str]:
+    """Columns added up to dx[n, c, h, w].
+
+    FLOPs: one addition for each element of the columns.
+    Bytes: their gradient read, dx written.
+    """
+    return fold(gradient, input_size, kernel_size, dilation, padding, stride, direction="fprop")
+
+
+@op(
+    TORCH,
+    "col2im_backward(gradient, kernel_size, dilation, padding, stride)",
+    aten=("col2im_backward(gradient, kernel_size, dilation, padding, stride)",),
+)
+def fold_backward(
+    gradient: Tensor, kernel_size: Size, dilation: Size, padding: Size, stride: Size
+) -> tuple[Cost, str]:
+    """Windows of an image's gradient as columns.
+
+    FLOPs: none.
+    Bytes: the gradient read, the columns written.
+    """
+    return unfold(gradient, kernel_size, dilation, padding, stride, direction="fprop")

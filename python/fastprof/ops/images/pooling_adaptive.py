@@ -1,0 +1,135 @@
+"""Pooling to a size that is asked for, adaptive and fractional, to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.images.pooling import picked
+from fastprof.ops.images.pooling_backward import adaptive_avg_pool_backward
+from fastprof.ops.images.pooling_windows import (
+    Sizes,
+    adaptive_taps,
+    adaptive_target,
+    by_dimension,
+    image,
+)
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = ["adaptive_avg_pool", "adaptive_max_pool"]
+
+Target: TypeAlias = int | tuple[int | None, ...] | Unknown
+Ratio: TypeAlias = float | tuple[float, ...] | None
+
+
+def _register_average(dimensions: int) -> None:
+    text = f"adaptive_avg_pool{dimensions}d(x, output_size)"
+    inner = () if dimensions == 1 else (f"_{text}",)
+
+    @op(TORCH, text, *inner, aten=(text, *inner))
+    def adaptive_avg_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
+        """Means of x[n, c, ..] over as many windows as are asked for -> y[n, c, ..].
+
+        FLOPs: one for each element of all windows (additions, division); backward one more for each
+        output.
+        Bytes: x read, y written. Backward reads dy, writes dx.
+
+        Windows overlap where the sizes do not divide: m elements make n windows of together
+        m + n - gcd(m, n) elements.
+        """
+        return adaptive_avg_pool(x, output_size, dimensions, direction)
+
+
+def adaptive_avg_pool(
+    x: Tensor, output_size: Target, dimensions: int, direction: str
+) -> tuple[Cost, str]:
+    """Cost of an adaptive mean pooling over the last `dimensions`."""
+    y, taps = _target(x, output_size, dimensions)
+    if direction == "bprop":
+        return adaptive_avg_pool_backward(y, x, dimensions)[0], texts(x)
+    return Cost(taps, moved(x, y)), texts(x)
+
+
+def _register_maximum(dimensions: int) -> None:
+    name = f"adaptive_max_pool{dimensions}d"
+    names = [f"{each}(x, output_size, ...)" for each in (name, f"_{name}", f"{name}_with_indices")]
+
+    @op(TORCH, *names, aten=names[:1])
+    def adaptive_max_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
+        """Maxima of x[n, c, ..] over as many windows as are asked for -> y[n, c, ..].
+
+        FLOPs: one comparison for each element of all windows; backward one addition for each
+        output.
+        Bytes: x read, y and its indices (int64) written. Backward reads dy and indices, writes dx.
+        """
+        return adaptive_max_pool(x, output_size, dimensions, direction)
+
+
+def adaptive_max_pool(
+    x: Tensor, output_size: Target, dimensions: int, direction: str
+) -> tuple[Cost, str]:
+    """Cost of an adaptive maximum pooling over the last `dimensions`."""
+    y, taps = _target(x, output_size, dimensions)
+    cost, params = picked(x, y, 1, direction)
+    return Cost(taps if direction == "fprop" else cost.flops, cost.bytes), params
+
+
+def _target(x: Tensor, output_size: Target, dimensions: int) -> tuple[Tensor, int]:
+    # The output, and the elements of all windows of all channels.
+    sizes = image(x, dimensions)
+    target = adaptive_target(sizes, output_size)
+    channels = x.shape[:-dimensions]
+    return fresh(x, (*channels, *target)), elements(channels) * adaptive_taps(sizes, target)
+
+
+def _register_fractional(dimensions: int) -> None:
+    name = f"fractional_max_pool{dimensions}d"
+    arguments = "x, kernel_size, output_size, output_ratio, ..."
+
+    @op(
+        TORCH,
+        f"{name}({arguments})",
+        f"{name}_with_indices({arguments})",
+        aten=(f"{name}(x, kernel_size, output_size, samples)",),
+    )
+    def fractional_max_pool_of(
+        x: Tensor,
+        kernel_size: Ints | Unknown,
+        output_size: Ints | Unknown | None = None,
+        output_ratio: Ratio = None,
+        samples: Tensor | None = None,
+        *,
+        direction: str,
+    ) -> tuple[Cost, str]:
+        """Maxima of x[n, c, ..] over windows at random places -> y[n, c, ..].
+
+        FLOPs: one comparison for each element of a window and output; backward one addition for
+        each output.
+        Bytes: x read, y and its indices (int64) written. Backward reads dy and indices, writes dx.
+        """
+        sizes = image(x, dimensions)
+        window = elements(by_dimension("kernel_size", kernel_size, dimensions, 1))
+        if output_size is None:
+            found = _scaled(sizes, output_ratio)
+        else:
+            found = by_dimension("output_size", output_size, dimensions, 0)
+        y = fresh(x, (*x.shape[:-dimensions], *found))
+        return picked(x, y, window, direction)
+
+
+def _scaled(sizes: Sizes, ratio: Ratio) -> Sizes:
+    ratios = (ratio,) * len(sizes) if isinstance(ratio, float | int) else ratio
+    if ratios is None or len(ratios) != len(sizes) or not all(0 < each < 1 for each in ratios):
+        raise CannotModel(f"output_ratio {ratio!r} does not fit {sizes}")
+    return tuple(int(size * each) for size, each in zip(sizes, ratios, strict=True))
+
+
+for _dimensions in (1, 2, 3):
+    _register_average(_dimensions)
+    _register_maximum(_dimensions)
+for _dimensions in (2, 3):
+    _register_fractional(_dimensions)

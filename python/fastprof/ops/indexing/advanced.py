@@ -1,0 +1,300 @@
+"""Indexing with several tensors, with slices and with masks, to FLOPs and bytes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.indexing.masking import filled
+from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized, texts
+from fastprof.ops.indexing.placing import Source, placed
+from fastprof.ops.parameters import checked
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import (
+    broadcast,
+    byte_count,
+    canonical_type,
+    elements,
+    tensor_bytes,
+)
+
+__all__ = ["chosen_elements", "getitem", "index", "index_put", "setitem"]
+
+_SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z")
+_MASKS: Final = frozenset({"bool", "uint8"})
+
+Indices = tuple[Tensor | None, ...]
+
+
+def chosen_elements(shape: tuple[int, ...], items: tuple[Any, ...]) -> int | None:
+    """How many elements an index chooses, None where a mask or what is not known decides.
+
+    Parameters
+    ----------
+    items : tuple
+        Each a Tensor, an int, a list of them, the text of a slice, "Ellipsis" or None (a new
+        dimension).
+
+    Raises
+    ------
+    CannotModel
+        When there are more of them than dimensions.
+    """
+    taken = sum(_dimensions(item) for item in items)
+    if taken > len(shape):
+        raise CannotModel(f"{len(items)} indices do not fit {shape}")
+    whole, place, kept, unknown = len(shape) - taken, 0, 1, False
+    together: list[tuple[int, ...]] = []
+    for item in items:
+        if item == "Ellipsis":
+            kept *= elements(shape[place : place + whole])
+            place, whole = place + whole, 0
+        elif isinstance(item, Tensor):
+            size = shape[place] if place < len(shape) else 1
+            unknown |= _may_be_mask(item, size)
+            together.append(item.shape)
+            place += _dimensions(item)
+        elif isinstance(item, tuple):
+            together.append((len(item),))
+            place += 1
+        elif isinstance(item, str):
+            kept *= _sliced(item, shape[place])
+            place += 1
+        elif item is not None:
+            place += 1
+    if unknown:
+        return None
+    return kept * elements(shape[place:]) * elements(broadcast(*together))
+
+
+def _dimensions(item: Any) -> int:
+    # How many dimensions an item takes up.
+    if isinstance(item, Tensor):
+        return max(len(item.shape), 1) if canonical_type(item.dtype) in _MASKS else 1
+    if isinstance(item, (bool, Unknown)):
+        raise CannotModel(f"no model of the index {item!r}")
+    if isinstance(item, tuple) and not all(type(each) is int for each in item):
+        raise CannotModel("no model of lists in an index")
+    if isinstance(item, str) and item != "Ellipsis":
+        return 1
+    return 1 if isinstance(item, (int, tuple)) else 0
+
+
+def _may_be_mask(index: Tensor, size: int) -> bool:
+    # A mask has the sizes of what it masks. Ranges without types show no more than that.
+    name = canonical_type(index.dtype)
+    return name in _MASKS or (name is None and index.shape[:1] == (size,))
+
+
+def _sliced(text: str, size: int) -> int:
+    match = _SLICE.match(text)
+    if match is None:
+        raise CannotModel(f"no model of the index {text!r}")
+    start, stop, step = (None if each == "None" else int(each) for each in match.groups())
+    if step is not None and step <= 0:
+        raise CannotModel(f"impossible step {step}")
+    return len(range(*slice(start, stop, step).indices(size)))
+
+
+def _indices_bytes(items: tuple[Any, ...]) -> int | None:
+    return add_known(*(tensor_bytes(item) for item in items if isinstance(item, Tensor)))
+
+
+def _whole(indices: Indices) -> tuple[Any, ...]:
+    # ATen writes None for a dimension that is not indexed.
+    return tuple("slice(None, None, None)" if each is None else each for each in indices)
+
+
+def _read(x: Tensor, items: tuple[Any, ...], direction: str) -> tuple[Cost, str]:
+    count, named = chosen_elements(x.shape, items), _indices_bytes(items)
+    params = texts(x, *items)
+    if direction == "fprop":
+        return picked(x, named, count), params
+    return gradient_of_picked(x, named, count), params
+
+
+@op(
+    TORCH,
+    aten=("index(x, indices*)", "_unsafe_index(x, indices*)"),
+)
+def index(x: Tensor, indices: Indices, *, direction: str) -> tuple[Cost, str]:
+    """Elements of x picked by index tensors, broadcast, one for each of its leading dimensions.
+
+    FLOPs: none; backward an addition for each picked element.
+    Bytes: indices read, each picked element read and written; backward indices and gradient read,
+    the gradient of x written.
+
+    How many elements a mask picks is not in a capture: unknown then, and where ranges hold no types
+    and an index has the size of its dimension, as a mask has.
+    """
+    return _read(x, _whole(indices), direction)
+
+
+def _write(
+    x: Tensor,
+    items: tuple[Any, ...],
+    values: Source,
+    adds: bool | Unknown,
+    direction: str,
+    in_place: bool,
+) -> tuple[Cost, str]:
+    source = values if isinstance(values, Tensor) and values.shape else None
+    params = texts(x, *items, source)
+    if source is not None and elements(source.shape) == 1:
+        source = None
+    masks = [item for item in items if isinstance(item, Tensor)]
+    if source is None and adds is False and len(masks) == 1 and _is_mask(masks[0]):
+        return filled(x, masks[0], direction), params  # so torch does it too
+    count, named = chosen_elements(x.shape, items), _indices_bytes(items)
+    if direction == "bprop":
+        gradient = Cost(0, 0) if source is None else picked(x, named, count)
+        if adds is not True:
+            gradient += placed(x, named, count, None, 0, in_place=False)
+        return gradient, params
+    cost = placed(x, named, count, source, 0 if adds is False else 1, in_place=in_place)
+    if source is not None and count is not None and elements(source.shape) < count:
+        # A broadcast source is read by its own size.
+        spared = sized(count - elements(source.shape), source.dtype)
+        moved = None if cost.bytes is None or spared is None else cost.bytes - spared
+        cost = Cost(cost.flops, moved)
+    if isinstance(adds, Unknown):
+        return Cost(cost.flops, None, False), params
+    return cost, params
+
+
+def _is_mask(item: Tensor) -> bool:
+    return canonical_type(item.dtype) in _MASKS
+
+
+_PUT: Final = "{}(x, indices*, values, accumulate)"
+_PUT_UNSAFE: Final = "{}(x, indices*, values, accumulate, _)"
+
+
+@op(
+    TORCH,
+    _PUT.format("index_put"),
+    aten=(
+        _PUT.format("index_put"),
+        _PUT.format("_unsafe_index_put"),
+        _PUT_UNSAFE.format("_index_put_impl"),
+    ),
+)
+def index_put(
+    x: Tensor,
+    indices: Indices,
+    values: Source,
+    accumulate: bool | Unknown = False,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Values put into (or added to) a copy of x by index tensors, broadcast.
+
+    FLOPs: none, or an addition for each element with accumulate; backward none.
+    Bytes: x, indices and values read, the copy written; backward the gradient of x with zeros (read
+    and written) and the gradient of the values picked from it.
+
+    How many elements a mask places is not in a capture: unknown then, but for one value by one
+    mask, which is a masked_fill. Without accumulate (ranges hold no values) FLOPs are an estimate.
+    """
+    return _write(x, _whole(indices), values, accumulate, direction, in_place=False)
+
+
+@op(
+    TORCH,
+    _PUT.format("index_put_"),
+    aten=(_PUT.format("index_put_"), _PUT_UNSAFE.format("_index_put_impl_")),
+)
+def index_put_in_place(
+    x: Tensor,
+    indices: Indices,
+    values: Source,
+    accumulate: bool | Unknown = False,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Values put into (or added to) x by index tensors, broadcast.
+
+    FLOPs: none, or an addition for each element with accumulate; backward none.
+    Bytes: indices and values read, elements of x (read and) written; backward as of index_put.
+    """
+    return _write(x, _whole(indices), values, accumulate, direction, in_place=True)
+
+
+def _items(given: Any) -> tuple[Any, ...]:
+    # What stands between the brackets, item by item; a list is one item.
+    if isinstance(given, tuple) and all(type(each) is int for each in given) and len(given) > 1:
+        return given
+    items = given if isinstance(given, tuple) else (given,)
+    return tuple(checked(item) if isinstance(item, Tensor) else item for item in items)
+
+
+def _is_basic(items: tuple[Any, ...]) -> bool:
+    # Numbers, slices, None and Ellipsis make a view.
+    return not any(isinstance(item, (Tensor, tuple)) for item in items)
+
+
+@op(TORCH, "__getitem__(x, between)", "__getitem__(x, indices*)")
+def getitem(
+    x: Tensor, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
+) -> tuple[Cost, str]:
+    """x[...] with numbers, slices, tensors and masks.
+
+    FLOPs: none; backward an addition for each element that tensors picked.
+    Bytes: none for a view (numbers and slices); else as of index. Backward the gradient read, that
+    of x written.
+
+    A list of numbers as the only index is taken for so many numbers, as in a tuple.
+    """
+    items = _items(indices or between)
+    if not _is_basic(items):
+        return _read(x, items, direction)
+    count = chosen_elements(x.shape, items)
+    if direction == "fprop":
+        return Cost(0, 0), texts(x)
+    moved = add_known(sized(count, x.dtype), byte_count(elements(x.shape), x.dtype))
+    return Cost(0, moved), texts(x)
+
+
+@op(TORCH, "__setitem__(x, between, values)", "__setitem__(x, indices*, values)")
+def setitem(
+    x: Tensor, values: Source, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
+) -> tuple[Cost, str]:
+    """x[...] = values, with numbers, slices, tensors and masks.
+
+    FLOPs: none.
+    Bytes: indices and values read, elements of x written (by a mask and one value all of x read
+    and written); backward the gradient of x with zeros and that of the values picked.
+    """
+    return _write(x, _items(indices or between), values, False, direction, in_place=True)
+
+
+@op(
+    TORCH,
+    aten=("_unsafe_masked_index(x, mask, indices*, _)",),
+)
+def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
+    """Elements of x picked by index tensors, broadcast, a number where the mask is false.
+
+    FLOPs: none.
+    Bytes: mask and indices read, each picked element read and written.
+    """
+    count = chosen_elements(x.shape, _whole(indices))
+    named = add_known(tensor_bytes(mask), _indices_bytes(indices))
+    return picked(x, named, count), texts(x, mask, *indices)
+
+
+@op(
+    TORCH,
+    aten=("_unsafe_masked_index_put_accumulate(x, mask, indices*, values)",),
+)
+def masked_index_put(x: Tensor, mask: Tensor, indices: Indices, values: Tensor) -> tuple[Cost, str]:
+    """Values added to a copy of x by index tensors, broadcast, where the mask is true.
+
+    FLOPs: an addition for each element of the values.
+    Bytes: x, mask, indices and values read, the copy written.
+    """
+    named = add_known(tensor_bytes(mask), _indices_bytes(indices))
+    cost = placed(x, named, elements(values.shape), values, 1, in_place=False)
+    return cost, texts(x, mask, *indices, values)

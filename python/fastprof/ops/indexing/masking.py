@@ -1,0 +1,146 @@
+"""Masks to FLOPs and bytes: filling, selecting, and finding where a tensor is not zero.
+
+How many elements a mask selects is not in a capture: where it decides what is written, bytes are
+unknown.
+"""
+
+from __future__ import annotations
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.indexing.picking import texts
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
+
+__all__ = ["filled", "masked_fill", "masked_scatter", "masked_select", "nonzero"]
+
+
+def filled(x: Tensor, mask: Tensor, direction: str) -> Cost:
+    """x with one number where the mask, broadcast, is true: select, so no arithmetic."""
+    shape = broadcast(x.shape, mask.shape)
+    written = byte_count(elements(shape), x.dtype)
+    read = tensor_bytes(x) if direction == "fprop" else written
+    return Cost(0, add_known(read, tensor_bytes(mask), written))
+
+
+@op(
+    TORCH,
+    "masked_fill(x, mask, ...)",
+    "masked_fill_(x, mask, ...)",
+    aten=("masked_fill(x, mask, ...)", "masked_fill_(x, mask, ...)"),
+)
+def masked_fill(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x with one number where the mask, broadcast, is true.
+
+    FLOPs: none, it selects.
+    Bytes: x and mask read, the output written; backward gradient and mask read, the gradient of x
+    written. In place all of x is read and written too.
+    """
+    return filled(x, mask, direction), texts(x, mask)
+
+
+@op(
+    TORCH,
+    "masked_scatter(x, mask, source)",
+    "masked_scatter_(x, mask, source)",
+    aten=("masked_scatter(x, mask, source, ...)", "masked_scatter_(x, mask, source)"),
+)
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x with elements of a source, in order, where the mask, broadcast, is true.
+
+    FLOPs: none (the running count of the mask, which says which element goes where, is left out).
+    Bytes: x, mask and source read, the output written; backward gradient and mask read, the
+    gradients of x and source written.
+
+    An estimate: the source may hold more elements than the mask selects.
+    """
+    cost, whole = filled(x, mask, direction), tensor_bytes(source)
+    if direction == "bprop":
+        whole = add_known(whole, whole)  # picked from the gradient, written
+    return Cost(0, add_known(cost.bytes, whole), False), texts(x, mask, source)
+
+
+@op(
+    TORCH,
+    aten=("masked_scatter_backward",),
+)
+def masked_scatter_backward(
+    gradient: Tensor, mask: Tensor, sizes: Ints | Unknown
+) -> tuple[Cost, str]:
+    """Gradient of the source of a masked_scatter: what the mask selects, then zeros.
+
+    FLOPs: none.
+    Bytes: mask and selected gradient read, a tensor of the source's sizes written.
+
+    An estimate: the source may hold more elements than the mask selects.
+    """
+    params = texts(gradient, mask)
+    if isinstance(sizes, Unknown):
+        return Cost(0, None), params
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"impossible shape {shape}")
+    whole = byte_count(elements(shape), gradient.dtype)
+    return Cost(0, add_known(tensor_bytes(mask), whole, whole), False), params
+
+
+@op(TORCH, "masked_select", aten=("masked_select(x, mask, ...)",))
+def masked_select(x: Tensor, mask: Tensor) -> tuple[Cost, str]:
+    """Elements of x where the mask is true, both broadcast -> [selected].
+
+    FLOPs: none (the running count of the mask is left out); the backward pass is not modelled.
+    Bytes: unknown, they depend on how many are selected.
+    """
+    broadcast(x.shape, mask.shape)
+    return Cost(0, None), texts(x, mask)
+
+
+@op(TORCH, aten=("masked_select_backward",))
+def masked_select_backward(
+    gradient: Tensor,
+    x: Tensor,
+    mask: Tensor,
+) -> tuple[Cost, str]:
+    """Gradient [selected] of a masked_select, put into zeros where the mask is true.
+
+    FLOPs: none.
+    Bytes: gradient and mask read, the gradient of the input written.
+    """
+    written = byte_count(elements(broadcast(x.shape, mask.shape)), gradient.dtype)
+    moved = add_known(tensor_bytes(gradient), tensor_bytes(mask), written)
+    return Cost(0, moved), texts(gradient, x, mask)
+
+
+@op(
+    TORCH,
+    "nonzero(x, ...)",
+    "argwhere(x, ...)",
+    aten=("nonzero(x, ...)", "nonzero_numpy(x)", "argwhere(x)"),
+)
+def nonzero(x: Tensor) -> tuple[Cost, str]:
+    """Places of the elements of x that are not zero -> int64 [found, dimensions].
+
+    FLOPs: a comparison for each element.
+    Bytes: unknown, they depend on how many are found.
+    """
+    return Cost(elements(x.shape), None), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "nonzero_static(x, size=size)",
+    aten=("nonzero_static(x, size, ...)",),
+)
+def nonzero_static(x: Tensor, size: int | Unknown) -> tuple[Cost, str]:
+    """Places of the first elements of x that are not zero -> int64 [size, dimensions].
+
+    FLOPs: a comparison for each element.
+    Bytes: x read, the places written.
+    """
+    if isinstance(size, Unknown):
+        return Cost(elements(x.shape), None), tensor_text(x)
+    if size < 0:
+        raise CannotModel(f"no {size} places")
+    written = byte_count(size * len(x.shape), "int64")
+    return Cost(elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)

@@ -1,0 +1,164 @@
+"""Look-up by value to FLOPs and bytes: binary search, membership, distinct values, histograms.
+
+How many distinct values there are is not in a capture: where it decides what is written, bytes are
+unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.axes import row_length
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.indexing.sorting import comparisons
+from fastprof.ops.parameters import Number
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, canonical_type, elements, tensor_bytes, tensor_text
+
+__all__ = ["bincount", "histc", "isin", "searchsorted", "unique", "unique_rows"]
+
+Operand = Tensor | Number
+
+
+def _count(operand: Operand) -> int:
+    return elements(operand.shape) if isinstance(operand, Tensor) else 1
+
+
+def _bytes(operand: Operand) -> int | None:
+    # Ranges write a number as a tensor without dimensions and type.
+    if isinstance(operand, Tensor) and (operand.shape or canonical_type(operand.dtype)):
+        return tensor_bytes(operand)
+    return 0
+
+
+def _texts(*operands: Operand) -> str:
+    return ";".join(tensor_text(each) for each in operands if isinstance(each, Tensor))
+
+
+@op(
+    TORCH,
+    "searchsorted(borders, values, out_int32=out_int32)",
+    "bucketize(values, boundaries=borders, out_int32=out_int32)",
+    aten=(
+        "searchsorted(borders, values, out_int32, ...)",
+        "bucketize(values, borders, out_int32, ...)",
+    ),
+)
+def searchsorted(
+    borders: Tensor, values: Operand, out_int32: bool | Unknown = False
+) -> tuple[Cost, str]:
+    """Place of each value in the sorted borders [.., n] -> integers of the shape of values.
+
+    FLOPs: log2(n + 1), rounded up, comparisons for each value; no backward pass.
+    Bytes: borders and values read, int64 (or int32) places written.
+    """
+    length = borders.shape[-1] if borders.shape else 1
+    width = None if isinstance(out_int32, Unknown) else "int32" if out_int32 else "int64"
+    moved = add_known(tensor_bytes(borders), _bytes(values), byte_count(_count(values), width))
+    return Cost(_count(values) * length.bit_length(), moved), _texts(borders, values)
+
+
+_LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
+
+
+@op(
+    TORCH,
+    "isin(values, among, ...)",
+    "isin(elements=values, test_elements=among, ...)",
+    aten=("isin(values, among, ...)",),
+)
+def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
+    """Whether each value is one of others -> bool of the shape of values.
+
+    FLOPs: few others are compared one by one (as torch decides), else both are sorted together:
+    log2(all), rounded up, comparisons for each and 2 to mark what is double; no backward pass.
+    Bytes: both read, bools written.
+
+    An estimate where both are sorted.
+    """
+    count, others = _count(values), _count(among)
+    if not isinstance(values, Tensor) and not isinstance(among, Tensor):
+        raise CannotModel("no tensor among the operands")
+    moved = add_known(_bytes(values), _bytes(among), byte_count(count, "bool"))
+    factor, exponent = _LOOP_LIMIT
+    if others < factor * min(count, 1 << 60) ** exponent:
+        return Cost(count * others, moved), _texts(values, among)
+    both = count + others
+    return Cost(comparisons(both, both) + 2 * both, moved, False), _texts(values, among)
+
+
+@op(
+    TORCH,
+    "unique(x, _, _, _, dim)",
+    "_unique2(x, ...)",
+    "_unique(x, ...)",
+    aten=("_unique2(x, ...)", "_unique(x, ...)"),
+)
+def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
+    """Distinct values of x (or distinct slices along dim), sorted.
+
+    FLOPs: log2(n), rounded up, comparisons for each element to sort them and one to find repeats.
+    Bytes: unknown, they depend on how many values there are.
+    """
+    count = elements(x.shape)
+    return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "unique_dim(x, dim, ...)",
+    aten=("unique_dim(x, dim, ...)",),
+)
+def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
+    """Distinct slices of x along dim, sorted.
+
+    FLOPs: log2(slices), rounded up, comparisons for each element to sort them and one to find
+    repeats, at most (slices may differ early).
+    Bytes: unknown, they depend on how many slices there are.
+    """
+    if isinstance(dim, Unknown):
+        raise CannotModel("the dimension is not in the capture")
+    return unique(x, dim)
+
+
+@op(
+    TORCH,
+    "unique_consecutive(x, ...)",
+    "unique_dim_consecutive(x, ...)",
+    aten=("unique_consecutive(x, ...)", "unique_dim_consecutive(x, ...)"),
+)
+def unique_consecutive(x: Tensor) -> tuple[Cost, str]:
+    """Values of x without those that equal the one before.
+
+    FLOPs: a comparison for each element.
+    Bytes: unknown, they depend on how many values there are.
+    """
+    return Cost(elements(x.shape), None), tensor_text(x)
+
+
+@op(TORCH, "bincount", aten=("bincount",))
+def bincount(
+    x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0
+) -> tuple[Cost, str]:
+    """How often each number occurs in x [n], or the sum of its weights -> [largest number + 1].
+
+    FLOPs: an addition for each element; no backward pass.
+    Bytes: unknown, they depend on the largest number.
+    """
+    if weights is not None and weights.shape != x.shape:
+        raise CannotModel(f"weights {weights.shape} do not fit {x.shape}")
+    return Cost(elements(x.shape), None), tensor_text(x)
+
+
+@op(TORCH, "histc(x, bins, min=_, max=_)", aten=("histc(x, bins, _, _, ...)",))
+def histc(x: Tensor, bins: int | Unknown = 100) -> tuple[Cost, str]:
+    """Histogram of x with equal bins -> [bins] of x's type.
+
+    FLOPs: 4 for each element: difference, product, rounding, and the addition to its bin.
+    Bytes: x read, the bins written. Finding the range, where none is given, is left out.
+    """
+    if not isinstance(bins, Unknown) and bins <= 0:
+        raise CannotModel(f"no {bins} bins")
+    written = None if isinstance(bins, Unknown) else byte_count(bins, x.dtype)
+    return Cost(4 * elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)

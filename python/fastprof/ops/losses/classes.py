@@ -1,0 +1,166 @@
+"""Losses that compare the classes of a row with each other to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import SIGMOID
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.losses.pairs import LOG_SIGMOID, WEIGHTED, present
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "multi_margin_loss",
+    "multi_margin_loss_backward",
+    "multilabel_margin_loss",
+    "multilabel_margin_loss_backward",
+    "multilabel_soft_margin_loss",
+]
+
+
+@op(TORCH, *(f"multilabel_soft_margin_loss({arguments})" for arguments in WEIGHTED))
+def multilabel_soft_margin_loss(
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """-(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), its mean over the classes of x[.., c].
+
+    FLOPs: 87 for an element (two logarithms of a sigmoid 82, the rest 4, added up 1), 1 more for a
+    weight; backward 24 (sigmoid 22, minus t, times dloss) and 1 for a weight.
+    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
+    dloss, x, t and weight, writes dx.
+
+    Counted as one kernel would do it; torch builds it of several.
+    """
+    operands = present(x, target, weight)
+    more = len(operands) - 2
+    reduced = Reduced.read(reduction, reduce)
+    return _by_row(2 * LOG_SIGMOID + 5 + more, operands, reduced, SIGMOID + 2 + more, direction)
+
+
+def _by_row(
+    forward: int, operands: tuple[Tensor, ...], reduced: Reduced, backward: int, direction: str
+) -> tuple[Cost, str]:
+    # A loss that adds up the classes of x[.., c] in any case.
+    x = operands[0]
+    loss = reduced.loss(x.shape[:-1], x.dtype)
+    count, params = elements(x.shape), texts(*operands)
+    if direction == "bprop":
+        return Cost(count * backward, moved(loss, *operands, fresh(x)), reduced.exact), params
+    return Cost(count * forward, moved(*operands, loss), reduced.exact), params
+
+
+_MULTI: Final = "multi_margin_loss(x, target, p, _, weight, reduction, reduce)"
+
+
+@op(
+    TORCH,
+    _MULTI,
+    "multi_margin_loss(x, target, p, _, weight, _, reduce, reduction)",
+    aten=(_MULTI,),
+)
+def multi_margin_loss(
+    x: Tensor,
+    target: Tensor,
+    p: float | Unknown = 1,
+    weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Sum over the classes j of x[.., c] of max(0, margin - x_t + x_j)^p / c.
+
+    FLOPs: 4 for an element (margin 2, maximum, added up), 1 more with p = 2, 1 for a weight;
+    backward as many.
+    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
+    dloss, x, t and weight, writes dx.
+    """
+    flops = 4 + (p == 2) + (weight is not None)
+    reduced = Reduced.read(reduction, reduce)
+    reduced = reduced._replace(exact=reduced.exact and not isinstance(p, Unknown))
+    return _by_row(flops, present(x, target, weight), reduced, flops, direction)
+
+
+_MULTI_BACKWARD: Final = "multi_margin_loss_backward(gradient, x, target, p, _, weight, ...)"
+
+
+@op(TORCH, _MULTI_BACKWARD, aten=(_MULTI_BACKWARD,))
+def multi_margin_loss_backward(
+    gradient: Tensor,
+    x: Tensor,
+    target: Tensor,
+    p: float | Unknown = 1,
+    weight: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """dx of a multi_margin_loss.
+
+    FLOPs: 4 for an element (margin 2, compared, added up), 1 more with p = 2, 1 for a weight.
+    Bytes: dloss, x, t and weight read, dx written.
+    """
+    operands = present(x, target, weight)
+    flops = 4 + (p == 2) + (weight is not None)
+    moves = moved(gradient, *operands, fresh(x))
+    return Cost(elements(x.shape) * flops, moves, not isinstance(p, Unknown)), texts(*operands)
+
+
+_MULTILABEL: Final = (
+    "multilabel_margin_loss(x, target, reduction, reduce)",
+    "multilabel_margin_loss(x, target, _, reduce, reduction)",
+    "multilabel_margin_loss_forward(x, target, reduction, ...)",
+)
+
+
+@op(TORCH, *_MULTILABEL, aten=(_MULTILABEL[0], _MULTILABEL[2]))
+def multilabel_margin_loss(
+    x: Tensor,
+    target: Tensor,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Sum over targets i and other classes j of x[.., c] of max(0, 1 - (x_i - x_j)) / c.
+
+    FLOPs: not known: they depend on how many targets each row has.
+    Bytes: x and t read, the marks of targets and the loss written: one number, or one for each row.
+    Backward reads dloss, x, t and marks, writes dx.
+    """
+    if x.shape != target.shape:
+        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
+    reduced = Reduced.read(reduction, reduce)
+    loss, marks = reduced.loss(x.shape[:-1], x.dtype), fresh(x)
+    written = (fresh(x),) if direction == "bprop" else ()
+    return Cost(None, moved(loss, x, target, marks, *written), reduced.exact), texts(x, target)
+
+
+_MULTILABEL_BACKWARD: Final = (
+    "multilabel_margin_loss_backward(gradient, x, target, reduction, marks)"
+)
+
+
+@op(TORCH, _MULTILABEL_BACKWARD, aten=(_MULTILABEL_BACKWARD,))
+def multilabel_margin_loss_backward(
+    gradient: Tensor,
+    x: Tensor,
+    target: Tensor,
+    marks: Tensor,
+    reduction: Reduction = "mean",
+) -> tuple[Cost, str]:
+    """dx of a multilabel_margin_loss.
+
+    FLOPs: not known: they depend on how many targets each row has.
+    Bytes: dloss, x, t and the marks of targets read, dx written.
+    """
+    if x.shape != target.shape:
+        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
+    return Cost(None, moved(gradient, x, target, marks, fresh(x))), texts(x, target)

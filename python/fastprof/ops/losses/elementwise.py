@@ -1,0 +1,181 @@
+"""Losses of single elements to FLOPs and bytes: one formula, and a table of what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from fastprof.call import Tensor
+from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import broadcast, elements, result_type
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = ["elementwise_loss", "elementwise_loss_gradient"]
+
+
+# Arguments of the operator, then those of the function, which has old ones before reduction.
+_PLAIN: Final = (
+    "x, target, reduction, reduce, weight",
+    "x, target, _, reduce, reduction, weight",
+)
+_SCALED: Final = (
+    "x, target, reduction, _, weight, reduce",
+    "x, target, _, reduce, reduction, _",
+)
+_MARGIN: Final = ("x, target, _, reduction, reduce", "x, target, _, _, reduce, reduction")
+
+
+class _Loss(NamedTuple):
+    """FLOPs for an element forward and backward, and the formulas that they come from."""
+
+    forward: int
+    backward: int
+    what: str
+    forward_text: str
+    backward_text: str
+    arguments: tuple[str, str] = _PLAIN
+
+
+_PAIRS: Final = {
+    "mse_loss": _Loss(
+        2, 3, "(x - t)^2", "subtracted, squared", "difference, times 2/n, times dloss"
+    ),
+    "l1_loss": _Loss(2, 3, "|x - t|", "subtracted, magnitude", "difference, sign, times dloss"),
+    "smooth_l1_loss": _Loss(
+        6,
+        6,
+        "(x - t)^2 / (2 beta) where |x - t| < beta, else |x - t| - beta / 2",
+        "subtracted, magnitude, compared, 3 of the square",
+        "difference, 2 comparisons, 3 products",
+        _SCALED,
+    ),
+    "huber_loss": _Loss(
+        5,
+        5,
+        "(x - t)^2 / 2 where |x - t| < delta, else delta (|x - t| - delta / 2)",
+        "subtracted, magnitude, compared, 2 of the square",
+        "difference, 2 comparisons, 2 products",
+        _SCALED,
+    ),
+    "soft_margin_loss": _Loss(
+        EXPONENTIAL + LOGARITHM + 2,
+        EXPONENTIAL + 5,
+        "log(1 + exp(-t x))",
+        "product, exponential, 1 added, logarithm",
+        "product, exponential, 1 added, times t, divided, times dloss",
+    ),
+    "hinge_embedding_loss": _Loss(
+        5,
+        3,
+        "x where t = 1, max(0, margin - x) where t = -1",
+        "subtracted, maximum, 2 comparisons, added",
+        "3 comparisons",
+        _MARGIN,
+    ),
+}
+
+
+def elementwise_loss(
+    forward: int,
+    operands: tuple[Tensor, ...],
+    reduced: Reduced,
+    backward: int,
+    direction: str,
+    gradients: tuple[Tensor, ...] | None = None,
+) -> tuple[Cost, str]:
+    """Cost of a loss over operands that broadcast.
+
+    Parameters
+    ----------
+    forward, backward : int
+        FLOPs for one element of the broadcast operands.
+    operands : tuple of Tensor
+        All that is read; the first is the one that is learnt.
+    reduced : Reduced
+        What becomes of the losses of single elements.
+    direction : str
+        "fprop" or "bprop".
+    gradients : tuple of Tensor, optional
+        Operands that get a gradient; the first alone where it is left out.
+    """
+    shape = broadcast(*(each.shape for each in operands))
+    loss = reduced.loss(shape, result_type(operands[:2]))
+    params = texts(*operands)
+    if direction == "bprop":
+        wanted = operands[:1] if gradients is None else gradients
+        moves = moved(loss, *operands, *map(fresh, wanted))
+        return Cost(elements(shape) * backward, moves, reduced.exact), params
+    flops = elements(shape) * (forward + reduced.added)
+    return Cost(flops, moved(*operands, loss), reduced.exact), params
+
+
+def elementwise_loss_gradient(
+    flops: int, gradient: Tensor, operands: tuple[Tensor, ...]
+) -> tuple[Cost, str]:
+    """Cost of an operator that computes the gradient of the first operand, from dloss."""
+    shape = broadcast(*(each.shape for each in operands))
+    if broadcast(gradient.shape, shape) != shape:
+        raise CannotModel(f"gradient {gradient.shape} does not fit {shape}")
+    moves = moved(gradient, *operands, fresh(operands[0]))
+    return Cost(elements(shape) * flops, moves), texts(gradient, *operands)
+
+
+def _register(name: str, loss: _Loss) -> None:
+    def formula(
+        x: Tensor,
+        target: Tensor,
+        reduction: Reduction = "mean",
+        reduce: Reduce = None,
+        weight: Tensor | None = None,
+        *,
+        direction: str,
+    ) -> tuple[Cost, str]:
+        operands = (x, target) if weight is None else (x, target, weight)
+        more = 0 if weight is None else 1
+        return elementwise_loss(
+            loss.forward + more,
+            operands,
+            Reduced.read(reduction, reduce),
+            loss.backward + more,
+            direction,
+        )
+
+    formula.__doc__ = f"""{loss.what}, element by element, added up or kept.
+
+    FLOPs: {loss.forward} for an element ({loss.forward_text}), 1 more where they are added up and 1
+    for a weight; backward {loss.backward} ({loss.backward_text}) and 1 for a weight.
+    Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
+    x, t and weight, writes dx.
+
+    The target is assumed to need no gradient. Reduction unknown: added up (not exact).
+    """
+    _named(formula, name)
+    operator, function = (f"{name}({arguments})" for arguments in loss.arguments)
+    op(TORCH, operator, function, aten=(operator,))(formula)
+
+
+def _register_backward(name: str, loss: _Loss) -> None:
+    def formula(gradient: Tensor, x: Tensor, target: Tensor) -> tuple[Cost, str]:
+        return elementwise_loss_gradient(loss.backward, gradient, (x, target))
+
+    formula.__doc__ = f"""dx of {loss.what}.
+
+    FLOPs: {loss.backward} for an element ({loss.backward_text}).
+    Bytes: dloss, x and t read, dx written.
+    """
+    _named(formula, f"{name}_backward")
+    text = f"{name}_backward(gradient, x, target, ...)"
+    op(TORCH, text, aten=(text,))(formula)
+
+
+def _named(formula: Callable[..., object], name: str) -> None:
+    formula.__name__ = formula.__qualname__ = name
+
+
+for _name, _loss in _PAIRS.items():
+    _register(_name, _loss)
+    if _name != "hinge_embedding_loss":  # built of others
+        _register_backward(_name, _loss)

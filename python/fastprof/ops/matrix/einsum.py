@@ -1,0 +1,328 @@
+"""Einstein sums and tensor contractions to matrix products."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import prod
+from typing import Final, NamedTuple
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.matrix.chain import products
+from fastprof.ops.matrix.matrices import plain
+from fastprof.ops.matrix.product import Product
+from fastprof.ops.parameters import Ints, Tensors
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import (
+    byte_count,
+    elements,
+    is_complex,
+    result_type,
+    tensor_bytes,
+    tensor_text,
+)
+
+__all__ = ["Contraction", "contract", "einsum", "inner", "tensordot"]
+
+Label = str
+Sizes = dict[Label, int]  # size of each label of an operand
+_ELLIPSIS: Final = "..."
+
+
+class Contraction(NamedTuple):
+    """What an einsum computes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the output.
+    products : list of (b, m, n, k)
+        Its matrix products, one after the other.
+    multiplications : int
+        Elements of the products that sum nothing, which torch does elementwise.
+    additions : int
+        Elements that an einsum of one operand sums.
+    """
+
+    shape: tuple[int, ...]
+    products: list[tuple[int, int, int, int]]
+    multiplications: int
+    additions: int
+
+
+@op(
+    TORCH,
+    "einsum(equation, operands*)",
+    aten=("einsum(equation, operands*, path)",),
+)
+def einsum(
+    equation: str,
+    operands: Tensors,
+    path: tuple[int, ...] | Unknown | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """Sum of products by an equation, `bij,bjk->bik`: matrix products of two operands at a time.
+
+    FLOPs: 2 b m n k of each product, as FlopCounterMode counts; a pair without a label to sum is
+    multiplied elementwise, 1 an element; one operand alone is summed, 1 an element. Backward two
+    products (or multiplications) for each, nothing for a sum.
+    Bytes: the operands read, the output written, what is between left out; backward the operands
+    and the output's gradient read and the operands' gradients written. One operand that is only
+    permuted is a view: 0.
+
+    Operands are taken from left to right, or by the path. Torch finds a path by itself for three
+    and more where the package opt_einsum is installed: there the cost is an **estimate**. Sums of
+    a label that one operand alone has, before a product, count nothing. Sublists in place of an
+    equation are not modelled; without the equation nothing is known.
+    """
+    done = contract(equation, [each.shape for each in operands], path)
+    if len(operands) == 1:
+        return _of_one(done, operands[0], direction)
+    if len(done.products) == 1 and not done.multiplications:
+        batch, m, n, k = done.products[0]
+        left, right = operands[0], operands[1]
+        if len(operands) == 2:
+            return plain(Product(m, n, k, left, right, None if batch == 1 else batch), direction)
+    output = Tensor(done.shape, result_type(operands))
+    unit = Product(1, 1, 1, output, output).flops
+    flops = unit * sum(map(prod, done.products))
+    flops += done.multiplications * (6 if is_complex(output.dtype) else 1)
+    m, n, k = done.products[-1][1:] if done.products else (0, 0, 0)
+    sizes = {"M": n, "N": m, "K": k} if done.products else {}
+    work = products(flops, operands, output, sizes, direction)
+    if len(operands) == 2 or (path and not isinstance(path, Unknown)):
+        return work
+    cost = work.cost
+    guess = Cost(cost.flops, cost.bytes, exact=False)
+    part = work.parts[0]
+    return Work(
+        (Part("main", guess, part.params, None, part.kernels, None, False, part.no_tensor_cores),)
+    )
+
+
+def _of_one(done: Contraction, operand: Tensor, direction: str) -> Work:
+    # A trace, a sum over dimensions, a permutation.
+    text = tensor_text(operand)
+    written = byte_count(elements(done.shape), operand.dtype)
+    if not done.additions:
+        return Work((Part("main", Cost(0, 0), text),))
+    read = byte_count(done.additions, operand.dtype)
+    flops = done.additions * (2 if is_complex(operand.dtype) else 1)
+    return Work(
+        (Part("main", Cost(flops if direction == "fprop" else 0, add_known(read, written)), text),)
+    )
+
+
+def contract(
+    equation: str, shapes: list[tuple[int, ...]], path: tuple[int, ...] | Unknown | None = None
+) -> Contraction:
+    """The products of an einsum, in the order in which torch does them.
+
+    Source: `einsum` and `sumproduct_pair` of ATen's native/Linear.cpp.
+
+    Raises
+    ------
+    CannotModel
+        When the equation is none, or does not fit the shapes.
+    """
+    operands, kept = _read(equation, shapes)
+    size_of: Sizes = {}
+    for operand in operands:
+        for label, size in operand.items():
+            if size_of.setdefault(label, size) not in (1, size) and size != 1:
+                raise CannotModel(f"{label} has sizes {size_of[label]} and {size}")
+            size_of[label] = max(size_of[label], size) if size else 0
+    unknown = [label for label in kept if label not in size_of]
+    if unknown or len(set(kept)) < len(kept):
+        raise CannotModel(f"output of {equation!r} does not fit its operands")
+    shape = tuple(size_of[label] for label in kept)
+    if len(operands) == 1:
+        summed = set(operands[0]) - set(kept)
+        return Contraction(shape, [], 0, prod(operands[0].values()) if summed else 0)
+    left_over = Counter(
+        label
+        for operand in operands
+        for label, size in operand.items()
+        if size != 1 and label not in kept
+    )
+    done: list[tuple[int, int, int, int]] = []
+    multiplications = 0
+    for i, j in _order(path, len(operands)):
+        right, left = operands.pop(j), operands.pop(i)
+        result, found = _pair(left, right, left_over)
+        if found is None:
+            multiplications += prod(result.values())
+        else:
+            done.append(found)
+        operands.insert(len(operands) if path else 0, result)
+    return Contraction(shape, done, multiplications, 0)
+
+
+def _order(path: tuple[int, ...] | Unknown | None, count: int) -> list[tuple[int, int]]:
+    # Which two of the operands left are multiplied, step by step: i < j.
+    if isinstance(path, Unknown) or not path:
+        return [(0, 1)] * (count - 1)
+    steps = [(min(pair), max(pair)) for pair in zip(path[::2], path[1::2], strict=False)]
+    lefts = range(count, 1, -1)
+    fitting = len(path) == 2 * (count - 1)
+    if not fitting or any(not 0 <= i < j < n for (i, j), n in zip(steps, lefts, strict=True)):
+        raise CannotModel(f"path {path} does not fit {count} operands")
+    return steps
+
+
+def _pair(
+    left: Sizes, right: Sizes, left_over: Counter[Label]
+) -> tuple[Sizes, tuple[int, int, int, int] | None]:
+    # Product of two operands: what is left of them, and its b, m, n, k. `left_over` counts the
+    # operands that still have a label to be summed.
+    left, right, summed = dict(left), dict(right), []
+    for label in set(left) | set(right):
+        if label not in left_over:
+            continue
+        in_left, in_right = left.get(label, 1) != 1, right.get(label, 1) != 1
+        if in_left and in_right:
+            left_over[label] -= 1
+            if left_over[label] == 1:
+                summed.append(label)
+                del left_over[label]
+        elif left_over[label] == 1 and (in_left or in_right):
+            (left if in_left else right).pop(label)  # summed before the product
+            del left_over[label]
+    batch = rows = columns = 1
+    inner = prod(left[label] for label in summed)
+    result: Sizes = {}
+    for label in set(left) | set(right):
+        sizes = left.get(label, 1), right.get(label, 1)
+        if label in summed:
+            continue
+        result[label] = sizes[0] if sizes[0] != 1 else sizes[1]
+        batch *= sizes[0] if 1 not in sizes else 1
+        rows *= sizes[0] if sizes[1] == 1 else 1
+        columns *= sizes[1] if sizes[0] == 1 else 1
+    return result, (batch, rows, columns, inner) if summed else None
+
+
+def _read(equation: str, shapes: list[tuple[int, ...]]) -> tuple[list[Sizes], list[Label]]:
+    # Sizes of each operand by label, and the labels of the output.
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if not shapes or len(terms) != len(shapes):
+        raise CannotModel(f"{equation!r} does not fit {len(shapes)} operands")
+    operands = []
+    widest = 0
+    seen: Counter[Label] = Counter()
+    for term, shape in zip(terms, shapes, strict=True):
+        letters = _letters(term)
+        dots = len(shape) - len(letters) + letters.count(_ELLIPSIS)
+        if dots < 0 or (_ELLIPSIS not in letters and dots):
+            raise CannotModel(f"{term!r} does not fit {shape}")
+        widest = max(widest, dots)
+        operand: Sizes = {}
+        for label, size in zip(_spelled(letters, dots), shape, strict=True):
+            if operand.setdefault(label, size) != size:
+                raise CannotModel(f"{term!r} has no diagonal in {shape}")
+            seen[label] += 1
+        operands.append(operand)
+    if arrow:
+        return operands, list(_spelled(_letters(output), widest))
+    once = sorted(label for label, times in seen.items() if times == 1 and label.isalpha())
+    return operands, [*_spelled([_ELLIPSIS], widest), *once]
+
+
+def _letters(term: str) -> list[Label]:
+    before, dots, after = term.partition(_ELLIPSIS)
+    letters = [*before, *([_ELLIPSIS] if dots else []), *after]
+    if not all(each == _ELLIPSIS or (each.isascii() and each.isalpha()) for each in letters):
+        raise CannotModel(f"{term!r} has other than letters and one ellipsis")
+    return letters
+
+
+def _spelled(letters: Iterable[Label], dots: int) -> Iterable[Label]:
+    # The dimensions of an ellipsis are numbered from the right, where they are aligned.
+    for each in letters:
+        if each == _ELLIPSIS:
+            yield from map(str, range(dots, 0, -1))
+        else:
+            yield each
+
+
+@op(
+    TORCH,
+    "tensordot(a, b, dims, dims_b, ...)",
+    aten=("tensordot(a, b, dims, dims_b)",),
+)
+def tensordot(
+    a: Tensor,
+    b: Tensor,
+    dims: int | tuple[int, ...] | tuple[Ints, ...] = 2,
+    dims_b: Ints | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """Sum over dimensions of A[.., k] and of B[k, ..]: one matrix product of what is left.
+
+    FLOPs: 2 m n k, m and n the elements of the dimensions left; backward two products as large.
+    Bytes: A and B read, the output written; backward for each gradient the same three.
+
+    A dimension of size 1 in one operand only is summed in the other first, which counts nothing.
+    Without the dimensions nothing is known.
+    """
+    left_dims, right_dims = _dimensions(dims, dims_b, len(a.shape))
+    left = [_dimension(a, each) for each in left_dims]
+    right = [_dimension(b, each) for each in right_dims]
+    if len(left) != len(right) or len({*left}) < len(left) or len({*right}) < len(right):
+        raise CannotModel(f"cannot sum dimensions {left} with {right}")
+    inner = 1
+    for of_a, of_b in zip(left, right, strict=True):
+        sizes = a.shape[of_a], b.shape[of_b]
+        if sizes[0] != sizes[1] and 1 not in sizes:
+            raise CannotModel(f"cannot sum dimensions of {sizes[0]} and {sizes[1]} elements")
+        inner *= sizes[0] if sizes[0] == sizes[1] else 1
+    rows = prod(size for i, size in enumerate(a.shape) if i not in left)
+    columns = prod(size for i, size in enumerate(b.shape) if i not in right)
+    return plain(Product(rows, columns, inner, a, b), direction)
+
+
+def _dimensions(
+    dims: int | tuple[int, ...] | tuple[Ints, ...], dims_b: Ints | None, rank: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    # How many dimensions at the end of A and the start of B, two lists of them, or both in one.
+    if isinstance(dims, int) and dims_b is None:
+        if not 0 <= dims <= rank:
+            raise CannotModel(f"{rank} dimensions have no last {dims}")
+        return tuple(range(rank - dims, rank)), tuple(range(dims))
+    if dims_b is not None:
+        dims = (dims, dims_b)  # type: ignore[assignment]
+    if isinstance(dims, int) or len(dims) != 2:
+        raise CannotModel(f"dimensions {dims} are not a pair")
+    left, right = ((each,) if isinstance(each, int) else each for each in dims)
+    if not all(isinstance(each, int) for each in (*left, *right)):
+        raise CannotModel(f"dimensions {dims} are not a pair of lists")
+    return left, right  # type: ignore[return-value]
+
+
+def _dimension(tensor: Tensor, dim: int) -> int:
+    rank = len(tensor.shape)
+    if not -rank <= dim < rank:
+        raise CannotModel(f"{tensor.shape} has no dimension {dim}")
+    return dim % rank
+
+
+@op(TORCH, "inner(left, other=right, ...)", aten=("inner",))
+def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
+    """A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
+
+    FLOPs: 2 m n k, m and n the elements of the dimensions before; with a scalar 1 an element.
+    Backward twice that.
+    Bytes: A and B read, the output written; backward for each gradient the same three.
+    """
+    if left.shape and right.shape:
+        return tensordot(left, right, (-1,), (-1,), direction=direction)
+    count = elements(left.shape) * elements(right.shape)
+    dtype = result_type((left, right))
+    moved = add_known(tensor_bytes(left), tensor_bytes(right), byte_count(count, dtype))
+    cost = Cost(count * (6 if is_complex(dtype) else 1), moved)
+    text = f"{tensor_text(left)};{tensor_text(right)}"
+    return Work((Part("main", cost + cost if direction == "bprop" else cost, text),))

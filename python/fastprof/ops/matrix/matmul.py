@@ -1,0 +1,205 @@
+"""Matrix products to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import Work
+from fastprof.ops.dtype_argument import asked_type
+from fastprof.ops.matrix.matrices import AskedType, batched, fits, inner_size, plain, ranks
+from fastprof.ops.matrix.product import Product, bias_gradient, forward, gradients
+from fastprof.ops.matrix.vectors import dot_product, matrix_vector
+from fastprof.ops.parameters import Number
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import elements
+
+__all__ = ["addbmm", "addmm", "baddbmm", "bmm", "matmul", "mm"]
+
+
+# torch.spmm and torch.dsmm are the same C function as torch.mm.
+@op(
+    TORCH,
+    *(f"{name}(left, mat2, out_dtype, ...)" for name in ("mm", "spmm", "dsmm")),
+    aten=("mm(left, mat2, out_dtype)",),
+)
+def mm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+    """A[m, k] @ B[k, n].
+
+    FLOPs: 2 m n k; backward two products as large.
+    Bytes: A and B read, the output written; backward for each gradient the same three.
+
+    A sparse operand, which a trace does not tell from a dense one, counts as dense.
+    """
+    ranks(2, left, mat2)
+    return plain(_matrices(left, mat2), direction, out_dtype)
+
+
+# Before torch 1.5, beta and alpha came before the tensors that they scale; torch 2.13 still takes
+# that. In the operator, a type comes before them where there are three of them.
+_ADDMM: Final = (
+    "{}(addend, mat1, mat2, ...)",
+    "{}(_, addend, _, mat1, mat2, ...)",
+    "{}(_, addend, mat1, mat2, ...)",
+)
+
+_ADDMM_ATEN: Final = "{}(addend, mat1, mat2, out_dtype, beta, alpha)"
+
+
+@op(
+    TORCH,
+    *(
+        "addmm(addend, mat1, mat2, out_dtype=asked, ...)",
+        *(each.format("addmm") for each in _ADDMM),
+    ),
+    *(each.format(name) for name in ("addmm_", "_addmm_activation") for each in _ADDMM),
+    aten=(
+        _ADDMM_ATEN.format("addmm"),
+        "addmm_(addend, mat1, mat2, ...)",
+        "_addmm_activation(addend, mat1, mat2, ...)",
+    ),
+)
+def addmm(
+    addend: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    out_dtype: AskedType | float = None,
+    beta: Number | Unknown | None = None,
+    alpha: Number | Unknown | None = None,
+    asked: str | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """C + A[m, k] @ B[k, n], C broadcast to [m, n].
+
+    FLOPs: 2 m n k: the addition, beta, alpha and a fused activation count nothing; backward two
+    products as large, and m n where a smaller C's gradient is a sum.
+    Bytes: A, B and C (by its own size) read, the output written; backward A, B and the output's
+    gradient for each product.
+    """
+    ranks(2, mat1, mat2)
+    product = _matrices(mat1, mat2)
+    product = _typed(product, asked, out_dtype, alpha)
+    return _with_addend(product, addend, (product.m, product.n), direction)
+
+
+@op(TORCH, "bmm(left, mat2, out_dtype, ...)", aten=("bmm(left, mat2, out_dtype)",))
+def bmm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+    """A[b, m, k] @ B[b, k, n].
+
+    FLOPs: 2 b m n k; backward two products as large.
+    Bytes: A and B read, what is expanded over the batch once, the output written; backward for
+    each gradient the same three.
+    """
+    ranks(3, left, mat2)
+    return plain(batched(left, mat2), direction, out_dtype)
+
+
+@op(
+    TORCH,
+    *("baddbmm(addend, mat1, batch2=mat2, out_dtype=asked, ...)",),
+    *(each.format(name) for name in ("baddbmm", "baddbmm_") for each in _ADDMM),
+    *(f"{name}(addend, batch1=mat1, batch2=mat2, ...)" for name in ("baddbmm", "baddbmm_")),
+    aten=(_ADDMM_ATEN.format("baddbmm"), "baddbmm_(addend, mat1, mat2, ...)"),
+)
+def baddbmm(
+    addend: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    out_dtype: AskedType | float = None,
+    beta: Number | Unknown | None = None,
+    alpha: Number | Unknown | None = None,
+    asked: str | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n].
+
+    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n where a smaller C's
+    gradient is a sum.
+    Bytes: A, B and C read, the output written; backward A, B and the output's gradient for each
+    product.
+    """
+    ranks(3, mat1, mat2)
+    product = _typed(batched(mat1, mat2), asked, out_dtype, alpha)
+    return _with_addend(product, addend, (mat1.shape[0], product.m, product.n), direction)
+
+
+_ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1, batch2, ...)")
+
+
+@op(TORCH, *_ADDBMM, aten=_ADDBMM)
+def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
+    """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
+
+    FLOPs: 2 b m n k; backward two products as large, and m n where a smaller C's gradient is a
+    sum.
+    Bytes: A, B and C read, one [m, n] written; backward A, B and the output's gradient for each
+    product.
+    """
+    ranks(3, batch1, batch2)
+    product = batched(batch1, batch2)._replace(summed=True)
+    return _with_addend(product, addend, (product.m, product.n), direction)
+
+
+@op(
+    TORCH,
+    "matmul(left, other=right, ...)",
+    "matmul(left, tensor2=right, ...)",
+    "__matmul__(left, right)",
+    "__rmatmul__(right, left)",
+    "__imatmul__(left, right)",
+    "imatmul(left, right)",
+    aten=("matmul", "linalg_matmul"),
+)
+def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
+    """A @ B by rank, as torch splits it.
+
+    A matrix or vector on the right folds all leading dimensions of A into the rows of one
+    product; otherwise the batch dimensions broadcast.
+
+    FLOPs: 2 b m n k; backward two products as large (for a matrix and a vector one of the two is
+    an elementwise product, for two vectors both).
+    Bytes: A and B read by their own size, the output written; backward for each gradient the
+    same three.
+
+    Torch may also fold a matrix on the left, which changes the params but no FLOPs, or copy a
+    broadcast operand, whose bytes are left out.
+    """
+    if len(right.shape) == 1:
+        return (
+            dot_product(left, right, direction)
+            if len(left.shape) == 1
+            else matrix_vector(left, right, direction)
+        )
+    return plain(_matmul_product(left, right), direction)
+
+
+def _matrices(left: Tensor, right: Tensor) -> Product:
+    inner = inner_size(left.shape, -1, right.shape, -2)
+    return Product(left.shape[-2], right.shape[-1], inner, left, right)
+
+
+def _matmul_product(left: Tensor, right: Tensor) -> Product:
+    # A matrix on the right takes all leading dimensions of A as rows.
+    if len(right.shape) == 2:
+        inner = inner_size(left.shape, -1, right.shape, -2)
+        return Product(elements(left.shape[:-1]), right.shape[1], inner, left, right)
+    return batched(left, right)
+
+
+def _typed(
+    product: Product, asked: str | None, fourth: AskedType | float, sixth: Number | Unknown | None
+) -> Product:
+    # The fourth argument of the operator is a type where there are six, and else beta.
+    return product._replace(written=asked_type(asked if sixth is None else fourth))
+
+
+def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
+    # The gradient of an addend of full size is the output's own and costs nothing.
+    fits(addend, output)
+    if direction == "fprop":
+        return Work((forward(product, addend),))
+    smaller = elements(addend.shape) < product.output_elements
+    summed = (bias_gradient(product, addend),) if smaller else ()
+    return Work((*gradients(product), *summed))

@@ -1,0 +1,256 @@
+"""Matrix products of small types: scaled float8 and float4, integers, packed weights, groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fastprof.call import Tensor
+from fastprof.ops.cost import CannotModel, Part, Work
+from fastprof.ops.dtype_argument import asked_type
+from fastprof.ops.matrix.matrices import AskedType, batched, inner_size, plain, ranks
+from fastprof.ops.matrix.product import Product, forward, gradients
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import canonical_type, elements
+
+__all__ = ["grouped_mm", "int_mm", "packed_mm", "scaled_grouped_mm", "scaled_mm"]
+
+
+@op(TORCH, "_int_mm(left, mat2, ...)", aten=("_int_mm",))
+def int_mm(left: Tensor, mat2: Tensor) -> Work:
+    """A[m, k] @ B[k, n] of int8, summed in int32.
+
+    FLOPs: 2 m n k.
+    Bytes: A and B read, the output written in int32.
+    """
+    ranks(2, left, mat2)
+    return plain(_matrices(left, mat2), "fprop", "int32")
+
+
+# torch 2.1 to 2.4 had the scales after bias and type.
+_SCALED: Final = "_scaled_mm(left, mat2, {}, use_fast_accum=_)"
+_SCALED_NOW: Final = _SCALED.format("scale_a, scale_b, bias, scale_result, out_dtype")
+_SCALED_BEFORE: Final = _SCALED.format("bias, out_dtype, scale_a, scale_b, scale_result")
+_V2: Final = (
+    "_scaled_mm_v2(left, mat2, scales_a*, _, _, scales_b*, _, _, bias, out_dtype, ...)",
+    "_scaled_mm_v2(left, mat2, scale_a, _, _, scale_b, _, _, bias, out_dtype, ...)",
+)
+
+
+@op(
+    TORCH,
+    *(_SCALED_NOW, _SCALED_BEFORE, *_V2),
+    aten=(_SCALED_NOW, _SCALED_BEFORE, *_V2),
+)
+def scaled_mm(
+    left: Tensor,
+    mat2: Tensor,
+    scale_a: Tensor | None = None,
+    scale_b: Tensor | None = None,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: AskedType = None,
+    scales_a: Tensors = (),
+    scales_b: Tensors = (),
+) -> Work:
+    """(A[m, k] @ B[k, n]) times scales (+ bias[n]), of float8 or of float4 packed in pairs.
+
+    FLOPs: 2 m n k; scales and bias count nothing, as in FlopCounterMode. An element of float4
+    holds two numbers along k, which FlopCounterMode takes for one.
+    Bytes: A, B, scales and bias read, the output written, each by its own type.
+    """
+    ranks(2, left, mat2)
+    product = _matrices(left, mat2)._replace(written=asked_type(out_dtype))
+    added = _given(scale_a, scale_b, scale_result, bias, *scales_a, *scales_b)
+    return Work((forward(product, *added),))
+
+
+# Dimensions of the operands of a grouped product.
+_KINDS: Final = {(2, 2), (2, 3), (3, 2), (3, 3)}
+_GROUPED: Final = "(mat_a=left, mat_b=mat2, offs=ends, bias=bias, out_dtype=out_dtype)"
+
+
+@op(
+    TORCH,
+    *("grouped_mm" + _GROUPED, "_grouped_mm" + _GROUPED, "_grouped_mm(left, mat2, ends, ...)"),
+    aten=("_grouped_mm(left, mat2, ends, bias, out_dtype)",),
+)
+def grouped_mm(
+    left: Tensor,
+    mat2: Tensor,
+    ends: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: AskedType = None,
+    *,
+    direction: str,
+) -> Work:
+    """One product for each of g groups, as in a mixture of experts.
+
+    By rank: A[rows, k] @ B[g, k, n] and A[g, m, k] @ B[k, columns], whose groups share out rows
+    or columns; A[m, k] @ B[k, n] -> [g, m, n], whose groups share out k; and batches.
+
+    FLOPs: 2 rows n k, 2 m columns k, 2 m n k, 2 g m n k; backward two products as large.
+    Bytes: A, B and bias read, the output written; backward for each gradient A, B and the
+    output's gradient.
+
+    Where groups share something out, that is an **estimate**: the last group may end before the
+    matrix does, which a capture does not tell.
+    """
+    product = _grouped(left, mat2, ends, out_dtype)
+    if direction == "bprop":
+        return _estimated(gradients(product), ends)
+    return _estimated((forward(product, *_given(ends, bias)),), ends)
+
+
+_SCALED_GROUPED: Final = (
+    "_scaled_grouped_mm(left, mat2, scale_a, scale_b, offs=ends, bias, scale_result, out_dtype,"
+    " ...)"
+)
+_GROUPED_V2: Final = (
+    "_scaled_grouped_mm_v2(left, mat2, scales_a*, _, _, scales_b*, _, _, ends, bias, out_dtype,"
+    " ...)",
+    "_scaled_grouped_mm_v2(left, mat2, scale_a, _, _, scale_b, _, _, ends, bias, out_dtype, ...)",
+)
+
+
+@op(
+    TORCH,
+    *(_SCALED_GROUPED, *_GROUPED_V2),
+    aten=(_SCALED_GROUPED, *_GROUPED_V2),
+)
+def scaled_grouped_mm(
+    left: Tensor,
+    mat2: Tensor,
+    scale_a: Tensor | None = None,
+    scale_b: Tensor | None = None,
+    ends: Tensor | None = None,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: AskedType = None,
+    scales_a: Tensors = (),
+    scales_b: Tensors = (),
+) -> Work:
+    """Grouped products of float8 or float4, times scales.
+
+    FLOPs: those of grouped_mm.
+    Bytes: A, B, scales, ends of groups and bias read, the output written, each by its own type.
+    """
+    product = _grouped(left, mat2, ends, out_dtype)
+    added = _given(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
+    return _estimated((forward(product, *added),), ends)
+
+
+# One scale or a list of them; a marker may leave out what kind they are.
+_SCALES: Final = (
+    "scale_a, _, scale_b, _, _, _",
+    "scale_a=scales_a*, _, scale_b=scales_b*, _, _, _",
+    "scale_a, scale_b",
+)
+_SCALED_FUNCTION: Final = "scaled_mm(mat_a=left, mat_b=mat2, {}, bias, output_dtype=out_dtype, ...)"
+_GROUPED_FUNCTION: Final = (
+    "scaled_grouped_mm(mat_a=left, mat_b=mat2, {}, bias, offs=ends, output_dtype=out_dtype, ...)"
+)
+
+
+@op(
+    TORCH,
+    *(_SCALED_FUNCTION.format(scales) for scales in _SCALES),
+    *(_GROUPED_FUNCTION.format(scales) for scales in _SCALES),
+)
+def scaled_function(
+    left: Tensor,
+    mat2: Tensor,
+    scale_a: Tensor | None = None,
+    scale_b: Tensor | None = None,
+    bias: Tensor | None = None,
+    ends: Tensor | None = None,
+    out_dtype: AskedType = "bfloat16",
+    scales_a: Tensors = (),
+    scales_b: Tensors = (),
+) -> Work:
+    """The functions of torch.nn.functional for scaled products, plain or grouped by `offs`.
+
+    FLOPs: those of scaled_mm, with groups those of grouped_mm.
+    Bytes: A, B, scales and bias read, the output written, in bfloat16 unless asked for another
+    type.
+    """
+    given = _given(scale_a, scale_b, *scales_a, *scales_b)
+    if ends is None and len(left.shape) == 2:
+        return scaled_mm(left, mat2, bias=bias, out_dtype=out_dtype, scales_a=tuple(given))
+    return scaled_grouped_mm(
+        left, mat2, ends=ends, bias=bias, out_dtype=out_dtype, scales_a=tuple(given)
+    )
+
+
+@op(
+    TORCH,
+    "_weight_int8pack_mm(left, mat2, scales, ...)",
+    "_weight_int4pack_mm(left, mat2, _, int4_scales)",
+    "_mixed_dtypes_linear(left, mat2, scales, bias, _)",
+    aten=(
+        "_weight_int8pack_mm(left, mat2, scales)",
+        "_weight_int4pack_mm(left, mat2, _, int4_scales)",
+        "_mixed_dtypes_linear(left, mat2, scales, bias, _)",
+    ),
+)
+def packed_mm(
+    left: Tensor,
+    mat2: Tensor,
+    scales: Tensor | None = None,
+    int4_scales: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Work:
+    """x[.., k] @ w[n, k]^T of floats, w packed in int8 or int4 with scales [n] or [k/g, n, 2].
+
+    FLOPs: 2 rows n k; turning w into floats counts nothing.
+    Bytes: x, packed w, scales and bias read, the output written in x's type.
+    """
+    packed = int4_scales if scales is None else scales
+    if packed is None or not left.shape:
+        raise CannotModel("no scales that tell the number of columns")
+    if scales is None and len(packed.shape) != 3:
+        raise CannotModel(f"scales {packed.shape} are not [k / group, n, 2]")
+    columns = packed.shape[1] if scales is None else elements(packed.shape)
+    rows, inner = elements(left.shape[:-1]), left.shape[-1]
+    if not mat2.shape or inner * columns < elements(mat2.shape):
+        raise CannotModel(f"{mat2.shape} does not pack {inner} times {columns} numbers")
+    product = Product(rows, columns, inner, left, mat2)
+    return Work((forward(product, *_given(packed, bias)),))
+
+
+def _matrices(left: Tensor, right: Tensor) -> Product:
+    inner = inner_size(left.shape, -1, right.shape, -2)
+    return Product(left.shape[-2], right.shape[-1], inner * _numbers(left), left, right)
+
+
+def _numbers(tensor: Tensor) -> int:
+    # Numbers in an element: float4 comes in pairs.
+    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
+
+
+def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: AskedType) -> Product:
+    inner = inner_size(left.shape, -1, right.shape, -2) * _numbers(left)
+    kinds = len(left.shape), len(right.shape)
+    if kinds not in _KINDS or (ends is None) != (kinds == (3, 3)):
+        raise CannotModel(f"no groups of {left.shape} and {right.shape}")
+    written = asked_type(asked)
+    if ends is None:
+        return batched(left, right)._replace(k=inner, written=written)
+    groups = elements(ends.shape)
+    of_batch = [each.shape[0] for each in (left, right) if len(each.shape) == 3]
+    if of_batch not in ([], [groups]):
+        raise CannotModel(f"{groups} groups do not fit {left.shape} and {right.shape}")
+    shares = 1 if of_batch else groups
+    rows, columns = left.shape[-2], right.shape[-1]
+    return Product(rows, columns, inner, left, right, written=written, shares=shares)
+
+
+def _estimated(parts: tuple[Part, ...], ends: Tensor | None) -> Work:
+    if ends is None:
+        return Work(parts)
+    return Work(tuple(replace(part, cost=replace(part.cost, exact=False)) for part in parts))
+
+
+def _given(*tensors: Tensor | None) -> list[Tensor]:
+    return [each for each in tensors if each is not None]

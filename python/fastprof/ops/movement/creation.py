@@ -1,0 +1,239 @@
+"""New tensors and tensors filled to bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.dtypes import Dtype, chosen
+from fastprof.ops.movement.copies import sizes_given
+from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import (
+    SCALAR_TYPES,
+    byte_count,
+    canonical_type,
+    elements,
+    tensor_bytes,
+    tensor_text,
+)
+
+__all__ = ["DEFAULT_TYPE", "fill", "full", "like", "new", "new_tensor", "zeros"]
+
+DEFAULT_TYPE: Final = "float32"  # torch's, unless torch.set_default_dtype said otherwise
+
+
+def new_tensor(
+    count: int | None, dtype: Dtype, default: str | None, flops: int = 0
+) -> tuple[Cost, str]:
+    """A tensor of `count` elements written; an estimate where its type is torch's default."""
+    result = chosen(dtype, default)
+    written = None if count is None else byte_count(count, result)
+    made = None if flops and count is None else flops * (count or 0)
+    params = "" if count is None else tensor_text(Tensor((count,), result))
+    return Cost(made, written, dtype is not None), params
+
+
+@op(
+    TORCH,
+    "fill_(x, value)",
+    "fill(x, value)",
+    "zero_(x)",
+    "zero(x)",
+    "one_(x)",
+    aten=("fill_(x, value)", "fill(x, value, ...)", "zero_(x)", "zero(x, ...)", "one_(x)"),
+)
+def fill(
+    x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str
+) -> tuple[Cost, str]:
+    """One number written over all of x.
+
+    FLOPs: none.
+    Bytes: x written (and the number read, where a tensor holds it); backward zeros written.
+    """
+    held = isinstance(value, Tensor) and canonical_type(value.dtype) is not None
+    read = tensor_bytes(value) if held and direction == "fprop" else 0
+    return Cost(0, add_known(byte_count(elements(x.shape), x.dtype), read)), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "fill_diagonal_(x, ...)",
+    aten=("fill_diagonal_(x, ...)",),
+)
+def fill_diagonal(x: Tensor) -> tuple[Cost, str]:
+    """One number written over the diagonal of x [m, n, ..]; that it may wrap is left out.
+
+    FLOPs: none.
+    Bytes: the diagonal written.
+    """
+    return Cost(0, byte_count(min(x.shape, default=1), x.dtype)), tensor_text(x)
+
+
+_SIZES: Final = "size, second, third, fourth, fifth, sixth, seventh, eighth, dtype"
+
+
+@op(
+    TORCH,
+    f"zeros({_SIZES})",
+    f"ones({_SIZES})",
+    aten=("zeros(size, dtype, ...)", "ones(size, dtype, ...)"),
+)
+def zeros(
+    size: Ints | Unknown | None = None,
+    second: int | None = None,
+    third: int | None = None,
+    fourth: int | None = None,
+    fifth: int | None = None,
+    sixth: int | None = None,
+    seventh: int | None = None,
+    eighth: int | None = None,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """A tensor of a size, of zeros or ones.
+
+    FLOPs: none.
+    Bytes: the tensor written.
+
+    Without dtype it counts as float32, torch's default, which a program may change: an estimate.
+    """
+    shape = sizes_given(size, second, third, fourth, fifth, sixth, seventh, eighth)
+    return new_tensor(None if shape is None else elements(shape), dtype, DEFAULT_TYPE)
+
+
+@op(TORCH, "full(size, fill_value=value, dtype=dtype)", aten=("full(size, value, dtype, ...)",))
+def full(
+    size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None
+) -> tuple[Cost, str]:
+    """A tensor of a size, of one number.
+
+    FLOPs: none.
+    Bytes: the tensor written.
+
+    Without dtype it has the number's type; for a fraction float32, torch's default, which a program
+    may change: an estimate.
+    """
+    shape = sizes_given(size)
+    count = None if shape is None else elements(shape)
+    if dtype is None and not isinstance(value, (Tensor, Unknown)):
+        cost, params = new_tensor(count, SCALAR_TYPES[type(value)], None)
+        return Cost(0, cost.bytes, isinstance(value, int)), params
+    default = value.dtype if isinstance(value, Tensor) else None
+    return new_tensor(count, dtype, default)
+
+
+_EMPTY: Final = (
+    "empty empty_strided empty_like empty_permuted new_empty new_empty_strided _efficientzerotensor"
+)
+
+
+@op(
+    TORCH,
+    *(f"{name}(...)" for name in _EMPTY.split()),
+    aten=tuple(f"{name}(...)" for name in _EMPTY.split()),
+)
+def empty() -> tuple[Cost, str]:
+    """Memory for a new tensor.
+
+    FLOPs: none.
+    Bytes: none: nothing is written, no kernel runs.
+    """
+    return Cost(0, 0), ""
+
+
+@op(
+    TORCH,
+    "zeros_like(x, dtype=dtype)",
+    "ones_like(x, dtype=dtype)",
+    "full_like(x, _, dtype=dtype)",
+    aten=("zeros_like(x, dtype, ...)", "ones_like(x, dtype, ...)", "full_like(x, _, dtype, ...)"),
+)
+def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
+    """A tensor of the shape of x, of one number.
+
+    FLOPs: none.
+    Bytes: the tensor written; x is not read.
+    """
+    return Cost(0, byte_count(elements(x.shape), chosen(dtype, x.dtype))), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "new_zeros(x, size, second, third, fourth, fifth, sixth, dtype)",
+    "new_ones(x, size, second, third, fourth, fifth, sixth, dtype)",
+    "new_full(x, size, fill_value=_, dtype=dtype)",
+    aten=(
+        "new_zeros(x, size, dtype, ...)",
+        "new_ones(x, size, dtype, ...)",
+        "new_full(x, size, _, dtype, ...)",
+    ),
+)
+def new(
+    x: Tensor,
+    size: Ints | Unknown,
+    second: int | None = None,
+    third: int | None = None,
+    fourth: int | None = None,
+    fifth: int | None = None,
+    sixth: int | None = None,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """A tensor of a size, of one number, of the type of x.
+
+    FLOPs: none.
+    Bytes: the tensor written; x is not read.
+    """
+    shape = sizes_given(size, second, third, fourth, fifth, sixth)
+    result = chosen(dtype, x.dtype)
+    written = None if shape is None else byte_count(elements(shape), result)
+    return Cost(0, written), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "scalar_tensor(value, dtype=dtype)",
+    aten=("scalar_tensor(value, dtype, ...)",),
+)
+def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, str]:
+    """A tensor without dimensions, of one number.
+
+    FLOPs: none.
+    Bytes: one element written, of float32 where no type is given: an estimate.
+    """
+    return new_tensor(1, dtype, DEFAULT_TYPE)
+
+
+@op(
+    TORCH,
+    "eye(n=rows, m=columns, dtype)",
+    aten=("eye(rows, second, third, fourth, fifth, sixth)",),
+)
+def eye(
+    rows: int | Unknown,
+    columns: int | Unknown | None = None,
+    dtype: Dtype = None,
+    second: Any = None,
+    third: Any = None,
+    fourth: Any = None,
+    fifth: Any = None,
+    sixth: Any = "absent",
+) -> tuple[Cost, str]:
+    """The matrix [rows, columns] with ones along its diagonal.
+
+    FLOPs: none.
+    Bytes: the matrix written, of float32 where no type is given: an estimate.
+    """
+    # ATen: (n, dtype, layout, device, pin) and (n, m, dtype, layout, device, pin).
+    if sixth != "absent":
+        columns, dtype = second, third
+    elif second is not None:
+        dtype = second
+    if isinstance(rows, Unknown) or isinstance(columns, Unknown):
+        return Cost(0, None), ""
+    width = rows if columns is None else columns
+    if type(width) is not int or rows < 0 or width < 0:
+        raise CannotModel(f"no matrix of {rows} by {columns}")
+    return new_tensor(
+        rows * width, dtype if isinstance(dtype, str | int | Unknown) else None, DEFAULT_TYPE
+    )

@@ -1,0 +1,178 @@
+"""Numbers in a row to FLOPs and bytes: ranges, even steps, places of a triangle."""
+
+from __future__ import annotations
+
+from math import ceil, isfinite
+from typing import Any, Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import POWER
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.dtypes import Dtype, chosen
+from fastprof.ops.movement.creation import DEFAULT_TYPE, new_tensor
+from fastprof.ops.parameters import Number
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count
+
+__all__ = ["arange", "linspace", "logspace", "tril_indices", "triu_indices"]
+
+
+@op(
+    TORCH,
+    "tril_indices(row=rows, col=columns, offset, dtype)",
+    aten=("tril_indices(rows, columns, offset, dtype, ...)",),
+)
+def tril_indices(
+    rows: int | Unknown,
+    columns: int | Unknown,
+    offset: int | Unknown = 0,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """Places of the lower triangle of a matrix [rows, columns] -> [2, n].
+
+    FLOPs: none.
+    Bytes: the places written, int64 unless a type is given.
+    """
+    return _triangle(rows, columns, offset, dtype)
+
+
+@op(
+    TORCH,
+    "triu_indices(row=rows, col=columns, offset, dtype=dtype)",
+    aten=("triu_indices(rows, columns, offset, dtype, ...)",),
+)
+def triu_indices(
+    rows: int | Unknown,
+    columns: int | Unknown,
+    offset: int | Unknown = 0,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """Places of the upper triangle of a matrix [rows, columns] -> [2, n].
+
+    FLOPs: none.
+    Bytes: the places written, int64 unless a type is given.
+    """
+    # The upper triangle is the lower one of the transposed matrix.
+    return _triangle(columns, rows, offset if isinstance(offset, Unknown) else -offset, dtype)
+
+
+_LARGEST: Final = 1 << 16  # rows: no triangle of more is listed
+
+
+def _triangle(
+    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown, dtype: Dtype
+) -> tuple[Cost, str]:
+    if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
+        return Cost(0, None), ""
+    if not 0 <= rows <= _LARGEST or columns < 0:
+        raise CannotModel(f"no triangle of {rows} by {columns}")
+    places = sum(min(max(row + offset + 1, 0), columns) for row in range(rows))
+    return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
+
+
+@op(
+    TORCH,
+    "arange(start, end, step, dtype=dtype)",
+    "range(start, end, step, dtype=dtype)",
+    aten=(
+        "arange(start, end, step, fourth, fifth, sixth, seventh)",
+        "range(start, end, step, fourth, fifth, sixth, seventh)",
+    ),
+)
+def arange(
+    start: Number | Unknown,
+    end: Any = None,
+    step: Any = None,
+    dtype: Dtype = None,
+    fourth: Any = "absent",
+    fifth: Any = "absent",
+    sixth: Any = "absent",
+    seventh: Any = "absent",
+) -> tuple[Cost, str]:
+    """Numbers from start to end, step by step.
+
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written: int64 where start, end and step are integers, else of float32 where
+    no type is given: an estimate.
+
+    That range includes its end is left out.
+    """
+    # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each then type, layout, device and
+    # pin; (start, end, step, out); (end, out).
+    given = (start, end, step, fourth, fifth, sixth, seventh)
+    count = sum(not isinstance(each, str) or each != "absent" for each in given)
+    if fourth != "absent":
+        numbers = {5: 1, 6: 2, 7: 3}.get(count, 3)
+        dtype = given[numbers] if count > 4 else None
+        start, end, step = (*given[:numbers], None, None)[:3]
+    if isinstance(end, Tensor):
+        end = None
+    if end is None:
+        start, end = 0, start
+    step = 1 if step is None else step
+    if not all(type(each) in (int, float) for each in (start, end, step)):
+        raise CannotModel("how many numbers is not in the capture")
+    if not all(map(isfinite, (start, end, step))) or not step:
+        raise CannotModel(f"no numbers from {start} to {end} by {step}")
+    whole = all(type(each) is int for each in (start, end, step))
+    return new_tensor(_steps(start, end, step), _typed(dtype, whole), DEFAULT_TYPE, flops=2)
+
+
+def _typed(dtype: Any, whole: bool) -> Dtype:
+    if dtype is None:
+        return "int64" if whole else None
+    return dtype if isinstance(dtype, str | int | Unknown) else None
+
+
+def _steps(start: float, end: float, step: float) -> int:
+    if all(type(each) is int for each in (start, end, step)):
+        return max(-int((start - end) // step), 0)
+    steps = (end - start) / step
+    if not isfinite(steps):
+        raise CannotModel(f"no numbers from {start} to {end} by {step}")
+    return max(ceil(steps), 0)
+
+
+@op(
+    TORCH,
+    "linspace(start, end, steps, dtype)",
+    aten=("linspace(start, end, steps, dtype, ...)",),
+)
+def linspace(
+    steps: int | Unknown,
+    start: Any = None,
+    end: Any = None,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """As many numbers from start to end as there are steps.
+
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written, of float32 where no type is given: an estimate.
+    """
+    return _spaced(steps, dtype, 2)
+
+
+@op(
+    TORCH,
+    "logspace(start, end, steps, base, dtype)",
+    aten=("logspace(start, end, steps, base, dtype, ...)",),
+)
+def logspace(
+    steps: int | Unknown,
+    start: Any = None,
+    end: Any = None,
+    base: Any = None,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """As many powers of a base as there are steps.
+
+    FLOPs: 22 for each: a product, an addition and a power.
+    Bytes: the numbers written, of float32 where no type is given: an estimate.
+    """
+    return _spaced(steps, dtype, POWER + 2)
+
+
+def _spaced(steps: int | Unknown, dtype: Dtype, flops: int) -> tuple[Cost, str]:
+    if isinstance(steps, Unknown) or steps < 0:
+        raise CannotModel(f"{steps} numbers")
+    return new_tensor(steps, dtype, DEFAULT_TYPE, flops)

@@ -1,0 +1,293 @@
+"""Views, which launch no kernel, to nothing; their backward passes to bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.dtypes import parts
+from fastprof.ops.movement.copies import copied, sizes_given
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+
+__all__ = ["expand", "part", "rearranged", "reshaped"]
+
+# Strides, type or bookkeeping change; the gradient is viewed the other way round.
+_REARRANGED: Final = (
+    "transpose permute t swapaxes swapdims movedim moveaxis adjoint mT mH numpy_T matrix_H"
+    " squeeze unsqueeze transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_"
+    " detach detach_ alias lift lift_fresh requires_grad_ resize_ resize_as_ set_"
+    " view_as_real view_as_complex conj _conj _neg_view atleast_1d atleast_2d atleast_3d"
+)
+_RESHAPED: Final = "view view_as unflatten _unsafe_view _reshape_alias"
+_CUT: Final = (
+    "split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit unsafe_split"
+    " unsafe_split_with_sizes unsafe_chunk"
+)
+_PART: Final = "diagonal as_strided as_strided_ real imag"
+
+
+def _names(names: str) -> tuple[str, ...]:
+    return tuple(f"{name}(x, ...)" for name in names.split())
+
+
+@op(TORCH, *_names(_REARRANGED), aten=_names(_REARRANGED))
+def rearranged(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x with other strides or dimensions, in the same memory.
+
+    FLOPs: none.
+    Bytes: none, forward and backward: no kernel runs.
+    """
+    return Cost(0, 0), tensor_text(x)
+
+
+@op(TORCH, *_names(_RESHAPED), aten=_names(_RESHAPED))
+def reshaped(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x in another shape, in the same memory.
+
+    FLOPs: none.
+    Bytes: none; backward the gradient read and written, an estimate: it is copied only where it
+    is not contiguous, and where a kernel runs.
+    """
+    if direction == "fprop":
+        return Cost(0, 0), tensor_text(x)
+    cost = copied(Tensor(x.shape, x.dtype))
+    return Cost(0, cost.bytes, False), tensor_text(x)
+
+
+@op(TORCH, *_names(_CUT), aten=_names(_CUT))
+def cut(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Pieces that make up x, in the same memory.
+
+    FLOPs: none.
+    Bytes: none; backward the gradients of the pieces read, that of x written.
+    """
+    if direction == "fprop":
+        return Cost(0, 0), tensor_text(x)
+    return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
+
+
+@op(TORCH, *_names(_PART), aten=(*_names(_PART), "unfold(x, ...)"))
+def part(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Some elements of x, in the same memory.
+
+    FLOPs: none, forward; backward unknown where elements may overlap.
+    Bytes: none; backward unknown.
+    """
+    if direction == "bprop":
+        raise CannotModel("what elements the view has is not modelled")
+    return Cost(0, 0), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "meshgrid(tensors*, ...)",
+    "broadcast_tensors(tensors*, ...)",
+    aten=("meshgrid(tensors*, ...)", "broadcast_tensors(tensors*, ...)"),
+)
+def meshgrid(tensors: tuple[Tensor, ...]) -> tuple[Cost, str]:
+    """Tensors expanded to one shape, in the same memory.
+
+    FLOPs: none.
+    Bytes: none: no kernel runs; the backward pass is not modelled.
+    """
+    return Cost(0, 0), ";".join(map(tensor_text, tensors))
+
+
+def _part_gradient(x: Tensor, count: int | None) -> Cost:
+    # The gradient of the part read, that of x written: zeros with the part in them.
+    read = None if count is None else byte_count(count, x.dtype)
+    return Cost(0, add_known(read, byte_count(elements(x.shape), x.dtype)))
+
+
+def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
+    if isinstance(dim, Unknown):
+        return None
+    if not -len(shape) <= dim < len(shape):
+        raise CannotModel(f"no dimension {dim} in {shape}")
+    return shape[dim]
+
+
+@op(
+    TORCH,
+    "select(x, dim, ...)",
+    aten=("select(x, dim, ...)",),
+)
+def select(x: Tensor, dim: int | Unknown, *, direction: str) -> tuple[Cost, str]:
+    """One slice of x along dim, in the same memory.
+
+    FLOPs: none.
+    Bytes: none; backward the gradient of the slice read, that of x written.
+    """
+    along = _size_along(x.shape, dim)
+    if direction == "fprop":
+        return Cost(0, 0), tensor_text(x)
+    count = None if along is None else elements(x.shape) // along if along else 0
+    return _part_gradient(x, count), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "narrow(x, dim, _, length)",
+    aten=("narrow(x, dim, _, length)",),
+)
+def narrow(
+    x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str
+) -> tuple[Cost, str]:
+    """`length` slices of x along dim, in the same memory.
+
+    FLOPs: none.
+    Bytes: none; backward the gradient of the slices read, that of x written.
+    """
+    along = _size_along(x.shape, dim)
+    if direction == "fprop":
+        return Cost(0, 0), tensor_text(x)
+    if along is None or isinstance(length, Unknown):
+        return _part_gradient(x, None), tensor_text(x)
+    if not 0 <= length <= along:
+        raise CannotModel(f"no {length} slices in {x.shape}")
+    return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
+
+
+@op(TORCH, "slice(x, dim, start, end, step)", aten=("slice(x, dim, start, end, step)",))
+def slices(
+    x: Tensor,
+    dim: int | Unknown = 0,
+    start: int | Unknown | None = None,
+    end: int | Unknown | None = None,
+    step: int | Unknown = 1,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Slices of x along dim from start to end, in the same memory.
+
+    FLOPs: none.
+    Bytes: none; backward the gradient of the slices read, that of x written.
+    """
+    if direction == "fprop":
+        return Cost(0, 0), tensor_text(x)
+    along = _size_along(x.shape, dim)
+    given = [each for each in (start, end, step) if isinstance(each, Unknown)]
+    if along is None or given:
+        return _part_gradient(x, None), tensor_text(x)
+    if isinstance(step, Unknown) or step <= 0:
+        raise CannotModel(f"impossible step {step}")
+    length = len(range(*slice(start, end, step).indices(along)))
+    return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
+
+
+_SIZES: Final = "sizes, second, third, fourth, fifth, sixth, seventh, eighth"
+
+
+@op(
+    TORCH,
+    *(f"{name}(x, {_SIZES}, size=sizes)" for name in ("expand", "broadcast_to")),
+    "expand_as(x, other)",
+    aten=("expand(x, sizes, ...)", "broadcast_to(x, sizes)", "expand_as(x, other)"),
+)
+def expand(
+    x: Tensor,
+    sizes: Ints | Unknown | None = None,
+    second: int | None = None,
+    third: int | None = None,
+    fourth: int | None = None,
+    fifth: int | None = None,
+    sixth: int | None = None,
+    seventh: int | None = None,
+    eighth: int | None = None,
+    other: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x repeated along dimensions of size 1, in the same memory.
+
+    FLOPs: none; backward an addition for each element of the repetition.
+    Bytes: none; backward the gradient of the repetition read, that of x written.
+    """
+    if direction == "fprop":
+        return Cost(0, 0), tensor_text(x)
+    count = _expanded(x, sizes, second, third, fourth, fifth, sixth, seventh, eighth)
+    if other is not None:
+        count = elements(other.shape)
+    if count == elements(x.shape):
+        return Cost(0, 0), tensor_text(x)
+    read = None if count is None else byte_count(count, x.dtype)
+    flops = None if count is None else count * parts(x.dtype)
+    moved = add_known(read, byte_count(elements(x.shape), x.dtype))
+    return Cost(flops, moved), tensor_text(x)
+
+
+def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
+    # Elements of x in the sizes given; -1 keeps the size that x has.
+    numbers: list[int] = []
+    for each in given:
+        if isinstance(each, Unknown):
+            return None
+        if each is not None:
+            numbers.extend((each,) if isinstance(each, int) else each)
+    missing = len(numbers) - len(x.shape)
+    own = (None,) * missing + x.shape
+    count = 1
+    for wanted, size in zip(numbers, own, strict=False):
+        if wanted < -1 or (wanted == -1 and size is None):
+            raise CannotModel(f"{x.shape} does not expand to {numbers}")
+        count *= size if wanted == -1 and size is not None else wanted
+    return count
+
+
+_BACKWARD: Final = "{}(gradient, sizes, ...)"
+
+
+@op(
+    TORCH,
+    aten=tuple(
+        _BACKWARD.format(name)
+        for name in ("select_backward", "slice_backward", "diagonal_backward")
+    ),
+)
+def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
+    """Gradient of a part of a tensor, put into zeros of the tensor's sizes.
+
+    FLOPs: none.
+    Bytes: the gradient read, a tensor of the sizes written.
+    """
+    shape = sizes_given(sizes)
+    written = None if shape is None else byte_count(elements(shape), gradient.dtype)
+    return Cost(0, add_known(tensor_bytes(gradient), written)), tensor_text(gradient)
+
+
+@op(
+    TORCH,
+    aten=(_BACKWARD.format("unfold_backward"),),
+)
+def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
+    """Gradient of overlapping windows along a dimension, added up.
+
+    FLOPs: an addition for each element of the gradient.
+    Bytes: the gradient read, a tensor of the sizes written.
+    """
+    cost, params = part_backward(gradient, sizes)
+    return Cost(elements(gradient.shape) * parts(gradient.dtype), cost.bytes), params
+
+
+_SCATTER: Final = "{}(x, source, ...)"
+_SCATTERS: Final = "select_scatter slice_scatter diagonal_scatter as_strided_scatter"
+
+
+@op(
+    TORCH,
+    *(_SCATTER.replace("source", "src=source").format(name) for name in _SCATTERS.split()),
+    aten=tuple(_SCATTER.format(name) for name in _SCATTERS.split()),
+)
+def part_scatter(x: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """A copy of x with a source in place of one of its parts.
+
+    FLOPs: none.
+    Bytes: x and source read, the copy written; backward its gradient read, those of x and of the
+    source written.
+    """
+    own, part_bytes = byte_count(elements(x.shape), x.dtype), tensor_bytes(source)
+    read = tensor_bytes(x) if direction == "fprop" else own
+    return Cost(0, add_known(read, part_bytes, own)), f"{tensor_text(x)};{tensor_text(source)}"

@@ -1,0 +1,288 @@
+"""Layer, group and RMS norm to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.normalisation.batch_norm import channels_of, fits, statistics
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "group_norm",
+    "group_norm_backward",
+    "layer_norm",
+    "layer_norm_backward",
+    "rms_norm",
+    "rms_norm_backward",
+]
+
+
+class _Norm(NamedTuple):
+    """FLOPs for an element, as the formulas have them; what is done once a row is left out."""
+
+    forward: int
+    backward: int
+    weight_backward: int  # more for the gradients of x by way of the weight, and of the weight
+    kept: int  # statistics kept for each row
+
+
+# Forward: mean 1, variance 3, (x - mean) * rstd 2. Backward: (x - mean) * rstd 2, dy summed 1,
+# dy * x^ summed 2, dx = (dy - m - x^ * c) * rstd 4; dy * weight 1, dy * x^ summed 2.
+_CENTRED: Final = _Norm(6, 9, 3, 2)
+# Forward: squares summed 2, x * rstd 1. Backward: x * rstd 1, dy * x^ summed 2,
+# dx = (dy - x^ * c) * rstd 3; dy * weight 1, dy * x^ summed 2.
+_ROOT: Final = _Norm(3, 6, 3, 1)
+
+_APEX: Final = "apex.normalization.fused_layer_norm"
+_SHAPED: Final = "(x, normalized_shape, weight, bias, ...)"
+
+
+@op(
+    _APEX,
+    "fused_layer_norm(x, normalized_shape, ...)",
+    "fused_layer_norm_affine(x, weight, bias, normalized_shape, ...)",
+    "mixed_dtype_fused_layer_norm_affine(x, weight, bias, normalized_shape, ...)",
+)
+@op(
+    TORCH,
+    "layer_norm" + _SHAPED,
+    "native_layer_norm" + _SHAPED,
+    "native_layer_norm(x, weight, bias, _, _, ...)",
+    aten=(
+        "layer_norm" + _SHAPED,
+        "native_layer_norm" + _SHAPED,
+        "native_layer_norm(x, weight, bias, _, _, ...)",
+    ),
+)
+def layer_norm(
+    x: Tensor,
+    normalized_shape: Ints | Unknown | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
+
+    FLOPs: 8 for an element (mean 1, variance 3, normalising 2, weight 1, bias 1); backward 13 (9
+    for dx, of the weight 3, of the bias 1).
+    Bytes: x read once (a row stays on the chip), y written, weight and bias read, mean and
+    deviation of each row written. Backward reads dy and x, writes dx and the gradients of weight
+    and bias.
+
+    A row is what the weight has, else normalized_shape. What is done once a row counts no FLOPs.
+    All gradients are assumed to be wanted. Torch 1.4 to 1.6 had rows and row length in place of
+    normalized_shape; apex's functions are those of its module.
+    """
+    rows = _rows(x, normalized_shape, weight)
+    return _norm(_CENTRED, x, weight, bias, rows, 2, direction)
+
+
+_ROOT_SHAPED: Final = "(x, normalized_shape, weight, ...)"
+
+
+@op(
+    _APEX,
+    "fused_rms_norm(x, normalized_shape, ...)",
+    "manual_rms_norm" + _ROOT_SHAPED,
+    "fused_rms_norm_affine(x, weight, normalized_shape, ...)",
+    "mixed_dtype_fused_rms_norm_affine(x, weight, normalized_shape, ...)",
+)
+@op(
+    TORCH,
+    "rms_norm" + _ROOT_SHAPED,
+    "_fused_rms_norm" + _ROOT_SHAPED,
+    aten=("rms_norm" + _ROOT_SHAPED, "_fused_rms_norm" + _ROOT_SHAPED),
+)
+def rms_norm(
+    x: Tensor,
+    normalized_shape: Ints | Unknown | None = None,
+    weight: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
+
+    FLOPs: 4 for an element (squares added 2, scaling 1, weight 1); backward 9 (6 for dx, of the
+    weight 3).
+    Bytes: x read once, y written, weight read, one statistic of each row written. Backward reads
+    dy and x, writes dx and the gradient of the weight.
+
+    Counted as one kernel does it, also where torch builds it of several.
+    """
+    rows = _rows(x, normalized_shape, weight)
+    return _norm(_ROOT, x, weight, None, rows, 2, direction)
+
+
+@op(
+    TORCH,
+    "group_norm(x, num_groups, weight, bias, ...)",
+    "native_group_norm(x, weight, bias, _, _, _, num_groups, ...)",
+    aten=(
+        "group_norm(x, num_groups, weight, bias, ...)",
+        "native_group_norm(x, weight, bias, _, _, _, num_groups, ...)",
+    ),
+)
+def group_norm(
+    x: Tensor,
+    num_groups: int | Unknown,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+
+    FLOPs: as layer_norm: 8 for an element; backward 13.
+    Bytes: x read twice (statistics first: a group may be larger than the chip holds), y written,
+    weight and bias read, mean and deviation of each group written. Backward reads dy and x twice,
+    writes dx and the gradients of weight and bias.
+    """
+    channels = channels_of(x)
+    fits(channels, weight, bias)
+    if isinstance(num_groups, Unknown):
+        return _norm(_CENTRED, x, weight, bias, None, 3, direction)
+    if num_groups < 1 or channels % num_groups:
+        raise CannotModel(f"{channels} channels are no {num_groups} groups")
+    return _norm(_CENTRED, x, weight, bias, x.shape[0] * num_groups, 3, direction)
+
+
+def _rows(x: Tensor, normalized_shape: Ints | Unknown | None, weight: Tensor | None) -> int | None:
+    # Rows that are normalised, None when it is not known.
+    if weight is not None:
+        row = weight.shape
+    elif isinstance(normalized_shape, Unknown | None):
+        return None
+    else:
+        row = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+    place = len(x.shape) - len(row)
+    if not row or place < 0 or x.shape[place:] != row:
+        raise CannotModel(f"a row of {row} does not fit {x.shape}")
+    return elements(x.shape[:place])
+
+
+def _norm(
+    norm: _Norm,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    rows: int | None,
+    tensors: int,
+    direction: str,
+) -> tuple[Cost, str]:
+    # `tensors` of x's size are moved forward: 2 where x is read once, 3 where it is read twice.
+    _same_row(weight, bias)
+    params = texts(x, weight, bias)
+    if direction == "fprop":
+        flops = norm.forward + (weight is not None) + (bias is not None)
+        reads = [x] * (tensors - 1)
+        kept = _kept(norm, x, rows)
+        moves = add_known(moved(*reads, weight, bias, fresh(x)), kept)
+        return Cost(elements(x.shape) * flops, moves), params
+    return _gradients(norm, fresh(x), x, weight, bias, _kept(norm, x, rows), tensors), params
+
+
+def _same_row(*vectors: Tensor | None) -> None:
+    shapes = {each.shape for each in vectors if each is not None}
+    if len(shapes) > 1:
+        raise CannotModel(f"weight and bias have shapes {sorted(shapes)}")
+
+
+def _kept(norm: _Norm, x: Tensor, rows: int | None) -> int | None:
+    # Bytes of the statistics of all rows.
+    return None if rows is None else moved(statistics(x, rows * norm.kept))
+
+
+def _gradients(
+    norm: _Norm,
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    kept: int | None,
+    tensors: int,
+) -> Cost:
+    flops = norm.backward
+    flops += norm.weight_backward if weight is not None else 0
+    flops += 1 if bias is not None else 0
+    of_vectors = [fresh(each) for each in (weight, bias) if each is not None]
+    reads = [gradient, x] * (tensors - 1)
+    moves = add_known(moved(*reads, weight, fresh(x), *of_vectors), kept)
+    return Cost(elements(x.shape) * flops, moves)
+
+
+def _paired(gradient: Tensor, x: Tensor) -> None:
+    if gradient.shape != x.shape:
+        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+
+
+_LAYER_BACKWARD: Final = (
+    "native_layer_norm_backward(gradient, x, normalized_shape, mean, rstd, weight, bias, ...)",
+    "native_layer_norm_backward(gradient, x, mean, rstd, weight, ...)",
+)
+
+
+@op(TORCH, *_LAYER_BACKWARD, aten=_LAYER_BACKWARD)
+def layer_norm_backward(
+    gradient: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    normalized_shape: Ints | Unknown | None = None,
+) -> tuple[Cost, str]:
+    """dx[.., d], dweight[d] and dbias[d] of a layer norm from dy, x, mean and rstd.
+
+    FLOPs: 13 for an element (9 for dx, of the weight 3, of the bias 1).
+    Bytes: dy, x, statistics and weight read; dx and the gradients of weight and bias written.
+
+    All gradients are assumed to be wanted.
+    """
+    _paired(gradient, x)
+    _same_row(weight, bias)
+    cost = _gradients(_CENTRED, gradient, x, weight, bias, moved(mean, rstd), 2)
+    return cost, texts(gradient, x, weight)
+
+
+_ROOT_BACKWARD: Final = "_fused_rms_norm_backward(gradient, x, _, rstd, weight, ...)"
+
+
+@op(TORCH, _ROOT_BACKWARD, aten=(_ROOT_BACKWARD,))
+def rms_norm_backward(
+    gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> tuple[Cost, str]:
+    """dx[.., d] and dweight[d] of an RMS norm from dy, x and rstd.
+
+    FLOPs: 9 for an element (6 for dx, of the weight 3).
+    Bytes: dy, x, statistics and weight read; dx and the gradient of the weight written.
+    """
+    _paired(gradient, x)
+    cost = _gradients(_ROOT, gradient, x, weight, None, moved(rstd), 2)
+    return cost, texts(gradient, x, weight)
+
+
+_GROUP_BACKWARD: Final = "native_group_norm_backward(gradient, x, mean, rstd, weight, ...)"
+
+
+@op(TORCH, _GROUP_BACKWARD, aten=(_GROUP_BACKWARD,))
+def group_norm_backward(
+    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> tuple[Cost, str]:
+    """dx[n, c, ..], dweight[c] and dbias[c] of a group norm from dy, x, mean and rstd.
+
+    FLOPs: 13 for an element (9 for dx, of the weight 3, of the bias 1).
+    Bytes: dy and x read twice, statistics and weight read; dx and the gradients of weight and bias
+    written.
+
+    A bias is assumed where there is a weight, and all gradients to be wanted.
+    """
+    _paired(gradient, x)
+    fits(channels_of(x), weight)
+    cost = _gradients(_CENTRED, gradient, x, weight, weight, moved(mean, rstd), 3)
+    return cost, texts(gradient, x, weight)

@@ -1,0 +1,195 @@
+"""Roots, exponentials, trigonometric and special functions: what each costs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.ops.arithmetic import (
+    ERROR_FUNCTION,
+    EXPONENTIAL,
+    GAMMA,
+    LOGARITHM,
+    SIGMOID,
+    SQUARE_ROOT,
+    TRIGONOMETRIC,
+)
+from fastprof.ops.pointwise.table import BOTH, COMPLEX_DIVISION, HYPOTENUSE, Output, passed, row
+
+__all__ = ["FUNCTIONS"]
+
+_COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
+_COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
+_COMPLEX_SINE: Final = 4 * TRIGONOMETRIC + 2  # sin a cosh b + i cos a sinh b
+
+FUNCTIONS: Final = (
+    row(
+        "abs absolute",
+        "|a|",
+        1,
+        output=Output.MAGNITUDE,
+        python="__abs__",
+        gradient=2,
+        complex_flops=HYPOTENUSE,
+    ),
+    row(
+        "sqrt",
+        "root of a",
+        SQUARE_ROOT,
+        output=Output.FLOAT,
+        gradient=2,
+        complex_flops=HYPOTENUSE + 2 * (2 + SQUARE_ROOT),
+    ),
+    row(
+        "rsqrt",
+        "1 / root of a",
+        SQUARE_ROOT,
+        output=Output.FLOAT,
+        gradient=4,
+        complex_flops=HYPOTENUSE + 2 * (2 + SQUARE_ROOT) + 6,
+    ),
+    row(
+        "exp",
+        "e^a",
+        EXPONENTIAL,
+        output=Output.FLOAT,
+        gradient=1,
+        complex_flops=_COMPLEX_EXPONENTIAL,
+    ),
+    row(
+        "exp2 expm1",
+        "2^a, e^a - 1",
+        EXPONENTIAL,
+        output=Output.FLOAT,
+        gradient=2,
+        special="exp2 expm1",
+    ),
+    row(
+        "log",
+        "log(a)",
+        LOGARITHM,
+        output=Output.FLOAT,
+        gradient=1,
+        complex_flops=_COMPLEX_LOGARITHM,
+    ),
+    row(
+        "log2 log10 log1p",
+        "log of another base, log(1 + a)",
+        LOGARITHM,
+        output=Output.FLOAT,
+        gradient=2,
+        special="log1p",
+    ),
+    row(
+        "sin cos sinh cosh",
+        "sine and so on",
+        TRIGONOMETRIC,
+        output=Output.FLOAT,
+        gradient=TRIGONOMETRIC + 1,
+        complex_flops=_COMPLEX_SINE,
+    ),
+    row(
+        "tan tanh",
+        "tangent",
+        TRIGONOMETRIC,
+        output=Output.FLOAT,
+        gradient=3,
+        complex_flops=2 * _COMPLEX_SINE + COMPLEX_DIVISION,
+    ),
+    row(
+        "atan arctan atanh arctanh",
+        "inverse tangent",
+        TRIGONOMETRIC,
+        output=Output.FLOAT,
+        gradient=3,
+    ),
+    row(
+        "asin acos asinh acosh arcsin arccos arcsinh arccosh",
+        "inverse sine and so on",
+        TRIGONOMETRIC,
+        output=Output.FLOAT,
+        gradient=3 + SQUARE_ROOT,
+    ),
+    row(
+        "sinc",
+        "sin(pi a) / (pi a)",
+        TRIGONOMETRIC + 2,
+        output=Output.FLOAT,
+        gradient=2 * TRIGONOMETRIC + 6,
+        special="sinc",
+    ),
+    row(
+        "erf erfc erfinv",
+        "error function",
+        ERROR_FUNCTION,
+        output=Output.FLOAT,
+        gradient=EXPONENTIAL + 3,
+        special="erf erfc erfinv erfcx",
+    ),
+    row(
+        "",
+        "normal distribution",
+        ERROR_FUNCTION + 3,
+        output=Output.FLOAT,
+        gradient=EXPONENTIAL + 3,
+        special="ndtr ndtri log_ndtr",
+    ),
+    row("", "-a log(a)", LOGARITHM + 2, output=Output.FLOAT, special="entr"),
+    row(
+        "digamma lgamma mvlgamma",
+        "gamma function's logarithm, its derivative",
+        GAMMA,
+        output=Output.FLOAT,
+        gradient=GAMMA + 1,
+        special="digamma psi gammaln multigammaln",
+    ),
+    row(
+        "igamma igammac",
+        "incomplete gamma function",
+        GAMMA,
+        BOTH,
+        Output.FLOAT,
+        special="gammainc gammaincc zeta",
+    ),
+    row(
+        "i0",
+        "Bessel function",
+        GAMMA,
+        output=Output.FLOAT,
+        gradient=GAMMA + 1,
+        special="i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0"
+        " modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0"
+        " scaled_modified_bessel_k1 spherical_bessel_j0 airy_ai",
+    ),
+    row(
+        "sigmoid",
+        "1 / (1 + e^-a)",
+        SIGMOID,
+        output=Output.FLOAT,
+        gradient=3,
+        special="expit",
+        complex_flops=_COMPLEX_EXPONENTIAL + 1 + 6,
+    ),
+    row(
+        "logit", "log(a / (1 - a))", LOGARITHM + 2, output=Output.FLOAT, gradient=3, special="logit"
+    ),
+    row(
+        "angle",
+        "angle of a complex number, 0 or pi for a real one",
+        1,
+        output=Output.MAGNITUDE,
+        gradient=5,
+        complex_flops=TRIGONOMETRIC,
+        in_place=False,
+    ),
+    row("conj_physical", "complex conjugate", 0, gradient=passed(0), complex_flops=1),
+    row("complex", "a + i b: data movement", 0, "self imag", Output.COMPLEX, in_place=False),
+    row(
+        "polar",
+        "a (cos b + i sin b)",
+        2 * TRIGONOMETRIC + 2,
+        "self angle",
+        Output.COMPLEX,
+        gradient=6,
+        in_place=False,
+    ),
+)

@@ -1,0 +1,225 @@
+"""Pointwise operators that a row of a table cannot say: by a text argument, halves, two outputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import ERROR_FUNCTION, EXPONENTIAL, GAMMA, SIGMOID, TRIGONOMETRIC
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.pointwise.arithmetic import DIVISION
+from fastprof.ops.pointwise.formula import Argument, known, pointwise
+from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import (
+    byte_count,
+    elements,
+    is_floating,
+    result_type,
+    tensor_bytes,
+    tensor_text,
+)
+
+__all__ = ["divide", "divide_in_place", "gelu", "gelu_gradient", "glu", "glu_gradient"]
+
+_QUOTIENTS: Final = ("div", "divide", "true_divide")
+
+
+@op(
+    TORCH,
+    *(f"{name}(left, other, rounding_mode, ...)" for name in _QUOTIENTS),
+    *(f"{name}(left, other)" for name in ("truediv", "__truediv__", "__rtruediv__")),
+    *(f"{name}(left, other)" for name in ("__div__", "__rdiv__")),
+    aten=(
+        *(f"{name}(left, other, rounding_mode)" for name in ("div", "divide")),
+        "true_divide(left, other)",
+    ),
+)
+def divide(
+    left: Argument,
+    other: Argument,
+    rounding_mode: str | Unknown | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """a / b, element by element: integers give float32, and integers where the result is rounded.
+
+    FLOPs: 1 for each element of the output, 11 where it is complex; backward as much.
+    Bytes: each operand read by its own size, the output written; backward gradients and a saved
+    tensor. Unknown for integers where the capture does not tell whether the result is rounded.
+    """
+    operands = known(left, other)
+    output = Output.FLOAT if rounding_mode is None else Output.PROMOTED
+    cost, text = pointwise(replace(DIVISION, output=output), operands, direction)
+    if isinstance(rounding_mode, Unknown) and not is_floating(result_type(operands)):
+        cost = Cost(cost.flops, None)
+    return cost, text
+
+
+_IN_PLACE: Final = (*(f"{name}_" for name in _QUOTIENTS), "__itruediv__", "__idiv__", "itruediv")
+
+
+@op(
+    TORCH,
+    *(f"{name}(left, other, ...)" for name in _IN_PLACE),
+    aten=tuple(f"{name}_(left, other, ...)" for name in _QUOTIENTS),
+)
+def divide_in_place(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
+    """a / b in place of a.
+
+    FLOPs: 1 for each element, 11 where it is complex; backward as much.
+    Bytes: each operand read by its own size, the first written; backward gradients and a saved
+    tensor.
+    """
+    return pointwise(replace(DIVISION, output=Output.FIRST), known(left, other), direction)
+
+
+# 0.5 x (1 + erf(x / sqrt 2)), and 0.5 x (1 + tanh(c (x + 0.044715 x^3))).
+_GELU: Final = ERROR_FUNCTION + 4
+_GELU_TANH: Final = TRIGONOMETRIC + 8
+# dy (cdf + x pdf), with the exponential of the density; and by the derivative of the tanh.
+_GELU_GRADIENT: Final = ERROR_FUNCTION + EXPONENTIAL + 9
+_GELU_TANH_GRADIENT: Final = TRIGONOMETRIC + 17
+_APPROXIMATE: Final = {"none": (_GELU, _GELU_GRADIENT), "tanh": (_GELU_TANH, _GELU_TANH_GRADIENT)}
+
+
+@op(TORCH, "gelu(x, approximate)", "gelu_(x, approximate)", aten=("gelu", "gelu_"))
+def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> tuple[Cost, str]:
+    """x [..] times the normal distribution function of x, or its approximation by tanh.
+
+    FLOPs: 24 for each element, 28 by tanh; backward 49, 37 by tanh.
+    Bytes: x read, the output written; backward gradients and x.
+
+    Torch ranges do not hold which of the two: there it is the first, and the cost is an estimate.
+    """
+    flops, gradient = _of_gelu(approximate)
+    operator = Operator(flops, ("x",), Output.PROMOTED, saved(gradient), 1, None)
+    return _estimate(pointwise(operator, [x], direction), approximate)
+
+
+@op(
+    None,
+    aten=(
+        "gelu_backward(gradient, x, approximate)",
+        "infinitely_differentiable_gelu_backward(gradient, x)",
+    ),
+)
+def gelu_gradient(
+    gradient: Tensor, x: Tensor, approximate: str | Unknown = "none"
+) -> tuple[Cost, str]:
+    """dy times the derivative of gelu at x.
+
+    FLOPs: 49 for each element, 37 by tanh.
+    Bytes: dy and x read, the gradient written.
+
+    Torch ranges do not hold which of the two: there it is the first, and the cost is an estimate.
+    """
+    flops = _of_gelu(approximate)[1]
+    operator = Operator(flops, ("gradient", "x"), Output.PROMOTED, NONE, 2, None)
+    return _estimate(pointwise(operator, [gradient, x], "fprop"), approximate)
+
+
+def _of_gelu(approximate: str | Unknown) -> tuple[int, int]:
+    name = "none" if isinstance(approximate, Unknown) else approximate
+    if name not in _APPROXIMATE:
+        raise CannotModel(f"no gelu is approximated by {name!r}")
+    return _APPROXIMATE[name]
+
+
+def _estimate(answer: tuple[Cost, str], approximate: str | Unknown) -> tuple[Cost, str]:
+    cost, text = answer
+    return replace(cost, exact=not isinstance(approximate, Unknown)), text
+
+
+_GLU: Final = SIGMOID + 1
+_GLU_GRADIENT: Final = SIGMOID + 5
+
+
+@op(TORCH, "glu(x, ...)", aten=("glu(x, ...)",))
+def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """First half of x along a dimension times the sigmoid of the second: half of x's elements.
+
+    FLOPs: 23 for each element of the output; backward 27.
+    Bytes: x read, the output written; backward x and the output's gradient read and x's gradient
+    written.
+    """
+    half = _half(x)
+    read = tensor_bytes(x)
+    output = byte_count(half, x.dtype)
+    if direction == "bprop":
+        return Cost(half * _GLU_GRADIENT, add_known(read, output, read)), tensor_text(x)
+    return Cost(half * _GLU, add_known(read, output)), tensor_text(x)
+
+
+@op(None, aten=("glu_backward(gradient, x, ...)",))
+def glu_gradient(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
+    """Gradient of glu at x, of x's size.
+
+    FLOPs: 27 for each element of the output's gradient.
+    Bytes: x and the output's gradient read, x's gradient written.
+    """
+    if elements(gradient.shape) != _half(x):
+        raise CannotModel(f"{gradient.shape} is not half of {x.shape}")
+    written = byte_count(elements(x.shape), x.dtype)
+    moved = add_known(tensor_bytes(gradient), tensor_bytes(x), written)
+    return Cost(_half(x) * _GLU_GRADIENT, moved), f"{tensor_text(gradient)};{tensor_text(x)}"
+
+
+def _half(x: Tensor) -> int:
+    if not x.shape or elements(x.shape) % 2:
+        raise CannotModel(f"{x.shape} has no halves")
+    return elements(x.shape) // 2
+
+
+@op(None, aten=("_prelu_kernel_backward(gradient, x, weight)",))
+def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
+    """dy or slope dy, and dy a or 0, the gradient of the slope before it is summed.
+
+    FLOPs: 3 for each element: a comparison, two multiplications.
+    Bytes: dy, x and the slopes read, both gradients of x's size written.
+    """
+    count = elements(x.shape)
+    operands = (gradient, x, weight)
+    moved = add_known(*map(tensor_bytes, operands), byte_count(2 * count, x.dtype))
+    return Cost(3 * count, moved), ";".join(map(tensor_text, operands))
+
+
+_POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)
+_POLYGAMMAS: Final = ("polygamma(_, x, ...)", "polygamma_(x, ...)")
+
+
+@op(
+    TORCH,
+    *(*_POLYGAMMAS, "polygamma(x, _)"),
+    aten=(*_POLYGAMMAS, "special_polygamma(_, x, ...)"),
+)
+def polygamma(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Derivative of a given order of the digamma function, element by element.
+
+    FLOPs: 20 for each element; backward 21.
+    Bytes: x read, the output written; backward gradients and x.
+    """
+    return pointwise(_POLYGAMMA, [x], direction)
+
+
+@op(TORCH, "frexp(x, ...)", aten=("frexp(x, ...)",))
+def frexp(x: Tensor) -> tuple[Cost, str]:
+    """Mantissa, of x's type, and exponent, int32, of each element.
+
+    FLOPs: 2 for each element.
+    Bytes: x read, both written.
+    """
+    count = elements(x.shape)
+    written = add_known(byte_count(count, x.dtype), byte_count(count, "int32"))
+    return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+
+
+@op(TORCH, *("positive(x)", "pos(x)", "__pos__(x)"), aten=("positive(x)",))
+def positive(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """+x: x itself.
+
+    FLOPs: 0.
+    Bytes: 0, forward and backward: no kernel runs.
+    """
+    return Cost(0, 0), tensor_text(x)

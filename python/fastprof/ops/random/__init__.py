@@ -1,0 +1,8 @@
+"""Random numbers and dropout."""
+
+from fastprof.ops.random import dropout, numbers
+
+__all__ = [
+    "dropout",
+    "numbers",
+]

@@ -1,0 +1,185 @@
+"""Recurrent cells and layers (RNN, LSTM, GRU) to FLOPs and bytes.
+
+A layer multiplies each token (a time step of a sequence) by its matrices: w_ih[g h, i] the input,
+w_hh[g h, h] the hidden state, and with a projection w_hr[p, h] the result; g is 4 for an LSTM, 3
+for a GRU, 1 for an RNN. Only these products count, as in torch's FlopCounterMode: what is done
+with the gates between them counts nothing. Backward has two products for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.matrix.product import GEMM
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.tensor_cores import why_not
+
+__all__ = ["Layers", "cell", "layers", "layers_of"]
+
+# The hidden state, and of an LSTM also the cell state, which trace and marker write beside it.
+_CELL: Final = "{}_cell(x, hx=hidden, w_ih, w_hh, b_ih, b_hh)"
+_CELLS: Final = (
+    "lstm_cell(x, hidden, state, w_ih, w_hh, b_ih, b_hh)",
+    "lstm_cell(x, hx=states*, w_ih, w_hh, b_ih, b_hh)",
+    *(_CELL.format(kind) for kind in ("gru", "rnn_tanh", "rnn_relu")),
+)
+
+
+@op(TORCH, *_CELLS, aten=_CELLS)
+def cell(
+    x: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+    hidden: Tensor | None = None,
+    state: Tensor | None = None,
+    states: Tensors = (),
+    *,
+    direction: str,
+) -> Work:
+    """One step: x[n, i] @ w_ih[g h, i]^T, hidden[n, h] @ w_hh[g h, h]^T, and the gates.
+
+    FLOPs: 2 n g h (i + h), the gates nothing; backward two products for each.
+    Bytes: x, states, weights and biases read, states written, the gates' values left out;
+    backward x, states, weights and the gates' gradient read and the gradients of all written.
+
+    Weights are stored by rows, as in linear, so that the layout in a kernel's name tells the
+    gradient of x and hidden ("nn") from that of the weights ("nt").
+    """
+    given = [each for each in (hidden, state, *states) if each is not None]
+    if not given or not x.shape or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
+        raise CannotModel("no recurrent cell without hidden state and two matrices")
+    fits = x.shape[-1] == w_ih.shape[1] and given[0].shape[-1:] == w_hh.shape[1:]
+    if not fits or w_ih.shape[0] != w_hh.shape[0] or given[0].shape[:-1] != x.shape[:-1]:
+        raise CannotModel(f"{x.shape} and {given[0].shape} do not fit {w_ih.shape}, {w_hh.shape}")
+    rows = elements(x.shape[:-1])
+    flops = 2 * rows * (elements(w_ih.shape) + elements(w_hh.shape))
+    text = ";".join(map(tensor_text, (x, *given, w_ih, w_hh)))
+    reason = why_not(x.dtype, {"I": w_ih.shape[1], "H": w_hh.shape[1]})
+    read = _bytes(x, *given)
+    weights = _bytes(w_ih, w_hh, *(each for each in (b_ih, b_hh) if each is not None))
+    if direction == "fprop":
+        cost = Cost(flops, add_known(read, weights, _bytes(*given)))
+        return Work((Part("main", cost, text, kernels=GEMM, no_tensor_cores=reason),))
+    moved = add_known(read, weights, byte_count(rows * w_ih.shape[0], x.dtype))
+    gradients = [
+        Part(role, Cost(flops, moved), text, None, GEMM, layout, True, reason)
+        for role, layout in (("dgrad", "nn"), ("wgrad", "nt"))
+    ]
+    return Work(tuple(gradients))
+
+
+# cuDNN's kernel for all steps of a layer ("RNN_blockPersist_fp_LSTM") has a name of no kind.
+_KERNELS: Final = GEMM | {"other"}
+
+# All tensors in one list, as markers and emit_nvtx write them; or lists kept apart. Packed
+# sequences come with their batch sizes and without batch_first.
+_LAYERS: Final = (
+    *(
+        text
+        for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+        for text in (f"{kind}(tensors*, _, _, _, _, bidirectional, _)",)
+    ),
+    "lstm(x, states*, weights*, _, _, _, _, bidirectional, _)",
+    "lstm(x, sizes, states*, weights*, _, _, _, _, bidirectional)",
+    *(
+        text
+        for kind in ("gru", "rnn_tanh", "rnn_relu")
+        for text in (
+            f"{kind}(x, hidden, weights*, _, _, _, _, bidirectional, _)",
+            f"{kind}(x, sizes, hidden, weights*, _, _, _, _, bidirectional)",
+        )
+    ),
+)
+
+
+@op(TORCH, *_LAYERS, aten=_LAYERS)
+def layers(
+    tensors: Tensors = (),
+    x: Tensor | None = None,
+    sizes: Tensor | None = None,
+    hidden: Tensor | None = None,
+    states: Tensors = (),
+    weights: Tensors = (),
+    bidirectional: bool | Unknown = False,
+    *,
+    direction: str,
+) -> Work:
+    """Layers over x[t, n, i], or over packed tokens x[tokens, i]: states [layers, n, h] in and out.
+
+    FLOPs: 2 tokens for each element of each matrix, the gates nothing; backward twice that.
+    Bytes: x, states, weights and biases read once, output and states written, what is between
+    steps and layers left out; backward all read again and their gradients written.
+
+    Weights are told from states and biases by their number of dimensions. Bytes need to know
+    whether the layers run in both directions.
+    """
+    apart = (x, sizes, hidden, *states, *weights)
+    found = (*tensors, *(each for each in apart if each is not None))
+    if len(found) < 2:
+        raise CannotModel("no recurrent layers without states and weights")
+    # Packed tokens have two dimensions, and batch sizes after them, which stay on the CPU.
+    packed = len(found[0].shape) == 2 and len(found[1].shape) == 1
+    return layers_of(found[0], found[2 if packed else 1 :], bidirectional).work(direction)
+
+
+class Layers(NamedTuple):
+    """What recurrent layers read, by kind; `directions` is None where that is not known."""
+
+    x: Tensor
+    states: list[Tensor]
+    matrices: list[Tensor]
+    biases: list[Tensor]
+    directions: int | None
+
+    def work(self, direction: str, passes: int = 2) -> Work:
+        """Work in one direction; `passes` is how many products backward has for each forward."""
+        tokens = elements(self.x.shape[:-1])
+        flops = 2 * tokens * sum(elements(each.shape) for each in self.matrices)
+        read = _bytes(self.x, *self.states, *self.matrices, *self.biases)
+        width = self.states[0].shape[-1]
+        output = None
+        if self.directions is not None:
+            output = byte_count(tokens * self.directions * width, self.x.dtype)
+        if direction == "fprop":
+            cost = Cost(flops, add_known(read, output, _bytes(*self.states)))
+        else:
+            cost = Cost(passes * flops, add_known(read, read, output))
+        text = ";".join(map(tensor_text, (self.x, *self.states, *self.matrices)))
+        reason = why_not(self.x.dtype, {"I": self.x.shape[-1], "H": width})
+        return Work((Part("main", cost, text, kernels=_KERNELS, no_tensor_cores=reason),))
+
+
+def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown) -> Layers:
+    """Layers over x, by the dimensions of the rest: biases one, matrices two, states three.
+
+    Each layer has two matrices, w_ih and w_hh, and with a projection a third.
+
+    Raises
+    ------
+    CannotModel
+        When they are not layers over x.
+    """
+    kinds: dict[int, list[Tensor]] = {1: [], 2: [], 3: []}
+    for each in others:
+        kinds.get(len(each.shape), []).append(each)
+    biases, matrices, states = kinds.values()
+    if not states or not matrices:
+        raise CannotModel("no recurrent layers without states and weights")
+    directions = None if isinstance(bidirectional, Unknown) else 1 + bidirectional
+    count = states[0].shape[0]
+    if len(matrices) not in (2 * count, 3 * count) or x.shape[-1:] != matrices[0].shape[1:]:
+        raise CannotModel(f"{len(matrices)} matrices do not fit {x.shape} and {states[0].shape}")
+    if matrices[0].shape[0] != matrices[1].shape[0]:
+        raise CannotModel(f"{matrices[0].shape} and {matrices[1].shape} are not of one layer")
+    return Layers(x, states, matrices, biases, directions)
+
+
+def _bytes(*tensors: Tensor) -> int | None:
+    return add_known(*map(tensor_bytes, tensors))

@@ -1,0 +1,121 @@
+"""Recurrent layers as cuDNN, MIOpen and oneDNN do them, in one call each, forward and backward."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.recurrent.layers import Layers, layers_of
+from fastprof.ops.registry import op
+
+__all__ = ["library_gradients", "library_layers", "onednn_gradients", "onednn_layer"]
+
+_STATES: Final = "hx, cx"
+_OPTIONS: Final = "_, _, batch_first, _, _, bidirectional, _, _seed"
+_RESULTS: Final = "_output, _of_output, _of_hx, _of_cx"
+
+
+@op(
+    None,
+    aten=(
+        f"_cudnn_rnn(x, weights*, _, _buffer, {_STATES}, _, _, {_OPTIONS})",
+        f"_cudnn_rnn(x, weights*, _, _buffer, {_STATES}, _, {_OPTIONS})",  # before torch 1.8
+        f"miopen_rnn(x, weights*, _, {_STATES}, _, {_OPTIONS})",
+    ),
+)
+def library_layers(
+    x: Tensor,
+    weights: Tensors,
+    hx: Tensor,
+    cx: Tensor | None,
+    batch_first: bool | Unknown,
+    bidirectional: bool | Unknown,
+    _buffer: Tensor | Unknown | None = None,
+    _seed: Tensor | Unknown | None = None,
+) -> Work:
+    """The layers as cuDNN or MIOpen do them in one call.
+
+    FLOPs: 2 tokens for each element of each matrix, the gates nothing.
+    Bytes: x, states, weights and biases read once, output and states written; the buffer is the
+    weights once more.
+    """
+    states = [hx] if cx is None else [hx, cx]
+    return layers_of(x, (*states, *weights), bidirectional).work("fprop")
+
+
+@op(
+    None,
+    aten=(
+        f"_cudnn_rnn_backward(x, weights*, _, _buffer, {_STATES}, {_RESULTS}, _, _, {_OPTIONS},"
+        " _reserve, mask)",
+        f"_cudnn_rnn_backward(x, weights*, _, _buffer, {_STATES}, {_RESULTS}, _, {_OPTIONS},"
+        " _reserve, mask)",
+        f"miopen_rnn_backward(x, weights*, _, _buffer, {_STATES}, {_RESULTS}, _, {_OPTIONS},"
+        " _reserve, mask)",
+    ),
+)
+def library_gradients(
+    x: Tensor,
+    weights: Tensors,
+    hx: Tensor,
+    cx: Tensor | None,
+    _output: Tensor,
+    batch_first: bool | Unknown,
+    bidirectional: bool | Unknown,
+    _reserve: Tensor,
+    mask: tuple[bool, ...] | Unknown = (),
+    _of_output: Tensor | None = None,
+    _of_hx: Tensor | None = None,
+    _of_cx: Tensor | None = None,
+    _buffer: Tensor | Unknown | None = None,
+    _seed: Tensor | Unknown | None = None,
+) -> Work:
+    """Gradients of the layers, by cuDNN or MIOpen.
+
+    FLOPs: twice the forward pass; once, where the mask does not ask for the weights' gradients.
+    Bytes: x, states, weights and the output's gradient read, the other gradients written; the
+    reserve is left out.
+    """
+    states = [hx] if cx is None else [hx, cx]
+    of_weights = isinstance(mask, Unknown) or len(mask) != 4 or mask[3]
+    passes = 2 if of_weights else 1
+    return layers_of(x, (*states, *weights), bidirectional).work("bprop", passes)
+
+
+_ONEDNN: Final = "x, w_ih, w_hh, b_ih, b_hh, hx, cx"
+
+
+@op(None, aten=(f"mkldnn_rnn_layer({_ONEDNN}, ...)",))
+def onednn_layer(
+    x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
+) -> Work:
+    """One layer in one direction, as oneDNN does it: x[t, n, i], states [n, h].
+
+    FLOPs: 2 t n g h (i + h), the gates nothing.
+    Bytes: x, states, weights and biases read once, output and states written.
+    """
+    return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("fprop")
+
+
+@op(None, aten=(f"mkldnn_rnn_layer_backward({_ONEDNN}, ...)",))
+def onednn_gradients(
+    x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
+) -> Work:
+    """Gradients of one layer by oneDNN.
+
+    FLOPs: twice the forward pass.
+    Bytes: x, states, weights and the output's gradient read, the other gradients written.
+    """
+    return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("bprop")
+
+
+def _one_layer(
+    x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
+) -> Layers:
+    # States come without the dimension of the layers.
+    if len(hx.shape) != 2 or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
+        raise CannotModel(f"{hx.shape}, {w_ih.shape} and {w_hh.shape} are no layer")
+    states = (Tensor((1, *each.shape), each.dtype) for each in (hx, cx))
+    return layers_of(x, (*states, w_ih, w_hh, b_ih, b_hh), False)

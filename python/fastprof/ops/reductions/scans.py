@@ -1,0 +1,163 @@
+"""Cumulative sums, products and extremes to FLOPs and bytes."""
+
+from __future__ import annotations
+
+from fastprof.call import Tensor
+from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
+from fastprof.ops.cost import Cost, add_known
+from fastprof.ops.dtypes import Dtype, chosen, float_result, parts, sum_result
+from fastprof.ops.reductions.extremes import selected, selected_gradient
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, elements, is_complex, tensor_bytes, tensor_text
+
+__all__ = ["cummax", "cumprod", "cumsum", "logcumsumexp"]
+
+
+@op(
+    TORCH,
+    "cumsum(x, _, dtype)",
+    aten=("cumsum(x, _, dtype, ...)", "_cumsum(x, _)"),
+)
+def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+    """Running sum of x along a dimension, of its shape.
+
+    FLOPs: an addition for each element, forward and backward.
+    Bytes: x read, the sums written (int64 of integers); backward their gradient read, that of x
+    written.
+    """
+    count, result = elements(x.shape), chosen(dtype, sum_result(x.dtype))
+    moved = add_known(tensor_bytes(x), byte_count(count, result))
+    if direction == "bprop":
+        moved = add_known(byte_count(count, result), byte_count(count, x.dtype))
+    return Cost(parts(x.dtype) * count, moved), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "cumprod(x, _, dtype)",
+    aten=("cumprod(x, _, dtype, ...)", "_cumprod(x, _)"),
+)
+def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+    """Running product of x along a dimension, of its shape.
+
+    FLOPs: a product for each element; backward 3: product, running sum, division.
+    Bytes: x read, the products written; backward x, the products and their gradient read, the
+    gradient of x written. Zeros in x, which take another way back, are left out.
+    """
+    count, result = elements(x.shape), chosen(dtype, sum_result(x.dtype))
+    product = 6 if is_complex(x.dtype) else 1
+    written = byte_count(count, result)
+    if direction == "fprop":
+        return Cost(product * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+    flops = count * (2 * product + parts(x.dtype))
+    own = byte_count(count, x.dtype)
+    return Cost(flops, add_known(tensor_bytes(x), written, written, own)), tensor_text(x)
+
+
+@op(TORCH, "cumsum_(x, ...)", aten=("cumsum_(x, ...)",))
+def cumsum_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Running sum of x along a dimension, in place of x.
+
+    FLOPs: an addition for each element, forward and backward.
+    Bytes: x read and written; backward its gradient read and written.
+    """
+    return cumsum(x, x.dtype, direction=direction)
+
+
+@op(TORCH, "cumprod_(x, ...)", aten=("cumprod_(x, ...)",))
+def cumprod_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Running product of x along a dimension, in place of x.
+
+    FLOPs: a product for each element; backward 3: product, running sum, division.
+    Bytes: x read and written; backward x, the products and their gradient read, the gradient of x
+    written.
+    """
+    return cumprod(x, x.dtype, direction=direction)
+
+
+@op(
+    TORCH,
+    "logcumsumexp(x, ...)",
+    aten=("logcumsumexp(x, _, ...)", "_logcumsumexp(x, _, ...)"),
+)
+def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Running logarithm of a sum of exponentials of x along a dimension, of its shape.
+
+    FLOPs: 44 for each element: larger, smaller, difference, exponential, 1 + and logarithm, and an
+    addition; backward twice that, and two exponentials, logarithms and differences.
+    Bytes: x read, the result written; backward x, the result and its gradient read, the gradient
+    of x written.
+    """
+    count, result = elements(x.shape), float_result(x.dtype)
+    step = EXPONENTIAL + LOGARITHM + 4
+    written = byte_count(count, result)
+    if direction == "fprop":
+        return Cost(step * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+    flops = 2 * count * (step + EXPONENTIAL + LOGARITHM + 1)
+    return Cost(flops, add_known(tensor_bytes(x), written, written, written)), tensor_text(x)
+
+
+@op(
+    TORCH,
+    "cummax(x, ...)",
+    "cummin(x, ...)",
+    aten=("cummax(x, _, ...)", "cummin(x, _, ...)"),
+)
+def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Running maximum or minimum of x along a dimension and its indices, both of its shape.
+
+    FLOPs: a comparison for each element; backward an addition for each.
+    Bytes: x read, values and int64 indices written; backward gradient and indices read, the
+    gradient of x written.
+    """
+    count = elements(x.shape)
+    if direction == "fprop":
+        return selected(x, count, count), tensor_text(x)
+    return Cost(count, selected_gradient(x, count).bytes), tensor_text(x)
+
+
+@op(
+    TORCH,
+    aten=("_cummax_helper(x, values, indices, _)", "_cummin_helper(x, values, indices, _)"),
+)
+def cummax_helper(x: Tensor, values: Tensor, indices: Tensor) -> tuple[Cost, str]:
+    """Running maximum or minimum of x along a dimension, into values and indices.
+
+    FLOPs: a comparison for each element.
+    Bytes: x read, values and indices written.
+    """
+    moved = add_known(tensor_bytes(x), tensor_bytes(values), tensor_bytes(indices))
+    return Cost(elements(x.shape), moved), tensor_text(x)
+
+
+@op(
+    TORCH,
+    aten=("cummaxmin_backward(gradient, x, indices, _)",),
+)
+def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
+    """Gradient of a running maximum or minimum: added up at its indices.
+
+    FLOPs: an addition for each element.
+    Bytes: gradient and indices read, the gradient of x written.
+    """
+    moved = add_known(
+        tensor_bytes(gradient), tensor_bytes(indices), byte_count(elements(x.shape), gradient.dtype)
+    )
+    return Cost(elements(gradient.shape), moved), f"{tensor_text(gradient)};{tensor_text(indices)}"
+
+
+@op(
+    TORCH,
+    aten=("cumprod_backward(gradient, x, _, output)",),
+)
+def cumprod_backward(gradient: Tensor, x: Tensor, output: Tensor) -> tuple[Cost, str]:
+    """Gradient of a running product: running sum of gradient * output from the end, by x.
+
+    FLOPs: 3 for each element: product, addition, division.
+    Bytes: gradient, x and output read, the gradient of x written.
+    """
+    read = add_known(tensor_bytes(gradient), tensor_bytes(x), tensor_bytes(output))
+    count = elements(x.shape)
+    product = 6 if is_complex(x.dtype) else 1
+    flops = count * (2 * product + parts(x.dtype))
+    return Cost(flops, add_known(read, byte_count(count, x.dtype))), tensor_text(x)

@@ -1,0 +1,122 @@
+"""Counts and sums of particular elements to FLOPs and bytes: a diagonal, segments, no zeros."""
+
+from __future__ import annotations
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.axes import Dims
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.dtypes import count_result, parts, sum_result
+from fastprof.ops.parameters import Ints
+from fastprof.ops.reductions.table import Reduction, reduction
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+
+__all__ = ["count_nonzero", "segment_reduce", "sum_to_size", "trace"]
+
+
+@op(TORCH, "count_nonzero(x, dim, axis=axis)", aten=("count_nonzero(x, dim, ...)",))
+def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost, str]:
+    """Count of the elements of x [..] that are not zero, over the dimensions dim -> [..].
+
+    FLOPs: a comparison and an addition for each element; no backward pass.
+    Bytes: x read, the counts (int64) written.
+    """
+    counted = Reduction(2, count_result, None)
+    return reduction(counted, x, axis if dim is None else dim, None, "fprop")
+
+
+@op(TORCH, "sum_to_size", aten=("sum_to_size",))
+def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cost, str]:
+    """Sum of x [..] down to a shape that broadcasts to it.
+
+    FLOPs: an addition for each element of x, none where x has the shape; backward none.
+    Bytes: x read and the sums written; backward the gradient of the sums read, that of x written.
+
+    Where the capture does not hold the shape, a sum is counted: it is an estimate.
+    """
+    if isinstance(size, Unknown):
+        return Cost(elements(x.shape) if direction == "fprop" else 0, None, False), tensor_text(x)
+    shape = (size,) if isinstance(size, int) else size
+    if any(each < 0 for each in shape) or len(shape) > len(x.shape):
+        raise CannotModel(f"{x.shape} does not sum to {shape}")
+    if shape == x.shape:
+        return Cost(0, 0), tensor_text(x)
+    written = byte_count(elements(shape), sum_result(x.dtype))
+    flops = parts(x.dtype) * elements(x.shape) if direction == "fprop" else 0
+    return Cost(flops, add_known(tensor_bytes(x), written)), tensor_text(x)
+
+
+@op(TORCH, "trace", aten=("trace",))
+def trace(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Sum of the diagonal of x [m, n] -> [].
+
+    FLOPs: an addition for each element of the diagonal; backward none.
+    Bytes: the diagonal read, the sum written; backward its gradient read, that of x written.
+    """
+    if len(x.shape) != 2:
+        raise CannotModel(f"x has shape {x.shape}, not 2-d")
+    length = min(x.shape)
+    out = byte_count(1, sum_result(x.dtype))
+    if direction == "fprop":
+        moved = add_known(byte_count(length, x.dtype), out)
+        return Cost(parts(x.dtype) * length, moved), tensor_text(x)
+    return Cost(0, add_known(out, byte_count(elements(x.shape), x.dtype))), tensor_text(x)
+
+
+@op(TORCH, aten=("trace_backward",))
+def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
+    """Gradient [] of a trace along the diagonal of zeros [m, n].
+
+    FLOPs: none.
+    Bytes: the gradient read, [m, n] written.
+    """
+    if isinstance(sizes, Unknown):
+        return Cost(0, None), tensor_text(gradient)
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"impossible shape {shape}")
+    moved = add_known(tensor_bytes(gradient), byte_count(elements(shape), gradient.dtype))
+    return Cost(0, moved), tensor_text(gradient)
+
+
+@op(
+    TORCH,
+    "segment_reduce(x, _, lengths=lengths, _, offsets=offsets, ...)",
+    aten=("segment_reduce(x, _, lengths, _, offsets, ...)",),
+)
+def segment_reduce(
+    x: Tensor, lengths: Tensor | None = None, offsets: Tensor | None = None
+) -> tuple[Cost, str]:
+    """Sum, mean, product or extreme of each segment of x [.., n, d] -> [.., segments, d].
+
+    FLOPs: an operation for each element of x.
+    Bytes: x and the lengths (or offsets) of the segments read, the results written.
+    """
+    segments = lengths if offsets is None else offsets
+    if segments is None or not segments.shape or len(segments.shape) > len(x.shape):
+        raise CannotModel("no lengths of segments")
+    *outer, count = segments.shape
+    rows = max(count - (offsets is not None), 0)
+    rest = x.shape[len(segments.shape) :]
+    written = byte_count(elements(outer) * rows * elements(rest), x.dtype)
+    moved = add_known(tensor_bytes(x), tensor_bytes(segments), written)
+    return Cost(elements(x.shape), moved), f"{tensor_text(x)};{tensor_text(segments)}"
+
+
+@op(TORCH, aten=("_segment_reduce_backward(gradient, output, x, _, segments, offsets, ...)",))
+def segment_reduce_backward(
+    gradient: Tensor,
+    output: Tensor,
+    x: Tensor,
+    segments: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Gradient of a reduction of segments, back to the elements of each.
+
+    FLOPs: an operation for each element of x.
+    Bytes: gradient, output, x and the lengths (or offsets) read, the gradient of x written.
+    """
+    given = (gradient, output, x, segments, offsets)
+    read = add_known(*(tensor_bytes(each) for each in given if each is not None))
+    moved = add_known(read, byte_count(elements(x.shape), x.dtype))
+    return Cost(elements(x.shape), moved), f"{tensor_text(gradient)};{tensor_text(x)}"

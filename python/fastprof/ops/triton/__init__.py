@@ -1,0 +1,7 @@
+"""Kernels that torch.compile fused."""
+
+from fastprof.ops.triton import fused
+
+__all__ = [
+    "fused",
+]
