@@ -196,7 +196,8 @@ def _groups(
     """Which instance of its call each kernel belongs to; -1 without a call.
 
     An instance is a run of kernels of one thread with the same call, direction and source line (in
-    backward also the same number), and starts again where its first kernel's name comes again.
+    backward also the same number), and starts again where the name of its first kernel comes again
+    that does more than help others.
     """
     n = len(call)
     order = np.argsort(columns["tid"].values, kind="stable")
@@ -204,9 +205,14 @@ def _groups(
     marks = [columns["tid"].values, call, linked, seq, columns["trace"].ids]
     starts = np.ones(n, bool)
     starts[1:] = np.any([mark[order][1:] != mark[order][:-1] for mark in marks], axis=0)
-    name = columns["kShortName"].ids[order]
-    first_of_run = np.flatnonzero(starts)[np.cumsum(starts) - 1] if n else order
-    starts |= name == name[first_of_run]
+    if n:
+        name = columns["kShortName"].ids[order]
+        infos = [ops.classify(text) for text in columns["kShortName"].values]
+        helps = np.array([info.auxiliary for info in infos] + [False])[name]
+        firsts = np.minimum.reduceat(np.where(helps, n, np.arange(n)), np.flatnonzero(starts))
+        first_of_run = firsts[np.cumsum(starts) - 1]
+        comes_again = name == np.append(name, np.int32(-2))[first_of_run]
+        starts |= comes_again & ~helps & (np.arange(n) > first_of_run)
     group = np.empty(n, np.int32)
     group[order] = np.cumsum(starts) - 1
     return np.where(call >= 0, group, np.int32(-1)), int(starts.sum())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fastprof
 from fastprof.cli import main
 from fastprof.report.columns import COLUMNS
 from real_data import real
@@ -31,8 +32,10 @@ OF_BOTH: list[Difference] = [
         ),
     ),
     (
-        "SPEC 2: what is not known prints na and never 0, and these operators have no model yet",
-        lambda column, ours, theirs: column in COSTS and ours[column] == "na",
+        "SPEC 2: what is not known (no shapes, no operator) prints na and never 0",
+        lambda column, ours, theirs: (
+            column in COSTS and ours[column] == "na" and "[" not in ours["Params"].strip("T=[],")
+        ),
     ),
 ]
 OF_LANGUAGE_MODEL: list[Difference] = [
@@ -45,12 +48,28 @@ OF_LANGUAGE_MODEL: list[Difference] = [
         lambda column, ours, theirs: column == "Params" and "(35,20)" in theirs["Params"],
     ),
     (
-        "SPEC 2 and 9: operators without a model print their tensors as T=",
+        "SPEC 8: PyProf counted 0 for what it did not know, and for all kernels but a call's first",
+        lambda column, ours, theirs: column in COSTS and theirs[column] == "0" != ours[column],
+    ),
+    (
+        "SPEC 2: operators with a model print their tensors, [35,20,200]fp32",
         lambda column, ours, theirs: (
             column == "Params"
-            and theirs["Op"] in ("dropout", "log_softmax", "norm")
-            and ours["Params"].startswith("T=[")
+            and theirs["Params"].startswith("T=")
+            and ours["Params"].startswith("[")
         ),
+    ),
+    (
+        "a dropout's mask has a byte an element, and its backward pass only multiplies by it twice",
+        lambda column, ours, theirs: theirs["Op"] == "dropout" and column in COSTS,
+    ),
+    (
+        "docs/ops.md: log_softmax reads its input once and its formula has 24 operations, not 21",
+        lambda column, ours, theirs: theirs["Op"] == "log_softmax" and column in COSTS,
+    ),
+    (
+        "a norm writes its result, too",
+        lambda column, ours, theirs: theirs["Op"] == "norm" and column == "Bytes",
     ),
     (
         "one cost a call, shared: PyProf charged a backward embedding to the kernel that ran first",
@@ -120,7 +139,16 @@ def test_flops_of_the_known_operators_are_those_of_pyprof(tmp_path: Path) -> Non
     ours = report(real("pyprof/lm_v100_nvprof.author.dict"), tmp_path)
     compared = 0
     for our_row, their_row in zip(ours, theirs, strict=False):
-        if our_row["Op"] == their_row["Op"] and our_row["FLOPs"] != "na":
+        differs = their_row["Op"] in ("dropout", "log_softmax") or their_row["FLOPs"] == "0"
+        if our_row["Op"] == their_row["Op"] and our_row["FLOPs"] != "na" and not differs:
             assert our_row["FLOPs"] == their_row["FLOPs"], our_row
             compared += 1
-    assert compared > 40
+    assert compared > 35
+
+
+def test_nearly_all_of_the_gpu_time_of_the_language_model_has_a_known_cost() -> None:
+    coverage = fastprof.open(real("pyprof/lm_v100_nvprof.author.dict")).coverage
+    assert coverage.known["cost"] > 0.94 * coverage.total
+    reasons = {each.op: each.reason for each in coverage.unknown()}
+    assert set(reasons) == {"Split", "add", "add_", "sum", "Tensor.backward"}
+    assert all("no shapes" in reasons[name] for name in ("Split", "add", "add_", "sum"))
