@@ -175,7 +175,8 @@ def _named(
             return Named(call.mod, call.op, call)
     if calls:
         return Named(calls[0].mod, calls[0].op, calls[0])
-    outermost = [m for m in torch if backward and m.autograd_node]
+    outermost = [m for m in torch if m.call is not None and ops.find(m.call) is not None]
+    outermost += [m for m in torch if backward and m.autograd_node]
     outermost += [m for m in torch if op and m.name.removeprefix("aten::") == op[0]]
     if outermost:
         return named(outermost[0])
