@@ -175,9 +175,11 @@ def _named(
             return Named(call.mod, call.op, call)
     if calls:
         return Named(calls[0].mod, calls[0].op, calls[0])
-    outermost = [m for m in torch if m.call is not None and ops.find(m.call) is not None]
-    outermost += [m for m in torch if backward and m.autograd_node]
-    outermost += [m for m in torch if op and m.name.removeprefix("aten::") == op[0]]
+    by_name = {m.name.removeprefix("aten::"): m for m in torch}
+    in_order = [by_name[name] for name in op if name in by_name]  # seqMarker itself is sorted
+    outermost = [m for m in torch if backward and m.autograd_node]
+    outermost += [m for m in in_order if m.call is not None and ops.find(m.call) is not None]
+    outermost += in_order
     if outermost:
         return named(outermost[0])
     return Named(mod[0] if mod and mod[0] != "na" else None, op[0] if op else None, None)
