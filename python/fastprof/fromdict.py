@@ -169,14 +169,14 @@ def _named(
     """The call that a line's markers name: the outermost that has a model, else the outermost."""
     calls = [meaning.call for meaning in map(_marker, marker) if meaning.call is not None]
     torch = [_torch(label) for label in seq_marker]
-    sized = [m.call for m in torch if m.has_arguments and m.call is not None]
+    by_name = {m.name.removeprefix("aten::"): m for m in torch}
+    in_order = [by_name[name] for name in op if name in by_name]  # seqMarker itself is sorted
+    sized = [m.call for m in in_order + torch if m.has_arguments and m.call is not None]
     for call in calls + sized:
         if ops.has_model(call):
             return Named(call.mod, call.op, call)
     if calls:
         return Named(calls[0].mod, calls[0].op, calls[0])
-    by_name = {m.name.removeprefix("aten::"): m for m in torch}
-    in_order = [by_name[name] for name in op if name in by_name]  # seqMarker itself is sorted
     outermost = [m for m in torch if backward and m.autograd_node]
     outermost += [m for m in in_order if m.call is not None and ops.find(m.call) is not None]
     outermost += in_order
