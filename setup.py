@@ -27,6 +27,10 @@ C_FILES = {
     "_take": ["fp_take"],
     "_rows": ["fp_rows", "fp_seqmarkers"],
     "_dict": ["fp_dict", "fp_literal", "fp_names"],
+    "_kineto": [
+        *("fp_kineto", "fp_kineto_event", "fp_kineto_events", "fp_kineto_rows", "fp_kineto_texts"),
+        *("fp_json", "fp_decimal", "fp_names", "fp_keys"),
+    ],
 }
 
 compile_args = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-O2", "-g0"]

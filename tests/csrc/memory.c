@@ -6,6 +6,7 @@
 #include "fp_dict.h"
 #include "fp_itree.h"
 #include "fp_join.h"
+#include "fp_kineto.h"
 #include "fp_link.h"
 #include "fp_names.h"
 #include "fp_path.h"
@@ -205,6 +206,54 @@ static void range_names_are_scanned(void) {
   free(scratch.bytes);
 }
 
+enum { KINETO_ROWS = 100, WIDEST_CELL = 12 };
+
+static fp_status read_event(fp_kineto *kineto, fp_kineto_rows *tables, int32_t row) {
+  char text[300];
+  size_t used;
+  int length =
+      snprintf(text, sizeof text,
+               "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"\\n%d\", \"tid\": \"t%d\", "
+               "\"args\": {\"Input Dims\": [%d], \"Rank\": \"%0*d\"}},\n"
+               "{\"ph\": \"f\", \"cat\": \"other%d\"},",
+               row, row, row, row, row, row);
+  for (int i = 0; i < FP_KINETO_TABLES; i++) CHECK(tables[i].rows <= row);
+  fp_status status = fp_kineto_read(kineto, text, (size_t)length, tables, &used);
+  if (status != FP_E_MEMORY) {
+    CHECK(used == (size_t)length);
+    return status;
+  }
+  until_failure = -1; /* what was read before it failed is not given again */
+  return fp_kineto_read(kineto, text + used, (size_t)length - used, tables, &used);
+}
+
+static void traces_are_read(void) {
+  static int64_t cells[KINETO_ROWS * WIDEST_CELL / sizeof(int64_t) + 1];
+  static int32_t labels[KINETO_ROWS];
+  fp_kineto_rows tables[FP_KINETO_TABLES] = {{0}};
+  fp_kineto_type type;
+  fp_kineto *kineto;
+  int32_t phase, category;
+  size_t used;
+  for (int t = 0; t < FP_KINETO_TABLES; t++) {
+    tables[t].capacity = KINETO_ROWS;
+    for (int i = 0; fp_kineto_column(t, i, &type); i++) {
+      int is_label = strcmp(fp_kineto_column(t, i, &type), "label") == 0;
+      tables[t].columns[i] = is_label ? (void *)labels : cells;
+    }
+  }
+  TRY_NEW(kineto, fp_kineto_new());
+  CHECK(fp_kineto_read(kineto, "[", 1, tables, &used) == FP_OK && used == 1);
+  for (int32_t row = 0; row < KINETO_ROWS - 1; row++) {
+    CHECK(read_event(kineto, tables, row) == FP_OK);
+    CHECK(labels[row] == row);
+  }
+  CHECK(tables[FP_KINETO_RANGES].rows == KINETO_ROWS - 1);
+  CHECK(fp_kineto_count(kineto, 0, &phase, &category) == KINETO_ROWS - 1 && phase == 'X');
+  CHECK(fp_kineto_count(kineto, KINETO_ROWS - 1, &phase, &category) == 1 && phase == 'f');
+  fp_kineto_free(kineto);
+}
+
 /* Runs it with the first, the second, ... allocation failing, until none is left to fail. */
 static void with_each_allocation_failing(void (*work)(void)) {
   int64_t n_allocations = 0;
@@ -229,5 +278,6 @@ int main(void) {
   with_each_allocation_failing(markers_are_listed);
   with_each_allocation_failing(dict_lines_are_read);
   with_each_allocation_failing(range_names_are_scanned);
+  with_each_allocation_failing(traces_are_read);
   return 0;
 }

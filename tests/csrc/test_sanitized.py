@@ -15,6 +15,7 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", *SANITIZE, f"-I{CSRC}", f"-I{HERE}")
 WRAP = ("-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc",)
 
+KINETO = "kineto kineto_event kineto_events kineto_rows kineto_texts json decimal"
 # The C files that each driver is linked with.
 C_FILES = {
     "names": "names keys",
@@ -24,8 +25,9 @@ C_FILES = {
     "path": "path link share take keys",
     "rows": "rows seqmarkers",
     "dict": "dict literal names",
+    "kineto": f"{KINETO} names keys",
     "scan": "scan names keys",
-    "memory": "scan names keys dict literal seqmarkers join link path itree",
+    "memory": f"scan names keys dict literal seqmarkers join link path itree {KINETO}",
 }
 LEAK = """
 #include <stdlib.h>

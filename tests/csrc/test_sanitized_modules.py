@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILT_FROM = ("setup.py", "pyproject.toml", "csrc", "src", "python")
 NOT_COPIED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "_*.c")
-TESTS = ("tests/property", "tests/unit/test_rows.py", "tests/unit/test_dict_reader.py")
+UNITS = ("test_rows.py", "test_dict_reader.py", "test_kineto_file.py")
+TESTS = ("tests/property", *(f"tests/unit/{name}" for name in UNITS))
 
 pytestmark = pytest.mark.slow
 
