@@ -1,0 +1,68 @@
+"""Real traces of 2021 to 2026: every column is what json.load and dictionaries say."""
+
+import gzip
+import json
+
+import pytest
+
+import kineto_oracle
+from fastprof.sources import kineto_file
+from real_data import data_dir, real
+
+TRACES = [
+    *(f"kineto/dlrm_rank{rank}.json.gz" for rank in range(4)),
+    "kineto/resnet18_mi300_full.json.gz",
+    "kineto/resnet50_2021_stack_memory.json.gz",
+    "kineto/resnet_v100_2024_fwdbwd.json.gz",
+    "kineto/train_v100_2022.json.gz",
+    "kineto/transformer_a100_2024.json.gz",
+    "kineto/triton_compile.json.gz",
+]
+
+every_trace = pytest.mark.parametrize("path", TRACES)
+
+
+def test_every_trace_that_is_there_is_looked_at():
+    directory = data_dir()
+    if directory is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    found = {path.relative_to(directory).as_posix() for path in directory.glob("kineto/*.gz")}
+    assert found <= set(TRACES)
+
+
+@every_trace
+def test_every_column_is_what_json_says(path):
+    text = gzip.decompress(real(path).read_bytes())
+    trace = kineto_oracle.loads(text)
+    file = kineto_file.read(real(path), path)
+    rows, counts = kineto_oracle.found(file)
+    expected_rows, expected_counts = kineto_oracle.expected(trace["traceEvents"])
+    assert {table: len(rows[table]) for table in rows} == {
+        table: len(expected_rows[table]) for table in expected_rows
+    }
+    for table, expected in expected_rows.items():
+        differ = [pair for pair in zip(rows[table], expected, strict=True) if pair[0] != pair[1]]
+        assert differ[:1] == []
+    assert counts == expected_counts
+    assert file.warnings() == []
+
+
+@every_trace
+def test_what_stands_beside_the_events_is_what_json_says(path):
+    trace = json.loads(gzip.decompress(real(path).read_bytes()), strict=False)
+    del trace["traceEvents"]
+    assert kineto_file.read(real(path), path).root == trace
+
+
+@every_trace
+def test_a_trace_cut_in_the_middle_gives_the_events_before_the_cut(path, tmp_path):
+    text = gzip.decompress(real(path).read_bytes())
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(text[: len(text) // 2])
+    whole, half = kineto_file.read(real(path), path), kineto_file.read(cut, "cut.json")
+    assert not half.is_whole
+    assert 0 <= half.unread_bytes < len(text) // 10
+    (rows, _), (half_rows, _) = kineto_oracle.found(whole), kineto_oracle.found(half)
+    assert 0 < sum(map(len, half_rows.values())) < sum(map(len, rows.values()))
+    for table in rows:
+        assert half_rows[table] == rows[table][: len(half_rows[table])]
