@@ -71,16 +71,23 @@ static void lose(fp_kineto *kineto, const char *start, const char *end) {
   kineto->lost_bytes += end - start;
 }
 
-/* What starts at `start` is malformed at the cursor: moves it behind that, if its brackets close
- * before the next event starts, else to the comma before that. A quote too many turns the text
- * inside out, so the brackets alone cannot be trusted. FP_MORE: neither is in the text. */
+/* Whether the cursor stands behind an event: the list ends there, or the next event starts. */
+static int is_behind_event(fp_json json) {
+  fp_json_blanks(&json);
+  if (fp_json_character(&json, ']')) return 1;
+  if (!fp_json_character(&json, ',')) return 0;
+  fp_json_blanks(&json);
+  return fp_json_character(&json, '{');
+}
+
+/* What starts at `start` is no event: moves the cursor behind it, if its brackets close before the
+ * next event starts, else to the comma before that. A quote too many turns the text inside out, so
+ * the brackets alone cannot be trusted. FP_MORE: neither is in the text. */
 static fp_status pass_malformed(fp_kineto *kineto, const char *start, fp_json *json) {
   const char *comma = find_event(kineto, start, json->end);
   fp_json whole = {start, comma ? comma + 1 : json->end};
   fp_json_value ignored;
-  char next = 0;
-  if (fp_json_read(&whole, &ignored) == FP_OK && fp_json_next(&whole, &next) == FP_OK &&
-      (next == ',' || next == ']'))
+  if (fp_json_read(&whole, &ignored) == FP_OK && is_behind_event((fp_json){whole.at, json->end}))
     json->at = whole.at;
   else if (comma)
     json->at = comma;
@@ -100,20 +107,13 @@ static fp_status read_event(fp_kineto *kineto, fp_json *json, fp_kineto_rows *ta
     return FP_OK;
   }
   const char *start = json->at;
-  fp_json_value ignored;
-  fp_status status = FP_E_SYNTAX;
-  if (c == '{') {
-    status = fp_kineto_event_read(&kineto->keys, json, &kineto->event);
-    if (status == FP_OK) {
-      if (fp_kineto_value(&kineto->event, FP_FIELD_DUR) && kineto->event.first < FP_FIELDS)
-        kineto->first_field = kineto->event.first;
-      return fp_kineto_events_add(&kineto->events, &kineto->event, tables);
-    }
-  } else {
-    status = fp_json_read(json, &ignored);
-    if (status == FP_OK) lose(kineto, start, json->at);
-  }
-  return status == FP_E_SYNTAX ? pass_malformed(kineto, start, json) : status;
+  if (c != '{') return pass_malformed(kineto, start, json);
+  fp_status status = fp_kineto_event_read(&kineto->keys, json, &kineto->event);
+  if (status == FP_E_SYNTAX) return pass_malformed(kineto, start, json);
+  if (status != FP_OK) return status;
+  if (fp_kineto_value(&kineto->event, FP_FIELD_DUR) && kineto->event.first < FP_FIELDS)
+    kineto->first_field = kineto->event.first;
+  return fp_kineto_events_add(&kineto->events, &kineto->event, tables);
 }
 
 /* Keeps a value beside the events. */

@@ -1,7 +1,9 @@
 """Real traces of 2021 to 2026: every column is what json.load and dictionaries say."""
 
 import gzip
+import io
 import json
+import random
 
 import pytest
 
@@ -66,3 +68,19 @@ def test_a_trace_cut_in_the_middle_gives_the_events_before_the_cut(path, tmp_pat
     assert 0 < sum(map(len, half_rows.values())) < sum(map(len, rows.values()))
     for table in rows:
         assert half_rows[table] == rows[table][: len(half_rows[table])]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("path", TRACES[4:6])
+def test_wrong_bytes_cost_few_more_events_than_they_hit(path, seed):
+    text = bytearray(gzip.decompress(real(path).read_bytes()))
+    n_events = sum(kineto_file.read(real(path), path).counts.values())
+    numbers = random.Random(seed)
+    start = text.index(b"traceEvents") + 20
+    for _ in range(40):
+        text[numbers.randrange(start, len(text) - 2000)] = numbers.choice(b'{}[]",:\\\n x')
+    damaged = kineto_file.read(io.BytesIO(bytes(text)), path)
+    assert n_events - 80 < sum(damaged.counts.values()) < n_events
+    assert 0 < damaged.lost_events <= 80
+    assert damaged.is_whole
+    assert damaged.unread_bytes == 0
