@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import _link, _nest, _path
+from fastprof import _link, _nest, _path, activities
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.calls import CallsOfKernels, find_calls
@@ -20,7 +20,6 @@ from fastprof.columns import Column, Columns, Ints, Lists, SeqMarkers, Values
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
 from fastprof.markers import Kind, Meaning, dict_operators
-from fastprof.names import short_name
 from fastprof.profile import Profile
 from fastprof.trace import Int32, Trace, label_text
 
@@ -60,7 +59,7 @@ class Assembly:
     @cached_property
     def names(self) -> tuple[Values, Values]:
         """Long and short name of every kernel."""
-        return _kernel_names(self.trace)
+        return activities.names(self.trace)
 
     @cached_property
     def calls(self) -> CallsOfKernels:
@@ -70,6 +69,21 @@ class Assembly:
     def costs(self) -> Costs:
         long_names, _ = self.names
         return cost(self.calls, long_names.values, long_names.ids, self.trace.kernels.duration)
+
+    @property
+    def flops(self) -> Ints:
+        """A copy outside of all calls whose cost is known computes nothing."""
+        return self._or_copied(self.costs.flops, np.int64(0))
+
+    @property
+    def bytes(self) -> Ints:
+        return self._or_copied(self.costs.bytes, activities.copied(self.trace).values)
+
+    def _or_copied(self, cost: Ints, of_copy: Any) -> Ints:
+        if self.trace.kernels.copied is None:
+            return cost
+        copies = activities.are_copies(self.trace) & (self.costs.flops.values < 0)
+        return Ints(np.where(copies, of_copy, cost.values))
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""
@@ -184,8 +198,8 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "stream": lambda: Ints(kernels.stream),
             "grid": lambda: Ints(kernels.grid),
             "block": lambda: Ints(kernels.block),
-            "flops": lambda: assembly.costs.flops,
-            "bytes": lambda: assembly.costs.bytes,
+            "flops": lambda: assembly.flops,
+            "bytes": lambda: assembly.bytes,
         }
     )
     return Profile(
@@ -198,7 +212,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             kernels.launch >= 0,
             assembly.frame >= 0,
             assembly.calls,
-            assembly.costs.flops,
+            assembly.flops,
         ),
         warnings=trace.warnings,
     )
@@ -222,7 +236,10 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "shared_memory": lambda: Ints(kernels.shared_memory),
         "graph_id": lambda: Ints(kernels.graph_id),
         "graph_node": lambda: Ints(kernels.graph_node),
-        "launch": lambda: _launch_names(trace),
+        "launch": lambda: activities.launch_names(trace),
+        "kind": lambda: activities.kinds(trace),
+        "copied": lambda: activities.copied(trace),
+        "copy_direction": lambda: activities.copy_directions(trace),
         "launch_start": lambda: Ints(take(launches.start, kernels.launch, _NO_TIME), none=_NO_TIME),
         "launch_ranges": lambda: _ranges(assembly, found.launch_frame_of_kernel),
         "phases": lambda: _phases(trace),
@@ -238,37 +255,6 @@ _NO_TIME = np.iinfo(np.int64).min
 
 def _is_torch(meaning: Meaning) -> bool:
     return meaning.kind == Kind.TORCH
-
-
-def _kernel_names(trace: Trace) -> tuple[Values, Values]:
-    """Long and short name of every kernel."""
-    kernels, strings = trace.kernels, trace.strings
-    used, place = distinct(kernels.name, len(strings))
-    fallback = {}
-    for long_name in used:
-        if long_name < 0 or strings[long_name] is None:
-            fallback[long_name] = None
-    texts: list[str | None] = [None if i in fallback else strings[i] for i in used]
-    graphs = kernels.graph.astype(bool)
-    if graphs.any():
-        place = place.copy()
-        for graph in np.unique(kernels.graph_id[graphs]).tolist():
-            place[graphs & (kernels.graph_id == graph)] = len(texts)
-            texts.append(f"CUDA graph {graph}" if graph >= 0 else "CUDA graph")
-    known = np.array([text is not None for text in texts] or [True])
-    number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
-    long_names = [text for text in texts if text is not None]
-    ids = number[place] if len(place) else place
-    shorts: dict[str, int] = {}
-    of_long = [shorts.setdefault(short_name(text), len(shorts)) for text in long_names]
-    return Values(ids, long_names), Values(take(np.array(of_long, np.int32), ids), list(shorts))
-
-
-def _launch_names(trace: Trace) -> Values:
-    used, place = distinct(take(trace.launches.name, trace.kernels.launch), len(trace.strings))
-    texts = [trace.strings[i] if i >= 0 else None for i in used]
-    ids = np.array([-1 if text is None else i for i, text in enumerate(texts)], np.int32)
-    return Values(ids[place] if len(place) else place, texts)
 
 
 def _ranges(assembly: Assembly, frame: Int32) -> Values:

@@ -16,7 +16,9 @@ from fastprof.sources.database import Progress
 from fastprof.sources.detect import head_of, read_trace
 
 
-def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Profile:
+def open(
+    path: str | os.PathLike[str], progress: Progress | None = None, *, copies: bool = False
+) -> Profile:
     """Read a capture and find out what every kernel of it was for.
 
     Parameters
@@ -26,6 +28,8 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
         A pipe can hold dict lines only.
     progress : function, optional
         Called now and then with what is being read, the rows so far and about how many there are.
+    copies : bool
+        Whether memory copies and memsets get rows as kernels do. Dict lines have none.
 
     Returns
     -------
@@ -39,7 +43,7 @@ def open(path: str | os.PathLike[str], progress: Progress | None = None) -> Prof
         The file is missing, damaged, or not a trace that fastprof knows.
     """
     with Reused():
-        return _open(path, progress)
+        return _open(path, progress, copies)
 
 
 def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
@@ -54,14 +58,14 @@ def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
         return from_dict_lines(name, dictlines.read(stream, name))
 
 
-def _open(path: str | os.PathLike[str], progress: Progress | None) -> Profile:
+def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool) -> Profile:
     name = os.fsdecode(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         with builtins.open(path, "rb", buffering=0) as pipe:
             return read_dict_lines(pipe, name)
     if dictlines.looks_like_dict_lines(head_of(path)):
         return from_dict_lines(name, dictlines.read(path, name))
-    trace = read_trace(path, progress)
+    trace = read_trace(path, progress, copies)
     attribution = attribute(trace)
     trace.forget_ends()
     return assemble(trace, attribution)

@@ -7,6 +7,7 @@ Rows of all three are in order of time. Times are ns, int64, on the file's own c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +28,27 @@ def label_text(label: str) -> str:
 NEVER = np.iinfo(np.int64).max
 
 
+class Activity(IntEnum):
+    """What a row of `Kernels` is."""
+
+    KERNEL = 0
+    GRAPH = 1  # the launch of a whole CUDA graph, whose kernels the trace does not tell
+    MEMCPY = 2
+    MEMSET = 3
+
+
+# CUpti_ActivityMemcpyKind: from where to where. H host, D device, A array, P another device.
+COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+
+
 @dataclass
 class Kernels:
-    """GPU work, one row a kernel or CUDA graph launch.
+    """GPU work, one row a kernel, CUDA graph launch, memory copy or memset.
 
     `process` indexes Trace.processes, `name` (demangled) Trace.strings, `launch`
     Launches (the API call that launched it), `origin` Launches too: for a node of a CUDA graph, the
-    call that created the node. `graph` is 1 for a row that stands for a whole graph launch.
+    call that created the node. `kind` is one of `Activity`; `copied` (bytes) and `copy_kind` (an
+    index into COPY_KINDS) are known of copies and memsets, None where these were not read.
     """
 
     start: Int64
@@ -50,9 +65,11 @@ class Kernels:
     shared_memory: Int32  # static + dynamic, bytes a block
     graph_id: Int32
     graph_node: Int64
-    graph: npt.NDArray[np.uint8]
+    kind: npt.NDArray[np.uint8]
     launch: Int32
     origin: Int32 | None  # None where no kernel's node was seen being created
+    copied: Int64 | None = None
+    copy_kind: Int32 | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -100,7 +117,7 @@ class Trace:
     phases: Ranges  # ranges that ended on another thread: of the process, not of a call chain
     labels: list[str]  # range names, see label_text; OF_TORCH in front: torch wrote a suffix
     strings: list[str | None]
-    threads: Int32  # thread id as the operating system knows it
+    threads: Int32 | Int64  # thread id as the operating system knows it
     process_of_thread: Int32  # index into processes
     processes: Int32  # process id
     warnings: list[str] = field(default_factory=list)

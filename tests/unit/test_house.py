@@ -16,7 +16,7 @@ ROOMS = [
     {"errors", "call", "columns", "names"},
     {"trace", "markers", "ops"},
     {"sources", "attribute"},
-    {"calls"},
+    {"calls", "activities"},
     {"costs", "coverage"},
     {"profile", "report"},
     {"assemble", "fromdict"},

@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
     )
     parser.add_argument(
+        "--all", action="store_true", help="rows for memory copies and memsets too, from a trace"
+    )
+    parser.add_argument(
         "--unknown",
         action="store_true",
         help="list the operators without a known cost, and why, on stderr",
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 from fastprof.load import open as open_trace
 
-                profile = open_trace(arguments.file, bar)
+                profile = open_trace(arguments.file, bar, copies=arguments.all)
         say(profile)
         if arguments.unknown:
             for line in profile.coverage.unknown_text().splitlines():

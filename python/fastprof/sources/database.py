@@ -25,6 +25,7 @@ class Field:
     """A column to read: its name in the table, and what becomes of its values.
 
     `side` puts it beside others: columns of one `array`, [n, 3], are its sides 0, 1 and 2.
+    `sql` is the expression whose value it is, where that is not the column of its name.
     `kind` is one of _scan.I64, I32, KEY, TEXT, RANGE; `none` is what NULL becomes, and what the
     whole column is when the table does not have it; KEY takes value >> shift into `pool`.
     """
@@ -37,6 +38,7 @@ class Field:
     needed: bool = False
     array: str = ""
     side: int | None = None
+    sql: str = ""
 
 
 class Database:
@@ -135,14 +137,15 @@ class Database:
         """The SELECT for those of the fields that the table has, and their names."""
         present = {name.lower() for name in self.tables[table]}
         for field in fields:
-            if field.needed and field.name.lower() not in present:
+            if field.needed and not field.sql and field.name.lower() not in present:
                 raise BadInputError(
                     f"{self.name}: table {table} has no column {field.name}; it has "
                     f"{', '.join(self.tables[table])}. The export is of a version that cannot be "
                     f"read: {EXPORT_AGAIN}"
                 )
-        names = [field.name for field in fields if field.name.lower() in present]
-        columns = ", ".join(f'"{name}"' for name in names)
+        chosen = [field for field in fields if field.sql or field.name.lower() in present]
+        names = [field.name for field in chosen]
+        columns = ", ".join(field.sql or f'"{field.name}"' for field in chosen)
         return f'SELECT {columns} FROM "{table}"{" WHERE " + where if where else ""}', names
 
     def scan(
@@ -165,7 +168,15 @@ class Database:
         total = self.count(table)
         may_be_null = {name.lower(): null for name, null in self.tables[table].items()}
         specs = [
-            (f.array or n, f.kind, f.none, f.pool, f.shift, may_be_null[n.lower()], f.side)
+            (
+                f.array or n,
+                f.kind,
+                f.none,
+                f.pool,
+                f.shift,
+                may_be_null.get(n.lower(), True),
+                f.side,
+            )
             for n, f in ((name, by_name[name]) for name in names)
         ]
         progress = None

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fastprof.errors import BadInputError
-from fastprof.sources import nsys
+from fastprof.sources import nsys, nvprof
 from fastprof.sources.database import EXPORT_AGAIN, Database, Progress
 from fastprof.trace import Trace
 
@@ -37,8 +37,10 @@ def head_of(path: str | os.PathLike[str]) -> bytes:
     return head
 
 
-def read_trace(path: str | os.PathLike[str], progress: Progress | None = None) -> Trace:
-    """Read the trace in a file.
+def read_trace(
+    path: str | os.PathLike[str], progress: Progress | None = None, copies: bool = False
+) -> Trace:
+    """Read the trace in a file; `copies`: with rows for memory copies and memsets.
 
     Raises
     ------
@@ -49,8 +51,15 @@ def read_trace(path: str | os.PathLike[str], progress: Progress | None = None) -
     if not head.startswith(SQLITE_MAGIC):
         raise BadInputError(f"{os.fsdecode(path)}: {_found(head)}")
     with Database(path, progress) as database:
-        nsys.expect_export(database)
-        return nsys.read(database)
+        for source in (nsys, nvprof):
+            if source.recognises(database.tables):
+                return source.read(database, copies)
+        has = ", ".join(sorted(database.tables)[:6]) or "no tables at all"
+        raise BadInputError(
+            f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "
+            f"file (no table StringTable); it has {has}. "
+            "Record with: nsys profile -t cuda,nvtx, then nsys export --type sqlite"
+        )
 
 
 def _found(head: bytes) -> str:

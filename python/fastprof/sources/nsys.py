@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _join, _nest, _pools, _scan
-from fastprof.errors import BadInputError
+from fastprof import _join, _pools
 from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
+from fastprof.sources import steps
 from fastprof.sources.database import EXPORT_AGAIN, Database, Field
-from fastprof.trace import Int32, Kernels, Launches, Trace
+from fastprof.trace import Activity, Int32, Kernels, Launches, Trace
 
 Result = TypeVar("Result")
 
@@ -26,27 +26,10 @@ def recognises(tables: dict[str, list[str]]) -> bool:
     return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
 
 
-def expect_export(database: Database) -> None:
-    """Raise unless the file is an Nsight Systems export.
-
-    Raises
-    ------
-    BadInputError
-    """
-    if recognises(database.tables):
-        return
-    what = "no Nsight Systems export"
-    if "StringTable" in database.tables:
-        what = "an NVProf database, which cannot be read yet"
-    has = ", ".join(sorted(database.tables)[:6]) or "no tables at all"
-    raise BadInputError(
-        f"{database.name}: {what}: no table {schema.STRINGS}; it has {has}. "
-        "Record with: nsys profile -t cuda,nvtx, then nsys export --type sqlite"
-    )
-
-
-def read(database: Database) -> Trace:
+def read(database: Database, copies: bool = False) -> Trace:
     """Read an export, on two cores: the ranges and half of the API calls on the second.
+
+    copies : whether memory copies and memsets get rows as kernels do
 
     Raises
     ------
@@ -56,12 +39,14 @@ def read(database: Database) -> Trace:
     pools = schema.Pools()
     with _Beside(database) as beside:
         running = beside.run(ranges_of.Reading)
-        kernels = _read_kernels(database, pools)
+        kernels = _read_kernels(database, pools, copies)
         nodes = _read_graph_nodes(database, pools, kernels)
         launches = _read_launches(database, pools, kernels, nodes, beside)
         reading = running.result()
     reading.share_pools(pools)
-    strings, warnings = _read_strings(database, pools, kernels)
+    strings, warnings = steps.read_strings(
+        database, schema.STRINGS, schema.string_fields, pools.strings, kernels, EXPORT_AGAIN
+    )
     ranges, phases = reading.finish(strings)
     threads = pools.threads.values()
     process_of_thread = _process_of(np.arange(len(threads)), pools, schema.PROCESS_SHIFT)
@@ -128,57 +113,18 @@ class _Beside:
         self._own.close()
 
 
-def _read_kernels(database: Database, pools: schema.Pools) -> Kernels:
-    """Kernels and whole graph launches, in order of start; launch and origin come later."""
+def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
+    """GPU work in order of start; launch and origin still -1."""
     has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
     name = "demangledName" if has_names else "shortName"
-    columns = database.scan(schema.KERNELS, schema.kernel_fields(pools, name))
-    static, dynamic = (columns.pop(f"{kind}SharedMemory") for kind in ("static", "dynamic"))
-    shared = np.where((static < 0) | (dynamic < 0), np.int32(-1), static + dynamic)
-    for size in (columns["grid"], columns["block"]):
-        if len(size) and size.min() < 0:
-            size[np.any(size < 0, axis=1)] = -1  # one side is not known: none is
-    no_graph = np.zeros(len(shared), np.uint8)
-    columns |= {"shared": shared, "graph": no_graph}
+    kernels = database.scan(schema.KERNELS, schema.kernel_fields(pools, name))
+    kernels["name"] = kernels.pop(name)
     graphs = database.scan(schema.GRAPHS, schema.graph_fields(pools))
-    n = len(graphs["start"])
-    if n:
-        graphs["graph"] = np.ones(n, np.uint8)
-        for key, column in columns.items():
-            if key not in graphs:
-                graphs[key] = np.full((n, *column.shape[1:]), -1, column.dtype)
-            columns[key] = np.concatenate([column, graphs[key]])
-    start = columns["start"]
-    if np.any(start[1:] < start[:-1]):
-        order = np.argsort(start, kind="stable")
-        columns = {key: column[order] for key, column in columns.items()}
-    duration = columns["end"]
-    duration -= columns["start"]
-    duration[duration < 0] = -1  # it ended before it began, or took longer than 64 bits hold
-    return Kernels(
-        start=columns["start"],
-        duration=duration,
-        device=columns["deviceId"],
-        context=columns["contextId"],
-        stream=columns["streamId"],
-        process=columns["globalPid"],
-        correlation=columns["correlationId"],
-        name=columns[name],
-        grid=columns["grid"],
-        block=columns["block"],
-        registers=columns["registersPerThread"],
-        shared_memory=columns["shared"],
-        graph_id=_once(columns["graphId"]),
-        graph_node=_once(columns["graphNodeId"]),
-        graph=columns["graph"],
-        launch=np.empty(0, np.int32),
-        origin=None,
-    )
-
-
-def _once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A column that says "none" in every row, kept as one value; others as they are."""
-    return column if np.any(column != -1) else np.broadcast_to(column[:1], column.shape)
+    kinds = {Activity.KERNEL: kernels, Activity.GRAPH: graphs}
+    if copies:
+        for kind, table in ((Activity.MEMCPY, schema.COPIES), (Activity.MEMSET, schema.SETS)):
+            kinds[kind] = database.scan(table, schema.copy_fields(pools))
+    return steps.kernels_of(kinds, "globalPid")
 
 
 def _read_graph_nodes(
@@ -244,14 +190,7 @@ def _read_launches(
     if nodes is not None:
         kernels.origin = np.where(nodes["row"] >= 0, nodes["row"] + np.int32(n), np.int32(-1))
         columns = {name: np.concatenate([columns[name], nodes[name]]) for name in columns}
-    order = _nest.order(columns["start"], columns["end"])
-    if order is not None:
-        place = np.full(len(order) + 1, -1, np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        kernels.launch = place[kernels.launch]
-        if kernels.origin is not None:
-            kernels.origin = place[kernels.origin]
-        columns = {name: column[order] for name, column in columns.items()}
+    columns = steps.launches_in_order(columns, kernels)
     return Launches(columns["start"], columns["end"], columns["globalTid"], columns["nameId"])
 
 
@@ -265,31 +204,3 @@ def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:
     """The ids that the operating system gave; -1 for 0, which stands for "not told"."""
     ids = (processes & schema.LOW_24_BITS).astype(np.int32)
     return np.where(ids > 0, ids, np.int32(-1))
-
-
-def _read_strings(
-    database: Database, pools: schema.Pools, kernels: Kernels
-) -> tuple[list[str | None], list[str]]:
-    """The texts of all string ids met so far, and what was wrong with them."""
-    wanted = pools.strings
-    texts = _pools.Names()
-    columns = database.scan(
-        schema.STRINGS,
-        schema.string_fields(pools, texts),
-        keep=_scan.KnownKeys(wanted),
-        capacity=len(wanted),
-    )
-    strings: list[str | None] = [None] * len(wanted)
-    text_of = texts.texts()
-    for key, text in zip(columns["id"].tolist(), columns["value"].tolist(), strict=True):
-        strings[key] = text_of[text] if text >= 0 else None
-    known = np.array([text is not None for text in strings] + [True])
-    lost = np.unique(kernels.name[~known[kernels.name]])
-    warnings = []
-    if len(lost):
-        ids = ", ".join(str(wanted.values()[index]) for index in lost[:3])
-        warnings.append(
-            f"{database.name}: {len(lost)} kernel names are not in {schema.STRINGS} "
-            f"(ids {ids}); they print as na. {EXPORT_AGAIN[0].upper()}{EXPORT_AGAIN[1:]}"
-        )
-    return strings, warnings

@@ -7,13 +7,11 @@ and strings as the rest.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from fastprof import _nest, _scan
+from fastprof import _scan
 from fastprof.sources import nsys_schema as schema
+from fastprof.sources import steps
 from fastprof.sources.database import Database
 from fastprof.trace import Ranges
 
@@ -64,15 +62,15 @@ class Reading:
         ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
         moved = ended[end_thread[ended] != columns["globalTid"][ended]]
         nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
-        phases = _ordered(dict(columns), np.setdiff1d(moved, np.concatenate(nowhere)))
+        phases = steps.ranges_in_order(dict(columns), np.setdiff1d(moved, np.concatenate(nowhere)))
         n = len(end_thread)
         del end_thread, columns["endGlobalTid"], columns["eventType"], columns["textId"]
         others = np.concatenate([moved, *nowhere])
         if not len(others):
-            return _ordered(columns, slice(None)), phases
+            return steps.ranges_in_order(columns, slice(None)), phases
         kept = np.ones(n, bool)
         kept[others] = False
-        return _ordered(columns, kept), phases
+        return steps.ranges_in_order(columns, kept), phases
 
     def _name_registered(self, strings: list[str | None]) -> None:
         """Ranges whose text was registered have it in StringIds: give them their labels too."""
@@ -89,16 +87,3 @@ class Reading:
     def labels(self) -> list[str]:
         """The distinct range names."""
         return self.pools.labels.texts()
-
-
-def _ordered(columns: dict[str, Any], rows: npt.NDArray[Any] | slice) -> Ranges:
-    """Some rows as Ranges; the columns are taken out one by one, so that each can be freed."""
-    names = ["start", "end", "globalTid", "text", "text_seq", "text_op_id"]
-    kept = [columns.pop(name)[rows] for name in names]
-    # What ended before it began encloses nothing.
-    np.maximum(kept[0], kept[1], out=kept[1])
-    order = _nest.order(kept[0], kept[1])
-    if order is not None:
-        for i, column in enumerate(kept):
-            kept[i] = column[order]
-    return Ranges(*kept)

@@ -18,6 +18,8 @@ from fastprof.trace import NEVER
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 LAUNCHES = "CUPTI_ACTIVITY_KIND_RUNTIME"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
+SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH_NODES = "CUDA_GRAPH_NODE_EVENTS"
 RANGES = ("NVTX_EVENTS", "NVTX_EVENTS_V3", "NVTX_EVENTS_V2")
 STRINGS = "StringIds"
@@ -92,6 +94,16 @@ def graph_fields(pools: Pools) -> list[Field]:
     ]
 
 
+def copy_fields(pools: Pools) -> list[Field]:
+    """Of memory copies and memsets."""
+    return [
+        *graph_fields(pools),
+        Field("bytes", I64),
+        Field("copyKind", I32),  # CUpti_ActivityMemcpyKind
+        Field("graphNodeId", I64),
+    ]
+
+
 def launch_fields(pools: Pools) -> list[Field]:
     return [
         Field("globalTid", KEY, pool=pools.threads, needed=True),  # the filter looks at these two
@@ -125,8 +137,8 @@ def range_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def string_fields(pools: Pools, texts: _pools.Names) -> list[Field]:
+def string_fields(strings: _pools.Keys, texts: _pools.Names) -> list[Field]:
     return [
-        Field("id", KEY, pool=pools.strings, needed=True),
+        Field("id", KEY, pool=strings, needed=True),
         Field("value", TEXT, pool=texts, needed=True),
     ]
