@@ -1,8 +1,6 @@
 """`parse` against the dict that PyProf's author got from the same run.
 
-The run was recorded by NVProf. Its tables are rewritten here as an Nsight Systems export, which
-holds the same kernels, launches and ranges, so that the whole pipeline meets a real PyTorch trace
-with forward and backward.
+The run was recorded by NVProf: a real PyTorch 1 training step, forward and backward.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import nvprof_as_nsys
 from fastprof.cli import main
 from real_data import real
 
@@ -24,12 +21,9 @@ Line = dict[str, Any]
 def lines(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Line, Line]]:
     """Our line and the author's line of every kernel."""
     folder = tmp_path_factory.mktemp("parse")
-    conversion = nvprof_as_nsys.convert(real("pyprof/lm_v100_nvprof.sql"))
-    conversion.export.write(folder / "lm.sqlite")
-    assert main(["parse", str(folder / "lm.sqlite"), "-o", str(folder / "lm.dict")]) == 0
+    source = real("pyprof/lm_v100_nvprof.sql")
+    assert main(["parse", str(source), "-o", str(folder / "lm.dict")]) == 0
     ours = _read(folder / "lm.dict")
-    for line in ours:
-        line["tid"] = conversion.threads[line["tid"]]
     theirs = _read(real("pyprof/lm_v100_nvprof.author.dict"))
     assert len(ours) == len(theirs) == 160
     return list(zip(ours, theirs, strict=True))

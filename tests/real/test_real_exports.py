@@ -191,3 +191,32 @@ def test_24_kernels_of_two_processes_have_no_launch(emitted):
     lost = [row for row in emitted if row["launch_start"] is None]
     assert len(lost) == 24
     assert {row["dir"] for row in lost} == {None}
+
+
+NVPROF = ["nvprof/nccl_4gpu.nvvp", "pyprof/lm_v100_nvprof.sql"]
+CUPTI = "CUPTI_ACTIVITY_KIND_"
+
+
+@pytest.mark.parametrize("path", NVPROF)
+@pytest.mark.parametrize("copies", [False, True])
+def test_nvprof_files_have_a_row_for_all_gpu_work(path, copies):
+    profile = fastprof.open(real(path), copies=copies)
+    tables = [CUPTI + "CONCURRENT_KERNEL", CUPTI + "KERNEL"]
+    tables += [CUPTI + "MEMCPY", CUPTI + "MEMSET"] if copies else []
+    truth = sorted(select(path, "start, end - start, correlationId, streamId", tables))
+    keys = ("start", "sil", "correlation", "stream")
+    assert sorted(zip(*(profile.kernels[key].tolist() for key in keys), strict=True)) == truth
+    assert profile.coverage.total == sum(duration for _, duration, *_ in truth)
+
+
+@pytest.mark.parametrize("path", [*NVPROF, *EXPORTS])
+def test_copies_have_their_bytes(path):
+    profile = fastprof.open(real(path), copies=True)
+    truth = select(path, "bytes", [CUPTI + "MEMCPY", CUPTI + "MEMSET"])
+    copies = np.isin(profile.kernels["kind"], ["memcpy", "memset"])
+    assert sorted(profile.kernels["copied"][copies].tolist()) == sorted(n for (n,) in truth)
+
+
+def test_every_launch_of_the_nccl_run_is_found():
+    launches = fastprof.open(real(NVPROF[0])).kernels["launch"]
+    assert len(launches) == 24 and all(name is not None for name in launches)
