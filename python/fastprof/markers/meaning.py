@@ -1,0 +1,63 @@
+"""What one range name says."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from fastprof.call import Call
+
+
+class Kind(enum.IntEnum):
+    """What a range is for."""
+
+    USER = 0
+    ARGUMENT = 1
+    MODULE = 2
+    TRACE = 3
+    LAYER = 4
+    TORCH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What one range name says. Hashable; equal names have equal meanings.
+
+    Parameters
+    ----------
+    kind : Kind
+        The form that the name has.
+    label : str
+        The name as it was given to `read`.
+    name : str
+        The torch name without sizes, the name of the layer, the whole label for other kinds.
+    call : Call or None
+        The call of an argument marker or of a torch range; None for other kinds.
+    has_arguments : bool
+        Whether the range gave arguments (sizes, for torch); if not, `call.args` says nothing.
+    frames : tuple of str
+        `file:line`, outermost first, without the frames of libraries. For trace markers.
+    function_stack : str or None
+        The function stack of a trace marker that has one.
+    module_repr : str or None
+        The text of a module marker, such as `512, 512`.
+    backward : bool
+        Whether the torch range is a part of the backward pass.
+    autograd_node : bool
+        Whether the torch range is the run of one node of the autograd graph (`MulBackward0`), not
+        an operator for the backward pass (`aten::threshold_backward`).
+    recompute : bool
+        Whether the torch range runs a forward pass again (activation checkpointing).
+    """
+
+    kind: Kind
+    label: str
+    name: str
+    call: Call | None = None
+    has_arguments: bool = False
+    frames: tuple[str, ...] = ()
+    function_stack: str | None = None
+    module_repr: str | None = None
+    backward: bool = False
+    autograd_node: bool = False
+    recompute: bool = False
