@@ -112,13 +112,13 @@ class Assembly:
         return Values(np.array(id_of_chain, np.int32)[place], list(ids))
 
     def layer(self, node: Int32) -> Values:
-        return self.chains(
-            lambda m: m.kind == Kind.LAYER, node, lambda chain: tuple(m.name for m in chain)
-        )
+        return self.chains(lambda m: m.kind == Kind.LAYER or bool(m.layers), node, _layers)
 
     def frames(self, node: Int32) -> Values:
-        """The source lines of the innermost trace marker: it holds the whole stack."""
+        """The source lines of the innermost range that holds the whole stack, or line by line."""
         found = self.found
+        if any(m.kind != Kind.TRACE and m.frames for m in found.meanings):
+            return self.chains(lambda m: m.kind == Kind.TRACE or bool(m.frames), node, _frames)
         own = np.array(
             [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(found.meanings)] or [-1],
             np.int32,
@@ -171,6 +171,20 @@ class Assembly:
             heads=[m.name for m in meanings],
             tails=[m.label[len(m.name) :] if m.kind == Kind.TORCH else "" for m in meanings],
         )
+
+
+def _layers(chain: list[Meaning]) -> tuple[str, ...]:
+    names: tuple[str, ...] = ()
+    for meaning in chain:
+        names = meaning.layers or (*names, meaning.name)
+    return names
+
+
+def _frames(chain: list[Meaning]) -> tuple[str, ...]:
+    frames: tuple[str, ...] = ()
+    for meaning in chain:
+        frames = (*frames, *meaning.frames) if meaning.kind == Kind.FRAME else meaning.frames
+    return frames
 
 
 def assemble(trace: Trace, attribution: Attribution) -> Profile:

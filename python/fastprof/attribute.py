@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 from fastprof import _link, _nest, _path
 from fastprof._take import take
-from fastprof.markers import Kind, Meaning, read
-from fastprof.trace import OF_TORCH, Int32, Trace, label_text
+from fastprof.markers import Kind, Meaning, read, read_event
+from fastprof.trace import OF_EVENT, OF_TORCH, Int32, Trace, label_text
 
 UInt8 = npt.NDArray[np.uint8]
 
 NOWHERE, FORWARD, BACKWARD = 0, 1, 2  # direction of a node
+_SAYS_NOTHING = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN})  # of the direction
 
 
 @dataclass
@@ -61,7 +62,7 @@ def attribute(trace: Trace) -> Attribution:
 
     Cost: linear in launches, ranges and the times that one range crosses another.
     """
-    meanings = [read(label_text(label), label.startswith(OF_TORCH)) for label in trace.labels]
+    meanings = [_meaning(label) for label in trace.labels]
     ranges, launches = trace.ranges, trace.launches
     n_threads = len(trace.threads)
     # A call without a thread gets one of its own, in which there are no ranges.
@@ -82,6 +83,8 @@ def attribute(trace: Trace) -> Attribution:
     if trace.kernels.origin is not None:
         origin_frame = take(frame_of_launch, trace.kernels.origin)
         frame = np.where(origin_frame >= 0, origin_frame, launch_frame)
+    if trace.kernels.told_range is not None:
+        frame = np.where(frame >= 0, frame, take(frame_of_range, trace.kernels.told_range))
     return Attribution(
         meanings=meanings,
         frame_parent=frame_parent,
@@ -98,6 +101,13 @@ def attribute(trace: Trace) -> Attribution:
     )
 
 
+def _meaning(label: str) -> Meaning:
+    if not label.startswith(OF_EVENT):
+        return read(label_text(label), label.startswith(OF_TORCH))
+    found = read_event(label[1:])
+    return read(found, False) if isinstance(found, str) else found
+
+
 def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) -> Int32:
     """Backward inside a backward range, unless a recomputation lies between; else forward inside
     any range that torch or an annotation made."""
@@ -105,7 +115,7 @@ def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) 
     turn = np.array(
         [1 if m.backward else 0 if m.recompute else -1 for m in meanings] or [-1], np.int32
     )
-    known = np.array([0 if m.kind != Kind.USER else -1 for m in meanings] or [-1], np.int32)
+    known = np.array([-1 if m.kind in _SAYS_NOTHING else 0 for m in meanings] or [-1], np.int32)
     turned = _path.innermost(node_parent, turn[node_label])
     inside = _path.outermost(node_parent, known[node_label])
     return np.where(turned == 1, BACKWARD, np.where(inside >= 0, FORWARD, NOWHERE)).astype(np.int32)
@@ -135,10 +145,21 @@ def _links(
     links = (role == _link.BACKWARD)[frame_range]
     call = _link.calls(frame_parent, np.where(links, take(ranges.seq, frame_range), -1))
     in_call = np.flatnonzero((call >= 0) & in_backward.view(bool))
+    if trace.told_forward is not None:
+        _tell(forward, trace.told_forward, frame_range, call[frame_of_range])
     linked = forward[frame_range[call[in_call]]]
     meaning = own
     meaning[in_call] = np.where(linked >= 0, frame_of_range[linked], in_call)
     return call, meaning, links.view(np.uint8)
+
+
+def _tell(forward: Int32, told: Int32, frame_range: Int32, call_of_range: Int32) -> None:
+    """Put what the trace says in the place of what the rule found: for a range, and for the
+    backward call that it is a part of."""
+    said = np.flatnonzero(told >= 0)
+    forward[said] = told[said]
+    inside = said[call_of_range[said] >= 0]
+    forward[frame_range[call_of_range[inside]]] = told[inside]
 
 
 def _bits(meanings: list[Meaning]) -> UInt8:

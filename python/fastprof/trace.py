@@ -17,6 +17,8 @@ Int64 = npt.NDArray[np.int64]
 
 # The first character of a label that is not just the range's text (csrc/fp_scan.h).
 OF_TORCH, AS_IS = "\1", "\2"
+# ... that what follows is an event of the PyTorch profiler (fastprof.markers.kineto).
+OF_EVENT = "\3"
 
 
 def label_text(label: str) -> str:
@@ -68,6 +70,8 @@ class Kernels:
     kind: npt.NDArray[np.uint8]
     launch: Int32
     origin: Int32 | None  # None where no kernel's node was seen being created
+    told_range: Int32 | None = None  # the range that the trace itself says, a row of Ranges
+    external_id: Int64 | None = None  # of the range that torch.profiler says launched it
     copied: Int64 | None = None
     copy_kind: Int32 | None = None
 
@@ -121,6 +125,8 @@ class Trace:
     process_of_thread: Int32  # index into processes
     processes: Int32  # process id
     warnings: list[str] = field(default_factory=list)
+    # The forward range of each backward range, where the trace itself says so: rows of Ranges, -1.
+    told_forward: Int32 | None = None
 
     def forget_ends(self) -> None:
         """Free what nothing needs after attribution: ranges keep their labels and numbers only, and

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fastprof.markers.kineto import read_event
 from fastprof.markers.literal import read_dict
 from fastprof.markers.meaning import Kind, Meaning
 from fastprof.markers.torch_names import (
@@ -19,7 +20,7 @@ from fastprof.markers.torch_names import (
     torch_meaning,
 )
 
-__all__ = ["Kind", "Meaning", "dict_operators", "op_name", "read"]
+__all__ = ["Kind", "Meaning", "dict_operators", "op_name", "read", "read_event"]
 
 _LAYER = "layer:"
 

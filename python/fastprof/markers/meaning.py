@@ -17,6 +17,8 @@ class Kind(enum.IntEnum):
     TRACE = 3
     LAYER = 4
     TORCH = 5
+    FRAME = 6  # one source line of a Python stack
+    HIDDEN = 7  # a Python function without a line of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,10 @@ class Meaning:
     has_arguments : bool
         Whether the range gave arguments (sizes, for torch); if not, `call.args` says nothing.
     frames : tuple of str
-        `file:line`, outermost first, without the frames of libraries. For trace markers.
+        `file:line`, outermost first, without the frames of libraries: the whole stack, of a FRAME
+        its own line.
+    layers : tuple of str
+        The layers around an operator, outermost first, where its range tells them.
     function_stack : str or None
         The function stack of a trace marker that has one.
     module_repr : str or None
@@ -56,6 +61,7 @@ class Meaning:
     call: Call | None = None
     has_arguments: bool = False
     frames: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
     function_stack: str | None = None
     module_repr: str | None = None
     backward: bool = False

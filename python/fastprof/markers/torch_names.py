@@ -30,20 +30,21 @@ _RECOMPUTE_NAME = re.compile(r"(?:[\w.]+::)*CheckpointFunctionBackward[0-9]*\Z")
 BACKWARD_WORD = re.compile(r"Backward|_backward")
 
 
-def cut_sizes(label: str) -> tuple[str, tuple[Tensor, ...] | None]:
+def cut_sizes(label: str) -> tuple[str, tuple[Arg, ...] | None]:
     """The label before `, sizes = [..]`, and a tensor a size; None when that is not at its end."""
     at = label.rfind(_SIZES) if label.endswith("]") else -1
     if at < 0:
         return label, None
     place, end = at + len(_SIZES), len(label) - 1
-    tensors = []
+    args = []
     while place < end:
         match = _SHAPE.match(label, place, end)
         if match is None or not (match.end() == end or label.startswith(", [", match.end())):
             return label, None
-        tensors.append(Tensor(tuple(int(extent) for extent in match[1].split(", ") if extent)))
+        shape = tuple(int(extent) for extent in match[1].split(", ") if extent)
+        args.append(Arg("", Tensor(shape)))
         place = match.end() + 2
-    return label[:at], tuple(tensors)
+    return label[:at], tuple(args)
 
 
 def is_torch_name(name: str) -> bool:
@@ -60,7 +61,14 @@ def is_torch_name(name: str) -> bool:
     return match is not None and match[1] in _TORCH_NAMESPACES
 
 
-def torch_meaning(label: str, name: str, sizes: tuple[Tensor, ...] | None) -> Meaning:
+def torch_meaning(
+    label: str,
+    name: str,
+    args: tuple[Arg, ...] | None,
+    frames: tuple[str, ...] = (),
+    layers: tuple[str, ...] = (),
+) -> Meaning:
+    """The meaning of a range of torch; `args` is None where the range does not tell them."""
     node = _node(name)
     recompute = _RECOMPUTE_NAME.match(node) is not None
     is_node = name.startswith(_EVALUATE) or _is_autograd_node(node)
@@ -68,8 +76,10 @@ def torch_meaning(label: str, name: str, sizes: tuple[Tensor, ...] | None) -> Me
         Kind.TORCH,
         label,
         name,
-        call=Call(*_split_namespace(node), tuple(Arg("", tensor) for tensor in sizes or ())),
-        has_arguments=sizes is not None,
+        call=Call(*_split_namespace(node), args or ()),
+        has_arguments=args is not None,
+        frames=frames,
+        layers=layers,
         backward=not recompute and (is_node or _is_backward_op(node)),
         autograd_node=is_node,
         recompute=recompute,

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from fastprof.errors import BadInputError
-from fastprof.sources import nsys, nvprof
+from fastprof.sources import kineto, nsys, nvprof
 from fastprof.sources.database import EXPORT_AGAIN, Database, Progress
+from fastprof.sources.kineto_file import GZIP_MAGIC
 from fastprof.trace import Trace
 
 SQLITE_MAGIC = b"SQLite format 3\0"
@@ -48,6 +49,8 @@ def read_trace(
         When the file is missing, damaged, or not a trace that fastprof knows.
     """
     head = head_of(path)
+    if head.lstrip()[:1] in (b"{", b"[") or head.startswith(GZIP_MAGIC):
+        return kineto.read(path, copies)
     if not head.startswith(SQLITE_MAGIC):
         raise BadInputError(f"{os.fsdecode(path)}: {_found(head)}")
     with Database(path, progress) as database:
@@ -68,9 +71,4 @@ def _found(head: bytes) -> str:
         return f"{expected}, found zeros where the header should be: damaged; {EXPORT_AGAIN}"
     if head.startswith((b"QDSTRM", b"MPI", b"qdrep")) or b"NSYS" in head[:64]:
         return f"{expected}, found a report; export it: nsys export --type sqlite REPORT.nsys-rep"
-    if head.lstrip()[:1] in (b"{", b"[") or head.startswith(b"\x1f\x8b"):
-        return (
-            f"{expected}, found text or a compressed file; traces of torch.profiler cannot be "
-            "read yet"
-        )
     return f"{expected}, found something else (first bytes {head[:16]!r}); {EXPORT_AGAIN}"

@@ -1,0 +1,192 @@
+"""Traces of torch.profiler to a Trace."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import _join, _nest
+from fastprof.sources import kineto_file, kineto_links, steps
+from fastprof.sources.kineto_file import NONE, KinetoFile
+from fastprof.sources.kineto_labels import labels_of
+from fastprof.sources.kineto_threads import Threads
+from fastprof.trace import (
+    COPY_KINDS,
+    NEVER,
+    Activity,
+    Int32,
+    Int64,
+    Kernels,
+    Launches,
+    Ranges,
+    Trace,
+)
+
+# In the order of `kind` in the scanner's columns.
+_ACTIVITIES = np.array([Activity.KERNEL, Activity.MEMCPY, Activity.MEMSET], np.uint8)
+
+# Work of one stream runs one after the other. Overlaps of some ten microseconds are real (launches
+# that depend on each other, clocks of microseconds); beyond this a duration is damaged.
+_LONGEST_OVERLAP = 1_000_000  # ns
+
+
+def read(path: str | os.PathLike[str], copies: bool = False) -> Trace:
+    """Read a trace.
+
+    copies : whether memory copies and memsets get rows as kernels do
+
+    Raises
+    ------
+    BadInputError
+        When it is no trace, or damaged before its first event.
+    """
+    file = kineto_file.read(path, os.fsdecode(path))
+    threads = Threads([file.tables["ranges"], file.tables["launches"]])
+    labels, label = labels_of(file)
+    ranges, row_of_event = _read_ranges(file, threads, label)
+    kernels = _read_kernels(file, copies)
+    damaged = _damaged(kernels)
+    kernels.duration[damaged] = -1
+    launches = _read_launches(file, threads, kernels)
+    kernels.told_range = kineto_links.ranges_of_kernels(file, kernels, row_of_event)
+    return Trace(
+        name=file.name,
+        kernels=kernels,
+        launches=launches,
+        ranges=ranges,
+        phases=Ranges(*(np.empty(0, column.dtype) for column in vars(ranges).values())),
+        labels=labels,
+        strings=list(file.names),
+        threads=threads.numbers,
+        process_of_thread=threads.process,
+        processes=threads.process_numbers.astype(np.int32),
+        warnings=[*file.warnings(), *_warnings(file, damaged)],
+        told_forward=kineto_links.forward_ranges(file, threads, ranges),
+    )
+
+
+def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
+    """Ranges in order, and the row of each event among them, -1 for one without a time."""
+    events = file.tables["ranges"]
+    start, duration = events["start"], events["duration"]
+    rows = np.flatnonzero(start != NONE)
+    duration = duration[rows]
+    start = start[rows]
+    end = np.where(duration == NONE, NEVER, start + np.maximum(duration, 0))
+    order = _nest.order(start, end)
+    if order is not None:
+        rows, start, end = rows[order], start[order], end[order]
+    row_of_event = np.full(len(label), -1, np.int32)
+    row_of_event[rows] = np.arange(len(rows), dtype=np.int32)
+    ranges = Ranges(
+        start=start,
+        end=end,
+        thread=threads.find(events["pid"][rows], events["tid"][rows]),
+        label=label[rows],
+        seq=events["seq"][rows],
+        op_id=np.full(len(rows), -1, np.int64),
+    )
+    return ranges, row_of_event
+
+
+def _read_kernels(file: KinetoFile, copies: bool) -> Kernels:
+    """GPU work in order of start; launch and process still -1."""
+    events = file.tables["gpu"]
+    rows = np.arange(len(events["kind"])) if copies else np.flatnonzero(events["kind"] == 0)
+    start = events["start"][rows]
+    if np.any(start[1:] < start[:-1]):
+        order = np.argsort(start, kind="stable")
+        rows, start = rows[order], start[order]
+    n = len(rows)
+    duration = events["duration"][rows]
+    return Kernels(
+        start=start,
+        duration=np.where(duration == NONE, -1, duration),
+        device=events["device"][rows],
+        context=_narrow(events["context"][rows]),
+        stream=_narrow(events["stream"][rows]),
+        process=np.full(n, -1, np.int32),
+        correlation=events["correlation"][rows],
+        name=events["name"][rows],
+        grid=events["grid"][rows],
+        block=events["block"][rows],
+        registers=events["registers"][rows],
+        shared_memory=events["shared_memory"][rows],
+        graph_id=_narrow(events["graph_id"][rows]),
+        graph_node=events["graph_node"][rows],
+        kind=_ACTIVITIES[events["kind"][rows]],
+        launch=np.full(n, -1, np.int32),
+        origin=None,
+        copied=events["bytes"][rows] if copies else None,
+        copy_kind=_copy_kinds(file.names)[events["name"][rows]] if copies else None,
+        external_id=events["external_id"][rows],
+    )
+
+
+def _narrow(column: Int64) -> Int32:
+    """Small numbers as int32; what is no small number is not known."""
+    limit = np.iinfo(np.int32).max
+    return np.where((column < 0) | (column > limit), -1, column).astype(np.int32)
+
+
+def _copy_kinds(names: list[str]) -> Int32:
+    """The kind of copy that each name tells, `Memcpy HtoD (Pageable -> Device)`; -1 at the end."""
+    number = {kind: i for i, kind in enumerate(COPY_KINDS) if kind}
+    words = [name.split()[1:2] if name.lower().startswith("memcpy") else [] for name in names]
+    return np.array([*(number.get(word[0], -1) if word else -1 for word in words), -1], np.int32)
+
+
+def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
+    """Rows whose duration cannot be true: negative, or far into the next work of their stream."""
+    order = np.lexsort((kernels.start, kernels.stream, kernels.device))
+    start, duration = kernels.start[order], kernels.duration[order]
+    place = kernels.device[order].astype(np.int64) << 32 | kernels.stream[order].astype(np.int64)
+    next_start = np.append(start[1:], NEVER)
+    alone = np.append(place[1:] != place[:-1], True) | (kernels.stream[order] < 0)
+    overlap = np.where(alone, 0, np.minimum(duration, NEVER // 4) - (next_start - start))
+    damaged = np.zeros(len(order), bool)
+    damaged[order] = (duration < -1) | (overlap > _LONGEST_OVERLAP)
+    return damaged
+
+
+def _read_launches(file: KinetoFile, threads: Threads, kernels: Kernels) -> Launches:
+    """API calls that launched GPU work, runtime calls before driver calls; sets kernels' launch and
+    process."""
+    events = file.tables["launches"]
+    is_driver = np.array(["driver" in name.lower() for name in file.categories] + [False])
+    rows = np.argsort(is_driver[events["category"]], kind="stable")
+    nowhere = np.zeros(len(kernels), np.int32)
+    join = _join.Join(nowhere, kernels.correlation)
+    join.offer(np.zeros(len(rows), np.int32), events["correlation"][rows])
+    place = join.rows(nowhere, kernels.correlation)
+    used, kernels.launch = np.unique(place, return_inverse=True)
+    kernels.launch = kernels.launch.astype(np.int32)
+    if len(used) and used[0] < 0:
+        used, kernels.launch = used[1:], kernels.launch - 1
+    rows = rows[used]
+    start = events["start"][rows]
+    duration = np.maximum(events["duration"][rows], 0)
+    columns = {
+        "start": start,
+        "end": start + duration,
+        "thread": threads.find(events["pid"][rows], events["tid"][rows]),
+        "name": events["name"][rows],
+    }
+    columns = steps.launches_in_order(columns, kernels)
+    process = np.append(threads.process, np.int32(-1))[np.append(columns["thread"], -1)]
+    kernels.process[:] = process[kernels.launch]
+    if len(threads.process_numbers) == 1:
+        kernels.process[:] = 0  # whose launch is not in the trace, too
+    return Launches(**columns)
+
+
+def _warnings(file: KinetoFile, damaged: npt.NDArray[np.bool_]) -> list[str]:
+    n = int(damaged.sum())
+    if not n:
+        return []
+    return [
+        f"{file.name}: {n} kernels have durations that cannot be true (negative, or far into the "
+        "next work of their stream); their time prints as na and is in no total"
+    ]
