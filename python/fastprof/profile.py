@@ -68,9 +68,10 @@ class Profile:
         one), pid, context, correlation, registers, shared_memory (bytes a block), graph_id,
         graph_node, kind (kernel, graph, memcpy or memset), copied (bytes of a copy or memset),
         copy_direction (HtoD, DtoH, ...), launch (the API call), launch_start, phases (ranges of the
-        process that ended on another thread and were open at the launch), ranges (the user's own, outermost first),
-        launch_ranges (those around the launch, where a graph's node was created elsewhere), path
-        (node of the call-path tree), exact (0 where flops or bytes are estimates, 1 where not). A
+        process that ended on another thread and were open at the launch), ranges (the user's own,
+        outermost first), launch_ranges (those around the launch, where a graph's node was created
+        elsewhere), path (node of the call-path tree), exact (0 where flops or bytes are estimates,
+        1 where not). A
         profile of dict lines has only name and exact.
     dict_columns : function
         Makes the columns of dict lines, by their keys.

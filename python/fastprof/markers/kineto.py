@@ -16,11 +16,12 @@ from typing import Any, Final
 from fastprof.call import UNKNOWN, Arg, Tensor
 from fastprof.markers.frames import is_library_frame
 from fastprof.markers.meaning import Kind, Meaning
-from fastprof.markers.torch_names import torch_meaning
+from fastprof.markers.torch_names import is_node, is_torch_name, torch_meaning
 
-__all__ = ["FIELD", "read_event"]
+__all__ = ["FIELD", "NUMBERED", "read_event"]
 
 FIELD: Final = "\x1f"
+NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
 _LONGEST_VALUE: Final = 1 << 16
 _UNREADABLE: Final = (ValueError, SyntaxError, MemoryError, RecursionError)
 
@@ -30,18 +31,23 @@ _MODULE: Final = "nn.Module: "
 # Arguments that are no tensors, by the type that the profiler writes.
 _LISTS: Final = frozenset({"TensorList", "GenericList"})
 _PROFILER: Final = re.compile(r"/torch/profiler/|/torch/utils/_python_dispatch\.py")
-_LAYER_NAME: Final = re.compile(r"([\w.-]+)\([^()]*\)(?:::\w+)?")
+_LAYER_NAME: Final = re.compile(r"([\w-]+)\([^()]*\)(?:::\w+)?")
 # Annotations that torch itself makes around collectives, with the arguments of an operator.
 _OF_TORCH: Final = ("nccl:", "gloo:", "c10d::", "ucc:", "mpi:")
 
 
 def read_event(label: str) -> Meaning | str:
-    """The meaning of a label; the name of an annotation, which is read as any range's is."""
+    """The meaning of a label; the name of an annotation, which is read as any range's is.
+
+    Some annotations have the category of operators (`ProfilerStep#1`, a compiled region): what has
+    neither a name nor arguments nor a number of torch's is one.
+    """
     category, stack, hierarchy, name, *texts = label.split(FIELD)
     if category == "python_function":
         return _python(name)
     dims, types, strides, concrete = (_json(text) for text in (*texts, "", "", "", "")[:4])
-    if category == "user_annotation" and not name.startswith(_OF_TORCH):
+    told = dims is not None or category == NUMBERED or is_torch_name(name) or is_node(name)
+    if not (told and category != "user_annotation") and not name.startswith(_OF_TORCH):
         return name
     arguments = _arguments(dims, types, strides, concrete)
     text = name if dims is None else f"{name}, sizes = {_sizes_text(_shapes(dims))}"

@@ -71,7 +71,7 @@ def torch_meaning(
     """The meaning of a range of torch; `args` is None where the range does not tell them."""
     node = _node(name)
     recompute = _RECOMPUTE_NAME.match(node) is not None
-    is_node = name.startswith(_EVALUATE) or _is_autograd_node(node)
+    node_runs = name.startswith(_EVALUATE) or is_node(node)
     return Meaning(
         Kind.TORCH,
         label,
@@ -80,8 +80,8 @@ def torch_meaning(
         has_arguments=args is not None,
         frames=frames,
         layers=layers,
-        backward=not recompute and (is_node or _is_backward_op(node)),
-        autograd_node=is_node,
+        backward=not recompute and (node_runs or _is_backward_op(node)),
+        autograd_node=node_runs,
         recompute=recompute,
     )
 
@@ -91,7 +91,7 @@ def _node(name: str) -> str:
     return name.removeprefix(_EVALUATE).removeprefix("struct ").removeprefix("class ")
 
 
-def _is_autograd_node(node: str) -> bool:
+def is_node(node: str) -> bool:
     """Whether a torch name is that of a node of the autograd graph. A heuristic on names.
 
     It fails for a user's record_function that is called `...Backward`, and for a custom node that

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._take import distinct
+from fastprof.markers.kineto import FIELD, NUMBERED
 from fastprof.sources.kineto_file import KinetoFile
 from fastprof.trace import OF_EVENT, Int32
 
-FIELD = "\x1f"
 # Some years wrote the categories with a capital letter and in other words.
 _CATEGORIES = {"operator": "cpu_op"}
 
@@ -16,13 +16,17 @@ _CATEGORIES = {"operator": "cpu_op"}
 def labels_of(file: KinetoFile) -> tuple[list[str], Int32]:
     """The distinct labels, as `fastprof.markers.kineto` reads them, and that of each range."""
     events = file.tables["ranges"]
-    columns = [events[key] for key in ("category", "stack", "hierarchy", "label")]
+    category = np.maximum(events["category"], 0) * np.int32(2) + (events["seq"] >= 0)
+    columns = [category, *(events[key] for key in ("stack", "hierarchy", "label"))]
     used = [np.zeros(1, np.int32)]
     place = np.zeros(len(events["label"]), np.int32)
     for column in columns:
         place, tails = _combined(place, column)
         used = [table[tails[0]] for table in used] + [tails[1]]
-    categories = [_CATEGORIES.get(name.lower(), name.lower()) for name in file.categories]
+    categories = []
+    for name in file.categories:
+        plain = _CATEGORIES.get(name.lower(), name.lower())
+        categories += [plain, NUMBERED if plain == "cpu_op" else plain]
     texts = [categories, file.stacks, file.stacks, file.labels]
     labels = [
         OF_EVENT + FIELD.join(text[i] if i >= 0 else "" for text, i in zip(texts, ids, strict=True))
