@@ -6,6 +6,7 @@ the outermost. A backward kernel works for the forward call that its autograd no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -91,7 +92,12 @@ _RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.kind == Kind.ARGUMENT,
     lambda m: m.call is not None and ops.find(m.call) is not None,  # of unknown shapes
     lambda m: m.kind == Kind.TORCH,
+    # What torch announces of itself around work that is no operator of its own: a fused optimizer.
+    lambda m: m.kind == Kind.USER and _ANNOUNCED.match(m.name) is not None,
 ]
+_ANNOUNCED = re.compile(
+    r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
+)
 
 
 def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) -> Bools:

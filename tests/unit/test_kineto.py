@@ -146,6 +146,13 @@ def test_annotations_among_operators_are_the_users_ranges(rows, name, expected):
     assert rows(one(trace), "ranges", "op") == [(expected or (name,), "mm")]
 
 
+def test_an_optimizer_without_operators_of_its_own_is_the_operator(rows):
+    trace = KinetoFile().annotation(0, 100, "Optimizer.step#FusedAdam.step")
+    assert rows(one(trace), "op", "dir") == [("Optimizer.step#FusedAdam.step", None)]
+    trace = KinetoFile().annotation(0, 100, "Optimizer.step#SGD.step").op(5, 90, "aten::new_op")
+    assert rows(one(trace), "op", "dir") == [("new_op", "fprop")]
+
+
 def test_markers_of_the_annotator_are_read_from_annotations(rows):
     marker = str({"mod": "torch", "op": "mm", "args": [
         {"name": "", "type": "tensor", "shape": (8, 16), "dtype": "float16"},

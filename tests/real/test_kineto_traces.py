@@ -1,0 +1,129 @@
+"""Real traces of torch.profiler, of 2021 to 2025: what their JSON says is what the profile says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastprof
+from fastprof.attribute import attribute
+from fastprof.sources import kineto
+from real_data import data_dir, real
+
+TRACES = [
+    "dlrm_rank0",
+    "dlrm_rank1",
+    "dlrm_rank2",
+    "dlrm_rank3",
+    "resnet18_mi300_full",
+    "resnet50_2021_stack_memory",
+    "resnet_v100_2024_fwdbwd",
+    "train_v100_2022",
+    "transformer_a100_2024",
+    "triton_compile",
+]
+GPU_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
+every_trace = pytest.mark.parametrize("name", TRACES)
+
+
+@cache
+def events(name: str) -> list[dict[str, Any]]:
+    with gzip.open(real(f"kineto/{name}.json.gz")) as file:
+        found = json.load(file)
+    return found["traceEvents"] if isinstance(found, dict) else found
+
+
+@cache
+def profile(name: str, copies: bool = False) -> fastprof.Profile:
+    return fastprof.open(real(f"kineto/{name}.json.gz"), copies=copies)
+
+
+def gpu_work(name: str, kinds: set[str]) -> list[dict[str, Any]]:
+    return [event for event in events(name) if str(event.get("cat", "")).lower() in kinds]
+
+
+def test_every_trace_that_is_there_is_looked_at() -> None:
+    directory = data_dir()
+    if directory is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    assert {path.name.split(".")[0] for path in (directory / "kineto").iterdir()} == set(TRACES)
+
+
+@every_trace
+def test_every_kernel_has_one_row(name: str) -> None:
+    truth = gpu_work(name, {"kernel"})
+    kernels = profile(name).kernels
+    assert Counter(kernels["name"].tolist()) == Counter(event["name"] for event in truth)
+    assert sorted(kernels["correlation"].tolist()) == sorted(
+        event["args"]["correlation"] for event in truth
+    )
+    assert profile(name).coverage.total == sum(round(event["dur"] * 1000) for event in truth)
+
+
+@every_trace
+def test_copies_and_memsets_have_rows_with_their_bytes(name: str) -> None:
+    truth = gpu_work(name, GPU_WORK - {"kernel"})
+    found = profile(name, copies=True).kernels
+    copies = found["kind"] != "kernel"
+    assert sorted(found["copied"][copies].tolist()) == sorted(
+        event["args"].get("bytes", -1) for event in truth
+    )
+    moved = [event for event in truth if "memcpy" in event["cat"].lower()]
+    directions = Counter(event["name"].split()[1] for event in moved)
+    assert Counter(found["copy_direction"][found["kind"] == "memcpy"].tolist()) == directions
+
+
+@every_trace
+def test_every_kernel_that_has_a_launch_event_is_launched_and_has_an_operator(name: str) -> None:
+    launched = {
+        event["args"]["correlation"]
+        for event in events(name)
+        if str(event.get("cat", "")).lower() in ("cuda_runtime", "cuda_driver", "runtime")
+    }
+    kernels = profile(name).kernels
+    has_launch = np.isin(kernels["correlation"], list(launched))
+    assert [each is not None for each in kernels["launch"]] == has_launch.tolist()
+    assert all(op is not None for op in kernels["op"][has_launch])
+
+
+def test_all_kernels_of_2024_have_an_operator() -> None:
+    ops = profile("resnet_v100_2024_fwdbwd").kernels["op"]
+    assert len(ops) == 4350 and all(op is not None for op in ops)
+
+
+def test_546_kernels_of_2022_have_no_launch_event() -> None:
+    launches = profile("train_v100_2022").kernels["launch"]
+    assert (len(launches), sum(launch is None for launch in launches)) == (9876, 546)
+
+
+@pytest.mark.parametrize(
+    ("name", "arrows"), [("resnet_v100_2024_fwdbwd", 905), ("resnet18_mi300_full", 355)]
+)
+def test_the_rule_alone_finds_what_the_arrows_say(name: str, arrows: int) -> None:
+    trace = kineto.read(real(f"kineto/{name}.json.gz"))
+    told = trace.told_forward
+    assert told is not None
+    ends = np.flatnonzero(told >= 0)
+    assert len(ends) == arrows
+    by_arrows = attribute(trace).meaning_of_frame
+    trace.told_forward = None
+    found = attribute(trace)
+    assert np.array_equal(found.meaning_of_frame, by_arrows)
+    frame_of_range = np.full(len(trace.ranges), -1)
+    frame_of_range[found.frame_range] = np.arange(len(found.frame_range))
+    forward = found.frame_range[found.meaning_of_frame[frame_of_range[ends]]]
+    assert np.array_equal(forward, told[ends])
+
+
+def test_modules_and_lines_of_a_trace_with_stacks_are_layers_and_frames() -> None:
+    kernels = profile("resnet18_mi300_full").kernels
+    forward = kernels["dir"] == "fprop"
+    assert any("Conv2d" in (layer or ("",))[-1] for layer in kernels["layer"][forward])
+    assert any("resnet.py" in frames[-1] for frames in kernels["trace"][forward] if frames)
+    assert not any("/torch/nn/" in frame for frames in kernels["trace"] for frame in frames or ())
