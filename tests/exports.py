@@ -85,6 +85,20 @@ class Export:
         table = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
         return self._activity(table, start, end, corr, **(columns | others))
 
+    def copy(
+        self, start: int, end: int, corr: int | None, kind: int, n_bytes: int, **others: Any
+    ) -> Export:
+        """A memory copy; `kind` as CUPTI counts them (1 is HtoD), `others` as `kernel`."""
+        columns = {"bytes": n_bytes, "copyKind": kind}
+        table = "CUPTI_ACTIVITY_KIND_MEMCPY"
+        return self._activity(table, start, end, corr, **(columns | others))
+
+    def memset(self, start: int, end: int, corr: int | None, n_bytes: int, **others: Any) -> Export:
+        """A memset; `others` as `kernel`."""
+        columns = {"bytes": n_bytes, "value": 0}
+        table = "CUPTI_ACTIVITY_KIND_MEMSET"
+        return self._activity(table, start, end, corr, **(columns | others))
+
     def launch(
         self,
         start: int,

@@ -50,6 +50,13 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": """@2022
         start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid?
         graphId graphExecId""",
+    "CUPTI_ACTIVITY_KIND_MEMCPY": """
+        start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid? bytes
+        copyKind deprecatedSrcId? srcKind? dstKind? srcDeviceId? srcContextId? dstDeviceId?
+        dstContextId? migrationCause? graphNodeId?@2021 virtualAddress?@2022 copyCount?@2025""",
+    "CUPTI_ACTIVITY_KIND_MEMSET": """
+        start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid? value
+        bytes graphNodeId?@2021 memKind?""",
     "CUDA_GRAPH_NODE_EVENTS": """@2022
         start end eventClass globalTid? nameId graphNodeId originalGraphNodeId?""",
     "NVTX_EVENTS": """
