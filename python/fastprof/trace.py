@@ -12,6 +12,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.about import About
+
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
@@ -127,6 +129,7 @@ class Trace:
     warnings: list[str] = field(default_factory=list)
     # The forward range of each backward range, where the trace itself says so: rows of Ranges, -1.
     told_forward: Int32 | None = None
+    about: About = field(default_factory=lambda: About("unknown"))
 
     def forget_ends(self) -> None:
         """Free what nothing needs after attribution: ranges keep their labels and numbers only, and

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _join, _nest
-from fastprof.sources import kineto_file, kineto_links, steps
+from fastprof.sources import kineto_about, kineto_file, kineto_links, steps
 from fastprof.sources.kineto_file import NONE, KinetoFile
 from fastprof.sources.kineto_labels import labels_of
 from fastprof.sources.kineto_threads import Threads
@@ -64,6 +64,7 @@ def read(path: str | os.PathLike[str], copies: bool = False) -> Trace:
         processes=threads.process_numbers.astype(np.int32),
         warnings=[*file.warnings(), *_warnings(file, damaged)],
         told_forward=kineto_links.forward_ranges(file, threads, ranges),
+        about=kineto_about.read(file, threads.places()),
     )
 
 

@@ -31,6 +31,11 @@ class Threads:
         self.process = (self._pairs // width).astype(np.int32)
         self.process_numbers = _numbers(self._pids)
 
+    def places(self) -> list[tuple[int, int]]:
+        """The pid and tid of each thread; -1 for a text."""
+        pids = self.process_numbers[self.process]
+        return list(zip(pids.tolist(), self.numbers.tolist(), strict=True))
+
     def find(self, pid: Int64, tid: Int64) -> Int32:
         """The thread of each pair; -1 where there is none."""
         pair = self._pair(pid, tid)

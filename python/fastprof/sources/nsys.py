@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _join, _pools
+from fastprof.sources import nsys_about, steps
 from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
-from fastprof.sources import steps
 from fastprof.sources.database import EXPORT_AGAIN, Database, Field
 from fastprof.trace import Activity, Int32, Kernels, Launches, Trace
 
@@ -50,6 +50,10 @@ def read(database: Database, copies: bool = False) -> Trace:
     ranges, phases = reading.finish(strings)
     threads = pools.threads.values()
     process_of_thread = _process_of(np.arange(len(threads)), pools, schema.PROCESS_SHIFT)
+    shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
+    about, problems = nsys_about.read(
+        database, [(number >> shift & low, number & low) for number in threads.tolist()]
+    )
     return Trace(
         name=database.name,
         kernels=kernels,
@@ -61,7 +65,8 @@ def read(database: Database, copies: bool = False) -> Trace:
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process_of_thread,
         processes=_process_ids(pools.processes.values()),
-        warnings=warnings,
+        warnings=warnings + problems,
+        about=about,
     )
 
 

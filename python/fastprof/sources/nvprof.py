@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _join, _pools
+from fastprof.sources import nvprof_about, steps
 from fastprof.sources import nvprof_schema as schema
-from fastprof.sources import steps
 from fastprof.sources.database import Database, Field
 from fastprof.sources.demangle import demangled
 from fastprof.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ranges, Trace
@@ -45,6 +45,7 @@ def read(database: Database, copies: bool = False) -> Trace:
         warnings.append(f"{database.name}: {problem}")
     launches.name[:] = np.where(launches.name >= 0, launches.name + len(strings), -1)
     threads = pools.threads.values()
+    about, problems = nvprof_about.read(database)
     return Trace(
         name=database.name,
         kernels=kernels,
@@ -56,7 +57,8 @@ def read(database: Database, copies: bool = False) -> Trace:
         threads=threads & schema.LOW_32_BITS,
         process_of_thread=_process_of_thread(pools)[:-1],
         processes=pools.processes.values().astype(np.int32),
-        warnings=warnings,
+        warnings=warnings + problems,
+        about=about,
     )
 
 

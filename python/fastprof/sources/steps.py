@@ -139,3 +139,8 @@ def read_strings(
             f"(ids {ids}); they print as na. {remedy[0].upper()}{remedy[1:]}"
         )
     return strings, warnings
+
+
+def text(value: object) -> str | None:
+    """The text of a cell that was read as bytes; bytes that are no UTF-8 become U+FFFD."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None

@@ -1,0 +1,90 @@
+"""What a trace of torch.profiler says of itself: versions, GPUs, rank, names, memory events."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection
+from typing import Any
+
+from fastprof.about import About, Distributed, Memory
+from fastprof.sources.kineto_file import KinetoFile
+
+_VERSION = re.compile(
+    r"(cuda|cudnn|cupti|hip|rocm|roctracer|nccl|rccl|xpu|torch|pytorch)\w*_version\Z"
+)
+# `thread 5213 (python3)`: the profiler's own words around the name.
+_THREAD = re.compile(r"thread -?\d+ \((.*)\)\Z", re.DOTALL)
+
+
+def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
+    """Read it.
+
+    threads : process and thread id of the threads whose names are wanted
+    """
+    root = file.root
+    plain = {key: value for key, value in root.items() if _is_plain(value)}
+    schema = plain.pop("schemaVersion", None)
+    distributed = root.get("distributedInfo")
+    versions = {key: str(plain.pop(key)) for key in list(plain) if _VERSION.match(key)}
+    if isinstance(distributed, dict) and isinstance(distributed.get("nccl_version"), str):
+        versions["nccl_version"] = distributed["nccl_version"]
+    about = About(
+        "kineto",
+        tool="torch.profiler",
+        schema_version=None if schema is None else str(schema),
+        versions=versions,
+        settings=plain,
+        gpus=_gpus(root.get("deviceProperties")),
+        distributed=_distributed(distributed),
+    )
+    _read_names(file, about, set(threads))
+    columns = file.tables["memory"]
+    about.memory = Memory(**{name: columns[name] for name in vars(Memory())})
+    return about
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _gpus(properties: Any) -> dict[int, str]:
+    """Device to name."""
+    found = [each for each in _list(properties) if isinstance(each, dict)]
+    return {
+        each["id"]: each["name"]
+        for each in found
+        if type(each.get("id")) is int and isinstance(each.get("name"), str)
+    }
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _distributed(info: Any) -> Distributed | None:
+    if not isinstance(info, dict):
+        return None
+    backend, rank, size = (info.get(key) for key in ("backend", "rank", "world_size"))
+    return Distributed(
+        backend if isinstance(backend, str) else None,
+        rank if type(rank) is int else None,
+        size if type(size) is int else None,
+    )
+
+
+def _read_names(file: KinetoFile, about: About, threads: set[tuple[int, int]]) -> None:
+    """Names that metadata events give; of several the last, as viewers do. GPUs are processes, and
+    streams threads, in this format: their names are left out."""
+    events = file.tables["metadata"]
+    pids = {pid for pid, _ in threads}
+    columns = (events[key].tolist() for key in ("name", "value", "pid", "tid"))
+    for key, value, pid, tid in zip(*columns, strict=True):
+        if key < 0 or value < 0:
+            continue
+        name = file.names[value].strip()
+        if file.names[key] == "process_name" and pid in pids:
+            about.processes[pid] = name
+        elif file.names[key] == "thread_name" and (pid, tid) in threads:
+            match = _THREAD.match(name)
+            about.threads[pid, tid] = match[1] if match else name

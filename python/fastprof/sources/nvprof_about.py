@@ -1,0 +1,47 @@
+"""What an NVProf file says of itself: the version of its layout, GPUs, names it was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof.about import About
+from fastprof.errors import BadInputError
+from fastprof.sources import nvprof_schema as schema
+from fastprof.sources.database import Database
+from fastprof.sources.steps import text
+
+_DEVICES = "CUPTI_ACTIVITY_KIND_DEVICE"
+_NAMES = "CUPTI_ACTIVITY_KIND_NAME"
+# CUpti_ActivityObjectKind: objectId is a 32-bit process, of a thread then a 64-bit thread.
+_PROCESS, _THREAD = 1, 2
+
+
+def read(database: Database) -> tuple[About, list[str]]:
+    """Read it, and what was wrong with it."""
+    about = About("nvprof", tool="NVProf")
+    try:
+        if "version" in database.tables.get("Version", ()):
+            for (version,) in database.rows("SELECT version FROM Version"):
+                about.schema_version = str(version)
+        about.gpus = dict(_named(database, _DEVICES, ["id"]))
+        for kind, place, name in _named(database, _NAMES, ["objectKind", "objectId"]):
+            if kind in (_PROCESS, _THREAD) and isinstance(place, bytes) and len(place) >= 8:
+                pid, tid = (int.from_bytes(place[i : i + 4], "little") for i in (0, 4))
+                if kind == _PROCESS:
+                    about.processes[pid] = name
+                else:
+                    about.threads[pid, tid] = name
+    except BadInputError as error:
+        return about, [f"what it says of itself cannot be read: {error}"]
+    return about, []
+
+
+def _named(database: Database, table: str, columns: list[str]) -> list[tuple[Any, ...]]:
+    """Columns of a table and the text of its `name`; no rows where one of them is not there."""
+    if not {*columns, "name"} <= set(database.tables.get(table, ())):
+        return []
+    rows = database.rows(
+        f"SELECT {', '.join(columns)}, CAST(value AS BLOB) FROM {table} "
+        f"JOIN {schema.STRINGS} ON {schema.STRINGS}._id_ = name ORDER BY {columns[0]}"
+    )
+    return [(*values, text(name) or "") for *values, name in rows]
