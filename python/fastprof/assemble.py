@@ -17,6 +17,7 @@ from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.calls import CallsOfKernels, find_calls
 from fastprof.columns import Column, Columns, Ints, Lists, SeqMarkers, Values
+from fastprof.contents import contents_of
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
 from fastprof.markers import Kind, Meaning, dict_operators
@@ -221,13 +222,17 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         columns=columns,
         extra=_further(assembly),
         dict_columns=lambda: _dict_columns(assembly, columns),
-        cover=lambda: cover(
+        cover=lambda copies: cover(
             kernels.duration,
             kernels.launch >= 0,
             assembly.frame >= 0,
+            columns["trace"],
             assembly.calls,
             assembly.flops,
+            None if copies else ~activities.are_copies(trace),
         ),
+        count=lambda: contents_of(trace, attribution),
+        about=trace.about,
         warnings=trace.warnings,
     )
 

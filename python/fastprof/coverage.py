@@ -10,8 +10,11 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._take import distinct
 from fastprof.calls import Bools, CallsOfKernels, Named
-from fastprof.columns import Ints
+from fastprof.columns import Ints, Values
 from fastprof.trace import Int64
+
+NO_OPERATOR = "no range of an operator around the launch"
+NO_SHAPES = "the capture has no shapes (emit_nvtx(record_shapes=True) records them)"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Coverage:
     Parameters
     ----------
     total : ns of all kernels
-    known : ns of the kernels that have a launch, a range, an op, shapes, a known cost
+    known : ns of the kernels that have a launch, a range, an op, shapes, a known cost, a source
+        line
     """
 
     total: int
@@ -95,14 +99,20 @@ def _qualified(name: Named | None) -> str | None:
 
 def _reason(name: Named | None, direction: str) -> str:
     if name is None:
-        return "no range of an operator around the launch"
+        return NO_OPERATOR
     if name.call is None:
-        return "the capture has no shapes (emit_nvtx(record_shapes=True) records them)"
+        return NO_SHAPES
     return ops.why_unknown(name.call, direction) or "its formula gives no FLOPs"
 
 
 def cover(
-    duration: Int64, launched: Bools, inside: Bools, calls: CallsOfKernels, flops: Ints
+    duration: Int64,
+    launched: Bools,
+    inside: Bools,
+    lines: Values,
+    calls: CallsOfKernels,
+    flops: Ints,
+    counted: Bools | None = None,
 ) -> Coverage:
     """Add up the time that is known to each depth.
 
@@ -110,8 +120,13 @@ def cover(
     ----------
     duration : ns [kernels]; one that is not known counts as none
     launched, inside : [kernels] whether a launch, a range is known
+    lines : tuples [kernels], the source lines of each
+    counted : [kernels] which rows count; all without it
     """
     time = np.maximum(duration, 0)
+    if counted is not None:
+        time = np.where(counted, time, 0)
+    has_lines = np.array([bool(value) for value in lines.values] + [False])
     has_arguments = np.array([name.call is not None for name in calls.named] + [False])
     costed = flops.values >= 0
     depths = {
@@ -120,9 +135,11 @@ def cover(
         "op": calls.call >= 0,
         "shapes": has_arguments[calls.call],
         "cost": costed,
+        "source line": has_lines[lines.ids],
     }
     known = {name: int(time[rows].sum()) for name, rows in depths.items()}
-    return Coverage(int(time.sum()), known, _unknown(np.flatnonzero(~costed), calls, time))
+    uncosted = ~costed if counted is None else ~costed & counted
+    return Coverage(int(time.sum()), known, _unknown(np.flatnonzero(uncosted), calls, time))
 
 
 def _unknown(

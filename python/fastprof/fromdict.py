@@ -16,8 +16,10 @@ import numpy.typing as npt
 from fastprof import _link, ops
 from fastprof._pools import pairs
 from fastprof._take import take
+from fastprof.about import About
 from fastprof.calls import CallsOfKernels, Named, named
 from fastprof.columns import Columns, Ints, Lists, Values
+from fastprof.contents import contents_of_lines
 from fastprof.costs import cost
 from fastprof.coverage import cover
 from fastprof.markers import Meaning, read
@@ -66,7 +68,11 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
         columns=report,
         extra={"name": lambda: columns["kLongName"], "exact": costs.exact},
         dict_columns=lambda: columns,
-        cover=lambda: cover(duration, launched, _inside(columns), calls, costs.flops),
+        cover=lambda copies: cover(
+            duration, launched, _inside(columns), report["trace"], calls, costs.flops
+        ),
+        count=lambda: contents_of_lines(columns, calls),
+        about=About("dict"),
     )
 
 

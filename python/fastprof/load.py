@@ -9,6 +9,7 @@ from typing import BinaryIO
 from fastprof._blocks import Reused
 from fastprof.assemble import assemble
 from fastprof.attribute import attribute
+from fastprof.contents import steps_of
 from fastprof.fromdict import from_dict_lines
 from fastprof.profile import Profile
 from fastprof.sources import dictlines
@@ -24,8 +25,9 @@ def open(
     Parameters
     ----------
     path : path of a trace or of dict lines
-        An Nsight Systems SQLite export, or what `fastprof parse` or PyProf wrote. It is only read.
-        A pipe can hold dict lines only.
+        An Nsight Systems SQLite export, a report of Nsight Systems (with `nsys` on the PATH), an
+        NVProf file, a trace of torch.profiler, or what `fastprof parse` or PyProf wrote. It is
+        only read. A pipe can hold dict lines only.
     progress : function, optional
         Called now and then with what is being read, the rows so far and about how many there are.
     copies : bool
@@ -67,5 +69,6 @@ def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool)
         return from_dict_lines(name, dictlines.read(path, name))
     trace = read_trace(path, progress, copies)
     attribution = attribute(trace)
+    trace.about.steps = steps_of(trace, attribution)
     trace.forget_ends()
     return assemble(trace, attribution)

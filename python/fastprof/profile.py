@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.about import About
 from fastprof.columns import Column, Ints, Lists, SeqMarkers
+from fastprof.contents import Contents
 from fastprof.coverage import Coverage
 from fastprof.errors import MissingDependencyError
 
@@ -76,8 +78,13 @@ class Profile:
     dict_columns : function
         Makes the columns of dict lines, by their keys.
     cover : function
-        Adds up the coverage.
-    coverage : Coverage
+        Adds up the coverage, of copies and memsets too if its argument is true.
+    coverage, coverage_of_kernels : Coverage
+    count : function
+        Counts the contents.
+    contents : Contents
+    about : About
+        Versions, names of GPUs, processes and threads, rank, steps, memory events.
     warnings : list of str
         What was wrong with the file but did not stop the reading, a line each.
     """
@@ -86,7 +93,9 @@ class Profile:
     columns: Mapping[str, Column]
     extra: Mapping[str, Callable[[], Column]]
     dict_columns: Callable[[], Mapping[str, Column | SeqMarkers]]
-    cover: Callable[[], Coverage]
+    cover: Callable[[bool], Coverage]
+    count: Callable[[], Contents]
+    about: About
     warnings: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -98,7 +107,17 @@ class Profile:
     @cached_property
     def coverage(self) -> Coverage:
         """How much of the GPU time is known to which depth."""
-        return self.cover()
+        return self.cover(True)
+
+    @cached_property
+    def coverage_of_kernels(self) -> Coverage:
+        """The same without memory copies and memsets, where the profile has rows for them."""
+        return self.cover(False)
+
+    @cached_property
+    def contents(self) -> Contents:
+        """How much the file holds of what, apart from kernels."""
+        return self.count()
 
     @property
     def names(self) -> list[str]:

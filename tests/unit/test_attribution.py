@@ -578,4 +578,5 @@ def test_what_is_known_of_the_gpu_time_is_told_depth_by_depth(tmp_path):
     export.kernel(1000, 1032, corr=999)
     coverage = fastprof.open(export.write(tmp_path / "x.sqlite")).coverage
     assert coverage.total == 63
-    assert coverage.known == {"launch": 31, "range": 15, "op": 7, "shapes": 3, "cost": 1}
+    depths = {"launch": 31, "range": 15, "op": 7, "shapes": 3, "cost": 1, "source line": 0}
+    assert coverage.known == depths
