@@ -342,7 +342,7 @@ class Export:
                 {"id": id_, "name": name, "label": name} for name, id_ in self.event_types.items()
             ]
         if schema >= "2024":
-            about["META_DATA_CAPTURE"] = []
+            about["META_DATA_CAPTURE"] = self._rows.get("META_DATA_CAPTURE", [])
         return about
 
     def _values(

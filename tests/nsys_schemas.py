@@ -73,6 +73,7 @@ _TABLES = {
         maxWarpsPerSm?@2021 maxBlocksPerSm?@2021 maxThreadsPerBlock?@2021 maxBlockDimX?@2021
         maxBlockDimY?@2021 maxBlockDimZ?@2021 maxGridDimX?@2021 maxGridDimY?@2021
         maxGridDimZ?@2021 computeMajor?@2021 computeMinor?@2021 smMajor?@2021 smMinor?@2021""",
+    "TARGET_INFO_CUDA_DEVICE": "@2025 gpuId? cudaId pid",
     "PROCESSES": "@2022 globalPid? pid? name:TEXT?",
     "ThreadNames": "nameId priority? globalTid?",
     "ENUM_NSYS_EVENT_TYPE": "@2022 id* name:TEXT? label:TEXT?",

@@ -76,6 +76,11 @@ class NvprofFile:
     def string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings) + 1)
 
+    def add_table(self, table: str, columns: list[str]) -> NvprofFile:
+        """A table that not every file has."""
+        self._columns[table] = columns
+        return self
+
     def row(self, table: str, **columns: Any) -> NvprofFile:
         self._rows.append((table, columns))
         return self
