@@ -13,13 +13,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Rooms from the bottom up; a room may import itself and those below it, and compiled modules.
 ROOMS = [
-    {"errors", "call", "columns", "names"},
+    {"about", "errors", "call", "columns", "names"},
     {"trace", "markers", "ops"},
     {"sources", "attribute"},
     {"calls", "activities"},
-    {"costs", "coverage"},
+    {"contents", "costs", "coverage"},
     {"profile", "report"},
-    {"assemble", "fromdict"},
+    {"assemble", "fromdict", "info"},
     {"load"},
     {"cli"},
     {"parse", "prof", "__main__"},

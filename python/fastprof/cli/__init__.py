@@ -11,13 +11,13 @@ from types import FrameType
 from typing import Any
 
 from fastprof import __version__
-from fastprof.cli import parse, prof
+from fastprof.cli import info, parse, prof
 from fastprof.cli.output import forget_stdout
 from fastprof.cli.progress import tell
 from fastprof.errors import FastprofError
 
 DONE, BAD_INPUT, USAGE, INTERRUPTED = 0, 1, 2, 130
-COMMANDS = (parse, prof)
+COMMANDS = (parse, prof, info)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,0 +1,81 @@
+"""A Profile to what its file holds and how much of its GPU time is known: `fastprof info`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof.info.advice import advice
+from fastprof.info.text import info_text
+from fastprof.profile import Profile
+from fastprof.trace import NEVER
+
+__all__ = ["describe", "info_text"]
+
+
+def describe(profile: Profile) -> dict[str, Any]:
+    """What a file holds, as plain values that JSON can hold. Times are ns on the trace's clock.
+
+    The coverage is that of kernels and graphs, without memory copies and memsets. What the file
+    does not say is None.
+    """
+    about, contents, coverage = profile.about, profile.contents, profile.coverage_of_kernels
+    told = advice(about, contents, coverage)
+    total, rows = coverage.total, contents.devices
+    return {
+        "file": profile.name,
+        "format": about.format,
+        "tool": about.tool,
+        "tool_version": about.tool_version,
+        "schema_version": about.schema_version,
+        "versions": about.versions,
+        "settings": about.settings,
+        "gpus": [
+            {"device": device, "name": about.gpus.get(device), "rows": rows.get(device, 0)}
+            for device in sorted({*about.gpus, *rows})
+        ],
+        "rank": None if about.distributed is None else vars(about.distributed),
+        "processes": None
+        if contents.processes is None
+        else [{"pid": pid, "name": about.processes.get(pid)} for pid in contents.processes],
+        "threads": contents.threads,
+        "thread_names": [
+            {"pid": pid, "tid": tid, "name": name} for (pid, tid), name in about.threads.items()
+        ],
+        "span": None
+        if contents.span is None
+        else dict(zip(("start", "end"), contents.span, strict=True)),
+        "steps": _steps(profile),
+        "work": {kind: {"count": n, "time": time} for kind, (n, time) in contents.work.items()},
+        "launches": contents.launches,
+        "ranges": contents.ranges,
+        "has": {
+            "shapes": contents.shapes,
+            "types": contents.types,
+            "stacks": contents.stacks,
+            "layers": contents.layers,
+            "sequence_numbers": contents.sequence_numbers,
+            "memory": len(about.memory) > 0,
+        },
+        "memory_events": len(about.memory),
+        "gpu_time": total,
+        "coverage": [
+            {"depth": depth, "time": time, "share": time / total if total else None}
+            for depth, time in coverage.known.items()
+        ],
+        "advice": told,
+        "warnings": profile.warnings,
+    }
+
+
+def _steps(profile: Profile) -> list[dict[str, Any]]:
+    steps = profile.about.steps
+    columns = (steps.number, steps.start, steps.end, steps.pid)
+    return [
+        {
+            "number": number,
+            "start": start,
+            "end": None if end == NEVER else end,
+            "pid": None if pid < 0 else pid,
+        }
+        for number, start, end, pid in zip(*(column.tolist() for column in columns), strict=True)
+    ]

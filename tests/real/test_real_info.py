@@ -1,0 +1,191 @@
+"""Real files of all formats: what `fastprof info` says is what SQL and JSON say."""
+
+import gzip
+import json
+
+import pytest
+
+import fastprof
+from fastprof.cli import main
+from fastprof.info import describe, info_text
+from real_data import data_dir, open_read_only, real
+
+NSYS = [
+    "nsys/cudagraph_a100_nsys2024.sqlite",
+    "nsys/emit_nvtx_2gpu_nsys2026.sqlite",
+    "nsys/no_cuda_tables_nsys2025.sqlite",
+    "nsys/no_nvtx_rtx3090_nsys2025.sqlite",
+    "nsys/no_nvtx_rtx6000_nsys2021.sqlite",
+    "nsys/nvtx_only_startend_nsys2022.sqlite",
+    "nsys/ranges_rtx3070_nsys2025.sqlite",
+    "pyprof/vsr_a100_nsys2024.sqlite",
+]
+NVPROF = ["nvprof/nccl_4gpu.nvvp", "pyprof/lm_v100_nvprof.sql"]
+KINETO = [
+    *(f"kineto/dlrm_rank{rank}.json.gz" for rank in range(4)),
+    "kineto/resnet18_mi300_full.json.gz",
+    "kineto/resnet50_2021_stack_memory.json.gz",
+    "kineto/resnet_v100_2024_fwdbwd.json.gz",
+    "kineto/train_v100_2022.json.gz",
+    "kineto/transformer_a100_2024.json.gz",
+    "kineto/triton_compile.json.gz",
+]
+DICT = "pyprof/lm_v100_nvprof.author.dict"
+CUPTI = "CUPTI_ACTIVITY_KIND_"
+TABLES = {
+    "kernel": ["CONCURRENT_KERNEL", "KERNEL"],
+    "graph": ["GRAPH_TRACE"],
+    "memcpy": ["MEMCPY"],
+    "memset": ["MEMSET"],
+}
+# Version, schema, and names of the GPUs that did some work, copied from the files by hand.
+TOLD = {
+    "nsys/cudagraph_a100_nsys2024.sqlite": ("2024.6.2.225", "3.16.1", {"NVIDIA A100-SXM4-80GB"}),
+    "nsys/emit_nvtx_2gpu_nsys2026.sqlite": ("2026.2.1.210", "3.25.0", {None}),
+    "nsys/no_cuda_tables_nsys2025.sqlite": ("2025.6.1.190", "3.24.7", set()),
+    "nsys/no_nvtx_rtx3090_nsys2025.sqlite": ("2025.5.1.121", "3.23.3", {"NVIDIA GeForce RTX 3090"}),
+    "nsys/no_nvtx_rtx6000_nsys2021.sqlite": (None, None, {"Quadro RTX 6000"}),
+    "nsys/nvtx_only_startend_nsys2022.sqlite": ("2022.4.2.1", "3.0.0", set()),
+    "nsys/ranges_rtx3070_nsys2025.sqlite": (
+        "2025.1.3.140",
+        "3.17.2",
+        {"NVIDIA GeForce RTX 3070 Ti"},
+    ),
+    "pyprof/vsr_a100_nsys2024.sqlite": ("2024.2.1.106", "3.11.1", {"NVIDIA A100-SXM4-40GB"}),
+    "nvprof/nccl_4gpu.nvvp": (None, "16", {"Tesla V100-SXM2-32GB"}),
+    "pyprof/lm_v100_nvprof.sql": (None, "12", {"Tesla V100-SXM2-16GB"}),
+}
+
+every_database = pytest.mark.parametrize("path", [*NSYS, *NVPROF])
+every_trace = pytest.mark.parametrize("path", KINETO)
+every_file = pytest.mark.parametrize("path", [*NSYS, *NVPROF, *KINETO, DICT])
+
+
+def describe_real(path):
+    return describe(fastprof.open(real(path), copies=True))
+
+
+def events_of(path):
+    with gzip.open(real(path)) as file:
+        return json.loads(file.read(), strict=False)
+
+
+def category(event):
+    return str(event.get("cat", "")).lower().removeprefix("gpu_")
+
+
+def test_every_file_that_is_there_is_looked_at():
+    directory = data_dir()
+    if directory is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    found = {path.relative_to(directory).as_posix() for path in directory.glob("*/*.*")}
+    assert found <= {*NSYS, *NVPROF, *KINETO, DICT}
+
+
+@every_database
+def test_gpu_work_is_what_sql_counts(path):
+    connection = open_read_only(real(path))
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    expected = {}
+    for kind, tables in TABLES.items():
+        for table in tables:
+            if CUPTI + table in present:
+                sql = f"SELECT count(*), sum(end - start) FROM {CUPTI + table}"
+                n, time = connection.execute(sql).fetchone()
+                if n:
+                    expected[kind] = {"count": n, "time": time}
+    connection.close()
+    assert describe_real(path)["work"] == expected
+
+
+@every_database
+def test_versions_and_gpus_are_those_in_the_file(path):
+    info = describe_real(path)
+    names = {gpu["name"] for gpu in info["gpus"] if gpu["rows"]}
+    assert (info["tool_version"], info["schema_version"], names) == TOLD[path]
+
+
+@pytest.mark.parametrize("path", NSYS)
+def test_ranges_are_what_sql_counts(path):
+    connection = open_read_only(real(path))
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    sql = (
+        "SELECT count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60, 70, 71) "
+        "AND (text IS NOT NULL OR textId IS NOT NULL)"
+    )
+    n = connection.execute(sql).fetchone()[0] if "NVTX_EVENTS" in present else 0
+    connection.close()
+    assert sum(describe_real(path)["ranges"].values()) == n
+
+
+@every_trace
+def test_gpu_work_is_what_the_events_count(path):
+    info = describe_real(path)
+    events = [event for event in events_of(path)["traceEvents"] if event.get("ph") == "X"]
+    expected = {}
+    for kind in ("kernel", "memcpy", "memset"):
+        n = sum(category(event) == kind for event in events)
+        if n:
+            expected[kind] = n
+    assert {kind: each["count"] for kind, each in info["work"].items()} == expected
+    operators = sum(category(event) in ("operator", "cpu_op") for event in events)
+    assert info["ranges"]["operators"] <= operators + info["ranges"].get("user", 0)
+    in_ranges = ("operator", "cpu_op", "user_annotation", "python_function")
+    assert sum(info["ranges"].values()) == sum(
+        category(event) in in_ranges and event["cat"] != "gpu_user_annotation" for event in events
+    )
+
+
+@every_trace
+def test_gpus_and_ranks_are_those_beside_the_events(path):
+    info, root = describe_real(path), events_of(path)
+    names = {each["id"]: each["name"] for each in root["deviceProperties"]}
+    for gpu in info["gpus"]:
+        assert gpu["name"] == names.get(gpu["device"])
+    told = root.get("distributedInfo")
+    keys = ("backend", "rank", "world_size")
+    assert info["rank"] == (None if told is None else {key: told[key] for key in keys})
+    assert info["schema_version"] == str(root["schemaVersion"])
+
+
+@every_trace
+def test_steps_and_memory_events_are_those_of_the_trace(path):
+    info, events = describe_real(path), events_of(path)["traceEvents"]
+    steps = sorted(
+        int(event["name"].partition("#")[2])
+        for event in events
+        if str(event.get("name", "")).startswith("ProfilerStep#")
+        and event["ph"] == "X"
+        and event["cat"] != "gpu_user_annotation"
+    )
+    assert [step["number"] for step in info["steps"]] == steps
+    assert all(step["end"] > step["start"] for step in info["steps"])
+    assert info["memory_events"] == sum(event.get("name") == "[memory]" for event in events)
+    assert info["has"]["memory"] == (info["memory_events"] > 0)
+
+
+@every_file
+def test_coverage_is_that_of_the_report_and_each_gap_has_advice(path):
+    profile = fastprof.open(real(path))
+    info = describe_real(path)
+    assert info["gpu_time"] == profile.coverage.total
+    known = {each["depth"]: each["time"] for each in info["coverage"]}
+    assert known == profile.coverage.known
+    if info["gpu_time"] == 0:
+        assert list(info["advice"]) == ["kernels"]
+    elif any(each["share"] < 0.999 for each in info["coverage"]):
+        assert set(info["advice"]) & {*known}
+
+
+@every_file
+def test_the_text_is_one_screen(path):
+    lines = info_text(describe_real(path)).splitlines()
+    assert lines[0] == str(real(path))
+    assert max(map(len, lines[1:])) <= 100
+    assert len(lines) <= 40
+
+
+@every_file
+def test_the_command_prints_json(path, capfd):
+    assert main(["info", "--json", str(real(path))]) == 0
+    assert json.loads(capfd.readouterr().out) == describe_real(path)
