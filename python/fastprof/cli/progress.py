@@ -31,8 +31,13 @@ class Bar:
             self._bar.close()
 
     def __call__(self, what: str, rows: int, total: int) -> None:
-        """Say that `rows` of about `total` rows of `what` are read."""
+        """Say that `rows` of about `total` rows of `what` are read; without a total, `what`."""
         if sys.stderr is None or not sys.stderr.isatty():
+            return
+        if total <= 0:
+            if what != self._what:
+                self._what = what
+                tell(f"{what} ...")
             return
         if what != self._what:
             from tqdm import tqdm

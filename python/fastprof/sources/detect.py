@@ -1,4 +1,6 @@
-"""A path to the Trace in it: what kind of file it is, by its content and never by its name."""
+"""A path to the Trace in it: what kind of file it is, by its content.
+
+Only a report that says nothing of itself is known by its name."""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import os
 from pathlib import Path
 
 from fastprof.errors import BadInputError
-from fastprof.sources import kineto, nsys, nvprof
+from fastprof.sources import kineto, nsys, nsys_report, nvprof
 from fastprof.sources.database import EXPORT_AGAIN, Database, Progress
 from fastprof.sources.kineto_file import GZIP_MAGIC
 from fastprof.trace import Trace
@@ -41,7 +43,9 @@ def head_of(path: str | os.PathLike[str]) -> bytes:
 def read_trace(
     path: str | os.PathLike[str], progress: Progress | None = None, copies: bool = False
 ) -> Trace:
-    """Read the trace in a file; `copies`: with rows for memory copies and memsets.
+    """Read the trace in a file; a report is exported by nsys first.
+
+    copies : whether memory copies and memsets get rows as kernels do
 
     Raises
     ------
@@ -49,6 +53,18 @@ def read_trace(
         When the file is missing, damaged, or not a trace that fastprof knows.
     """
     head = head_of(path)
+    if nsys_report.is_report(head, os.fsdecode(path)):
+        exported, said = nsys_report.export(path, head, progress)
+        trace = _read_known(exported, head_of(exported), progress, copies)
+        trace.name = os.fsdecode(path)
+        trace.warnings[:0] = said
+        return trace
+    return _read_known(path, head, progress, copies)
+
+
+def _read_known(
+    path: str | os.PathLike[str], head: bytes, progress: Progress | None, copies: bool
+) -> Trace:
     if head.lstrip()[:1] in (b"{", b"[") or head.startswith(GZIP_MAGIC):
         return kineto.read(path, copies)
     if not head.startswith(SQLITE_MAGIC):
@@ -69,6 +85,4 @@ def _found(head: bytes) -> str:
     expected = "expected an Nsight Systems SQLite export"
     if not any(head[:100]):
         return f"{expected}, found zeros where the header should be: damaged; {EXPORT_AGAIN}"
-    if head.startswith((b"QDSTRM", b"MPI", b"qdrep")) or b"NSYS" in head[:64]:
-        return f"{expected}, found a report; export it: nsys export --type sqlite REPORT.nsys-rep"
     return f"{expected}, found something else (first bytes {head[:16]!r}); {EXPORT_AGAIN}"
