@@ -135,7 +135,8 @@ def _wrapped(label: str, text: str, indent: int) -> list[str]:
     if not text:
         return [f"  {label}"] if indent == _SHARE else []
     lines: list[str] = []
-    for each in text.split("\n"):
+    # A number stays with its percent sign: textwrap does not break at U+00A0.
+    for each in text.replace(" %", "\xa0%").split("\n"):
         lines += textwrap.wrap(each, WIDTH - indent, break_on_hyphens=False)
     heads = [f"  {label}", *[""] * (len(lines) - 1)]
     return [f"{head:<{indent}}{line}" for head, line in zip(heads, lines, strict=True)]
