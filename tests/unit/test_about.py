@@ -1,5 +1,7 @@
 """What files say of themselves: versions, GPUs, ranks, names, steps, memory."""
 
+import sqlite3
+
 import numpy as np
 import pytest
 
@@ -108,6 +110,23 @@ def test_tables_with_other_columns_are_passed_over(about):
     lacking = {"TARGET_INFO_GPU": ["name"], "PROCESSES": ["pid"]}
     found = about(export, without_columns=lacking)
     assert (found.gpus, found.processes) == ({}, {})
+
+
+@pytest.mark.parametrize("table", ["META_DATA_CAPTURE", "TARGET_INFO_GPU", "PROCESSES"])
+def test_where_such_a_table_is_damaged_kernels_are_read_with_a_warning(tmp_path, table):
+    export = one_kernel().gpu("GPU").row("PROCESSES", pid=100, name="python")
+    path = export.write(tmp_path / "net", page_size=512)
+    connection = sqlite3.connect(path)
+    sql = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+    ((page,),) = connection.execute(sql, (table,)).fetchall()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[512 * (page - 1) : 512 * page] = b"\xff" * 512
+    path.write_bytes(content)
+    profile = fastprof.open(path)
+    assert [row["sil"] for row in profile.rows()] == [10]
+    (warning,) = profile.warnings
+    assert "what it says of itself cannot be read" in warning
 
 
 # NVProf.

@@ -26,7 +26,7 @@ _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
 
 
 def info_text(info: dict[str, Any]) -> str:
-    """The text of what `describe` found, in lines of 100 characters at most but for the name of the file."""
+    """The text of what `describe` found; only the file's name may be wider than 100 characters."""
     lines = [info["file"], ""]
     for label, value in _lines(info):
         lines += _wrapped(label, value, _LABEL)
