@@ -35,7 +35,8 @@ class KinetoFile:
                           args=told)  # fmt: skip
 
     def op(
-        self, start: int, end: int, name: str, tid: Any = 1, *, pid: Any = PID, seq: int | None = None,
+        self, start: int, end: int, name: str, tid: Any = 1, *, pid: Any = PID,
+        seq: int | None = None,
         dims: Any = None, types: Any = None, strides: Any = None, values: Any = None,
         external: int | None = None, cat: str = "cpu_op", **others: Any,
     ) -> KinetoFile:  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 import fastprof
 from exports import Export, global_tid
 from fastprof.about import Distributed
-from kineto_files import PID, TID, KinetoTrace
+from kineto_traces import PID, TID, KinetoTrace
 from nvprof_files import NvprofFile
 
 END_OF_TIME = np.iinfo(np.int64).max

@@ -9,7 +9,7 @@ import fastprof
 from exports import Export
 from fastprof.cli import main
 from fastprof.info import describe, info_text
-from kineto_files import KinetoTrace
+from kineto_traces import KinetoTrace
 from nvprof_files import NvprofFile
 
 EMIT = "torch.autograd.profiler.emit_nvtx(record_shapes=True)"

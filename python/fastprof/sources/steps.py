@@ -34,7 +34,7 @@ def _none(table: Columns, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def kernels_of(tables: Mapping[Activity, Columns], process: str) -> Kernels:
-    """GPU work in order of start, out of the columns of CUPTI's tables; launch and origin come later.
+    """GPU work in order of start, of the columns of CUPTI's tables; launch and origin come later.
 
     process : which column holds the process. All tables have start and end, those of kernels
         all other columns, those of copies `bytes` and `copyKind`.
