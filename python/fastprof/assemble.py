@@ -71,6 +71,11 @@ class Assembly:
         long_names, _ = self.names
         return cost(self.calls, long_names.values, long_names.ids, self.trace.kernels.duration)
 
+    def forget_costs(self) -> None:
+        """Free what only costs need; they are made again when they are asked for."""
+        for name in ("calls", "costs"):
+            self.__dict__.pop(name, None)
+
     @property
     def flops(self) -> Ints:
         """A copy outside of all calls whose cost is known computes nothing."""
@@ -208,7 +213,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "params": lambda: assembly.costs.params,
             "sil": lambda: Ints(kernels.duration),
             "tc": lambda: assembly.costs.tc,
-            "tc_reason": lambda: assembly.costs.tc_reason(),
+            "tc_reason": lambda: assembly.costs.tc_reason,
             "device": lambda: Ints(kernels.device),
             "stream": lambda: Ints(kernels.stream),
             "grid": lambda: Ints(kernels.grid),
@@ -264,7 +269,7 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "phases": lambda: _phases(trace),
         "ranges": lambda: _ranges(assembly, assembly.meaning),
         "path": lambda: Ints(assembly.node),
-        "exact": lambda: assembly.costs.exact(),
+        "exact": lambda: assembly.costs.exact,
     }
 
 
@@ -318,6 +323,7 @@ def _sub(assembly: Assembly) -> Ints:
 
 def _dict_columns(assembly: Assembly, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of dict lines: what is around the launch itself, nothing inherited."""
+    assembly.forget_costs()
     operators = assembly.operators
     return {
         "kShortName": columns["kernel"],

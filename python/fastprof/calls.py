@@ -74,6 +74,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     call_frame = np.where(from_forward, of_meaning, take(picked, frame))
     instance = take(_instances(found, picked), take(found.backward_of_frame, frame))
     group = np.where(from_forward & (instance >= 0), instance, call_frame)
+    del instance, of_meaning
     label = take(trace.ranges.label, take(found.frame_range, call_frame))
     used, place = distinct(label, len(found.meanings))
     names = [named(found.meanings[number]) for number in used if number >= 0]

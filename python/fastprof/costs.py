@@ -6,8 +6,8 @@ never copied, so that the sum over kernels equals the sum over calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,27 +29,78 @@ NO_CALL = "na=na,"
 TENSOR_CORE_CELLS = ["0", "1", "-"]
 
 
-@dataclass(frozen=True)
 class Costs:
-    """The columns that come out; -1, or id -1, where unknown.
+    """What is known of the cost of every kernel; -1, or id -1, where unknown.
 
-    tc_reason says why tc is 0; exact is 0 where flops or bytes are estimates.
+    Columns are made when they are asked for, from the cell that each kernel has in the tables.
     """
 
-    mod: Values
-    op: Values
-    params: Values
-    tc: Values
-    flops: Ints
-    bytes: Ints
-    tc_reason: Callable[[], Values]
-    exact: Callable[[], Ints]
+    def __init__(
+        self, tables: _Tables, row: Int32, info: Int32, calls: CallsOfKernels, duration: Int64
+    ) -> None:
+        self._tables, self._calls, self._duration = tables, calls, duration
+        self._part = _parts(tables, row, info, calls)
+        self._cell = row * np.int32(BESIDE + 1) + self._part
+        self._tensor_cores = tables.tc[row, info]
+
+    @property
+    def mod(self) -> Values:
+        return self._tables.mod.column(self._cell)
+
+    @property
+    def op(self) -> Values:
+        return self._tables.op.column(self._cell)
+
+    @property
+    def params(self) -> Values:
+        return self._tables.params.column(self._cell)
+
+    @property
+    def tc(self) -> Values:
+        return Values(self._tensor_cores.astype(np.int32), TENSOR_CORE_CELLS)
+
+    @property
+    def tc_reason(self) -> Values:
+        """Why tensor cores were not used, "-" where they were or could not be."""
+        not_used = TENSOR_CORE_CELLS.index("0")
+        cells = self._tensor_cores
+        reasons = self._tables.reason.column(np.where(cells == not_used, self._cell, -1))
+        settled = (cells >= 0) & (cells != not_used)
+        ids = np.where(settled, np.int32(len(reasons.values)), reasons.ids)
+        return Values(ids, [*reasons.values, "-"])
+
+    @property
+    def exact(self) -> Ints:
+        """0 where flops or bytes are estimates."""
+        return Ints(np.array(self._tables.exact, np.int8)[self._cell])
+
+    @cached_property
+    def flops(self) -> Ints:
+        return self._shared(self._tables.flops)
+
+    @property
+    def bytes(self) -> Ints:
+        return self._shared(self._tables.bytes)
+
+    def _shared(self, table: list[int]) -> Ints:
+        """Each kernel's share of its part's total."""
+        total_of_cell, part = np.array(table, np.int64), self._part
+        share = np.where(part == BESIDE, total_of_cell[self._cell], -1)
+        for number in range(MOST_PARTS + 1):
+            rows = np.flatnonzero(part == number)
+            if len(rows):
+                totals = [total_of_cell[self._cell[rows]]]
+                group = self._calls.group[rows]
+                share[rows] = _share.shares(
+                    group, self._duration[rows], totals, self._calls.n_groups
+                )[0]
+        return Ints(share)
 
 
 def cost(
     calls: CallsOfKernels, names: Sequence[str], name_of_kernel: Int32, duration: Int64
 ) -> Costs:
-    """Cost every distinct call once, and share it.
+    """Cost every distinct call once; what comes out shares it among the kernels.
 
     Parameters
     ----------
@@ -62,31 +113,7 @@ def cost(
     info = np.array([*info_of_name, unknown], np.int32)[name_of_kernel]
     key = np.where(calls.call >= 0, calls.call * 2 + calls.backward, np.int32(-1))
     used, row = distinct(key, 2 * len(calls.named))
-    tables = _Tables(list(infos), calls.named, used)
-    part = _parts(tables, row, info, calls)
-    cell = row * np.int32(BESIDE + 1) + part
-    tensor_cores = tables.tc[row, info]
-    del key, row, info
-    flops, n_bytes = _shares(part, cell, (tables.flops, tables.bytes), calls, duration)
-    return Costs(
-        mod=tables.mod.column(cell),
-        op=tables.op.column(cell),
-        params=tables.params.column(cell),
-        tc=Values(tensor_cores, TENSOR_CORE_CELLS),
-        flops=Ints(flops),
-        bytes=Ints(n_bytes),
-        tc_reason=lambda: _reasons(tables.reason, tensor_cores, cell),
-        exact=lambda: Ints(np.array(tables.exact, np.int8)[cell]),
-    )
-
-
-def _reasons(texts: _Texts, tensor_cores: Int32, cell: Int32) -> Values:
-    """Why tensor cores were not used, "-" where they were or could not be."""
-    not_used = TENSOR_CORE_CELLS.index("0")
-    reasons = texts.column(np.where(tensor_cores == not_used, cell, -1))
-    settled = (tensor_cores >= 0) & (tensor_cores != not_used)
-    ids = np.where(settled, np.int32(len(reasons.values)), reasons.ids)
-    return Values(ids, [*reasons.values, "-"])
+    return Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
 
 
 class _Texts:
@@ -122,7 +149,7 @@ class _Tables:
         self.whole_always = np.zeros(len(used), bool)
         self.costed = np.zeros(len(used), bool)
         self.other = np.array([info.kind == "other" for info in infos])
-        self.tc = np.full((len(used), len(infos)), -1, np.int32)
+        self.tc = np.full((len(used), len(infos)), -1, np.int8)
         by_form: dict[Hashable, tuple[list[int], list[bool], list[int]]] = {}
         for row, key in enumerate(used):
             name = Named(None, None, None) if key < 0 else named[key // 2]
@@ -252,23 +279,3 @@ def _second_gradient(
     moved = np.where(settled[calls.group], True, (count > 0) == (part == 0))
     moved &= unsure & (settled | several)[calls.group]
     part[moved] = 1 - part[moved]
-
-
-def _shares(
-    part: npt.NDArray[np.int8],
-    cell: Int32,
-    tables: Sequence[list[int]],
-    calls: CallsOfKernels,
-    duration: Int64,
-) -> list[Int64]:
-    """Each kernel's share of its part, for each table of totals by cell; -1 where unknown."""
-    totals_of_cell = [np.array(table, np.int64) for table in tables]
-    shares = [np.where(part == BESIDE, totals[cell], -1) for totals in totals_of_cell]
-    for number in range(MOST_PARTS + 1):
-        rows = np.flatnonzero(part == number)
-        if len(rows):
-            totals = [totals[cell[rows]] for totals in totals_of_cell]
-            parts = _share.shares(calls.group[rows], duration[rows], totals, calls.n_groups)
-            for share, of_part in zip(shares, parts, strict=True):
-                share[rows] = of_part
-    return shares

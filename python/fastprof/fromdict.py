@@ -54,7 +54,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
             "params": lambda: costs.params,
             "sil": lambda: columns["kDuration"],
             "tc": lambda: costs.tc,
-            "tc_reason": costs.tc_reason,
+            "tc_reason": lambda: costs.tc_reason,
             "device": lambda: columns["device"],
             "stream": lambda: columns["stream"],
             "grid": lambda: columns["grid"],
@@ -66,7 +66,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
     return Profile(
         name=name,
         columns=report,
-        extra={"name": lambda: columns["kLongName"], "exact": costs.exact},
+        extra={"name": lambda: columns["kLongName"], "exact": lambda: costs.exact},
         dict_columns=lambda: columns,
         cover=lambda copies: cover(
             duration, launched, _inside(columns), report["trace"], calls, costs.flops

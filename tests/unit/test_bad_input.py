@@ -107,8 +107,8 @@ def test_a_link_to_nowhere_is_a_missing_file(file, tmp_path):
 OTHER_KINDS = {
     "text": (b"hello\nworld\n", "something else"),
     "table": (b"Idx,SeqId\n1,2\n", "something else"),
-    "profiler": (b'{"traceEvents": []}', "torch.profiler"),
-    "json": (b"[1, 2, 3]", "expected"),
+    "json object": (b'{"deviceProperties": []}', "without traceEvents"),
+    "json": (b"[1, 2, 3]", "holds no event"),
     "gzip": (b"\x1f\x8b" + bytes(100), "compressed"),
     "zeros": (bytes(5000), "zeros"),
     "blank": (b"\n" * 5000, "expected"),

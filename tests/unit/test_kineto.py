@@ -248,7 +248,8 @@ def test_what_is_no_trace_is_one_clear_line(tmp_path, capsys, text):
     (tmp_path / "x.json").write_text(text)
     code = main(["prof", str(tmp_path / "x.json")])
     lines = capsys.readouterr().err.splitlines()
-    assert code == (0 if text in ("[1, 2", "[") else 1)
+    assert code == (0 if text == "[" else 1)  # a list that is cut off before its first event
+    assert len(lines) == 1 or code == 0
     assert all(line.startswith(("fastprof: ", "Found 0 kernels")) for line in lines)
     assert len(lines) == 1 or code == 0
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _join, _nest
+from fastprof.errors import BadInputError
 from fastprof.sources import kineto_about, kineto_file, kineto_links, steps
 from fastprof.sources.kineto_file import NONE, KinetoFile
 from fastprof.sources.kineto_labels import labels_of
@@ -43,6 +44,11 @@ def read(path: str | os.PathLike[str], copies: bool = False) -> Trace:
         When it is no trace, or damaged before its first event.
     """
     file = kineto_file.read(path, os.fsdecode(path))
+    if not file.counts and (file.lost_events or file.unread_bytes):
+        raise BadInputError(
+            f"{file.name}: expected a trace of torch.profiler, found JSON that holds no event; "
+            "record one with torch.profiler.profile and export_chrome_trace"
+        )
     threads = Threads([file.tables["ranges"], file.tables["launches"]])
     labels, label = labels_of(file)
     ranges, row_of_event = _read_ranges(file, threads, label)
