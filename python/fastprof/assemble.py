@@ -72,8 +72,8 @@ class Assembly:
         return cost(self.calls, long_names.values, long_names.ids, self.trace.kernels.duration)
 
     def forget_costs(self) -> None:
-        """Free what only costs need; they are made again when they are asked for."""
-        for name in ("calls", "costs"):
+        """Free what costs and inherited columns need; it is made again when it is asked for."""
+        for name in ("calls", "costs", "meaning", "meaning_node"):
             self.__dict__.pop(name, None)
 
     @property

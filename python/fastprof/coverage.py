@@ -123,7 +123,7 @@ def cover(
     lines : tuples [kernels], the source lines of each
     counted : [kernels] which rows count; all without it
     """
-    time = np.maximum(duration, 0)
+    time = duration if duration.min(initial=0) >= 0 else np.maximum(duration, 0)
     if counted is not None:
         time = np.where(counted, time, 0)
     has_lines = np.array([bool(value) for value in lines.values] + [False])

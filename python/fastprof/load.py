@@ -11,6 +11,7 @@ from fastprof.assemble import assemble
 from fastprof.attribute import attribute
 from fastprof.contents import steps_of
 from fastprof.fromdict import from_dict_lines
+from fastprof.ops.user import load_packages
 from fastprof.profile import Profile
 from fastprof.sources import dictlines
 from fastprof.sources.database import Progress
@@ -44,8 +45,11 @@ def open(
     BadInputError
         The file is missing, damaged, or not a trace that fastprof knows.
     """
+    problems = load_packages()
     with Reused():
-        return _open(path, progress, copies)
+        profile = _open(path, progress, copies)
+    profile.warnings += problems
+    return profile
 
 
 def read_dict_lines(stream: BinaryIO, name: str) -> Profile:

@@ -1,5 +1,6 @@
 """How the cost of a call gets to its kernels: parts, gradients, reasons, what is not known."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -208,3 +209,20 @@ def test_the_file_that_the_readme_shows_does_what_it_says(tmp_path):
         f"rope [8,16]fp16 {3 * 8 * 16} {2 * (2 * 8 * 16 + 2 * 16)}",
         f"silu_mul T=[(3,5),(3,5),()],['na','na','na'] {24 * 15} na",
     ]
+
+
+def test_an_installed_package_offers_costs_and_one_that_fails_is_a_warning(tmp_path):
+    for name, code in {"good_costs": OWN_OPS, "bad_costs": "raise RuntimeError('broken')"}.items():
+        (tmp_path / f"{name}.py").write_text(code)
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[fastprof.ops]\n{name} = {name}\n")
+    text = marker("fused_scale", tensor(8, 16), mod="mine")
+    trace = Capture().push_pop(0, 100, text, tid=1).work(10).write(tmp_path / "x.sqlite")
+    command = [sys.executable, "-m", "fastprof", "prof", "-c", "op,flops", trace]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[1:] == ["fused_scale 128"]
+    assert "costs of bad_costs (bad_costs): RuntimeError: broken" in done.stderr
+    assert "Traceback" not in done.stderr
