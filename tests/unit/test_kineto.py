@@ -81,6 +81,12 @@ def test_lists_of_tensors_are_lists(rows):
     assert rows(one(trace), "op", "flops") == [("cat", 0)]
 
 
+def test_a_list_whose_tensors_are_not_told_has_no_cost(rows):
+    trace = KinetoFile().op(0, 100, "aten::_foreach_add_", dims=[[], [], []],
+                            types=["TensorList", "TensorList", "Scalar"])  # fmt: skip
+    assert rows(one(trace), "op", "flops") == [("_foreach_add_", None)]
+
+
 def test_an_expanded_operand_counts_once(rows):
     types = ["float", "float", "Scalar"]
     trace = KinetoFile().op(0, 100, "aten::add", dims=[[64, 64], [64, 64], []], types=types,

@@ -121,7 +121,7 @@ NUMBERS = [
     *((f"{name}_", (x(),), "x") for name in FILLS),
     ("geometric_", (x(), 0.5), "x"),
     ("bernoulli_.float", (x(), 0.5), "x"),
-    ("bernoulli_.Tensor", (P, torch.rand(4)), -48),
+    ("bernoulli_.Tensor", (P.clone(), torch.rand(4)), -48),
     ("bernoulli", (P,), 0),
     ("bernoulli.p", (P, 0.5), -48),
     ("rand", ([2, 3],), 0),

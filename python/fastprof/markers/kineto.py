@@ -107,6 +107,8 @@ def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
     value = _concrete(concrete)
     if value is not UNKNOWN:
         return value
+    if isinstance(dtype, str) and dtype in _LISTS and not dims:
+        return UNKNOWN  # traces before 2023 do not tell what is in lists
     nested = isinstance(dims, list) and any(isinstance(each, list) for each in dims)
     if nested or (isinstance(dtype, str) and dtype in _LISTS and dims):
         types = dtype if isinstance(dtype, list) else [None] * len(dims)
