@@ -231,7 +231,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             kernels.duration,
             kernels.launch >= 0,
             assembly.frame >= 0,
-            columns["trace"],
+            assembly.frames(assembly.meaning_node),
             assembly.calls,
             assembly.flops,
             None if copies else ~activities.are_copies(trace),

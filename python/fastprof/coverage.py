@@ -14,7 +14,7 @@ from fastprof.columns import Ints, Values
 from fastprof.trace import Int64
 
 NO_OPERATOR = "no range of an operator around the launch"
-NO_SHAPES = "the capture has no shapes (emit_nvtx(record_shapes=True) records them)"
+NO_SHAPES = "the capture has no shapes of it (record_shapes=True records them)"
 
 
 @dataclass(frozen=True)
