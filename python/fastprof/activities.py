@@ -74,6 +74,14 @@ def kinds(trace: Trace) -> Values:
     return Values(trace.kernels.kind.astype(np.int32), [each.name.lower() for each in Activity])
 
 
+def damaged(trace: Trace) -> Ints:
+    """1 where the duration in the file cannot be true, so that it is not known."""
+    flags = trace.kernels.damaged
+    if flags is None:
+        return Ints(np.broadcast_to(np.int8(0), len(trace.kernels)))
+    return Ints(flags.astype(np.int8))
+
+
 def are_copies(trace: Trace) -> npt.NDArray[np.bool_]:
     """Which rows are memory copies or memsets."""
     return trace.kernels.kind >= Activity.MEMCPY

@@ -262,6 +262,7 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "graph_node": lambda: Ints(kernels.graph_node),
         "launch": lambda: activities.launch_names(trace),
         "kind": lambda: activities.kinds(trace),
+        "damaged": lambda: activities.damaged(trace),
         "copied": lambda: activities.copied(trace),
         "copy_direction": lambda: activities.copy_directions(trace),
         "launch_start": lambda: Ints(take(launches.start, kernels.launch, _NO_TIME), none=_NO_TIME),

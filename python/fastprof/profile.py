@@ -68,7 +68,8 @@ class Profile:
     extra : dict of str to function
         What makes each further column: start and end (ns on the capture's clock), name (the full
         one), pid, context, correlation, registers, shared_memory (bytes a block), graph_id,
-        graph_node, kind (kernel, graph, memcpy or memset), copied (bytes of a copy or memset),
+        graph_node, kind (kernel, graph, memcpy or memset), damaged (1 where the duration in
+        the file cannot be true), copied (bytes of a copy or memset),
         copy_direction (HtoD, DtoH, ...), launch (the API call), launch_start, phases (ranges of the
         process that ended on another thread and were open at the launch), ranges (the user's own,
         outermost first), launch_ranges (those around the launch, where a graph's node was created

@@ -74,6 +74,7 @@ class Kernels:
     origin: Int32 | None  # None where no kernel's node was seen being created
     told_range: Int32 | None = None  # the range that the trace itself says, a row of Ranges
     external_id: Int64 | None = None  # of the range that torch.profiler says launched it
+    damaged: npt.NDArray[np.bool_] | None = None  # rows whose duration cannot be true: it is -1
     copied: Int64 | None = None
     copy_kind: Int32 | None = None
 

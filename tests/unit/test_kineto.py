@@ -191,6 +191,7 @@ def test_durations_that_cannot_be_true_are_kept_out_of_totals_and_told(tmp_path,
         ("too_long", None), ("alone", 89_999_900), ("sgemm", 1000), ("negative", None),
         ("sgemm", 100),
     ]  # fmt: skip
+    assert [row["damaged"] for row in profile.rows()] == [1, 0, 0, 1, 0]
     assert profile.coverage.total == 89_999_900 + 1000 + 100
     assert main(["prof", str(path)]) == 0
     assert "2 kernels have durations that cannot be true" in capsys.readouterr().err

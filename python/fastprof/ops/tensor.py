@@ -59,6 +59,7 @@ _TYPES: Final = {
     "float16": _Type("fp16", 2, FLOAT),
     "bfloat16": _Type("bf16", 2, FLOAT),
     "float32": _Type("fp32", 4, FLOAT),
+    "tf32": _Type("tf32", 4, FLOAT),
     "float64": _Type("fp64", 8, FLOAT),
     "complex32": _Type("complex32", 4, COMPLEX),
     "complex64": _Type("complex64", 8, COMPLEX),

@@ -12,7 +12,7 @@ __all__ = ["why_not"]
 # Tensor cores read 16 bytes at a time along each dimension of a matrix. NVIDIA, Matrix
 # Multiplication Background User's Guide, table 1.
 _ALIGNMENT: Final = 16
-_SUPPORTED: Final = frozenset({"float16", "bfloat16", "int8", "uint8"})
+_SUPPORTED: Final = frozenset({"tf32", "float16", "bfloat16", "int8", "uint8"})
 
 
 def why_not(dtype: str | None, sizes: Mapping[str, int]) -> str:

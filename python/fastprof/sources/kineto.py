@@ -55,6 +55,7 @@ def read(path: str | os.PathLike[str], copies: bool = False) -> Trace:
     kernels = _read_kernels(file, copies)
     damaged = _damaged(kernels)
     kernels.duration[damaged] = -1
+    kernels.damaged = damaged
     launches = _read_launches(file, threads, kernels)
     kernels.told_range = kineto_links.ranges_of_kernels(file, kernels, row_of_event)
     return Trace(
