@@ -284,3 +284,10 @@ def test_parse_then_prof_says_what_prof_says(tmp_path):
         assert main(["prof", "--csv", "-c", keys, str(source), "-o", str(out)]) == 0
         reports.append(out.read_text())
     assert reports[0] == reports[1]
+
+
+def test_progress_is_told_in_bytes_of_the_file(tmp_path):
+    path = one(KinetoFile()).write(tmp_path / "t.json.gz")
+    told = []
+    fastprof.open(path, progress=lambda *arguments: told.append(arguments))
+    assert told[-1] == ("bytes of the trace", path.stat().st_size, path.stat().st_size)

@@ -31,7 +31,7 @@ class Bar:
             self._bar.close()
 
     def __call__(self, what: str, rows: int, total: int) -> None:
-        """Say that `rows` of about `total` rows of `what` are read; without a total, `what`."""
+        """Say that `rows` of about `total` of `what` are read; without a total, `what`."""
         if sys.stderr is None or not sys.stderr.isatty():
             return
         if total <= 0:
@@ -44,9 +44,7 @@ class Bar:
 
             self.__exit__(None, None, None)
             self._what = what
-            self._bar = tqdm(
-                total=total, desc=what, unit="row", unit_scale=True, delay=1, leave=False
-            )
+            self._bar = tqdm(total=total, desc=what, unit="", unit_scale=True, delay=1, leave=False)
         self._bar.update(max(0, rows - self._bar.n))
 
 

@@ -66,7 +66,7 @@ def _read_known(
     path: str | os.PathLike[str], head: bytes, progress: Progress | None, copies: bool
 ) -> Trace:
     if head.lstrip()[:1] in (b"{", b"[") or head.startswith(GZIP_MAGIC):
-        return kineto.read(path, copies)
+        return kineto.read(path, copies, progress)
     if not head.startswith(SQLITE_MAGIC):
         raise BadInputError(f"{os.fsdecode(path)}: {_found(head)}")
     with Database(path, progress) as database:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fastprof import _join, _nest
 from fastprof.errors import BadInputError
 from fastprof.sources import kineto_about, kineto_file, kineto_links, steps
+from fastprof.sources.database import Progress
 from fastprof.sources.kineto_file import NONE, KinetoFile
 from fastprof.sources.kineto_labels import labels_of
 from fastprof.sources.kineto_threads import Threads
@@ -33,17 +34,20 @@ _ACTIVITIES = np.array([Activity.KERNEL, Activity.MEMCPY, Activity.MEMSET], np.u
 _LONGEST_OVERLAP = 1_000_000  # ns
 
 
-def read(path: str | os.PathLike[str], copies: bool = False) -> Trace:
+def read(
+    path: str | os.PathLike[str], copies: bool = False, progress: Progress | None = None
+) -> Trace:
     """Read a trace.
 
     copies : whether memory copies and memsets get rows as kernels do
+    progress : called now and then with how many bytes of the file are read
 
     Raises
     ------
     BadInputError
         When it is no trace, or damaged before its first event.
     """
-    file = kineto_file.read(path, os.fsdecode(path))
+    file = kineto_file.read(path, os.fsdecode(path), progress)
     if not file.counts and (file.lost_events or file.unread_bytes):
         raise BadInputError(
             f"{file.name}: expected a trace of torch.profiler, found JSON that holds no event; "

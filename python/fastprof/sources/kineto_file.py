@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from fastprof._kineto import NONE, TEXT_PLACE, KinetoReader
 from fastprof.errors import BadInputError
+from fastprof.sources.database import Progress
 
 GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_SIZE = 1 << 20
@@ -101,7 +102,9 @@ class KinetoFile:
         return found
 
 
-def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> KinetoFile:
+def read(
+    source: str | os.PathLike[str] | BinaryIO, name: str, progress: Progress | None = None
+) -> KinetoFile:
     """Read all events of a file or a pipe.
 
     Parameters
@@ -110,6 +113,8 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> KinetoFile:
         JSON text, or gzip of it (also several members), known by its first bytes.
     name : str
         What the input is called in messages.
+    progress : function, optional
+        Called now and then with what is read, how many bytes of the file so far, and its size.
 
     Returns
     -------
@@ -130,7 +135,7 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> KinetoFile:
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
             blocks = _Blocks(file)
-            text_bytes, unread_bytes = _feed(reader, blocks)
+            text_bytes, unread_bytes = _feed(reader, blocks, progress, os.path.getsize(source))
     else:
         blocks = _Blocks(source)
         text_bytes, unread_bytes = _feed(reader, blocks)
@@ -161,6 +166,7 @@ class _Blocks:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
+        self.n_read = 0  # bytes of the file
         self.head = b""
         self.damage: str | None = None
 
@@ -173,14 +179,19 @@ class _Blocks:
 
     def start_of_member(self, block: bytes) -> bytes:
         """`block`, with what follows it where it is too short to tell what it is."""
-        while len(block) < len(GZIP_MAGIC) and (more := self.file.read(COMPRESSED_SIZE)):
+        while len(block) < len(GZIP_MAGIC) and (more := self._read(COMPRESSED_SIZE)):
             block += more
+        return block
+
+    def _read(self, size: int) -> bytes:
+        block = self.file.read(size)
+        self.n_read += len(block)
         return block
 
     def plain(self, block: bytes) -> Iterator[bytes]:
         while block:
             yield block
-            block = self.file.read(BLOCK_SIZE)
+            block = self._read(BLOCK_SIZE)
 
     def inflated(self, block: bytes) -> Iterator[bytes]:
         """What follows a member and is no other member is padding."""
@@ -197,7 +208,7 @@ class _Blocks:
                         return
                     inflater = zlib.decompressobj(wbits=31)
                 elif not block:
-                    block = self.file.read(COMPRESSED_SIZE)
+                    block = self._read(COMPRESSED_SIZE)
             self.damage = "the compressed data is cut off"
             if text := inflater.flush():
                 yield text
@@ -215,7 +226,9 @@ def _read_ahead(blocks: _Blocks) -> Iterator[bytes]:
             yield block
 
 
-def _feed(reader: KinetoReader, blocks: _Blocks) -> tuple[int, int]:
+def _feed(
+    reader: KinetoReader, blocks: _Blocks, progress: Progress | None = None, size: int = 0
+) -> tuple[int, int]:
     """Give the reader all blocks; returns the size of the text, and how much was not read of it.
 
     What is left of a block goes in front of the next. If there is much of it, that waits until it
@@ -225,6 +238,8 @@ def _feed(reader: KinetoReader, blocks: _Blocks) -> tuple[int, int]:
     n_waiting = n_left = n_bytes = 0
     for block in _read_ahead(blocks):
         n_bytes += len(block)
+        if progress is not None:
+            progress("bytes of the trace", blocks.n_read, size)
         if reader.is_whole or not reader.is_trace or n_left > LARGEST_EVENT:
             n_left += len(block) if block.strip() else 0
             continue
