@@ -5,7 +5,7 @@ import io
 import json
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastprof._rows import RowWriter
@@ -15,6 +15,8 @@ from fastprof.report.dictlines import KEYS
 from fastprof.sources import dictlines
 from report_columns import ints, lists, values
 
+# Rows of twenty columns are slow to make up, in a sanitized build above all.
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=12)
 TEXT = st.one_of(st.sampled_from(["", "'", '"', "\\", "a, seq = 1", "', '", "\udcff"]), ANY_TEXT)
 TEXTS = st.lists(TEXT, max_size=3).map(tuple)
@@ -53,6 +55,7 @@ def literal(row):
     }
 
 
+@SLOW
 @given(st.lists(ROW, max_size=5))
 def test_a_written_line_evaluates_to_its_values(rows):
     lines = lines_of(columns_of(rows), "dict").decode().split("\n")
@@ -60,6 +63,7 @@ def test_a_written_line_evaluates_to_its_values(rows):
     assert [ast.literal_eval(line) for line in lines] == [literal(row) for row in rows]
 
 
+@SLOW
 @given(st.lists(ROW, max_size=5))
 def test_a_written_json_line_says_its_values(rows):
     lines = lines_of(columns_of(rows), "jsonl").decode().split("\n")[:-1]
@@ -68,6 +72,7 @@ def test_a_written_json_line_says_its_values(rows):
         assert {k: tuple(v) if isinstance(v, list) else v for k, v in got.items()} == row
 
 
+@SLOW
 @given(st.lists(ROW, max_size=5), st.integers(16, 600))
 def test_reading_written_lines_gives_the_columns_back(rows, block_size):
     for form in ("dict", "jsonl"):
