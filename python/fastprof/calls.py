@@ -68,13 +68,13 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     """
     picked = _picked(trace, found)
     frame = found.frame_of_kernel
-    of_meaning = take(picked, meaning)
+    own, of_meaning = take(picked, frame), take(picked, meaning)
     from_forward = (meaning != frame) & (of_meaning >= 0)
-    from_forward &= ~_tells_more(trace, found, take(picked, frame), of_meaning)
-    call_frame = np.where(from_forward, of_meaning, take(picked, frame))
+    from_forward &= ~_tells_more(trace, found, own, of_meaning)
+    call_frame = np.where(from_forward, of_meaning, own)
     instance = take(_instances(found, picked), take(found.backward_of_frame, frame))
     group = np.where(from_forward & (instance >= 0), instance, call_frame)
-    del instance, of_meaning
+    del instance, of_meaning, own
     label = take(trace.ranges.label, take(found.frame_range, call_frame))
     used, place = distinct(label, len(found.meanings))
     names = [named(found.meanings[number]) for number in used if number >= 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from collections.abc import Callable
 from typing import BinaryIO
 
 from fastprof._blocks import Reused
@@ -45,11 +46,7 @@ def open(
     BadInputError
         The file is missing, damaged, or not a trace that fastprof knows.
     """
-    problems = load_packages()
-    with Reused():
-        profile = _open(path, progress, copies)
-    profile.warnings += problems
-    return profile
+    return _with_packages(lambda: _open(path, progress, copies))
 
 
 def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
@@ -60,15 +57,23 @@ def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
     BadInputError
         A line is no dict line.
     """
+    return _with_packages(lambda: from_dict_lines(name, dictlines.read(stream, name)))
+
+
+def _with_packages(make: Callable[[], Profile]) -> Profile:
+    """The Profile, made with the costs that installed packages offer; what was wrong is told."""
+    problems = load_packages()
     with Reused():
-        return from_dict_lines(name, dictlines.read(stream, name))
+        profile = make()
+    profile.warnings += problems
+    return profile
 
 
 def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool) -> Profile:
     name = os.fsdecode(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         with builtins.open(path, "rb", buffering=0) as pipe:
-            return read_dict_lines(pipe, name)
+            return from_dict_lines(name, dictlines.read(pipe, name))
     if dictlines.looks_like_dict_lines(head_of(path)):
         return from_dict_lines(name, dictlines.read(path, name))
     trace = read_trace(path, progress, copies)

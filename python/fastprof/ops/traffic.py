@@ -19,6 +19,6 @@ def fresh(tensor: Tensor, shape: tuple[int, ...] | None = None, dtype: str | Non
     return Tensor(tensor.shape if shape is None else shape, dtype or tensor.dtype)
 
 
-def texts(*tensors: Tensor | None) -> str:
-    """The tensors as params print them: `[35,20,200]fp32;[200]fp32`."""
-    return ";".join(tensor_text(each) for each in tensors if each is not None)
+def texts(*operands: object) -> str:
+    """The tensors among the operands as params print them: `[35,20,200]fp32;[200]fp32`."""
+    return ";".join(tensor_text(each) for each in operands if isinstance(each, Tensor))

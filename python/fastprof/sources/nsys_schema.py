@@ -12,6 +12,7 @@ import numpy as np
 
 from fastprof import _pools, _scan
 from fastprof._take import take
+from fastprof.sources import cupti_schema
 from fastprof.sources.database import Field
 from fastprof.trace import NEVER
 
@@ -58,50 +59,24 @@ class Pools:
 
 def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
     """`name` is the column that names the kernel."""
-    sizes = [
-        Field(size + axis, I32, array=size, side=side)
-        for size in ("grid", "block")
-        for side, axis in enumerate("XYZ")
-    ]
     return [
-        Field("start", I64, needed=True),
-        Field("end", I64, needed=True),
-        Field("deviceId", I32),
-        Field("contextId", I32),
-        Field("streamId", I32),
-        Field("correlationId", I64),
-        Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
+        *graph_fields(pools),
         Field(name, KEY, pool=pools.strings),
-        *sizes,
-        Field("registersPerThread", I32),
-        Field("staticSharedMemory", I32),
-        Field("dynamicSharedMemory", I32),
-        Field("graphNodeId", I64),
-        Field("graphId", I32),
+        *cupti_schema.kernel_fields(),
     ]
 
 
 def graph_fields(pools: Pools) -> list[Field]:
     return [
-        Field("start", I64, needed=True),
-        Field("end", I64, needed=True),
-        Field("deviceId", I32),
-        Field("contextId", I32),
-        Field("streamId", I32),
+        *cupti_schema.work_fields(),
         Field("correlationId", I64),
         Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
-        Field("graphId", I32),
     ]
 
 
 def copy_fields(pools: Pools) -> list[Field]:
     """Of memory copies and memsets."""
-    return [
-        *graph_fields(pools),
-        Field("bytes", I64),
-        Field("copyKind", I32),  # CUpti_ActivityMemcpyKind
-        Field("graphNodeId", I64),
-    ]
+    return [*graph_fields(pools), *cupti_schema.copy_fields()]
 
 
 def launch_fields(pools: Pools) -> list[Field]:

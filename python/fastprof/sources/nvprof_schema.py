@@ -8,6 +8,7 @@ CUpti_ActivityAPI of the CUPTI reference, https://docs.nvidia.com/cupti/.
 from __future__ import annotations
 
 from fastprof import _pools, _scan
+from fastprof.sources import cupti_schema
 from fastprof.sources.database import Field
 
 KERNELS = ("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUPTI_ACTIVITY_KIND_KERNEL")
@@ -45,6 +46,9 @@ CALL_NAMES = (
 )
 
 
+_CORRELATION = Field("correlationId", I64, needed=True)
+
+
 class Pools:
     """What the columns of all tables refer to."""
 
@@ -57,48 +61,23 @@ class Pools:
 
 
 def kernel_fields(pools: Pools) -> list[Field]:
-    sizes = [
-        Field(size + axis, I32, array=size, side=side)
-        for size in ("grid", "block")
-        for side, axis in enumerate("XYZ")
-    ]
     return [
-        Field("start", I64, needed=True),
-        Field("end", I64, needed=True),
-        Field("deviceId", I32),
-        Field("contextId", I32),
-        Field("streamId", I32),
-        Field("correlationId", I64, needed=True),
+        *cupti_schema.work_fields(),
+        _CORRELATION,
         Field("name", KEY, pool=pools.strings),
-        *sizes,
-        Field("registersPerThread", I32),
-        Field("staticSharedMemory", I32),
-        Field("dynamicSharedMemory", I32),
-        Field("graphNodeId", I64),
-        Field("graphId", I32),
+        *cupti_schema.kernel_fields(),
     ]
 
 
 def copy_fields() -> list[Field]:
     """Of memory copies and memsets."""
-    return [
-        Field("start", I64, needed=True),
-        Field("end", I64, needed=True),
-        Field("deviceId", I32),
-        Field("contextId", I32),
-        Field("streamId", I32),
-        Field("correlationId", I64, needed=True),
-        Field("bytes", I64),
-        Field("copyKind", I32),  # CUpti_ActivityMemcpyKind
-        Field("graphNodeId", I64),
-        Field("graphId", I32),
-    ]
+    return [*cupti_schema.work_fields(), _CORRELATION, *cupti_schema.copy_fields()]
 
 
 def launch_fields(pools: Pools) -> list[Field]:
     return [
         Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # the filter looks at these two
-        Field("correlationId", I64, needed=True),
+        _CORRELATION,
         Field("start", I64, needed=True),
         Field("end", I64, needed=True),
         Field("cbid", I32),

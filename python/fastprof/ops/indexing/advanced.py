@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.masking import filled
-from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized, texts
+from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized
 from fastprof.ops.indexing.placing import Source, placed
 from fastprof.ops.parameters import checked
 from fastprof.ops.registry import TORCH, op
@@ -19,6 +19,7 @@ from fastprof.ops.tensor import (
     elements,
     tensor_bytes,
 )
+from fastprof.ops.traffic import texts
 
 __all__ = ["chosen_elements", "getitem", "index", "index_put", "setitem"]
 

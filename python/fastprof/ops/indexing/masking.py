@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fastprof.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.indexing.picking import texts
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.traffic import texts
 
 __all__ = ["filled", "masked_fill", "masked_scatter", "masked_select", "nonzero"]
 

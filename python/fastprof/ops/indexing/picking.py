@@ -11,16 +11,12 @@ from fastprof.ops.axes import axis, replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes
+from fastprof.ops.traffic import texts
 
-__all__ = ["gather", "gradient_of_picked", "index_select", "picked", "sized", "texts"]
+__all__ = ["gather", "gradient_of_picked", "index_select", "picked", "sized"]
 
 Dim = int | Unknown
-
-
-def texts(*operands: object) -> str:
-    """The tensors among the operands as params print them."""
-    return ";".join(tensor_text(each) for each in operands if isinstance(each, Tensor))
 
 
 def sized(count: int | None, dtype: str | None) -> int | None:

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.indexing.picking import picked, sized, texts
+from fastprof.ops.indexing.picking import picked, sized
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
+from fastprof.ops.traffic import texts
 
 __all__ = ["Source", "placed"]
 

@@ -15,6 +15,7 @@ from fastprof.ops.indexing.sorting import comparisons
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, canonical_type, elements, tensor_bytes, tensor_text
+from fastprof.ops.traffic import texts
 
 __all__ = ["bincount", "histc", "isin", "searchsorted", "unique", "unique_rows"]
 
@@ -30,10 +31,6 @@ def _bytes(operand: Operand) -> int | None:
     if isinstance(operand, Tensor) and (operand.shape or canonical_type(operand.dtype)):
         return tensor_bytes(operand)
     return 0
-
-
-def _texts(*operands: Operand) -> str:
-    return ";".join(tensor_text(each) for each in operands if isinstance(each, Tensor))
 
 
 @op(
@@ -56,7 +53,7 @@ def searchsorted(
     length = borders.shape[-1] if borders.shape else 1
     width = None if isinstance(out_int32, Unknown) else "int32" if out_int32 else "int64"
     moved = add_known(tensor_bytes(borders), _bytes(values), byte_count(_count(values), width))
-    return Cost(_count(values) * length.bit_length(), moved), _texts(borders, values)
+    return Cost(_count(values) * length.bit_length(), moved), texts(borders, values)
 
 
 _LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
@@ -83,9 +80,9 @@ def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
     moved = add_known(_bytes(values), _bytes(among), byte_count(count, "bool"))
     factor, exponent = _LOOP_LIMIT
     if others < factor * min(count, 1 << 60) ** exponent:
-        return Cost(count * others, moved), _texts(values, among)
+        return Cost(count * others, moved), texts(values, among)
     both = count + others
-    return Cost(comparisons(both, both) + 2 * both, moved, False), _texts(values, among)
+    return Cost(comparisons(both, both) + 2 * both, moved, False), texts(values, among)
 
 
 @op(
