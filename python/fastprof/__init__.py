@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fastprof.errors import (
+    AnnotateError,
     BadInputError,
     FastprofError,
     InternalError,
@@ -20,12 +21,16 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.annotate.layers import annotate_layers, layer
+    from fastprof.annotate.session import init, uninit
+    from fastprof.annotate.wrap import wrap
     from fastprof.call import Tensor, Unknown
     from fastprof.load import open
     from fastprof.ops import CannotModel, Cost, op
     from fastprof.profile import Profile
 
 __all__ = [
+    "AnnotateError",
     "BadInputError",
     "CannotModel",
     "Cost",
@@ -37,8 +42,13 @@ __all__ = [
     "Tensor",
     "Unknown",
     "UnknownColumnError",
+    "annotate_layers",
+    "init",
+    "layer",
     "op",
     "open",
+    "uninit",
+    "wrap",
 ]
 __version__ = "0.1.0"
 
@@ -49,8 +59,13 @@ _HOMES = {
     "Profile": "fastprof.profile",
     "Tensor": "fastprof.call",
     "Unknown": "fastprof.call",
+    "annotate_layers": "fastprof.annotate.layers",
+    "init": "fastprof.annotate.session",
+    "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",
     "open": "fastprof.load",
+    "uninit": "fastprof.annotate.session",
+    "wrap": "fastprof.annotate.wrap",
 }
 
 

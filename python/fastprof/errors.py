@@ -23,3 +23,7 @@ class InternalError(FastprofError):
 
 class OpError(FastprofError, ValueError):
     """The cost of an operator cannot be registered; the text says what is wrong with it."""
+
+
+class AnnotateError(FastprofError):
+    """What was asked of a running program cannot be annotated; the text says why."""

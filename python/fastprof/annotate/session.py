@@ -1,0 +1,119 @@
+"""Switches the annotation of torch on and off: `init` and `uninit`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import jit, overrides
+
+from fastprof import _hooks
+from fastprof.annotate import channels, table
+from fastprof.annotate.text import argument_text, stack_and_functions_text, stack_text
+from fastprof.annotate.wrap import patches, wrap_function, wrap_method
+
+_installed = False
+
+
+class Session:
+    """What `init` returns; at the end of a `with` block it switches off what it switched on."""
+
+    def __init__(self, owns: bool) -> None:
+        self._owns = owns
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._owns:
+            uninit()
+
+
+def init(enable_function_stack: bool = False) -> Session:
+    """Enclose every call of torch in ranges that say call stack, module and arguments.
+
+    Call it once, after imports and torch.jit.script, before the training loop. Calls cost nearly
+    nothing until a profiler listens: Nsight Systems (or any NVTX tool), or torch.profiler.
+
+    Parameters
+    ----------
+    enable_function_stack : bool
+        Also write the names of the functions on the stack (`funcStack`); takes longer a call.
+
+    Returns
+    -------
+    Session
+        A context manager, if the annotation is to end with a block; `uninit` ends it, too. A
+        second `init` changes nothing but `enable_function_stack`.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch or nvtx is not installed.
+
+    Notes
+    -----
+    What is wrapped: annotate/table.py. What the program computes stays the same: nothing is copied,
+    read from a device or waited for, and torch.jit, torch.compile, `__torch_function__`, pickling
+    and signatures see the functions as they were.
+
+    >>> import fastprof           # doctest: +SKIP
+    >>> fastprof.init()           # doctest: +SKIP
+    """
+    global _installed
+    channels.connect()
+    _hooks.describe_with(
+        argument_text,
+        stack_and_functions_text if enable_function_stack else stack_text,
+        enable_function_stack,
+        torch._C._has_torch_function_variadic,
+        overrides.handle_torch_function,
+        torch.Tensor,
+        torch.nn.Parameter,
+        (torch.dtype, torch.device),
+    )
+    _hooks.annotate(True)
+    if _installed:
+        return Session(owns=False)
+    for function in list(table.functions()):
+        wrap_function(function)
+    for method in list(table.methods()):
+        wrap_method(method)
+    for owner, name in _SOURCE_READERS:
+        patches.replace(owner, name, _as_before(getattr(owner, name)))
+    _installed = True
+    return Session(owns=True)
+
+
+def uninit() -> None:
+    """Undo `init` and `wrap`: all functions are again what they were. Does nothing a second time."""
+    global _installed
+    _hooks.annotate(False)
+    patches.take_off()
+    _installed = False
+
+
+# These look at functions by identity or read their source: they see torch as it was before.
+_SOURCE_READERS = (
+    (jit, "script"),
+    (jit, "trace"),
+    (jit, "trace_module"),
+    (torch, "save"),
+)
+
+
+def _as_before(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with patches.aside():
+            return function(*args, **kwargs)
+
+    return call

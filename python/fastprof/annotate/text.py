@@ -1,0 +1,123 @@
+"""Turns a call into the texts of its markers, in PyProf's form to the byte.
+
+{'mod': 'torch', 'op': 'mm', 'args': [{'name': '', 'type': 'tensor', 'shape': (2, 3), ..}, ..]}
+{'mod': 'LSTMCell', 'strRepr': '512, 512'}
+{'traceMarker': ['train.py:310', 'net.py:12']}
+
+Nothing here looks at what a tensor holds, moves it or waits for a device. What PyProf left out and a
+cost needs (types, devices, slices) has a type of its own: `dtype`, `device`, `slice`, `ellipsis`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from fastprof.annotate.functions import function_stack
+
+_SCALARS = frozenset({int, float, bool, str, type(None)})
+_HERE = str(Path(__file__).parent) + "/"
+
+
+def argument_text(mod: str, op: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """The argument marker of a call.
+
+    Returns
+    -------
+    str or None
+        None when there is nothing to say: the tensors are not real, a compiler traces the call.
+    """
+    described: list[dict[str, Any]] = []
+    for name, value in _named(args, kwargs):
+        if isinstance(value, FakeTensor):
+            return None
+        described.extend(_described(name, value))
+    return str({"mod": mod, "op": op, "args": described})
+
+
+def _named(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for value in args:
+        yield "", value
+    yield from kwargs.items()
+
+
+def _described(name: str, value: Any) -> Iterator[dict[str, Any]]:
+    """The entries of one argument: one, several for a sequence of tensors, none for an object."""
+    if isinstance(value, torch.Tensor):
+        yield {"name": name, "type": "tensor", **_tensor(value)}
+    elif isinstance(value, numpy.ndarray):
+        yield {"name": name, "type": "ndarray", "shape": value.shape, "dtype": str(value.dtype)}
+    elif type(value) in _SCALARS:
+        yield {"name": name, "type": type(value).__name__, "value": _scalar(value)}
+    elif isinstance(value, (list, tuple)):
+        if _is_plain(value):
+            kind, copy = ("list", list) if isinstance(value, list) else ("tuple", tuple)
+            yield {"name": name, "type": kind, "value": copy(value)}
+        else:
+            for item in value:
+                yield from _described(name, item)
+    elif isinstance(value, (torch.dtype, torch.device)):
+        text = str(value).removeprefix("torch.")
+        yield {"name": name, "type": type(value).__name__, "value": text}
+    elif isinstance(value, slice) and _is_plain((value.start, value.stop, value.step)):
+        yield {"name": name, "type": "slice", "value": str(value)}
+    elif value is ...:
+        yield {"name": name, "type": "ellipsis", "value": "Ellipsis"}
+
+
+def _tensor(value: torch.Tensor) -> dict[str, Any]:
+    """Shape and type; only the type for a tensor that has no shape of numbers (a nested one)."""
+    with torch._C.DisableTorchFunctionSubclass():
+        dtype = str(value.dtype).rpartition(".")[2]
+        try:
+            shape = tuple(value.shape)
+        except RuntimeError:
+            shape = (None,)
+    if any(type(extent) is not int for extent in shape):
+        return {"dtype": dtype}
+    return {"shape": shape, "dtype": dtype}
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # inf, -inf, nan
+    return value
+
+
+def _is_plain(value: Sequence[Any]) -> bool:
+    """Whether a sequence holds scalars and sequences of them: its text is a literal."""
+    return all(
+        type(item) in _SCALARS or (type(item) in (list, tuple) and _is_plain(item))
+        for item in value
+    )
+
+
+def module_text(module: torch.nn.Module) -> str:
+    """The module marker: what the module prints of itself between parentheses."""
+    return str({"mod": type(module).__name__, "strRepr": module.extra_repr()})
+
+
+def stack_text(frame: FrameType) -> str:
+    """The trace marker of a frame: the lines of its stack, outermost first."""
+    return str({"traceMarker": _lines(frame)})
+
+
+def stack_and_functions_text(frame: FrameType) -> str:
+    """The trace marker with the names of the functions, too."""
+    return str({"traceMarker": _lines(frame), "funcStack": function_stack(frame)})
+
+
+def _lines(frame: FrameType | None) -> list[str]:
+    lines = []
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_HERE):
+            lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        frame = frame.f_back
+    return lines[::-1]

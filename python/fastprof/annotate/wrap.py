@@ -1,0 +1,127 @@
+"""Puts ranges around functions and methods: those of the table, and those that a user names."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from torch import jit
+from torch.nn import Module
+
+from fastprof._hooks import Marker, Wrapped
+from fastprof.annotate import channels
+from fastprof.annotate.patches import Patches
+from fastprof.annotate.table import Function, Method
+from fastprof.annotate.text import module_text
+from fastprof.errors import AnnotateError
+
+patches = Patches()
+_module_markers: WeakKeyDictionary[Module, Marker] = WeakKeyDictionary()
+
+
+def wrap_function(entry: Function) -> None:
+    """Wrap a function of the table at all its homes."""
+    home = entry.homes[0]
+    where = home.__name__ if isinstance(home, ModuleType) else f"torch:{home.__name__}"
+    path = f"{where}:{entry.op}" if isinstance(home, ModuleType) else f"{where}.{entry.op}"
+    wrapped = Wrapped(entry.function, entry.mod, entry.op, path, overloads=entry.overloads)
+    for each in entry.homes:
+        patches.replace(each, entry.op, wrapped)
+
+
+def wrap_method(entry: Method) -> None:
+    """Wrap a method of the table, unless it is wrapped already below what others put on it."""
+    function = vars(entry.owner)[entry.name]
+    if not _is_wrapped(function):
+        patches.replace(entry.owner, entry.name, _around(function, entry.owner, entry.mod, entry.op))
+
+
+def wrap(obj: Any, name: str) -> None:
+    """Put ranges around a function of your own, or of a library, as `init` does for torch's.
+
+    Parameters
+    ----------
+    obj : module, class or object
+        What holds the function: a module or extension, a class (`torch.nn.Module`,
+        `torch.autograd.Function`, any other), or one object.
+    name : str
+        The attribute: "forward", "backward", a function's name. Static methods and class methods
+        stay what they are.
+
+    Raises
+    ------
+    AnnotateError
+        There is no such attribute, it cannot be called, or it cannot be replaced.
+
+    Notes
+    -----
+    Wrapped twice is wrapped once. `fastprof.uninit` takes it off. The argument marker says the
+    name of the module or class and the function's name; `forward` of a module has a module marker
+    with what `extra_repr` says, asked once a module.
+
+    >>> fastprof.wrap(Foo, "forward")   # doctest: +SKIP
+    """
+    channels.connect()
+    owner = obj.__name__ if isinstance(obj, (type, ModuleType)) else type(obj).__name__
+    try:
+        found = inspect.getattr_static(obj, name)
+    except AttributeError:
+        raise AnnotateError(f"wrap: {owner} has no attribute {name!r}") from None
+    held = found if isinstance(found, (staticmethod, classmethod)) else getattr(obj, name)
+    if not callable(getattr(held, "__func__", held)) or isinstance(held, (type, property)):
+        raise AnnotateError(
+            f"wrap: {owner}.{name} is a {type(found).__name__}, not a function or method"
+        )
+    if _is_wrapped(held):
+        return
+    if isinstance(obj, type) and not isinstance(found, (staticmethod, classmethod)):
+        held = found
+    try:
+        patches.replace(obj, name, _around(held, obj, owner, name))
+    except (TypeError, AttributeError) as error:
+        raise AnnotateError(f"wrap: {owner}.{name} cannot be replaced: {error}") from error
+
+
+def _around(held: Any, owner: Any, mod: str, op: str) -> Any:
+    """A Python function around another, of the same kind: binding, name, signature."""
+    if isinstance(held, (staticmethod, classmethod)):
+        return type(held)(_around(held.__func__, owner, mod, op))
+    is_module = isinstance(owner, type) and issubclass(owner, Module)
+    describe = _module_marker if is_module and op == "forward" else None
+    if isinstance(owner, Module) and op == "forward":
+        describe = functools.partial(_marker_of, owner)
+    wrapped = Wrapped(held, mod, op, describe=describe)
+
+    @functools.wraps(held)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return wrapped(*args, **kwargs)
+
+    call._fastprof = True  # type: ignore[attr-defined]
+    call._torchdynamo_inline = held  # type: ignore[attr-defined]
+    return call
+
+
+def _is_wrapped(held: Any) -> bool:
+    function: Any = getattr(held, "__func__", held)
+    return isinstance(function, Wrapped) or getattr(function, "_fastprof", False)
+
+
+def _module_marker(args: Sequence[Any]) -> Marker | None:
+    return _marker_of(args[0]) if args and isinstance(args[0], Module) else None
+
+
+def _marker_of(module: Module, *_: Any) -> Marker | None:
+    """The marker of a module; None for what torch.jit made, which cannot tell."""
+    if isinstance(module, jit.ScriptModule):
+        return None
+    marker = _module_markers.get(module)
+    if marker is None:
+        marker = _module_markers[module] = Marker(module_text(module))
+    return marker
+
+
+Describe = Callable[[Sequence[Any]], Marker | None]

@@ -1,0 +1,393 @@
+"""A function of torch that opens ranges around its calls, and the ranges that it opens.
+
+What a range says is worked out once for a call site and once for a signature; a further call looks
+both up and pushes them. While nobody listens a call is passed on after one look at a flag. Python
+objects only: no torch here, `annotate` connects the parts.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyObject_Call, PyObject_GenericSetAttr
+from pkgutil import resolve_name
+from types import MethodType
+
+cdef extern from *:
+    """
+    #include <frameobject.h>
+
+    /* The instruction that a frame is at: with its code it tells the line. */
+    static int fastprof_instruction(PyFrameObject *frame) {
+    #if PY_VERSION_HEX >= 0x030B0000
+        return PyFrame_GetLasti(frame);
+    #else
+        return frame->f_lasti;
+    #endif
+    }
+    """
+    ctypedef struct PyFrameObject:
+        pass
+    int fastprof_instruction(PyFrameObject *frame)
+    PyFrameObject *PyEval_GetFrame()
+    PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)
+    PyObject *PyFrame_GetCode(PyFrameObject *frame)
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        unsigned long tp_flags
+    unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
+    void PyType_Modified(PyTypeObject *type)
+    void Py_XDECREF(PyObject *object)
+    void Py_INCREF(PyObject *object)
+
+# A stack deeper than this is known by its innermost frames.
+# Texts beyond so many of one function (a learning rate that changes) and so many stacks are not kept.
+cdef enum:
+    DEEPEST = 256
+    MOST_SIGNATURES = 1024
+    MOST_STACKS = 16384
+
+cdef struct Place:
+    PyObject *code
+    Py_ssize_t instruction
+
+cdef class Marker:
+    """A range to open: its text, and its event of the nvtx package once it is needed.
+
+    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the objects whose addresses are the marker's key, so that no other takes them.
+    """
+
+    cdef readonly str text
+    cdef bint passing
+    cdef object event
+    cdef object kept
+
+    def __init__(self, str text not None, bint passing=False):
+        self.text, self.passing = text, passing
+
+
+# Where ranges go, and what tells whether anybody listens; set by `connect`.
+cdef object _domain = None
+cdef object _push = None
+cdef object _pop = None
+cdef dict _profiler = None
+cdef object _records = None
+cdef object _recorder = None
+cdef object _push_plain = None
+
+# How calls are described; set by `describe_with`.
+cdef bint _annotating = False
+cdef object _argument_text = None
+cdef object _stack_text = None
+cdef bint _varying_stack = False
+cdef object _overloaded = None
+cdef object _call_overloaded = None
+cdef object _tensor = None
+cdef object _parameter = None
+cdef tuple _named = ()
+
+cdef dict _stacks = {}
+cdef str _FLAG = "_is_profiler_enabled"
+
+
+class _NoKey(Exception):
+    """An argument whose text is worked out at each call."""
+
+
+def connect(domain, dict profiler, records, recorder, push_plain=None):
+    """Say where ranges go.
+
+    Parameters
+    ----------
+    domain : nvtx.Domain or None
+        None where no tool is attached.
+    profiler : dict
+        A namespace whose `_is_profiler_enabled` is true while torch.profiler may be recording.
+    records : callable
+        () -> bool, whether it does record now; asked only if the flag is up.
+    recorder : callable
+        text -> a range with `__enter__` and `__exit__` that the profiler records.
+    push_plain : callable, optional
+        text -> None, pushes a range whose text is not registered; for texts that are not kept.
+    """
+    global _domain, _push, _pop, _profiler, _records, _recorder, _push_plain
+    _domain = domain
+    _push = None if domain is None else domain.push_range
+    _pop = None if domain is None else domain.pop_range
+    _profiler, _records, _recorder, _push_plain = profiler, records, recorder, push_plain
+
+
+def describe_with(argument_text, stack_text, bint varying, overloaded, call_overloaded,
+                  tensor, parameter, tuple named):
+    """Say how calls are described.
+
+    Parameters
+    ----------
+    argument_text : callable
+        (mod, op, args, kwargs) -> text of the argument marker.
+    stack_text : callable
+        frame -> text of the trace marker.
+    varying : bool
+        Whether the text of a stack depends on more than its lines.
+    overloaded, call_overloaded : callable
+        torch's has_torch_function_variadic and handle_torch_function.
+    tensor, parameter : type
+        torch.Tensor and torch.nn.Parameter.
+    named : tuple of type
+        Types whose values are told by their names: torch.dtype, torch.device.
+    """
+    global _argument_text, _stack_text, _varying_stack, _overloaded, _call_overloaded
+    global _tensor, _parameter, _named
+    _argument_text, _stack_text, _varying_stack = argument_text, stack_text, varying
+    _overloaded, _call_overloaded = overloaded, call_overloaded
+    _tensor, _parameter, _named = tensor, parameter, named
+    _stacks.clear()
+
+
+def annotate(bint on):
+    """Let wrapped functions open ranges, or pass all calls on."""
+    global _annotating
+    _annotating = on
+
+
+cdef inline bint _flag_is_up():
+    if _profiler is None:
+        return False
+    cdef PyObject *flag = PyDict_GetItem(_profiler, _FLAG)
+    return flag is not NULL and <object> flag is True
+
+
+def listening():
+    """Whether a tool takes ranges now: one is attached, or torch.profiler is recording."""
+    return _domain is not None or (_flag_is_up() and _records())
+
+
+cdef class Opened:
+    """Ranges that are open; `close` closes those that opened, innermost first."""
+
+    cdef int pushed
+    cdef list entered
+
+    def __cinit__(self):
+        self.pushed = 0
+
+    cdef int add(self, Marker marker) except -1:
+        if _push is not None:
+            if marker.event is not None:
+                _push(marker.event)
+            elif marker.passing and _push_plain is not None:
+                _push_plain(marker.text)
+            else:
+                marker.event = _domain.get_event_attributes(message=marker.text)
+                _push(marker.event)
+            self.pushed += 1
+        if _flag_is_up() and _records():
+            record = _recorder(marker.text)
+            record.__enter__()
+            if self.entered is None:
+                self.entered = []
+            self.entered.append(record)
+        return 0
+
+    def close(self):
+        """Close the ranges."""
+        if self.entered is not None:
+            while self.entered:
+                self.entered.pop().__exit__(None, None, None)
+        while self.pushed:
+            self.pushed -= 1
+            _pop()
+
+
+def open_range(Marker marker not None):
+    """Open one range where anybody listens; the `Opened` to close, or None."""
+    if _domain is None and not _flag_is_up():
+        return None
+    cdef Opened opened = Opened()
+    opened.add(marker)
+    return opened
+
+
+cdef Marker _call_site():
+    """The marker of the Python stack that the call stands in."""
+    cdef Place places[DEEPEST]
+    cdef PyFrameObject *frame = PyEval_GetFrame()
+    cdef PyFrameObject *outer
+    cdef PyObject *code
+    cdef int depth = 0
+    if frame is NULL:
+        return None
+    innermost = <object> frame
+    if _varying_stack:
+        return Marker(_stack_text(innermost), passing=True)
+    Py_INCREF(<PyObject *> frame)
+    while frame is not NULL and depth < DEEPEST:
+        code = PyFrame_GetCode(frame)
+        places[depth].code = code
+        places[depth].instruction = fastprof_instruction(frame)
+        Py_XDECREF(code)  # the frame holds it, and the marker that is kept for it
+        depth += 1
+        outer = PyFrame_GetBack(frame)
+        Py_XDECREF(<PyObject *> frame)
+        frame = outer
+    Py_XDECREF(<PyObject *> frame)
+    cdef bytes key = PyBytes_FromStringAndSize(<char *> places, depth * sizeof(Place))
+    cdef PyObject *known = PyDict_GetItem(_stacks, key)
+    if known is not NULL:
+        return <Marker> known
+    if len(_stacks) >= MOST_STACKS:
+        return Marker(_stack_text(innermost), passing=True)
+    cdef Marker marker = Marker(_stack_text(innermost))
+    marker.kept = [<object> places[i].code for i in range(depth)]
+    _stacks[key] = marker
+    return marker
+
+
+cdef object _key(value):
+    """What tells an argument from another in the text of a marker: shape and type, or the value."""
+    kind = type(value)
+    if kind is _tensor or kind is _parameter:
+        return value.shape, value.dtype
+    if kind is float:
+        # nan is unlike itself and 0.0 like -0.0: their texts tell.
+        return kind, value if value and value == value else repr(value)
+    if kind is int or kind is bool or kind is str or value is None:
+        return kind, value
+    if kind is tuple or kind is list:
+        return kind, tuple([_key(item) for item in value])
+    if kind in _named:
+        return value
+    if isinstance(value, (_tensor, tuple, list)) or hasattr(kind, "__array_interface__"):
+        raise _NoKey
+    return kind, str(value) if kind is slice else None
+
+
+cdef class Wrapped:
+    """A function with ranges around its calls, that otherwise passes for the function.
+
+    Equal to the function and with its hash, so that tables keyed by functions (those of
+    `__torch_function__`, of FX, of lazy modules) find either under the other. Bound to instances
+    as functions are. Attributes are the function's.
+
+    Parameters
+    ----------
+    function : callable
+        What is called.
+    mod, op : str
+        The names in its argument marker.
+    path : str
+        Where the function is found, `torch.nn.functional:relu`; pickles hold this path.
+    describe : callable, optional
+        args -> the `Marker` of the module that is called, or None.
+    overloads : bool
+        Whether the function, called with a type that has `__torch_function__`, hands itself to it;
+        then the wrapped one is handed over, as it is what the module now holds.
+    """
+
+    cdef readonly object __wrapped__
+    cdef readonly str mod
+    cdef readonly str op
+    cdef str _path
+    cdef object _describe
+    cdef bint _overloads
+    cdef dict _known
+    cdef dict __dict__
+    cdef object __weakref__
+
+    def __init__(self, function, str mod not None, str op not None, str path="", describe=None,
+                 bint overloads=False):
+        self.__wrapped__ = function
+        self._path = path
+        self.mod, self.op = mod, op
+        self._describe = describe
+        self._overloads = overloads
+        self._known = {}
+        # What torch.compile traces in the place of this object.
+        PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
+
+    def __call__(self, /, *args, **kwargs):
+        if self._overloads and _overloaded(*args):
+            return _call_overloaded(self, args, *args, **kwargs)
+        if (_push is None and not _flag_is_up()) or not _annotating:
+            return PyObject_Call(self.__wrapped__, args, kwargs)
+        return self._announced(args, kwargs)
+
+    cdef object _announced(self, tuple args, dict kwargs):
+        cdef Opened opened = Opened()
+        try:
+            self._open(opened, args, kwargs)
+            return PyObject_Call(self.__wrapped__, args, kwargs)
+        finally:
+            opened.close()
+
+    cdef int _open(self, Opened opened, tuple args, dict kwargs) except -1:
+        """Open the ranges of a call. What cannot be described is left out: the call goes on."""
+        try:
+            site = _call_site()
+            if site is not None:
+                opened.add(site)
+            if self._describe is not None:
+                module = self._describe(args)
+                if module is not None:
+                    opened.add(module)
+            opened.add(self._arguments(args, kwargs))
+        except Exception:
+            return 0
+        return 0
+
+    cdef Marker _arguments(self, tuple args, dict kwargs):
+        cdef list parts
+        try:
+            parts = [_key(value) for value in args]
+            for name in kwargs:
+                parts.append((name, _key(kwargs[name])))
+        except _NoKey:
+            return Marker(_argument_text(self.mod, self.op, args, kwargs), passing=True)
+        key = tuple(parts)
+        cdef PyObject *known = PyDict_GetItem(self._known, key)
+        if known is not NULL:
+            return <Marker> known
+        cdef Marker marker = Marker(_argument_text(self.mod, self.op, args, kwargs))
+        if len(self._known) < MOST_SIGNATURES:
+            self._known[key] = marker
+        else:
+            marker.passing = True
+        return marker
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)
+
+    def __eq__(self, other):
+        if isinstance(other, Wrapped):
+            other = (<Wrapped> other).__wrapped__
+        return self.__wrapped__ == other
+
+    def __hash__(self):
+        return hash(self.__wrapped__)
+
+    def __getattr__(self, name):
+        return getattr(self.__wrapped__, name)
+
+    def __setattr__(self, name, value):
+        setattr(self.__wrapped__, name, value)
+
+    @property
+    def __class__(self):
+        return type(self.__wrapped__)
+
+    def __repr__(self):
+        return repr(self.__wrapped__)
+
+    def __reduce__(self):
+        return resolve_name, (self._path,)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+# Wrapped(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
+# may do so and spare a bound method at each call.
+(<PyTypeObject *> Wrapped).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
+PyType_Modified(<PyTypeObject *> Wrapped)
