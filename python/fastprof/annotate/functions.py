@@ -40,7 +40,7 @@ def function_stack(frame: FrameType) -> str:
     around: list[Module] = []  # modules whose forward is running, outermost first
     for each in reversed(frames):
         name = _name(each, around)
-        if name:
+        if name and names[-1:] != [name]:  # a function that calls itself is named once
             names.append(name)
     return "".join(f"/{name}" for name in names)
 

@@ -13,7 +13,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One attribute: of what, its name, what stood there itself (not inherited), what stands now."""
+    """An attribute: whose, its name, what stood there itself (not inherited), what stands now."""
 
     owner: Any
     name: str

@@ -94,7 +94,7 @@ def init(enable_function_stack: bool = False) -> Session:
 
 
 def uninit() -> None:
-    """Undo `init` and `wrap`: all functions are again what they were. Does nothing a second time."""
+    """Undo `init` and `wrap`: all functions are what they were. A second time does nothing."""
     global _installed
     _hooks.annotate(False)
     patches.take_off()

@@ -1,7 +1,7 @@
 """What is wrapped: functions of torch by the modules that hold them, methods by their classes.
 
-The functions are those that torch itself lists as overridable, which are its operators, and those
-that make tensors. Bookkeeping that launches nothing (`size`, `dim`, `is_contiguous`) is left alone.
+The functions are the operators that torch has in C, what torch.functional and torch.nn.functional
+make of them, and the methods of Tensor. Bookkeeping that launches nothing (`size`, `dim`, `is_contiguous`) is left alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import getattr_static, isbuiltin
 from typing import Any, Final
 
 import torch
@@ -55,23 +56,16 @@ class Method:
 
 # Neither a kernel nor a copy comes from these.
 _BOOKKEEPING: Final = re.compile(
-    r"is_.*|sym_.*|q_.*|_.*|.*storage.*|(?:const_)?data_ptr|dim_order|(?:sparse|dense)_dim|"
-    r"register_.*hook|retain_grad|requires_grad_|record_stream|get_device|qscheme|module_load|"
-    r"size|stride|dim|ndim|ndimension|numel|nelement|element_size|share_memory_|names|"
-    r"refine_names|rename_?|align_.*|result_type|can_cast|promote_types|autocast|typename"
+    r"is_.*|cudnn_is_.*|sym_.*|q_.*|_.*|.*storage.*|(?:const_)?data_ptr|dim_order|"
+    r"(?:sparse|dense)_dim|register_.*hook|retain_grad|requires_grad_|record_stream|get_device|"
+    r"qscheme|module_load|size|stride|dim|ndim|ndimension|numel|nelement|element_size|share_memory_|"
+    r"as_subclass|assert_.*|broadcast_shapes|names|refine_names|rename_?|align_.*|result_type|can_cast|promote_types"
 )
 # Names with an underscore that are operators all the same.
 _PRIVATE: Final = re.compile(r"_foreach_.+|_fused_.+|_scaled_.*mm.*|_grouped_mm|_int_mm|_amp_.+")
 _OPERATORS: Final = re.compile(
     r"__(?:[ir]?(?:add|sub|mul|truediv|floordiv|div|mod|pow|matmul|and|or|xor|lshift|rshift)"
     r"|neg|pos|abs|invert|eq|ne|lt|le|gt|ge|getitem|setitem|bool|int|float|complex|index)__"
-)
-# Functions that make tensors; torch does not list them as overridable.
-_MAKERS: Final = (
-    *("arange", "as_tensor", "bartlett_window", "blackman_window", "complex", "empty", "eye"),
-    *("from_numpy", "full", "hamming_window", "hann_window", "kaiser_window", "linspace"),
-    *("logspace", "normal", "ones", "polar", "rand", "randint", "randn", "randperm", "range"),
-    *("scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros"),
 )
 _COLLECTIVES: Final = (
     *("all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object"),
@@ -81,8 +75,8 @@ _COLLECTIVES: Final = (
     *("reduce_scatter_tensor", "scatter", "scatter_object_list", "send"),
     *("_all_gather_base", "_reduce_scatter_base"),
 )
-# Functions of other packages, wrapped where these are installed.
-_EXTENSIONS: Final = {
+# Functions of other packages, wrapped where these are installed; of CUDA extensions all.
+_PACKAGES: Final = {
     "apex.normalization.fused_layer_norm": (
         *("fused_layer_norm", "fused_layer_norm_affine", "mixed_dtype_fused_layer_norm_affine"),
         *("fused_rms_norm", "fused_rms_norm_affine", "mixed_dtype_fused_rms_norm_affine"),
@@ -93,52 +87,56 @@ _EXTENSIONS: Final = {
         "flash_attn_varlen_func",
     ),
 }
+_EXTENSIONS: Final = (
+    *("amp_C", "fused_adam_cuda", "fused_lamb_cuda", "fused_layer_norm_cuda", "mlp_cuda"),
+    *("distributed_lamb_cuda", "xentropy_cuda"),
+)
 _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
 
 def functions() -> Iterator[Function]:
     """The functions and methods of torch, of torch.distributed and of extensions."""
-    overridable = overrides.get_overridable_functions()
     for owner in (torch, functional, torch.linalg, torch.fft, torch.special):
-        yield from _of_module(owner, _names(owner, overridable.get(owner, ())))
-    yield from _of_module(torch, _names(torch.functional, overridable[torch.functional]))
-    yield from _of_module(torch, [name for name in dir(torch) if _PRIVATE.fullmatch(name)])
-    yield from _of_module(torch, _MAKERS)
-    for name in _names(Tensor, overridable[Tensor]):
-        yield Function(vars(Tensor).get(name, getattr(Tensor, name)), "Tensor", name, (Tensor,))
+        yield from _of_module(owner)
+    for name in dir(Tensor):
+        if callable(getattr(Tensor, name)) and _is_wanted(name, _OPERATORS):
+            yield Function(getattr_static(Tensor, name), "Tensor", name, (Tensor,))
     if torch.distributed.is_available():
         homes = (torch.distributed, torch.distributed.distributed_c10d)
         yield from _held(homes, "torch.distributed", _COLLECTIVES)
-    for module_name, names in _EXTENSIONS.items():
-        module = _installed(module_name)
+    for package, names in _PACKAGES.items():
+        module = _installed(package)
         if module is not None:
-            yield from _held((module,), module_name, names)
+            yield from _held((module,), package, names)
+    for extension in _EXTENSIONS:
+        module = _installed(extension)
+        if module is not None:
+            names = tuple(name for name, each in vars(module).items() if isbuiltin(each))
+            yield from _held((module,), extension, names)
 
 
-def _names(owner: Any, listed: Any) -> list[str]:
-    """The names of listed functions that are worth a range."""
-    names = dict.fromkeys(getattr(each, "__name__", "") for each in listed)
-    wanted = _OPERATORS if owner is Tensor else re.compile(r"(?!)")
-    return [
-        name
-        for name in names
-        if wanted.fullmatch(name) or (name and not _BOOKKEEPING.fullmatch(name))
-    ]
+def _is_wanted(name: str, but: re.Pattern[str]) -> bool:
+    return but.fullmatch(name) is not None or not _BOOKKEEPING.fullmatch(name)
 
 
-def _of_module(owner: Any, names: Any) -> Iterator[Function]:
-    """Functions of one module, with the other modules of torch that hold the same object."""
-    for name in names:
-        function = getattr(owner, name, None)
-        if not callable(function) or isinstance(function, type):
+def _of_module(owner: Any) -> Iterator[Function]:
+    """Operators that a module of torch holds: those of torch in C, and those defined in it."""
+    of_c = (torch._C._VariableFunctions, torch._C._nn, torch._C._linalg, torch._C._fft)
+    own = "torch.functional" if owner is torch else owner.__name__
+    not_overloaded = overrides.get_ignored_functions()
+    for name, function in list(vars(owner).items()):
+        if not callable(function) or isinstance(function, type) or not _is_wanted(name, _PRIVATE):
             continue
-        others = tuple(
-            home
-            for home in (torch.functional, torch._C._nn)
-            if home is not owner and vars(home).get(name) is function
-        )
-        overloads = getattr(torch._C._VariableFunctions, name, None) is function
-        yield Function(function, owner.__name__, name, (owner, *others), overloads)
+        known = getattr(function, "__name__", "")
+        in_c = [
+            home for home in (*of_c, torch._C._special) if getattr(home, known, None) is function
+        ]
+        if not in_c and getattr(function, "__module__", None) != own:
+            continue
+        others = [home for home in (torch.functional, torch._C._nn) if home is not owner]
+        homes = (owner, *(home for home in others if vars(home).get(name) is function))
+        overloads = of_c[0] in in_c and function not in not_overloaded
+        yield Function(function, owner.__name__, name, homes, overloads)
 
 
 def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:

@@ -115,9 +115,12 @@ def stack_and_functions_text(frame: FrameType) -> str:
 
 
 def _lines(frame: FrameType | None) -> list[str]:
-    lines = []
+    """Lines outermost first; of a line that calls itself only one, as PyProf did."""
+    lines: list[str] = []
     while frame is not None:
         if not frame.f_code.co_filename.startswith(_HERE):
-            lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+            line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            if not lines or lines[-1] != line:
+                lines.append(line)
         frame = frame.f_back
     return lines[::-1]

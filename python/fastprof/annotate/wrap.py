@@ -37,7 +37,9 @@ def wrap_method(entry: Method) -> None:
     """Wrap a method of the table, unless it is wrapped already below what others put on it."""
     function = vars(entry.owner)[entry.name]
     if not _is_wrapped(function):
-        patches.replace(entry.owner, entry.name, _around(function, entry.owner, entry.mod, entry.op))
+        patches.replace(
+            entry.owner, entry.name, _around(function, entry.owner, entry.mod, entry.op)
+        )
 
 
 def wrap(obj: Any, name: str) -> None:
