@@ -39,21 +39,24 @@ cdef extern from "Python.h":
     void Py_XDECREF(PyObject *object)
     void Py_INCREF(PyObject *object)
 
-# A stack deeper than this is known by its innermost frames.
-# Texts beyond so many of one function (a learning rate that changes) and so many stacks are not kept.
+# A deeper stack is known by its innermost frames; of one function more signatures (a learning rate
+# that changes), and more stacks, are described but not kept.
 cdef enum:
     DEEPEST = 256
     MOST_SIGNATURES = 1024
     MOST_STACKS = 16384
 
+
 cdef struct Place:
     PyObject *code
     Py_ssize_t instruction
 
+
 cdef class Marker:
     """A range to open: its text, and its event of the nvtx package once it is needed.
 
-    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the objects whose addresses are the marker's key, so that no other takes them.
+    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the
+    objects whose addresses are the marker's key, so that no other takes them.
     """
 
     cdef readonly str text

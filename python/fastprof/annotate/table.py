@@ -1,7 +1,8 @@
 """What is wrapped: functions of torch by the modules that hold them, methods by their classes.
 
 The functions are the operators that torch has in C, what torch.functional and torch.nn.functional
-make of them, and the methods of Tensor. Bookkeeping that launches nothing (`size`, `dim`, `is_contiguous`) is left alone.
+make of them, and the methods of Tensor. Bookkeeping that launches nothing (`size`, `is_contiguous`)
+is left alone.
 """
 
 from __future__ import annotations
@@ -121,16 +122,17 @@ def _is_wanted(name: str, but: re.Pattern[str]) -> bool:
 
 def _of_module(owner: Any) -> Iterator[Function]:
     """Operators that a module of torch holds: those of torch in C, and those defined in it."""
-    of_c = (torch._C._VariableFunctions, torch._C._nn, torch._C._linalg, torch._C._fft)
+    of_c = (
+        *(torch._C._VariableFunctions, torch._C._nn),
+        *(torch._C._linalg, torch._C._fft, torch._C._special),
+    )
     own = "torch.functional" if owner is torch else owner.__name__
     not_overloaded = overrides.get_ignored_functions()
     for name, function in list(vars(owner).items()):
         if not callable(function) or isinstance(function, type) or not _is_wanted(name, _PRIVATE):
             continue
         known = getattr(function, "__name__", "")
-        in_c = [
-            home for home in (*of_c, torch._C._special) if getattr(home, known, None) is function
-        ]
+        in_c = [home for home in of_c if getattr(home, known, None) is function]
         if not in_c and getattr(function, "__module__", None) != own:
             continue
         others = [home for home in (torch.functional, torch._C._nn) if home is not owner]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -124,6 +124,3 @@ def _marker_of(module: Module, *_: Any) -> Marker | None:
     if marker is None:
         marker = _module_markers[module] = Marker(module_text(module))
     return marker
-
-
-Describe = Callable[[Sequence[Any]], Marker | None]
