@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-from torch.overrides import TorchFunctionMode, resolve_name
-from torch.utils._python_dispatch import TorchDispatchMode
+import pytest
 
 from fastprof.call import Arg, Call, Tensor
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+from torch.overrides import TorchFunctionMode, resolve_name  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 
 def value(found: Any) -> Any:
