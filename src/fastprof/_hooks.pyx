@@ -63,6 +63,7 @@ cdef class Marker:
     cdef bint passing
     cdef object event
     cdef object kept
+    cdef dict variants
 
     def __init__(self, str text not None, bint passing=False):
         self.text, self.passing = text, passing
@@ -81,7 +82,7 @@ cdef object _push_plain = None
 cdef bint _annotating = False
 cdef object _argument_text = None
 cdef object _stack_text = None
-cdef bint _varying_stack = False
+cdef object _functions_text = None
 cdef object _overloaded = None
 cdef object _call_overloaded = None
 cdef object _tensor = None
@@ -119,7 +120,7 @@ def connect(domain, dict profiler, records, recorder, push_plain=None):
     _profiler, _records, _recorder, _push_plain = profiler, records, recorder, push_plain
 
 
-def describe_with(argument_text, stack_text, bint varying, overloaded, call_overloaded,
+def describe_with(argument_text, stack_text, functions_text, overloaded, call_overloaded,
                   tensor, parameter, tuple named):
     """Say how calls are described.
 
@@ -128,9 +129,10 @@ def describe_with(argument_text, stack_text, bint varying, overloaded, call_over
     argument_text : callable
         (mod, op, args, kwargs) -> text of the argument marker.
     stack_text : callable
-        frame -> text of the trace marker.
-    varying : bool
-        Whether the text of a stack depends on more than its lines.
+        frame -> text of the trace marker: its lines.
+    functions_text : callable or None
+        (text of the trace marker, frame) -> the text with the names of functions, which depend on
+        more than the lines. None where they are not asked for.
     overloaded, call_overloaded : callable
         torch's has_torch_function_variadic and handle_torch_function.
     tensor, parameter : type
@@ -138,9 +140,9 @@ def describe_with(argument_text, stack_text, bint varying, overloaded, call_over
     named : tuple of type
         Types whose values are told by their names: torch.dtype, torch.device.
     """
-    global _argument_text, _stack_text, _varying_stack, _overloaded, _call_overloaded
+    global _argument_text, _stack_text, _functions_text, _overloaded, _call_overloaded
     global _tensor, _parameter, _named
-    _argument_text, _stack_text, _varying_stack = argument_text, stack_text, varying
+    _argument_text, _stack_text, _functions_text = argument_text, stack_text, functions_text
     _overloaded, _call_overloaded = overloaded, call_overloaded
     _tensor, _parameter, _named = tensor, parameter, named
     _stacks.clear()
@@ -220,8 +222,6 @@ cdef Marker _call_site():
     if frame is NULL:
         return None
     innermost = <object> frame
-    if _varying_stack:
-        return Marker(_stack_text(innermost), passing=True)
     Py_INCREF(<PyObject *> frame)
     while frame is not NULL and depth < DEEPEST:
         code = PyFrame_GetCode(frame)
@@ -235,13 +235,30 @@ cdef Marker _call_site():
     Py_XDECREF(<PyObject *> frame)
     cdef bytes key = PyBytes_FromStringAndSize(<char *> places, depth * sizeof(Place))
     cdef PyObject *known = PyDict_GetItem(_stacks, key)
+    cdef Marker marker
     if known is not NULL:
-        return <Marker> known
-    if len(_stacks) >= MOST_STACKS:
-        return Marker(_stack_text(innermost), passing=True)
-    cdef Marker marker = Marker(_stack_text(innermost))
-    marker.kept = [<object> places[i].code for i in range(depth)]
-    _stacks[key] = marker
+        marker = <Marker> known
+    else:
+        marker = Marker(_stack_text(innermost))
+        if len(_stacks) < MOST_STACKS:
+            marker.kept = [<object> places[i].code for i in range(depth)]
+            _stacks[key] = marker
+        else:
+            marker.passing = True
+    return marker if _functions_text is None else _with_functions(marker, innermost)
+
+
+cdef Marker _with_functions(Marker lines, frame):
+    """The marker of a stack with the names of its functions, one for each different text."""
+    text = _functions_text(lines.text, frame)
+    if lines.variants is None:
+        lines.variants = {}
+    marker = lines.variants.get(text)
+    if marker is None:
+        passing = lines.passing or len(lines.variants) >= MOST_SIGNATURES
+        marker = Marker(text, passing)
+        if not passing:
+            lines.variants[text] = marker
     return marker
 
 

@@ -6,6 +6,7 @@ module around it goes by that attribute's name (`conv1`); the frames of torch it
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -17,16 +18,32 @@ _TORCH = str(Path(torch.__file__).parent) + "/"
 _HERE = str(Path(__file__).parent) + "/"
 
 
-def _module_calls() -> frozenset[CodeType]:
-    names = ("_call_impl", "__call__")
-    return frozenset(
-        function.__code__
-        for name in names
-        if hasattr(function := getattr(Module, name, None), "__code__")
-    )
+class _Kind(enum.Enum):
+    FUNCTION = 0
+    METHOD = 1
+    MODULE_CALL = 2  # what runs a module's hooks and its forward
+    LIBRARY = 3
 
 
-_MODULE_CALLS = _module_calls()
+# By the address of a code object, which is kept so that no other takes it: a code's hash is slow.
+_kinds: dict[int, tuple[_Kind, CodeType]] = {}
+
+
+def _kind(code: CodeType) -> _Kind:
+    known = _kinds.get(id(code))
+    if known is None:
+        known = _kinds[id(code)] = _found_kind(code), code
+    return known[0]
+
+
+def _found_kind(code: CodeType) -> _Kind:
+    calls = (getattr(Module, name, None) for name in ("_call_impl", "__call__"))
+    if any(getattr(call, "__code__", None) is code for call in calls):
+        return _Kind.MODULE_CALL
+    if code.co_filename.startswith((_TORCH, _HERE)):
+        return _Kind.LIBRARY
+    has_self = code.co_argcount and code.co_varnames[0] == "self"
+    return _Kind.METHOD if has_self else _Kind.FUNCTION
 
 
 def function_stack(frame: FrameType) -> str:
@@ -34,36 +51,30 @@ def function_stack(frame: FrameType) -> str:
     frames = []
     outer: FrameType | None = frame
     while outer is not None:
-        frames.append(outer)
+        kind = _kind(outer.f_code)
+        if kind is not _Kind.LIBRARY:
+            frames.append((kind, outer))
         outer = outer.f_back
     names: list[str] = []
     around: list[Module] = []  # modules whose forward is running, outermost first
-    for each in reversed(frames):
-        name = _name(each, around)
+    for kind, each in reversed(frames):
+        name = _name(kind, each, around)
         if name and names[-1:] != [name]:  # a function that calls itself is named once
             names.append(name)
     return "".join(f"/{name}" for name in names)
 
 
-def _name(frame: FrameType, around: list[Module]) -> str | None:
-    code = frame.f_code
-    if code in _MODULE_CALLS:
-        module = _self(frame)
-        name = _attribute(around, module) if around and around[-1] is not module else None
-        if isinstance(module, Module) and (not around or around[-1] is not module):
-            around.append(module)
-        return name
-    if code.co_filename.startswith((_TORCH, _HERE)):
+def _name(kind: _Kind, frame: FrameType, around: list[Module]) -> str | None:
+    if kind is _Kind.FUNCTION:
+        return frame.f_code.co_name
+    owner = frame.f_locals.get("self")
+    if kind is _Kind.METHOD:
+        return f"{type(owner).__name__}::{frame.f_code.co_name}"
+    if not isinstance(owner, Module) or (around and around[-1] is owner):
         return None
-    owner = _self(frame)
-    return code.co_name if owner is None else f"{type(owner).__name__}::{code.co_name}"
-
-
-def _self(frame: FrameType) -> Any:
-    code = frame.f_code
-    if code.co_argcount and code.co_varnames[0] == "self":
-        return frame.f_locals.get("self")
-    return None
+    name = _attribute(around, owner)
+    around.append(owner)
+    return name
 
 
 def _attribute(around: list[Module], module: Any) -> str | None:

@@ -12,7 +12,7 @@ from torch import jit, overrides
 
 from fastprof import _hooks
 from fastprof.annotate import channels, table
-from fastprof.annotate.text import argument_text, stack_and_functions_text, stack_text
+from fastprof.annotate.text import argument_text, stack_text, with_functions
 from fastprof.annotate.wrap import patches, wrap_function, wrap_method
 
 _installed = False
@@ -72,8 +72,8 @@ def init(enable_function_stack: bool = False) -> Session:
     channels.connect()
     _hooks.describe_with(
         argument_text,
-        stack_and_functions_text if enable_function_stack else stack_text,
-        enable_function_stack,
+        stack_text,
+        with_functions if enable_function_stack else None,
         torch._C._has_torch_function_variadic,
         overrides.handle_torch_function,
         torch.Tensor,

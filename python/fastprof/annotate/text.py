@@ -109,9 +109,9 @@ def stack_text(frame: FrameType) -> str:
     return str({"traceMarker": _lines(frame)})
 
 
-def stack_and_functions_text(frame: FrameType) -> str:
-    """The trace marker with the names of the functions, too."""
-    return str({"traceMarker": _lines(frame), "funcStack": function_stack(frame)})
+def with_functions(trace_marker: str, frame: FrameType) -> str:
+    """The trace marker of a frame with the names of the functions, too."""
+    return f"{trace_marker[:-1]}, 'funcStack': {function_stack(frame)!r}}}"
 
 
 def _lines(frame: FrameType | None) -> list[str]:

@@ -1,0 +1,86 @@
+"""What annotation adds to a call of torch: idle, and with an NVTX tool attached -> a table.
+
+python -m bench.annotate [--rounds 9]
+
+Each situation is a process of its own (`annotated_calls`), in which the contenders take turns. The
+tool is the one of the tests: it takes every call and writes it down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.machine import describe, package_version
+
+ROOT = Path(__file__).resolve().parents[1]
+# What the project asks for, in microseconds a call more than the plain one.
+AT_MOST = {("nobody listens", "fastprof"): 0.3, ("tool attached", "fastprof"): 8.0}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.annotate")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
+    arguments = parser.parse_args()
+    machine = describe() | {"torch": package_version("torch"), "nvtx": package_version("nvtx")}
+    print(", ".join(f"{key} {value}" for key, value in machine.items()))
+    print("microseconds a call more than the plain call, least of the rounds\n")
+    with tempfile.TemporaryDirectory(dir=_memory()) as directory:
+        for situation, environment in {
+            "nobody listens": {},
+            "tool attached": _attached(Path(directory)),
+        }.items():
+            _table(situation, _measured(environment, arguments.rounds))
+    return 0
+
+
+def _memory() -> str | None:
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def _attached(directory: Path) -> dict[str, str]:
+    sys.path.insert(0, str(ROOT / "tests"))
+    from nvtx_recorder import attached  # what the tests record with
+
+    return attached(directory / "log")
+
+
+def _measured(environment: dict[str, str], rounds: int) -> dict[str, dict[str, float]]:
+    """Seconds a call, by call and contender."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.annotated_calls", str(rounds)],
+        env=os.environ | environment,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def _table(situation: str, seconds: dict[str, dict[str, float]]) -> None:
+    contenders = [name for name in next(iter(seconds.values())) if name != "plain"]
+    print(f"{situation:<26}{'plain':>8}" + "".join(f"{name:>18}" for name in contenders))
+    for call, found in seconds.items():
+        plain = found["plain"]
+        added = "".join(f"{1e6 * (found[name] - plain):>18.2f}" for name in contenders)
+        print(f"  {call:<24}{1e6 * plain:>8.2f}{added}")
+    bound = AT_MOST[situation, "fastprof"]
+    most = max(found["fastprof"] - found["plain"] for found in seconds.values())
+    said = "within" if 1e6 * most <= bound else "ABOVE"
+    print(f"  fastprof at most {1e6 * most:.2f}: {said} {bound} us")
+    if "PyProf's way" in contenders:
+        ratios = [
+            (found["PyProf's way"] - found["plain"]) / (found["fastprof"] - found["plain"])
+            for found in seconds.values()
+        ]
+        print(f"  PyProf's way costs {min(ratios):.0f} to {max(ratios):.0f} times as much")
+    print()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
