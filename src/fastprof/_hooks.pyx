@@ -127,7 +127,7 @@ def describe_with(argument_text, stack_text, functions_text, overloaded, call_ov
     Parameters
     ----------
     argument_text : callable
-        (mod, op, args, kwargs) -> text of the argument marker.
+        (mod, op, args, kwargs) -> text of the argument marker, or None for a call without ranges.
     stack_text : callable
         frame -> text of the trace marker: its lines.
     functions_text : callable or None
@@ -342,6 +342,9 @@ cdef class Wrapped:
     cdef int _open(self, Opened opened, tuple args, dict kwargs) except -1:
         """Open the ranges of a call. What cannot be described is left out: the call goes on."""
         try:
+            arguments = self._arguments(args, kwargs)
+            if arguments is None:
+                return 0
             site = _call_site()
             if site is not None:
                 opened.add(site)
@@ -349,19 +352,21 @@ cdef class Wrapped:
                 module = self._describe(args)
                 if module is not None:
                     opened.add(module)
-            opened.add(self._arguments(args, kwargs))
+            opened.add(arguments)
         except Exception:
             return 0
         return 0
 
     cdef Marker _arguments(self, tuple args, dict kwargs):
+        """The argument marker; None where a compiler only traces the call."""
         cdef list parts
         try:
             parts = [_key(value) for value in args]
             for name in kwargs:
                 parts.append((name, _key(kwargs[name])))
         except _NoKey:
-            return Marker(_argument_text(self.mod, self.op, args, kwargs), passing=True)
+            text = _argument_text(self.mod, self.op, args, kwargs)
+            return None if text is None else Marker(text, passing=True)
         key = tuple(parts)
         cdef PyObject *known = PyDict_GetItem(self._known, key)
         if known is not NULL:
