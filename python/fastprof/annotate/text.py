@@ -19,11 +19,16 @@ from typing import Any
 import numpy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 
 from fastprof.annotate.functions import function_stack
 
 _SCALARS = frozenset({int, float, bool, str, type(None)})
 _HERE = str(Path(__file__).parent) + "/"
+
+
+class _NotReal(Exception):
+    """A tensor that a compiler traces a call with."""
 
 
 def argument_text(mod: str, op: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
@@ -35,10 +40,11 @@ def argument_text(mod: str, op: str, args: Sequence[Any], kwargs: Mapping[str, A
         None when there is nothing to say: the tensors are not real, a compiler traces the call.
     """
     described: list[dict[str, Any]] = []
-    for name, value in _named(args, kwargs):
-        if isinstance(value, FakeTensor):
-            return None
-        described.extend(_described(name, value))
+    try:
+        for name, value in _named(args, kwargs):
+            described.extend(_described(name, value))
+    except _NotReal:
+        return None
     return str({"mod": mod, "op": op, "args": described})
 
 
@@ -74,6 +80,8 @@ def _described(name: str, value: Any) -> Iterator[dict[str, Any]]:
 
 def _tensor(value: torch.Tensor) -> dict[str, Any]:
     """Shape and type; only the type for a tensor that has no shape of numbers (a nested one)."""
+    if isinstance(value, (FakeTensor, FunctionalTensor)):
+        raise _NotReal
     with torch._C.DisableTorchFunctionSubclass():
         dtype = str(value.dtype).rpartition(".")[2]
         try:
