@@ -35,6 +35,7 @@ def describe_with(
     argument_text: Callable[[str, str, tuple[Any, ...], dict[str, Any]], str | None],
     stack_text: Callable[[FrameType], str],
     functions_text: Callable[[str, FrameType], str] | None,
+    compiling: Callable[[], Any],
     overloaded: Callable[..., bool],
     call_overloaded: Callable[..., Any],
     tensor: type,

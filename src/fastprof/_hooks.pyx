@@ -83,6 +83,7 @@ cdef bint _annotating = False
 cdef object _argument_text = None
 cdef object _stack_text = None
 cdef object _functions_text = None
+cdef object _compiling = None
 cdef object _overloaded = None
 cdef object _call_overloaded = None
 cdef object _tensor = None
@@ -120,8 +121,8 @@ def connect(domain, dict profiler, records, recorder, push_plain=None):
     _profiler, _records, _recorder, _push_plain = profiler, records, recorder, push_plain
 
 
-def describe_with(argument_text, stack_text, functions_text, overloaded, call_overloaded,
-                  tensor, parameter, tuple named):
+def describe_with(argument_text, stack_text, functions_text, compiling, overloaded,
+                  call_overloaded, tensor, parameter, tuple named):
     """Say how calls are described.
 
     Parameters
@@ -133,6 +134,8 @@ def describe_with(argument_text, stack_text, functions_text, overloaded, call_ov
     functions_text : callable or None
         (text of the trace marker, frame) -> the text with the names of functions, which depend on
         more than the lines. None where they are not asked for.
+    compiling : callable
+        () -> what a compiler is compiling now in this thread, or None: only then there are ranges.
     overloaded, call_overloaded : callable
         torch's has_torch_function_variadic and handle_torch_function.
     tensor, parameter : type
@@ -140,10 +143,10 @@ def describe_with(argument_text, stack_text, functions_text, overloaded, call_ov
     named : tuple of type
         Types whose values are told by their names: torch.dtype, torch.device.
     """
-    global _argument_text, _stack_text, _functions_text, _overloaded, _call_overloaded
+    global _argument_text, _stack_text, _functions_text, _compiling, _overloaded, _call_overloaded
     global _tensor, _parameter, _named
     _argument_text, _stack_text, _functions_text = argument_text, stack_text, functions_text
-    _overloaded, _call_overloaded = overloaded, call_overloaded
+    _compiling, _overloaded, _call_overloaded = compiling, overloaded, call_overloaded
     _tensor, _parameter, _named = tensor, parameter, named
     _stacks.clear()
 
@@ -342,6 +345,8 @@ cdef class Wrapped:
     cdef int _open(self, Opened opened, tuple args, dict kwargs) except -1:
         """Open the ranges of a call. What cannot be described is left out: the call goes on."""
         try:
+            if _compiling() is not None:
+                return 0
             arguments = self._arguments(args, kwargs)
             if arguments is None:
                 return 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import jit, overrides
+from torch._guards import CompileContext
 
 from fastprof import _hooks
 from fastprof.annotate import channels, table
@@ -74,6 +75,7 @@ def init(enable_function_stack: bool = False) -> Session:
         argument_text,
         stack_text,
         with_functions if enable_function_stack else None,
+        CompileContext.try_get,
         torch._C._has_torch_function_variadic,
         overrides.handle_torch_function,
         torch.Tensor,
