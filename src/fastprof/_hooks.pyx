@@ -7,7 +7,8 @@ objects only: no torch here, `annotate` connects the parts.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject, PyObject_Call, PyObject_GenericSetAttr
+from cpython.object cimport PyObject, PyObject_Call
+from cpython.object cimport PyObject_GenericGetAttr, PyObject_GenericSetAttr
 from pkgutil import resolve_name
 from types import MethodType
 
@@ -393,6 +394,12 @@ cdef class Wrapped:
 
     def __hash__(self):
         return hash(self.__wrapped__)
+
+    def __getattribute__(self, name):
+        # Decorators copy a function's dict; what this object keeps in its own is not theirs.
+        if name == "__dict__":
+            return self.__wrapped__.__dict__
+        return PyObject_GenericGetAttr(self, name)
 
     def __getattr__(self, name):
         return getattr(self.__wrapped__, name)

@@ -103,7 +103,6 @@ def _around(held: Any, owner: Any, mod: str, op: str) -> Any:
         return wrapped(*args, **kwargs)
 
     call._fastprof = True  # type: ignore[attr-defined]
-    call._torchdynamo_inline = held  # type: ignore[attr-defined]
     return call
 
 
