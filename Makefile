@@ -1,6 +1,7 @@
 # make demo [TRACE=file]   build, and report on a small generated export or on your own file
 # make test [TORCH=none]   build, and run all tests; TORCH names a version of torch, or none
 # make bench               measure (bench/README.md)
+# make bench-annotate      what annotation adds to a call of torch
 # make asan                the C core and the compiled modules under ASan and UBSan
 # make lint, make wheel, make clean
 
@@ -12,7 +13,7 @@ SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.to
 PYTHON_FILES = python tests bench setup.py
 DEMO = .demo
 
-.PHONY: demo test bench asan lint wheel clean build
+.PHONY: demo test bench bench-annotate asan lint wheel clean build
 
 # Each step leaves a stamp, so that a second run does nothing that is done.
 $(VENV)/.made:
@@ -64,6 +65,9 @@ test: $(VENV)/.test $(VENV)/.torch-$(TORCH)
 
 bench: $(VENV)/.built
 	$(BIN)/python -m bench.run
+
+bench-annotate: $(VENV)/.test $(VENV)/.torch-$(TORCH)
+	$(BIN)/python -m bench.annotate
 
 asan: $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc -m "" --run-slow

@@ -21,9 +21,9 @@ _MISSING = {
         "range": f"no ranges: {_EMIT}, and {_NSYS}",
         "op": f"no operators, only ranges of your own: {_EMIT}",
         "shapes": f"no shapes: {_EMIT}",
-        "types": "emit_nvtx writes shapes without types, so bytes are not known: PyProf's "
-        "annotations (pyprof.init()) and torch.profiler write them",
-        "source line": "no source lines: annotate the calls (pyprof.init()), or record with "
+        "types": "emit_nvtx writes shapes without types, so bytes are not known: "
+        "fastprof.init() in the program and torch.profiler write them",
+        "source line": "no source lines: annotate the calls (fastprof.init()), or record with "
         "torch.profiler and with_stack=True",
     },
     "kineto": {
