@@ -20,6 +20,7 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.annotate.capture import capture
     from fastprof.call import Tensor, Unknown
     from fastprof.load import open
     from fastprof.ops import CannotModel, Cost, op
@@ -37,6 +38,7 @@ __all__ = [
     "Tensor",
     "Unknown",
     "UnknownColumnError",
+    "capture",
     "op",
     "open",
 ]
@@ -49,13 +51,24 @@ _HOMES = {
     "Profile": "fastprof.profile",
     "Tensor": "fastprof.call",
     "Unknown": "fastprof.call",
+    "capture": "fastprof.annotate.capture",
     "op": "fastprof.ops",
     "open": "fastprof.load",
 }
+
+_OPTIONAL = ("torch", "nvtx")  # what a training script has, and what reads traces does without
 
 
 def __getattr__(name: str) -> object:
     """Import numpy and the compiled core only when something is read: `--help` needs neither."""
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name not in _OPTIONAL:
+                raise
+            raise MissingDependencyError(
+                f"fastprof.{name} needs {error.name}, which is not installed; run: pip install "
+                "'fastprof[torch]'"
+            ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

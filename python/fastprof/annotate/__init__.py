@@ -1,0 +1,1 @@
+"""What a training script calls while it runs, so that its capture says more."""
