@@ -21,6 +21,7 @@ from fastprof.errors import (
 
 if TYPE_CHECKING:
     from fastprof.annotate.capture import capture
+    from fastprof.annotate.timer import timer, timings
     from fastprof.call import Tensor, Unknown
     from fastprof.load import open
     from fastprof.ops import CannotModel, Cost, op
@@ -41,6 +42,8 @@ __all__ = [
     "capture",
     "op",
     "open",
+    "timer",
+    "timings",
 ]
 __version__ = "0.1.0"
 
@@ -54,6 +57,8 @@ _HOMES = {
     "capture": "fastprof.annotate.capture",
     "op": "fastprof.ops",
     "open": "fastprof.load",
+    "timer": "fastprof.annotate.timer",
+    "timings": "fastprof.annotate.timer",
 }
 
 _OPTIONAL = ("torch", "nvtx")  # what a training script has, and what reads traces does without
