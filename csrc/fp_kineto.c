@@ -71,15 +71,6 @@ static void lose(fp_kineto *kineto, const char *start, const char *end) {
   kineto->lost_bytes += end - start;
 }
 
-/* Whether the cursor stands behind an event: the list ends there, or the next event starts. */
-static int is_behind_event(fp_json json) {
-  fp_json_blanks(&json);
-  if (fp_json_character(&json, ']')) return 1;
-  if (!fp_json_character(&json, ',')) return 0;
-  fp_json_blanks(&json);
-  return fp_json_character(&json, '{');
-}
-
 /* What starts at `start` is no event: moves the cursor behind it, if its brackets close before the
  * next event starts, else to the comma before that. A quote too many turns the text inside out, so
  * the brackets alone cannot be trusted. FP_MORE: neither is in the text. */
@@ -87,7 +78,8 @@ static fp_status pass_malformed(fp_kineto *kineto, const char *start, fp_json *j
   const char *comma = find_event(kineto, start, json->end);
   fp_json whole = {start, comma ? comma + 1 : json->end};
   fp_json_value ignored;
-  if (fp_json_read(&whole, &ignored) == FP_OK && is_behind_event((fp_json){whole.at, json->end}))
+  if (fp_json_read(&whole, &ignored) == FP_OK &&
+      fp_kineto_is_behind_event((fp_json){whole.at, json->end}, kineto->is_list))
     json->at = whole.at;
   else if (comma)
     json->at = comma;

@@ -195,6 +195,79 @@ static fp_status read_args(const fp_kineto_keys *keys, fp_json *json, fp_kineto_
   return status;
 }
 
+int fp_kineto_is_behind_event(fp_json json, int is_list) {
+  fp_json_blanks(&json);
+  int ends = fp_json_character(&json, ']');
+  if (!ends && !fp_json_character(&json, ',')) return 0;
+  fp_json_blanks(&json);
+  if (!ends) { /* the next event */
+    if (!fp_json_character(&json, '{')) return 0;
+    fp_json_blanks(&json);
+    return json.at == json.end || *json.at == '"' || *json.at == '}';
+  }
+  if (is_list) return json.at == json.end;
+  int is_closed = fp_json_character(&json, '}');
+  if (!is_closed && !fp_json_character(&json, ',')) return 0;
+  fp_json_blanks(&json);
+  return json.at == json.end ? is_closed : !is_closed && *json.at == '"';
+}
+
+/* Whether the cursor stands behind a field that is not the last: a comma, a key and its colon
+ * follow; with `keys` one that events have. */
+static fp_status expect_field(const fp_kineto_keys *keys, fp_json json) {
+  char c;
+  fp_json_value key;
+  if (fp_json_next(&json, &c) != FP_OK) return FP_MORE;
+  if (!fp_json_character(&json, ',')) return FP_E_SYNTAX;
+  if (fp_json_next(&json, &c) != FP_OK) return FP_MORE;
+  if (c != '"') return FP_E_SYNTAX;
+  if (fp_json_string(&json, &key) != FP_OK) return FP_MORE;
+  if (keys && field_of(keys, 0, &key) == FP_FIELDS) return FP_E_SYNTAX;
+  if (fp_json_next(&json, &c) != FP_OK) return FP_MORE;
+  return c == ':' ? FP_OK : FP_E_SYNTAX;
+}
+
+/* Whether what stands between two quotes cannot be inside a name: it opens an object of JSON, or
+ * holds an end of line, which torch takes out of names. */
+static int is_outside_name(const char *start, const char *quote) {
+  if (memchr(start, '\n', (size_t)(quote - start))) return 1;
+  while (quote > start && (unsigned char)quote[-1] <= ' ') quote--;
+  return quote > start && quote[-1] == '{';
+}
+
+/* torch writes names of ranges as they are: a quote in one stands bare in the text, and the name
+ * seems to end there. Behind its true end the event goes on, or ends, as events do. */
+static fp_status pass_bare_quotes(const fp_kineto_keys *keys, fp_json *json, fp_json_value *name) {
+  const char *start = name->bytes;
+  char c;
+  fp_json behind = *json;
+  if (fp_json_next(&behind, &c) != FP_OK) return FP_MORE;
+  if (fp_json_character(&behind, '}')) {
+    fp_json_blanks(&behind);
+    if (behind.at == behind.end || *behind.at == ',' || *behind.at == ']') return FP_OK;
+  }
+  fp_status field = expect_field(NULL, *json);
+  if (field != FP_E_SYNTAX) return field;
+  for (fp_json at = *json;;) {
+    if (is_outside_name(start, at.at - 1)) return FP_E_SYNTAX;
+    fp_status status = expect_field(keys, at);
+    if (status == FP_OK) {
+      json->at = at.at;
+      name->length = at.at - 1 - name->bytes;
+      name->escaped = memchr(name->bytes, '\\', (size_t)name->length) != NULL;
+      return FP_OK;
+    }
+    if (status == FP_MORE) return FP_MORE;
+    fp_json rest = at;
+    fp_json_blanks(&rest);
+    if (fp_json_character(&rest, '}') && fp_kineto_is_behind_event(rest, 0)) return FP_E_SYNTAX;
+    start = at.at;
+    const char *quote = memchr(start, '"', (size_t)(at.end - start));
+    if (!quote) return FP_MORE;
+    at.at = quote + 1;
+  }
+}
+
 fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_json *json, fp_kineto_event *event) {
   int is_last = 0, field;
   fp_json_value value;
@@ -211,6 +284,8 @@ fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_json *json, fp_kin
       status = read_args(keys, json, event);
     } else {
       status = fp_json_read(json, &value);
+      if (status == FP_OK && field == FP_FIELD_NAME && value.kind == FP_JSON_STRING)
+        status = pass_bare_quotes(keys, json, &value);
       if (status == FP_OK) keep(event, field, &value);
     }
     if (status == FP_OK) status = pass_comma(json, &is_last);

@@ -76,8 +76,13 @@ void fp_kineto_keys_make(fp_kineto_keys *keys);
 const char *fp_kineto_field_key(int field);
 
 /* Reads the event that starts at the cursor with '{'. FP_MORE: the text ends inside. FP_E_SYNTAX:
- * it is malformed at the cursor. Of a key that is there twice, the last value counts. */
+ * it is malformed at the cursor. Of a key that is there twice, the last value counts. Quotes that
+ * stand bare in the event's name are read as parts of it, where that is sure. */
 fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_json *json, fp_kineto_event *event);
+
+/* Whether the cursor stands behind an event: the next one starts, or their list ends there;
+ * `is_list` says that nothing is around that list. */
+int fp_kineto_is_behind_event(fp_json json, int is_list);
 
 static inline const fp_json_value *fp_kineto_value(const fp_kineto_event *event, int field) {
   return event->seen >> field & 1 ? &event->values[field] : NULL;

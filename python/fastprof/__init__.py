@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fastprof.errors import (
     AnnotateError,
     BadInputError,
+    CaptureError,
     FastprofError,
     InternalError,
     MissingDependencyError,
@@ -21,8 +22,10 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
     from fastprof.annotate.session import init, uninit
+    from fastprof.annotate.timer import timer, timings
     from fastprof.annotate.wrap import wrap
     from fastprof.call import Tensor, Unknown
     from fastprof.load import open
@@ -33,6 +36,7 @@ __all__ = [
     "AnnotateError",
     "BadInputError",
     "CannotModel",
+    "CaptureError",
     "Cost",
     "FastprofError",
     "InternalError",
@@ -43,10 +47,13 @@ __all__ = [
     "Unknown",
     "UnknownColumnError",
     "annotate_layers",
+    "capture",
     "init",
     "layer",
     "op",
     "open",
+    "timer",
+    "timings",
     "uninit",
     "wrap",
 ]
@@ -60,17 +67,30 @@ _HOMES = {
     "Tensor": "fastprof.call",
     "Unknown": "fastprof.call",
     "annotate_layers": "fastprof.annotate.layers",
+    "capture": "fastprof.annotate.capture",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",
     "open": "fastprof.load",
+    "timer": "fastprof.annotate.timer",
+    "timings": "fastprof.annotate.timer",
     "uninit": "fastprof.annotate.session",
     "wrap": "fastprof.annotate.wrap",
 }
+
+_OPTIONAL = ("torch", "nvtx")  # what a training script has, and what reads traces does without
 
 
 def __getattr__(name: str) -> object:
     """Import numpy and the compiled core only when something is read: `--help` needs neither."""
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name not in _OPTIONAL:
+                raise
+            raise MissingDependencyError(
+                f"fastprof.{name} needs {error.name}, which is not installed; run: pip install "
+                "'fastprof[torch]'"
+            ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

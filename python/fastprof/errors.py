@@ -27,3 +27,7 @@ class OpError(FastprofError, ValueError):
 
 class AnnotateError(FastprofError):
     """What was asked of a running program cannot be annotated; the text says why."""
+
+
+class CaptureError(FastprofError, ValueError):
+    """A capture cannot be made as it was asked for; the text says why, and what can be done."""

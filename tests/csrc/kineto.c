@@ -190,6 +190,25 @@ static void malformed_events_are_left_out(void) {
   }
 }
 
+static void bare_quotes_are_a_part_of_the_name(void) {
+  static const char *names[] = {"say \"hi\"", "{'a': \"it's\"}]}", "{'a': 'b\"c'}]}", "\"",
+                                "x\", y"};
+  for (int i = 0; i < LENGTH(names); i++) {
+    char text[400];
+    snprintf(text, sizeof text, "%s%s%s", "{\"traceEvents\": [{\"ph\": \"X\", \"name\": \"",
+             names[i], "\", \"cat\": \"kernel\"}, {\"ph\": \"X\"}]}");
+    for (size_t block = 1; block <= strlen(text); block++) {
+      reader read;
+      int64_t bytes;
+      make_reader(&read);
+      CHECK(read_all(&read, text, strlen(text), block) == strlen(text));
+      CHECK(n_events(&read) == 2 && fp_kineto_lost(read.kineto, &bytes) == 0);
+      check_text(&read, FP_KINETO_NAMES, wide(&read, FP_KINETO_GPU, "name", 0), names[i]);
+      free_reader(&read);
+    }
+  }
+}
+
 static void damaged_traces_are_read_as_far_as_they_go(void) {
   static const char bytes[] = "{}[]'\"\\,: \n-+.0789eNul\0\xff\x1f";
   int64_t lost;
@@ -334,6 +353,7 @@ int main(void) {
   a_trace_in_any_pieces_is_the_same_tables();
   a_trace_that_is_cut_short_gives_the_events_before();
   malformed_events_are_left_out();
+  bare_quotes_are_a_part_of_the_name();
   damaged_traces_are_read_as_far_as_they_go();
   deep_and_long_values_are_read_or_left_out();
   other_roots_are_told();

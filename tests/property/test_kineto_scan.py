@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 
 import numpy as np
 from hypothesis import example, given, settings
@@ -206,3 +207,38 @@ def test_a_malformed_event_is_lost_and_its_neighbours_are_not(events, place, mal
     assert kineto_oracle.found(file) == kineto_oracle.expected(trace["traceEvents"])
     assert (file.lost_events, file.is_whole) == (1, True)
     assert 0 < file.lost_bytes <= len(malformed) + 3
+
+
+PIECES = ["'", '"', "it's", "{", "}", "[", "]", ",", ", ", ": ", "layer:", "pid", "a", "é", "😀"]
+MARKER_TEXT = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+MARKER = st.builds(
+    lambda op, values: repr({"mod": "torch", "op": op, "args": [{"value": v} for v in values]}),
+    MARKER_TEXT, st.lists(MARKER_TEXT, max_size=3),
+)  # fmt: skip
+# Not a marker any more: torch writes a slash for it.
+BACKSLASH = re.compile(r"\\")
+# What could as well be JSON: an object opens, a field follows, the list of events goes on.
+JSON_IN_A_NAME = re.compile(r'\{\s*"|",\s*"[^"]*":|"\s*\}\s*,\s*\{\}|^[^"]*"\}')
+NAME = MARKER.filter(lambda text: not (BACKSLASH.search(text) or JSON_IN_A_NAME.search(text)))
+
+
+@settings(max_examples=200)
+@given(st.lists(NAME, min_size=1, max_size=4), st.lists(st.integers(0, 4000), max_size=20))
+@example(["{'a': \"it's\"}]}"], [70])
+def test_markers_are_kept_whole_though_torch_escapes_no_quote(names, cuts):
+    events = ",\n  ".join(
+        f'{{\n "ph": "X", "cat": "cpu_op", "name": "{name}", "pid": 1, "tid": 1,\n'
+        f' "ts": {i}, "dur": 1, "args": {{"External id": {i}, "Ev Idx": {i}}}}}'
+        for i, name in enumerate(names)
+    )
+    text = f'{{"schemaVersion": 1, "traceEvents": [{events}], "traceName": "a.json"}}'.encode()
+    reader = KinetoReader("trace.json")
+    at = 0
+    for end in [*sorted(min(cut, len(text)) for cut in cuts), len(text)]:
+        at += reader.feed(np.frombuffer(text[at:end], np.uint8))
+    assert at == len(text)
+    assert reader.lost == (0, 0)
+    ranges = reader.finish()["ranges"]
+    labels = [reader.texts("labels")[label] for label in ranges["label"]]
+    assert [label.rsplit("\x1f", 6)[0] for label in labels] == names
+    assert ranges["external_id"].tolist() == list(range(len(names)))

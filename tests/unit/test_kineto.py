@@ -159,6 +159,26 @@ def test_an_optimizer_without_operators_of_its_own_is_the_operator(rows):
     assert rows(one(trace), "op", "dir") == [("new_op", "fprop")]
 
 
+@pytest.mark.parametrize("cat", ["user_annotation", "cpu_op", "Operator"])
+@pytest.mark.parametrize("arguments", [{}, MM, {"dims": [[2, 4], []], "values": ["", "3"]}])
+def test_markers_and_layers_are_what_they_are_in_any_category(rows, cat, arguments):
+    marker = (
+        "{'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'tensor', "
+        "'shape': (2, 4), 'dtype': 'float32'}]}"
+    )
+    trace = KinetoFile().op(0, 100, "layer:conv1", cat=cat, **arguments)
+    trace.op(1, 99, "{'traceMarker': ['train.py:310']}", cat=cat, **arguments)
+    trace.op(2, 98, marker, cat=cat, **arguments).op(5, 90, "aten::relu", dims=[[2, 4]])
+    assert rows(one(trace), "layer", "trace", "mod", "op", "params", "bytes") == [
+        (("conv1",), ("train.py:310",), "torch", "relu", "[2,4]fp32", 2 * 8 * 4)
+    ]
+
+
+def test_an_operator_of_a_namespace_called_layer_is_an_operator(rows):
+    trace = KinetoFile().op(0, 100, "layer::norm", dims=[[3]], types=["float"])
+    assert rows(one(trace), "mod", "op", "layer") == [("layer", "norm", ())]
+
+
 def test_markers_of_the_annotator_are_read_from_annotations(rows):
     marker = str({"mod": "torch", "op": "mm", "args": [
         {"name": "", "type": "tensor", "shape": (8, 16), "dtype": "float16"},

@@ -205,6 +205,41 @@ def test_a_malformed_event_is_left_out_and_counted():
     assert file.warnings() == ["t.json: 1 malformed events were left out (26 bytes)"]
 
 
+NAMED = (
+    '{{"ph": "X", "cat": "user_annotation", "name": "{}", "pid": 1, "tid": 2,\n "ts": 5, "dur": 6}}'
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'say "hi"',
+        '"',
+        'a"b',
+        'a, "b", c',
+        '"pid',
+        'x", y',
+        "{'mod': 'torch', 'op': 'f', 'args': [{'name': '', 'type': 'str', 'value': \"it's\"}]}",
+        "{'mod': 'torch', 'op': 'f', 'args': [{'name': '', 'type': 'str', 'value': 'a\"b'}]}",
+        "{'a': \"it's\"}, {'a': \"it's\"}",
+        "{'a': \"}'\", 'b': \"]}'\"}",
+    ],
+)
+def test_quotes_that_torch_wrote_bare_into_a_name_are_a_part_of_it(name):
+    # torch 2.13 writes names of record_function so, and json.loads refuses the file.
+    file = read(trace(KERNEL, NAMED.format(name), OPERATOR))
+    assert (file.warnings(), rows_of(file)["gpu"], rows_of(file)["ranges"]) == ([], 1, 2)
+    assert file.labels[0].split("\x1f")[0] == name
+    assert (row(file, "ranges")["start"], row(file, "ranges")["duration"]) == (5000, 6000)
+
+
+def test_a_name_with_bare_quotes_that_cannot_be_told_is_lost_alone():
+    for name in ('{"a": 1, "pid": 2}', 'x", "pid": "y'):
+        file = read(trace(KERNEL, NAMED.format(name), OPERATOR, KERNEL))
+        assert rows_of(file)["gpu"] == 2
+        assert file.unread_bytes == 0
+
+
 def test_brackets_that_never_close_stop_reading_there():
     text = trace(KERNEL, '{"ph": "X", "args": [[[')[:-2]
     file = read(text)

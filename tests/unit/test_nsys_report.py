@@ -30,6 +30,7 @@ def machine(tmp_path, monkeypatch):
     for name in ("bin", "home", "data"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("FASTPROF_NSYS", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FASTPROF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
@@ -81,6 +82,15 @@ def test_nsys_is_called_without_a_shell_with_the_whole_path(machine, monkeypatch
     assert words[4].startswith(str(machine.cache))
     assert words[5:] == [str(odd)]
     assert not (machine.data / "x").exists()
+
+
+def test_another_nsys_is_named_by_the_environment(machine, monkeypatch):
+    machine.install()
+    other = machine.data / "nsys-2025"
+    (machine.folder / "bin" / "nsys").rename(other)
+    monkeypatch.setenv("FASTPROF_NSYS", str(other))
+    assert str(other) in fastprof.open(machine.report).warnings[0]
+    assert machine.calls == 1
 
 
 def test_a_report_is_exported_once_and_again_when_it_has_changed(machine):

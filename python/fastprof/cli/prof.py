@@ -8,7 +8,7 @@ import sys
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, say, tell
 from fastprof.errors import UnknownColumnError
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS
+from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn
 
 NAME = "prof"
 HELP = "print the report, one row a kernel"
@@ -26,19 +26,7 @@ columns:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="a trace or dict lines")
-    parser.add_argument(
-        "-c",
-        "--columns",
-        metavar="COLS",
-        default=DEFAULT_KEYS,
-        help="columns to print, separated by commas (default: %(default)s)",
-    )
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--csv", action="store_true", help="comma separated, every field quoted")
-    style.add_argument("--json", action="store_true", help="one JSON object a line")
-    style.add_argument(
-        "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
-    )
+    add_style(parser)
     parser.add_argument(
         "--all", action="store_true", help="rows for memory copies and memsets too, from a trace"
     )
@@ -57,11 +45,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    from fastprof._blocks import Reused
-    from fastprof.ops.user import load_file
-    from fastprof.report import select, write_report
+def add_style(parser: argparse.ArgumentParser) -> None:
+    """The options that say what the report looks like."""
+    parser.add_argument(
+        "-c",
+        "--columns",
+        metavar="COLS",
+        default=DEFAULT_KEYS,
+        help="columns to print, separated by commas (default: %(default)s)",
+    )
+    style = parser.add_mutually_exclusive_group()
+    style.add_argument("--csv", action="store_true", help="comma separated, every field quoted")
+    style.add_argument("--json", action="store_true", help="one JSON object a line")
+    style.add_argument(
+        "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
+    )
+
+
+def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:
+    """The columns of the options that `add_style` made; what is wrong there is a usage error."""
+    from fastprof.report import select
     from fastprof.report.width import WidthError, share_width
 
     try:
@@ -70,6 +73,16 @@ def run(arguments: argparse.Namespace) -> int:
             share_width(chosen, arguments.width)
     except (UnknownColumnError, WidthError) as error:
         arguments.error(str(error))
+    return chosen
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    from fastprof._blocks import Reused
+    from fastprof.ops.user import load_file
+    from fastprof.report import write_report
+
+    chosen = chosen_columns(arguments)
     if arguments.file is None and (sys.stdin is None or sys.stdin.isatty()):
         arguments.error("no FILE, and nothing on standard input: give a trace or dict lines")
     for path in arguments.ops:

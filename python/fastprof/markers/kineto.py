@@ -32,6 +32,9 @@ _MODULE: Final = "nn.Module: "
 _LISTS: Final = frozenset({"TensorList", "GenericList"})
 _PROFILER: Final = re.compile(r"/torch/profiler/|/torch/utils/_python_dispatch\.py")
 _LAYER_NAME: Final = re.compile(r"([\w-]+)\([^()]*\)(?:::\w+)?")
+# A marker or a layer that was recorded as an operator, perhaps with arguments; no operator of torch
+# is called so, and a namespace `layer::` is not meant.
+_ANNOTATION: Final = re.compile(r"\{|layer:(?!:)")
 # Annotations that torch itself makes around collectives, with the arguments of an operator.
 _OF_TORCH: Final = ("nccl:", "gloo:", "c10d::", "ucc:", "mpi:")
 
@@ -39,12 +42,15 @@ _OF_TORCH: Final = ("nccl:", "gloo:", "c10d::", "ucc:", "mpi:")
 def read_event(label: str) -> Meaning | str:
     """The meaning of a label; the name of an annotation, which is read as any range's is.
 
-    Some annotations have the category of operators (`ProfilerStep#1`, a compiled region): what has
-    neither a name nor arguments nor a number of torch's is one.
+    Some annotations have the category of operators (`ProfilerStep#1`, a compiled region, what
+    `_RecordFunctionFast` records): what has neither a name nor arguments nor a number of torch's is
+    one, and what has the form of a marker or a layer, whatever its arguments.
     """
     category, stack, hierarchy, name, *texts = label.split(FIELD)
     if category == "python_function":
         return _python(name)
+    if _ANNOTATION.match(name):
+        return name
     dims, types, strides, concrete = (_json(text) for text in (*texts, "", "", "", "")[:4])
     told = dims is not None or category == NUMBERED or is_torch_name(name) or is_node(name)
     if not (told and category != "user_annotation") and not name.startswith(_OF_TORCH):

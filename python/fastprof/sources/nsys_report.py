@@ -1,7 +1,8 @@
 """A report of Nsight Systems (.nsys-rep, .qdrep) -> its SQLite export, by the user's own nsys.
 
 Exports are kept in a cache directory, never beside the report: $FASTPROF_CACHE, else
-$XDG_CACHE_HOME/fastprof, else ~/.cache/fastprof. They may be deleted at any time.
+$XDG_CACHE_HOME/fastprof, else ~/.cache/fastprof. They may be deleted at any time. $FASTPROF_NSYS
+names another nsys than the one on the PATH.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def export(
     Raises
     ------
     BadInputError
-        There is no `nsys` on the PATH, it fails, or the cache directory cannot be written.
+        There is no `nsys`, it fails, or the cache directory cannot be written.
     """
     name = os.fsdecode(path)
     directory = cache_directory()
@@ -61,7 +62,7 @@ def export(
     cached = directory / whole
     if cached.is_file():
         return cached, []
-    tool = shutil.which("nsys")
+    tool = find_nsys()
     command = f"nsys export --type sqlite {shlex.quote(name)}"
     if tool is None:
         raise BadInputError(
@@ -90,6 +91,11 @@ def export(
         shutil.rmtree(beside, ignore_errors=True)
     _forget_older(directory, of_path, cached)
     return cached, [f"{name}: exported with {tool}; the export is kept as {cached}"]
+
+
+def find_nsys() -> str | None:
+    """The user's nsys: what $FASTPROF_NSYS names, a path or a command, else nsys on the PATH."""
+    return shutil.which(os.environ.get("FASTPROF_NSYS") or "nsys")
 
 
 def cache_directory() -> Path:

@@ -1,0 +1,217 @@
+"""The iterations of a capture -> ranges and a window for Nsight Systems, or a trace of torch."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, Protocol
+
+import torch
+from torch.autograd.profiler import emit_nvtx
+from torch.cuda import nvtx, profiler
+
+from fastprof.errors import CaptureError
+
+DEFAULT_PATH: Final = "fastprof_trace.json.gz"
+_SUFFIXES: Final = (".json", ".json.gz")
+_COMPRESSION: Final = 4  # the loop waits for it
+
+
+class Recorder(Protocol):
+    """Records iterations in one way; the schedule is kept by whoever calls it."""
+
+    def __init__(
+        self,
+        schedule: tuple[int, int, int],
+        path: str | os.PathLike[str] | None,
+        with_stack: bool,
+    ) -> None:
+        """For iterations to wait, to warm up and to record.
+
+        Raises
+        ------
+        CaptureError
+            Something that it needs is not there.
+        """
+
+    def prepare(self, rank: int, world: int) -> None:
+        """Before the first iteration."""
+
+    def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
+        """Before each iteration: whether operators are looked at, and whether they are recorded."""
+
+    def end(self, keep: bool) -> Path | None:
+        """Turn everything off again, after any iteration; the file that was saved, if `keep`."""
+
+
+class NvtxRecorder:
+    """NVTX ranges of operators, and a window for `nsys --capture-range=cudaProfilerApi`."""
+
+    def __init__(
+        self,
+        schedule: tuple[int, int, int],
+        path: str | os.PathLike[str] | None,
+        with_stack: bool,
+    ) -> None:
+        if path is not None:
+            raise CaptureError(
+                f"path={os.fsdecode(path)!r}: backend='nvtx' writes no file, nsys does (nsys "
+                "profile -o); leave path out, or use backend='torch'"
+            )
+        if torch.version.hip is not None:
+            raise CaptureError(
+                "backend='nvtx' is for Nsight Systems, which does not know AMD's GPUs; use "
+                "backend='torch'"
+            )
+        if not torch.cuda.is_available():
+            built = torch.version.cuda is not None
+            what = "PyTorch finds no GPU" if built else "this PyTorch was built without it"
+            raise CaptureError(
+                f"backend='nvtx' needs CUDA, and {what}; use backend='torch', which works without"
+            )
+        self._on = ExitStack()
+        self._is_on = self._is_recorded = False
+
+    def prepare(self, rank: int, world: int) -> None:
+        self._on = ExitStack()
+        self._is_on = self._is_recorded = False
+
+    def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
+        if is_on and not self._is_on:
+            _turned_on(self._on, emit_nvtx(record_shapes=True))
+            self._is_on = True
+        if not is_recorded:
+            return
+        if self._is_recorded:
+            nvtx.range_pop()
+        else:
+            synchronize()
+            profiler.start()
+            self._on.callback(profiler.stop)
+        nvtx.range_push(f"ProfilerStep#{iteration}")
+        if not self._is_recorded:
+            self._on.callback(nvtx.range_pop)
+            self._on.callback(synchronize)
+            self._is_recorded = True
+
+    def end(self, keep: bool) -> None:
+        self._on.close()
+
+
+class TorchRecorder:
+    """torch.profiler, and the trace that it exports."""
+
+    def __init__(
+        self,
+        schedule: tuple[int, int, int],
+        path: str | os.PathLike[str] | None,
+        with_stack: bool,
+    ) -> None:
+        self._asked = Path(DEFAULT_PATH if path is None else os.fsdecode(path))
+        if not self._asked.name.endswith(_SUFFIXES):
+            raise CaptureError(f"{self._asked}: expected a name that ends in .json or .json.gz")
+        self._schedule = schedule
+        self._with_stack = bool(with_stack)
+        self._on = ExitStack()
+
+    def prepare(self, rank: int, world: int) -> None:
+        self._path = _path_of_rank(self._asked, rank, world).absolute()
+        folder = self._path.parent
+        if self._path.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            why = "it is a directory" if self._path.is_dir() else f"no writing to {folder}"
+            raise CaptureError(f"{self._path}: the trace cannot be saved there, {why}; give path=")
+        self._on = ExitStack()
+        self._profile = torch.profiler.profile(
+            activities=[
+                torch.profiler.ProfilerActivity.CPU,
+                *([torch.profiler.ProfilerActivity.CUDA] if torch.cuda.is_available() else []),
+            ],
+            schedule=torch.profiler.schedule(
+                wait=self._schedule[0], warmup=self._schedule[1], active=self._schedule[2], repeat=1
+            ),
+            record_shapes=True,
+            with_stack=self._with_stack,
+            with_modules=self._with_stack,
+        )
+        self._is_recorded = False
+
+    def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
+        if is_recorded and not self._is_recorded:
+            synchronize()
+        if iteration == 0:
+            _turned_on(self._on, self._profile)
+        else:
+            self._profile.step()
+        if is_recorded and not self._is_recorded:
+            self._on.callback(synchronize)
+            self._is_recorded = True
+
+    def end(self, keep: bool) -> Path | None:
+        self._on.close()
+        if keep:
+            _save(self._profile, self._path)
+        del self._profile  # all that was recorded
+        return self._path if keep else None
+
+
+RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": TorchRecorder}
+
+
+def synchronize() -> None:
+    """Wait for the GPUs that this process has memory on; making a context on others takes time."""
+    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return
+    current = torch.cuda.current_device()
+    for device in range(torch.cuda.device_count()):
+        if device == current or torch.cuda.memory_reserved(device) > 0:
+            torch.cuda.synchronize(device)
+
+
+def rank_and_world() -> tuple[int, int]:
+    """This process among those that train together: of torch.distributed, else of its launcher."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    told = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return (int(told[0]), int(told[1])) if all(text.isdecimal() for text in told) else (0, 1)
+
+
+def _turned_on(stack: ExitStack, context: emit_nvtx | torch.profiler.profile) -> None:
+    why = "is on already" if torch.autograd._profiler_enabled() else None
+    try:
+        if why is None:
+            stack.enter_context(context)
+    except RuntimeError as error:
+        why = f"cannot be turned on: {str(error).splitlines()[0]}"
+    if why is not None:
+        raise CaptureError(
+            f"PyTorch's profiler {why}; leave out emit_nvtx and torch.profiler of your own around "
+            "fastprof.capture"
+        )
+
+
+def _path_of_rank(path: Path, rank: int, world: int) -> Path:
+    if world <= 1:
+        return path
+    suffix = next(suffix for suffix in reversed(_SUFFIXES) if path.name.endswith(suffix))
+    return path.with_name(f"{path.name.removesuffix(suffix)}.rank{rank}{suffix}")
+
+
+def _save(profile: torch.profiler.profile, path: Path) -> None:
+    """Write beside the file, and rename when all is written."""
+    plain = path.with_name(f".{path.name}.{os.getpid()}.json")
+    packed = path.with_name(f".{path.name}.{os.getpid()}.gz")
+    try:
+        profile.export_chrome_trace(str(plain))
+        if path.suffix == ".gz":
+            with open(plain, "rb") as text, gzip.open(packed, "wb", _COMPRESSION) as out:
+                shutil.copyfileobj(text, out, 1 << 20)
+        os.replace(packed if path.suffix == ".gz" else plain, path)
+    except OSError as error:
+        raise CaptureError(f"{path}: the trace cannot be saved: {error.strerror}") from error
+    finally:
+        for left in (plain, packed):
+            left.unlink(missing_ok=True)

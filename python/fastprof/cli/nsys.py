@@ -1,0 +1,183 @@
+"""`fastprof nsys`: a program to a recording by the user's Nsight Systems, and the report on it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from fastprof.cli import prof
+from fastprof.cli.progress import tell
+from fastprof.errors import BadInputError, FastprofError
+from fastprof.report.columns import DEFAULT_KEYS
+
+NAME = "nsys"
+HELP = "record a program with Nsight Systems, and report"
+DESCRIPTION = """\
+Run a program under the nsys of this machine ($FASTPROF_NSYS, else nsys on the PATH), with the
+options that fastprof needs, and print the report on the kernels.
+
+  fastprof nsys -w 150 -- python train.py --epochs 1
+  fastprof nsys --captured -o net --report net.csv --csv -- python train.py
+
+It leaves NAME.nsys-rep, for Nsight Systems, and NAME.sqlite, for `fastprof prof` and `fastprof
+info`. The exit code is that of the program where it fails.
+"""
+GET = "https://developer.nvidia.com/nsight-systems"
+
+_OPTIONS = (
+    "--trace=cuda,nvtx",
+    "--sample=none",
+    "--cpuctxsw=none",
+    "--cuda-graph-trace=node",
+    "--force-overwrite=true",
+    "--export=sqlite",
+)
+_CAPTURED = ("--capture-range=cudaProfilerApi", "--capture-range-end=stop")
+_SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep")
+_PATIENCE = 10  # seconds for nsys to end
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.usage = "fastprof nsys [options] [--] PROGRAM [ARGUMENT ...]"
+    parser.add_argument(
+        "program", metavar="PROGRAM", nargs=argparse.REMAINDER, help="what to run, with arguments"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="NAME",
+        default="fastprof",
+        help="name of the recording, without suffix; an older one is replaced "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--captured",
+        action="store_true",
+        help="record only what fastprof.capture (or cudaProfilerStart) picks",
+    )
+    parser.add_argument(
+        "-n", "--print", action="store_true", help="print the commands, and run nothing"
+    )
+    prof.add_style(parser)
+    parser.add_argument("--report", metavar="OUT", help="write the report to a file, not to stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    from fastprof.sources.nsys_report import find_nsys
+
+    program = arguments.program[arguments.program[:1] == ["--"] :]
+    if not program or program[0].startswith("-"):
+        arguments.error("no PROGRAM: fastprof nsys -w 150 -- python train.py")
+    name = _name(arguments)
+    prof.chosen_columns(arguments)
+    tool = find_nsys()
+    options = (*_OPTIONS, *(_CAPTURED if arguments.captured else ()))
+    command = [tool or "nsys", "profile", *options, f"--output={name}", *program]
+    if arguments.print or tool is None:
+        print(shlex.join(command))
+        print(shlex.join(_report_command(arguments, name)))
+        if arguments.print:
+            return 0
+        where = os.environ.get("FASTPROF_NSYS")
+        asked = f"{where} ($FASTPROF_NSYS)" if where else "nsys"
+        tell(f"{asked} was not found; run the above where it is, or get it from {GET}")
+        return 1
+    before = _states(name)
+    code = _run(command)
+    if code:
+        tell(f"{shlex.join(program)}: exit code {code}")
+    try:
+        return _report(arguments, _made(arguments, name, before, code)) or code
+    except FastprofError as error:
+        if not code:
+            raise
+        tell(str(error))
+        return code
+
+
+def _name(arguments: argparse.Namespace) -> str:
+    """The recording's name, of which the names of its files are made."""
+    name: str = arguments.output
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    if "%" in name or not os.path.basename(name):
+        arguments.error(f"-o {arguments.output}: expected the name of a file, and no %")
+    return name
+
+
+def _run(command: list[str]) -> int:
+    """Run nsys to its end, with our own stdin, stdout and stderr; the exit code as a shell has it.
+
+    Interrupted, it ends nsys, which ends the program.
+    """
+    try:
+        running = subprocess.Popen(command)
+    except OSError as error:
+        raise BadInputError(f"{command[0]} cannot be run: {error.strerror}") from error
+    try:
+        code = running.wait()
+    except BaseException:
+        running.terminate()
+        try:
+            running.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+        raise
+    return code if code >= 0 else 128 - code
+
+
+def _made(arguments: argparse.Namespace, name: str, before: _States, code: int) -> Path:
+    """What nsys recorded: its export, else its report, which is exported when it is read."""
+    after = _states(name)
+    for path, state in after.items():
+        if state is not None and state != before[path]:
+            return path
+    export = Path(f"{name}.sqlite")
+    what = "is of an earlier run, and" if after[export] else "there is none:"
+    why = f"nsys ended with exit code {code} and" if code else "nsys"
+    hint = "; what it printed says why"
+    if arguments.captured:
+        hint = (
+            ". --captured records from cudaProfilerStart on: does the loop come to the iterations "
+            "that fastprof.capture is to pick?"
+        )
+    raise BadInputError(f"{export}: {what} {why} recorded nothing{hint}")
+
+
+_States = dict[Path, tuple[int, ...] | None]
+
+
+def _states(name: str) -> _States:
+    """What changes when a file of the recording is written anew; None for one that is not there."""
+    found: _States = {}
+    for suffix in _SUFFIXES:
+        path = Path(name + suffix)
+        try:
+            state = path.stat()
+        except FileNotFoundError:
+            found[path] = None
+        else:
+            found[path] = state.st_ino, state.st_size, state.st_mtime_ns
+    return found
+
+
+def _report(arguments: argparse.Namespace, path: Path) -> int:
+    """Print the report as `fastprof prof` does."""
+    others = {"file": str(path), "all": False, "unknown": False, "ops": []}
+    return prof.run(argparse.Namespace(**{**vars(arguments), **others, "output": arguments.report}))
+
+
+def _report_command(arguments: argparse.Namespace, name: str) -> list[str]:
+    """The command line that makes the report."""
+    words = ["fastprof", "prof"]
+    words += ["-c", arguments.columns] if arguments.columns != DEFAULT_KEYS else []
+    words += [f"--{style}" for style in ("csv", "json") if getattr(arguments, style)]
+    words += ["-w", str(arguments.width)] if arguments.width is not None else []
+    words += ["-o", arguments.report] if arguments.report is not None else []
+    return [*words, f"{name}.sqlite"]
