@@ -72,7 +72,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
-	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c
+	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch]
 
 wheel: $(VENV)/.lint
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -1,5 +1,7 @@
 """What every test has: the builders that lie beside this file, and the option --run-slow."""
 
+import functools
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -22,3 +24,16 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: give --run-slow"))
+
+
+@pytest.fixture
+def record_nvtx(tmp_path):
+    """nvtx_recorder.record, for programs that use nvtx; their exports stay in tmp_path."""
+    import nvtx_recorder
+
+    reason = nvtx_recorder.why_not()
+    if reason is None and importlib.util.find_spec("nvtx") is None:
+        reason = "no nvtx: pip install nvtx"
+    if reason is not None:
+        pytest.skip(reason)
+    return functools.partial(nvtx_recorder.record, directory=tmp_path)

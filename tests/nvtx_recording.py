@@ -1,0 +1,184 @@
+"""An export's NVTX events to ranges that know their parents and children, by SQL alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+_RANGES = {59: "push_pop", 60: "start_end"}
+_MARK, _CATEGORY, _DOMAIN = 34, 33, 75
+_QUERY = """
+    SELECT eventType, start, end, coalesce(text, value), textId, globalTid, endGlobalTid, domainId,
+        rangeId, category, color, coalesce(
+            uint64Value, int64Value, doubleValue, uint32Value, int32Value, floatValue)
+    FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = textId
+    ORDER BY NVTX_EVENTS.rowid
+"""
+
+
+@dataclass(eq=False)
+class Range:
+    """A range, or a mark, whose `end` is None.
+
+    `parent` is the latest-begun range of the thread that was open when this one began, in whatever
+    domain, and `depth` how many were. A range that ended on another thread stands outside of that.
+    """
+
+    text: str | None
+    start: int
+    end: int | None  # ns; None where it was never closed
+    process: int
+    thread: int
+    kind: str  # push_pop, start_end or mark
+    domain: str | None  # None for the default one
+    category: str | int | None  # its name, where it got one
+    color: int | None
+    payload: float | None
+    registered: bool
+    end_thread: int | None  # of a start/end range that was closed
+    range_id: int | None
+    parent: Range | None = field(default=None, repr=False)
+    children: list[Range] = field(default_factory=list, repr=False)
+    depth: int = 0
+
+    @property
+    def moved(self) -> bool:
+        """Whether it ended on another thread than it began on."""
+        return self.end_thread not in (None, self.thread)
+
+    def tree(self) -> Any:
+        """Its text, or (text, trees of its children) where it has any."""
+        return (
+            (self.text, [child.tree() for child in self.children]) if self.children else self.text
+        )
+
+
+@dataclass(eq=False)
+class Recording:
+    """What a program told NVTX.
+
+    Parameters
+    ----------
+    path : Path
+        The export: an SQLite file as Nsight Systems makes them.
+    stdout, stderr : str
+        What the program printed.
+    stray : int
+        How many pops and ends ended nothing. A forked child that closes what its parent opened
+        makes one, too.
+    kept : object, optional
+        What must live as long as the file is wanted.
+    """
+
+    path: Path
+    stdout: str = ""
+    stderr: str = ""
+    stray: int = 0
+    kept: Any = field(default=None, repr=False)
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of NVTX_EVENTS as they stand in the file, which is by start."""
+        return [dict(row) for row in self._select("SELECT * FROM NVTX_EVENTS ORDER BY rowid")]
+
+    @cached_property
+    def ranges(self) -> list[Range]:
+        """All ranges, by start."""
+        found = [event for event in self._events if event.kind != "mark"]
+        _nest(event for event in found if not event.moved)
+        return found
+
+    @cached_property
+    def marks(self) -> list[Range]:
+        """All marks, by time."""
+        return [event for event in self._events if event.kind == "mark"]
+
+    @property
+    def open_ranges(self) -> list[Range]:
+        """The ranges that were never closed."""
+        return [range_ for range_ in self.ranges if range_.end is None]
+
+    @property
+    def forest(self) -> dict[tuple[int, int], list[Range]]:
+        """(process, thread) -> its outermost ranges, without those that ended elsewhere."""
+        found: dict[tuple[int, int], list[Range]] = {}
+        for range_ in self.ranges:
+            if range_.parent is None and not range_.moved:
+                found.setdefault((range_.process, range_.thread), []).append(range_)
+        return found
+
+    def trees(self) -> list[Any]:
+        """The same as `Range.tree`s, all threads in order of their first range."""
+        return [root.tree() for roots in self.forest.values() for root in roots]
+
+    def texts(self, thread: int | None = None) -> list[str | None]:
+        """The texts of the ranges by start, of one thread or of all."""
+        return [range_.text for range_ in self.ranges if thread in (None, range_.thread)]
+
+    def one(self, text: str) -> Range:
+        """The only range of this text."""
+        (found,) = [range_ for range_ in self.ranges if range_.text == text]
+        return found
+
+    @cached_property
+    def domains(self) -> dict[int, str]:
+        """The number of each domain that was made -> its name."""
+        return {row["domainId"]: row["text"] for row in self.rows if row["eventType"] == _DOMAIN}
+
+    @cached_property
+    def _events(self) -> list[Range]:
+        categories = {
+            (row["domainId"], row["category"]): row["text"]
+            for row in self.rows
+            if row["eventType"] == _CATEGORY
+        }
+        found = []
+        for row in self._select(_QUERY):
+            kind, start, end, text, text_id, tid, end_tid, domain, number, *others = row
+            category, color, payload = others
+            if kind in _RANGES or kind == _MARK:
+                found.append(
+                    Range(
+                        text=text,
+                        start=start,
+                        end=end,
+                        process=tid >> 24 & 0xFFFFFF,
+                        thread=tid & 0xFFFFFF,
+                        kind=_RANGES.get(kind, "mark"),
+                        domain=self.domains.get(domain),
+                        category=categories.get((domain, category), category),
+                        color=color,
+                        payload=payload,
+                        registered=text_id is not None,
+                        end_thread=None if end_tid is None else end_tid & 0xFFFFFF,
+                        range_id=number,
+                    )
+                )
+        return found
+
+    def _select(self, sql: str) -> list[sqlite3.Row]:
+        with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            return connection.execute(sql).fetchall()
+
+
+def _nest(ranges: Iterable[Range]) -> None:
+    """Tell ranges, by start, their parents, children and depths."""
+    open_ranges: dict[tuple[int, int], list[Range]] = {}
+    for range_ in ranges:
+        thread = range_.process, range_.thread
+        around = [
+            other
+            for other in open_ranges.get(thread, ())
+            if other.end is None or other.end > range_.start
+        ]
+        range_.depth = len(around)
+        if around:
+            range_.parent = around[-1]
+            around[-1].children.append(range_)
+        open_ranges[thread] = [*around, range_]
