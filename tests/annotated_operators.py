@@ -96,9 +96,7 @@ def copied(value: Any) -> Any:
 
 
 def gradients(returned: list[Any], leaves: list[Any]) -> list[Any]:
-    outputs = [
-        each for each in returned if isinstance(each, torch.Tensor) and each.requires_grad
-    ]
+    outputs = [each for each in returned if isinstance(each, torch.Tensor) and each.requires_grad]
     inputs = [each for each in leaves if isinstance(each, torch.Tensor) and each.is_leaf]
     inputs = [each for each in inputs if each.requires_grad]
     if not outputs or not inputs:
@@ -147,7 +145,9 @@ def main() -> None:
         nested.append(heard.is_nested())
         for call, before, after in zip(made, expected, found, strict=True):
             if before != after and not UNDEFINED.match(call.title):
-                differ.append(f"{call.title}, {mode}: {str(before)[:300]} became {str(after)[:300]}")
+                differ.append(
+                    f"{call.title}, {mode}: {str(before)[:300]} became {str(after)[:300]}"
+                )
     counts = {"calls": len(made), "wrapped": wrapped, "ranges": ranges}
     print(json.dumps({**counts, "nested": nested, "differ": differ}))
 

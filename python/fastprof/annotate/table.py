@@ -30,8 +30,8 @@ class Function:
         As it stands in its modules or in its class.
     mod, op : str
         What its argument marker says.
-    homes : tuple
-        The modules or the class that hold it under the name `op`, the first of them that of `mod`.
+    homes : tuple of (module or class, str)
+        What holds it and under which name, that of `mod` and `op` first.
     overloads : bool
         Whether it hands itself to `__torch_function__` from C, by another way than its homes.
     """
@@ -39,7 +39,7 @@ class Function:
     function: Callable[..., Any]
     mod: str
     op: str
-    homes: tuple[Any, ...]
+    homes: tuple[tuple[Any, str], ...]
     overloads: bool = False
 
 
@@ -93,6 +93,9 @@ _EXTENSIONS: Final = {
         "flash_attn_varlen_func",
     ),
 }
+_ALSO_HOLDING: Final = (
+    *(torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
+)
 _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
 
@@ -100,12 +103,14 @@ def functions() -> Iterator[Function]:
     """The functions and methods of torch, of torch.distributed and of extensions."""
     overridable = overrides.get_overridable_functions()
     for owner in (torch, functional, torch.linalg, torch.fft, torch.special):
-        yield from _of_module(owner, _names(owner, overridable.get(owner, ())))
-    yield from _of_module(torch, _names(torch.functional, overridable[torch.functional]))
+        yield from _of_module(owner, _held_by(owner, overridable.get(owner, ())))
+    yield from _of_module(torch, _held_by(torch, overridable[torch.functional]))
     yield from _of_module(torch, [name for name in dir(torch) if _PRIVATE.fullmatch(name)])
     yield from _of_module(torch, _MAKERS)
-    for name in _names(Tensor, overridable[Tensor]):
-        yield Function(vars(Tensor).get(name, getattr(Tensor, name)), "Tensor", name, (Tensor,))
+    for name in dict.fromkeys(getattr(each, "__name__", "") for each in overridable[Tensor]):
+        if _OPERATORS.fullmatch(name) or (name and not _BOOKKEEPING.fullmatch(name)):
+            function = vars(Tensor).get(name, getattr(Tensor, name))
+            yield Function(function, "Tensor", name, ((Tensor, name),))
     if torch.distributed.is_available():
         homes = (torch.distributed, torch.distributed.distributed_c10d)
         yield from _held(homes, "torch.distributed", _COLLECTIVES)
@@ -115,30 +120,34 @@ def functions() -> Iterator[Function]:
             yield from _held((module,), module_name, names)
 
 
-def _names(owner: Any, listed: Any) -> list[str]:
-    """The names of listed functions that are worth a range."""
-    names = dict.fromkeys(getattr(each, "__name__", "") for each in listed)
-    wanted = _OPERATORS if owner is Tensor else re.compile(r"(?!)")
+def _held_by(owner: Any, listed: Any) -> list[str]:
+    """The names under which a module holds listed functions that are worth a range."""
+    wanted = {id(function) for function in listed}
     return [
         name
-        for name in names
-        if wanted.fullmatch(name) or (name and not _BOOKKEEPING.fullmatch(name))
+        for name, value in vars(owner).items()
+        if id(value) in wanted and not _BOOKKEEPING.fullmatch(name)
     ]
 
 
 def _of_module(owner: Any, names: Any) -> Iterator[Function]:
-    """Functions of one module, with the other modules of torch that hold the same object."""
+    """Functions of one module, with the other modules of torch that hold the same object.
+
+    Those in C are found there by the name that they hand to `__torch_function__`: torch.fft.fft is
+    torch._C._fft.fft_fft.
+    """
     for name in names:
         function = getattr(owner, name, None)
         if not callable(function) or isinstance(function, type):
             continue
+        in_c = getattr(function, "__name__", name)
         others = tuple(
-            home
-            for home in (torch.functional, torch._C._nn)
-            if home is not owner and vars(home).get(name) is function
+            (home, in_c)
+            for home in _ALSO_HOLDING
+            if home is not owner and vars(home).get(in_c) is function
         )
         overloads = getattr(torch._C._VariableFunctions, name, None) is function
-        yield Function(function, owner.__name__, name, (owner, *others), overloads)
+        yield Function(function, owner.__name__, name, ((owner, name), *others), overloads)
 
 
 def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:
@@ -146,7 +155,7 @@ def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:
     for name in names:
         function = getattr(homes[0], name, None)
         if callable(function):
-            holding = tuple(home for home in homes if vars(home).get(name) is function)
+            holding = tuple((home, name) for home in homes if vars(home).get(name) is function)
             yield Function(function, mod, name, holding)
 
 
