@@ -6,7 +6,6 @@ in the place of torch's functions.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import re
 import warnings
@@ -19,11 +18,11 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import fastprof
 from annotation_modes import MODES, listening
+from annotation_outcomes import described, refusal
 from fastprof import _hooks
 
 SAMPLES = 2  # of each operator; with each the function, the method and what works in place
 UNDEFINED = re.compile(r"(new_)?empty|resize_")  # what they return holds anything
-ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 class Call(NamedTuple):
@@ -84,7 +83,7 @@ def outcome(call: Call) -> list[Any]:
         if call.differentiable:
             found += ["gradients", *map(described, gradients(returned, leaves))]
     except Exception as error:
-        found = [type(error).__name__, ADDRESS.sub("", str(error))]
+        found = [refusal(error)]
     return [*found, "leaves", *map(described, leaves)]
 
 
@@ -103,19 +102,6 @@ def gradients(returned: list[Any], leaves: list[Any]) -> list[Any]:
         return []
     ones = [torch.ones_like(each) for each in outputs]
     return list(torch.autograd.grad(outputs, inputs, ones, allow_unused=True))
-
-
-def described(value: Any, leaves: list[Any] = ()) -> Any:
-    """What can be compared of a result, and which of the arguments it is."""
-    if not isinstance(value, torch.Tensor):
-        return type(value), ADDRESS.sub("", repr(value))
-    same = [i for i, each in enumerate(leaves) if each is value]
-    kind = type(value), value.dtype, value.layout, value.requires_grad, type(value.grad_fn), same
-    if value.layout is not torch.strided or value._is_zerotensor():
-        return kind, value.shape, repr(value)
-    dense = value.detach().resolve_conj().resolve_neg().contiguous()
-    held = ctypes.string_at(dense.data_ptr(), dense.nbytes) if dense.nbytes else b""
-    return kind, value.shape, value.stride(), held
 
 
 def main() -> None:

@@ -37,9 +37,8 @@ class Profiled(Heard):
     """What torch.profiler recorded; a range that has no end is not among its events."""
 
     def __init__(self) -> None:
-        self.profile = torch.profiler.profile(
-            activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True
-        )
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        self.profile = torch.profiler.profile(activities=cpu)
 
     def _events(self) -> list[Any]:
         events = self.profile.profiler.kineto_results.events()

@@ -80,7 +80,9 @@ cdef object _argument_text = None
 cdef object _stack_text = None
 cdef bint _varying_stack = False
 cdef object _overloaded = None
-cdef object _call_overloaded = None
+cdef object _hand_over = None
+cdef object _in_mode = None
+cdef object _aside = None
 cdef object _tensor = None
 cdef object _parameter = None
 cdef tuple _named = ()
@@ -116,7 +118,7 @@ def connect(domain, dict profiler, records, recorder, push_plain=None):
     _profiler, _records, _recorder, _push_plain = profiler, records, recorder, push_plain
 
 
-def describe_with(argument_text, stack_text, bint varying, overloaded, call_overloaded,
+def describe_with(argument_text, stack_text, bint varying, overloaded, hand_over, in_mode, aside,
                   tensor, parameter, tuple named):
     """Say how calls are described.
 
@@ -128,17 +130,23 @@ def describe_with(argument_text, stack_text, bint varying, overloaded, call_over
         frame -> text of the trace marker.
     varying : bool
         Whether the text of a stack depends on more than its lines.
-    overloaded, call_overloaded : callable
-        torch's has_torch_function_variadic and handle_torch_function.
+    overloaded : callable
+        torch's has_torch_function_variadic.
+    hand_over : callable
+        (wrapped, args, kwargs) -> result of a call of which an argument is overloaded.
+    in_mode : callable
+        () -> bool, whether a mode of `__torch_function__` is on.
+    aside : callable
+        () -> a context in which none sees what is called.
     tensor, parameter : type
         torch.Tensor and torch.nn.Parameter.
     named : tuple of type
         Types whose values are told by their names: torch.dtype, torch.device.
     """
-    global _argument_text, _stack_text, _varying_stack, _overloaded, _call_overloaded
-    global _tensor, _parameter, _named
+    global _argument_text, _stack_text, _varying_stack, _overloaded, _hand_over
+    global _in_mode, _aside, _tensor, _parameter, _named
     _argument_text, _stack_text, _varying_stack = argument_text, stack_text, varying
-    _overloaded, _call_overloaded = overloaded, call_overloaded
+    _overloaded, _hand_over, _in_mode, _aside = overloaded, hand_over, in_mode, aside
     _tensor, _parameter, _named = tensor, parameter, named
     _stacks.clear()
 
@@ -261,6 +269,16 @@ cdef object _key(value):
     return kind, str(value) if kind is slice else None
 
 
+cdef bint _is_overloaded(tuple args, dict kwargs) except -1:
+    """Whether an argument, an item of one, or a mode has `__torch_function__`."""
+    if _overloaded(*args):
+        return True
+    for value in args:
+        if (type(value) is list or type(value) is tuple) and _overloaded(*value):
+            return True
+    return len(kwargs) > 0 and _is_overloaded(tuple(kwargs.values()), {})
+
+
 cdef class Wrapped:
     """A function with ranges around its calls, that otherwise passes for the function.
 
@@ -305,8 +323,8 @@ cdef class Wrapped:
         PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
 
     def __call__(self, /, *args, **kwargs):
-        if self._overloads and _overloaded(*args):
-            return _call_overloaded(self, args, *args, **kwargs)
+        if self._overloads and _is_overloaded(args, kwargs):
+            return _hand_over(self, args, kwargs)
         if (_push is None and not _flag_is_up()) or not _annotating:
             return PyObject_Call(self.__wrapped__, args, kwargs)
         return self._announced(args, kwargs)
@@ -325,13 +343,21 @@ cdef class Wrapped:
             site = _call_site()
             if site is not None:
                 opened.add(site)
-            if self._describe is not None:
-                module = self._describe(args)
-                if module is not None:
-                    opened.add(module)
-            opened.add(self._arguments(args, kwargs))
+            if not _in_mode():
+                self._describe_call(opened, args, kwargs)
+            else:
+                with _aside():
+                    self._describe_call(opened, args, kwargs)
         except Exception:
             return 0
+        return 0
+
+    cdef int _describe_call(self, Opened opened, tuple args, dict kwargs) except -1:
+        if self._describe is not None:
+            module = self._describe(args)
+            if module is not None:
+                opened.add(module)
+        opened.add(self._arguments(args, kwargs))
         return 0
 
     cdef Marker _arguments(self, tuple args, dict kwargs):

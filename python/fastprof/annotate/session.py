@@ -8,10 +8,11 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from torch import jit, overrides
+from torch import jit
 
 from fastprof import _hooks
 from fastprof.annotate import channels, table
+from fastprof.annotate.overloads import hand_over
 from fastprof.annotate.text import argument_text, stack_and_functions_text, stack_text
 from fastprof.annotate.wrap import patches, wrap_function, wrap_method
 
@@ -75,7 +76,9 @@ def init(enable_function_stack: bool = False) -> Session:
         stack_and_functions_text if enable_function_stack else stack_text,
         enable_function_stack,
         torch._C._has_torch_function_variadic,
-        overrides.handle_torch_function,
+        hand_over,
+        torch._C._is_torch_function_mode_enabled,
+        torch._C.DisableTorchFunction,
         torch.Tensor,
         torch.nn.Parameter,
         (torch.dtype, torch.device),
