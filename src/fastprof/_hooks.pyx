@@ -7,7 +7,7 @@ objects only: no torch here, `annotate` connects the parts.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject, PyObject_Call, PyObject_GenericSetAttr
+from cpython.object cimport PyObject, PyObject_CallObject, PyObject_GenericSetAttr
 from pkgutil import resolve_name
 from types import MethodType
 
@@ -32,12 +32,19 @@ cdef extern from *:
     PyObject *PyFrame_GetCode(PyFrameObject *frame)
 
 cdef extern from "Python.h":
+    ctypedef PyObject *(*ternaryfunc)(PyObject *self, PyObject *args, PyObject *kwargs) noexcept
     ctypedef struct PyTypeObject:
         unsigned long tp_flags
+        ternaryfunc tp_call
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
     void PyType_Modified(PyTypeObject *type)
     void Py_XDECREF(PyObject *object)
     void Py_INCREF(PyObject *object)
+    # NULL is handed on as it is: what a function raises passes without a frame of ours.
+    PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
+    void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
+    void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
+    void PyErr_SetObject(object kind, object value) noexcept
 
 # A stack deeper than this is known by its innermost frames.
 # Texts beyond so many of one function (a learning rate that changes) and so many stacks are not kept.
@@ -269,14 +276,19 @@ cdef object _key(value):
     return kind, str(value) if kind is slice else None
 
 
-cdef bint _is_overloaded(tuple args, dict kwargs) except -1:
+cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
     """Whether an argument, an item of one, or a mode has `__torch_function__`."""
-    if _overloaded(*args):
+    cdef object found = PyObject_CallObject(_overloaded, <tuple> args)
+    if found is True:
         return True
-    for value in args:
-        if (type(value) is list or type(value) is tuple) and _overloaded(*value):
-            return True
-    return len(kwargs) > 0 and _is_overloaded(tuple(kwargs.values()), {})
+    for value in <tuple> args:
+        if type(value) is list or type(value) is tuple:
+            if _overloaded(*value):
+                return True
+    if kwargs is NULL or not <dict> kwargs:
+        return False
+    cdef tuple values = tuple((<dict> kwargs).values())
+    return _is_overloaded(<PyObject *> values, NULL)
 
 
 cdef class Wrapped:
@@ -321,21 +333,6 @@ cdef class Wrapped:
         self._known = {}
         # What torch.compile traces in the place of this object.
         PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
-
-    def __call__(self, /, *args, **kwargs):
-        if self._overloads and _is_overloaded(args, kwargs):
-            return _hand_over(self, args, kwargs)
-        if (_push is None and not _flag_is_up()) or not _annotating:
-            return PyObject_Call(self.__wrapped__, args, kwargs)
-        return self._announced(args, kwargs)
-
-    cdef object _announced(self, tuple args, dict kwargs):
-        cdef Opened opened = Opened()
-        try:
-            self._open(opened, args, kwargs)
-            return PyObject_Call(self.__wrapped__, args, kwargs)
-        finally:
-            opened.close()
 
     cdef int _open(self, Opened opened, tuple args, dict kwargs) except -1:
         """Open the ranges of a call. What cannot be described is left out: the call goes on."""
@@ -413,6 +410,41 @@ cdef class Wrapped:
         return self
 
 
+cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
+    """Call what is wrapped, between ranges if anybody listens."""
+    cdef Wrapped wrapped = <Wrapped> self
+    cdef tuple handed
+    if wrapped._overloads and _is_overloaded(args, kwargs):
+        handed = wrapped, <tuple> args, _dict(kwargs)
+        return call(<PyObject *> _hand_over, <PyObject *> handed, NULL)
+    if (_push is None and not _flag_is_up()) or not _annotating:
+        return call(<PyObject *> wrapped.__wrapped__, args, kwargs)
+    return _announced(wrapped, args, kwargs)
+
+
+cdef PyObject *_announced(Wrapped wrapped, PyObject *args, PyObject *kwargs) noexcept:
+    cdef Opened opened = Opened()
+    cdef PyObject *kind
+    cdef PyObject *value
+    cdef PyObject *traceback
+    cdef PyObject *result = NULL
+    try:
+        wrapped._open(opened, <tuple> args, _dict(kwargs))
+    except BaseException as error:  # the user's Ctrl-C, while a text was made
+        PyErr_SetObject(type(error), error)
+    else:
+        result = call(<PyObject *> wrapped.__wrapped__, args, kwargs)
+    PyErr_Fetch(&kind, &value, &traceback)
+    opened.close()
+    PyErr_Restore(kind, value, traceback)
+    return result
+
+
+cdef inline dict _dict(PyObject *kwargs):
+    return {} if kwargs is NULL else <dict> kwargs
+
+
+(<PyTypeObject *> Wrapped).tp_call = _call
 # Wrapped(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
 # may do so and spare a bound method at each call.
 (<PyTypeObject *> Wrapped).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
