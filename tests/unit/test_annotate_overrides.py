@@ -181,9 +181,9 @@ def test_the_function_that_is_handed_over_is_the_one_that_torch_holds(heard, nam
     held = torch
     for part in name.split(".")[1:]:
         held = getattr(held, part)
-    assert handed is held or name == "torch.Tensor.add" and handed is torch.Tensor.__add__
+    assert handed is held or (name == "torch.Tensor.add" and handed is torch.Tensor.__add__)
     assert handed == held or handed is torch.Tensor.__add__
-    assert handed.__name__ and hash(handed) == hash(held) or handed is torch.Tensor.__add__
+    assert (handed.__name__ and hash(handed) == hash(held)) or handed is torch.Tensor.__add__
 
 
 def test_tables_built_before_init_find_functions_and_those_built_after_it_the_originals(heard):
