@@ -37,3 +37,25 @@ def record_nvtx(tmp_path):
     if reason is not None:
         pytest.skip(reason)
     return functools.partial(nvtx_recorder.record, directory=tmp_path)
+
+
+@pytest.fixture
+def annotated():
+    """The session of an init that ends with the test, which it is given to torch for."""
+    pytest.importorskip("torch")
+    pytest.importorskip("nvtx")
+    import fastprof
+
+    with fastprof.init() as session:
+        yield session
+    fastprof.uninit()
+
+
+@pytest.fixture(params=["nobody listens", "the profiler records", "a tool takes ranges"])
+def heard(request, annotated):
+    """What is heard of an annotated test, which runs in all three states; its ranges must nest."""
+    from annotation_modes import listening
+
+    with listening(request.param) as heard:
+        yield heard
+    assert heard.is_nested()

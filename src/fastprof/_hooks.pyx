@@ -7,7 +7,7 @@ objects only: no torch here, `annotate` connects the parts.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject, PyObject_Call
+from cpython.object cimport PyObject, PyObject_CallObject
 from cpython.object cimport PyObject_GenericGetAttr, PyObject_GenericSetAttr
 from pkgutil import resolve_name
 from types import MethodType
@@ -33,12 +33,19 @@ cdef extern from *:
     PyObject *PyFrame_GetCode(PyFrameObject *frame)
 
 cdef extern from "Python.h":
+    ctypedef PyObject *(*ternaryfunc)(PyObject *self, PyObject *args, PyObject *kwargs) noexcept
     ctypedef struct PyTypeObject:
         unsigned long tp_flags
+        ternaryfunc tp_call
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
     void PyType_Modified(PyTypeObject *type)
     void Py_XDECREF(PyObject *object)
     void Py_INCREF(PyObject *object)
+    # NULL is handed on as it is: what a function raises passes without a frame of ours.
+    PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
+    void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
+    void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
+    void PyErr_SetObject(object kind, object value) noexcept
 
 # A deeper stack is known by its innermost frames; of one function more signatures (a learning rate
 # that changes), and more stacks, are described but not kept.
@@ -86,7 +93,9 @@ cdef object _stack_text = None
 cdef object _functions_text = None
 cdef object _compiling = None
 cdef object _overloaded = None
-cdef object _call_overloaded = None
+cdef object _hand_over = None
+cdef object _in_mode = None
+cdef object _aside = None
 cdef object _tensor = None
 cdef object _parameter = None
 cdef tuple _named = ()
@@ -122,8 +131,8 @@ def connect(domain, dict profiler, records, recorder, push_plain=None):
     _profiler, _records, _recorder, _push_plain = profiler, records, recorder, push_plain
 
 
-def describe_with(argument_text, stack_text, functions_text, compiling, overloaded,
-                  call_overloaded, tensor, parameter, tuple named):
+def describe_with(argument_text, stack_text, functions_text, compiling, overloaded, hand_over,
+                  in_mode, aside, tensor, parameter, tuple named):
     """Say how calls are described.
 
     Parameters
@@ -137,17 +146,24 @@ def describe_with(argument_text, stack_text, functions_text, compiling, overload
         more than the lines. None where they are not asked for.
     compiling : callable
         () -> what a compiler is compiling now in this thread, or None: only then there are ranges.
-    overloaded, call_overloaded : callable
-        torch's has_torch_function_variadic and handle_torch_function.
+    overloaded : callable
+        torch's has_torch_function_variadic.
+    hand_over : callable
+        (wrapped, args, kwargs) -> result of a call of which an argument is overloaded.
+    in_mode : callable
+        () -> bool, whether a mode of `__torch_function__` is on.
+    aside : callable
+        () -> a context in which none sees what is called.
     tensor, parameter : type
         torch.Tensor and torch.nn.Parameter.
     named : tuple of type
         Types whose values are told by their names: torch.dtype, torch.device.
     """
-    global _argument_text, _stack_text, _functions_text, _compiling, _overloaded, _call_overloaded
-    global _tensor, _parameter, _named
+    global _argument_text, _stack_text, _functions_text, _compiling, _overloaded, _hand_over
+    global _in_mode, _aside, _tensor, _parameter, _named
     _argument_text, _stack_text, _functions_text = argument_text, stack_text, functions_text
-    _compiling, _overloaded, _call_overloaded = compiling, overloaded, call_overloaded
+    _compiling, _overloaded, _hand_over = compiling, overloaded, hand_over
+    _in_mode, _aside = in_mode, aside
     _tensor, _parameter, _named = tensor, parameter, named
     _stacks.clear()
 
@@ -285,6 +301,21 @@ cdef object _key(value):
     return kind, str(value) if kind is slice else None
 
 
+cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
+    """Whether an argument, an item of one, or a mode has `__torch_function__`."""
+    cdef object found = PyObject_CallObject(_overloaded, <tuple> args)
+    if found is True:
+        return True
+    for value in <tuple> args:
+        if type(value) is list or type(value) is tuple:
+            if _overloaded(*value):
+                return True
+    if kwargs is NULL or not <dict> kwargs:
+        return False
+    cdef tuple values = tuple((<dict> kwargs).values())
+    return _is_overloaded(<PyObject *> values, NULL)
+
+
 cdef class Wrapped:
     """A function with ranges around its calls, that otherwise passes for the function.
 
@@ -328,39 +359,32 @@ cdef class Wrapped:
         # What torch.compile traces in the place of this object.
         PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
 
-    def __call__(self, /, *args, **kwargs):
-        if self._overloads and _overloaded(*args):
-            return _call_overloaded(self, args, *args, **kwargs)
-        if (_push is None and not _flag_is_up()) or not _annotating:
-            return PyObject_Call(self.__wrapped__, args, kwargs)
-        return self._announced(args, kwargs)
-
-    cdef object _announced(self, tuple args, dict kwargs):
-        cdef Opened opened = Opened()
-        try:
-            self._open(opened, args, kwargs)
-            return PyObject_Call(self.__wrapped__, args, kwargs)
-        finally:
-            opened.close()
-
     cdef int _open(self, Opened opened, tuple args, dict kwargs) except -1:
         """Open the ranges of a call. What cannot be described is left out: the call goes on."""
         try:
             if _compiling() is not None:
                 return 0
-            arguments = self._arguments(args, kwargs)
-            if arguments is None:
-                return 0
-            site = _call_site()
-            if site is not None:
-                opened.add(site)
-            if self._describe is not None:
-                module = self._describe(args)
-                if module is not None:
-                    opened.add(module)
-            opened.add(arguments)
+            if not _in_mode():
+                self._describe_and_open(opened, args, kwargs)
+            else:
+                with _aside():
+                    self._describe_and_open(opened, args, kwargs)
         except Exception:
             return 0
+        return 0
+
+    cdef int _describe_and_open(self, Opened opened, tuple args, dict kwargs) except -1:
+        cdef Marker arguments = self._arguments(args, kwargs)
+        if arguments is None:
+            return 0
+        site = _call_site()
+        if site is not None:
+            opened.add(site)
+        if self._describe is not None:
+            module = self._describe(args)
+            if module is not None:
+                opened.add(module)
+        opened.add(arguments)
         return 0
 
     cdef Marker _arguments(self, tuple args, dict kwargs):
@@ -424,6 +448,41 @@ cdef class Wrapped:
         return self
 
 
+cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
+    """Call what is wrapped, between ranges if anybody listens."""
+    cdef Wrapped wrapped = <Wrapped> self
+    cdef tuple handed
+    if wrapped._overloads and _is_overloaded(args, kwargs):
+        handed = wrapped, <tuple> args, _dict(kwargs)
+        return call(<PyObject *> _hand_over, <PyObject *> handed, NULL)
+    if (_push is None and not _flag_is_up()) or not _annotating:
+        return call(<PyObject *> wrapped.__wrapped__, args, kwargs)
+    return _announced(wrapped, args, kwargs)
+
+
+cdef PyObject *_announced(Wrapped wrapped, PyObject *args, PyObject *kwargs) noexcept:
+    cdef Opened opened = Opened()
+    cdef PyObject *kind
+    cdef PyObject *value
+    cdef PyObject *traceback
+    cdef PyObject *result = NULL
+    try:
+        wrapped._open(opened, <tuple> args, _dict(kwargs))
+    except BaseException as error:  # the user's Ctrl-C, while a text was made
+        PyErr_SetObject(type(error), error)
+    else:
+        result = call(<PyObject *> wrapped.__wrapped__, args, kwargs)
+    PyErr_Fetch(&kind, &value, &traceback)
+    opened.close()
+    PyErr_Restore(kind, value, traceback)
+    return result
+
+
+cdef inline dict _dict(PyObject *kwargs):
+    return {} if kwargs is NULL else <dict> kwargs
+
+
+(<PyTypeObject *> Wrapped).tp_call = _call
 # Wrapped(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
 # may do so and spare a bound method at each call.
 (<PyTypeObject *> Wrapped).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR

@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from torch import jit, overrides
+from torch import jit
 from torch._guards import CompileContext
 
 from fastprof import _hooks
 from fastprof.annotate import channels, table
+from fastprof.annotate.overloads import hand_over
 from fastprof.annotate.text import argument_text, stack_text, with_functions
 from fastprof.annotate.wrap import patches, wrap_function, wrap_method
 
@@ -77,7 +78,9 @@ def init(enable_function_stack: bool = False) -> Session:
         with_functions if enable_function_stack else None,
         CompileContext.try_get,
         torch._C._has_torch_function_variadic,
-        overrides.handle_torch_function,
+        hand_over,
+        torch._C._is_torch_function_mode_enabled,
+        torch._C.DisableTorchFunction,
         torch.Tensor,
         torch.nn.Parameter,
         (torch.dtype, torch.device),

@@ -32,8 +32,8 @@ class Function:
         As it stands in its modules or in its class.
     mod, op : str
         What its argument marker says.
-    homes : tuple
-        The modules or the class that hold it under the name `op`, the first of them that of `mod`.
+    homes : tuple of (module or class, str)
+        What holds it and under which name, that of `mod` and `op` first.
     overloads : bool
         Whether it hands itself to `__torch_function__` from C, by another way than its homes.
     """
@@ -41,7 +41,7 @@ class Function:
     function: Callable[..., Any]
     mod: str
     op: str
-    homes: tuple[Any, ...]
+    homes: tuple[tuple[Any, str], ...]
     overloads: bool = False
 
 
@@ -92,6 +92,10 @@ _EXTENSIONS: Final = (
     *("amp_C", "fused_adam_cuda", "fused_lamb_cuda", "fused_layer_norm_cuda", "mlp_cuda"),
     *("distributed_lamb_cuda", "xentropy_cuda"),
 )
+# Modules behind those that a user sees, which hold the same functions by the names of the C ones.
+_ALSO_HOLDING: Final = (
+    *(torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
+)
 _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
 
@@ -101,7 +105,7 @@ def functions() -> Iterator[Function]:
         yield from _of_module(owner)
     for name in dir(Tensor):
         if callable(getattr(Tensor, name)) and _is_wanted(name, _OPERATORS):
-            yield Function(getattr_static(Tensor, name), "Tensor", name, (Tensor,))
+            yield Function(getattr_static(Tensor, name), "Tensor", name, ((Tensor, name),))
     if torch.distributed.is_available():
         homes = (torch.distributed, torch.distributed.distributed_c10d)
         yield from _held(homes, "torch.distributed", _COLLECTIVES)
@@ -121,24 +125,27 @@ def _is_wanted(name: str, but: re.Pattern[str]) -> bool:
 
 
 def _of_module(owner: Any) -> Iterator[Function]:
-    """Operators that a module of torch holds: those of torch in C, and those defined in it."""
-    of_c = (
-        *(torch._C._VariableFunctions, torch._C._nn),
-        *(torch._C._linalg, torch._C._fft, torch._C._special),
-    )
+    """Operators that a module of torch holds: those of torch in C, and those defined in it.
+
+    Those in C are held elsewhere, too, by the name that they hand to `__torch_function__`:
+    torch.fft.fft is torch._C._fft.fft_fft.
+    """
+    variable_functions = torch._C._VariableFunctions
     own = "torch.functional" if owner is torch else owner.__name__
     not_overloaded = overrides.get_ignored_functions()
     for name, function in list(vars(owner).items()):
         if not callable(function) or isinstance(function, type) or not _is_wanted(name, _PRIVATE):
             continue
-        known = getattr(function, "__name__", "")
-        in_c = [home for home in of_c if getattr(home, known, None) is function]
-        if not in_c and getattr(function, "__module__", None) != own:
-            continue
-        others = [home for home in (torch.functional, torch._C._nn) if home is not owner]
-        homes = (owner, *(home for home in others if vars(home).get(name) is function))
-        overloads = of_c[0] in in_c and function not in not_overloaded
-        yield Function(function, owner.__name__, name, homes, overloads)
+        in_c = getattr(function, "__name__", name)
+        is_torch_own = getattr(variable_functions, in_c, None) is function
+        others = tuple(
+            (home, in_c)
+            for home in _ALSO_HOLDING
+            if home is not owner and vars(home).get(in_c) is function
+        )
+        if is_torch_own or others or getattr(function, "__module__", None) == own:
+            overloads = is_torch_own and function not in not_overloaded
+            yield Function(function, owner.__name__, name, ((owner, name), *others), overloads)
 
 
 def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:
@@ -146,7 +153,7 @@ def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:
     for name in names:
         function = getattr(homes[0], name, None)
         if callable(function):
-            holding = tuple(home for home in homes if vars(home).get(name) is function)
+            holding = tuple((home, name) for home in homes if vars(home).get(name) is function)
             yield Function(function, mod, name, holding)
 
 

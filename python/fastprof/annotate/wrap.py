@@ -25,12 +25,11 @@ _module_markers: WeakKeyDictionary[Module, Marker] = WeakKeyDictionary()
 
 def wrap_function(entry: Function) -> None:
     """Wrap a function of the table at all its homes."""
-    home = entry.homes[0]
-    where = home.__name__ if isinstance(home, ModuleType) else f"torch:{home.__name__}"
-    path = f"{where}:{entry.op}" if isinstance(home, ModuleType) else f"{where}.{entry.op}"
+    home, name = entry.homes[0]
+    path = f"{home.__name__}:{name}" if isinstance(home, ModuleType) else f"torch:Tensor.{name}"
     wrapped = Wrapped(entry.function, entry.mod, entry.op, path, overloads=entry.overloads)
-    for each in entry.homes:
-        patches.replace(each, entry.op, wrapped)
+    for owner, held_as in entry.homes:
+        patches.replace(owner, held_as, wrapped)
 
 
 def wrap_method(entry: Method) -> None:

@@ -1,0 +1,142 @@
+"""Calls torch's own database of operators with and without annotation, and prints what differs.
+
+A program of its own: the database must be imported after `init`, so that it holds what `init` put
+in the place of torch's functions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+import fastprof
+from annotation_modes import MODES, listening
+from annotation_outcomes import described, refusal
+from fastprof import _hooks
+
+SAMPLES = 2  # of each operator; with each the function, the method and what works in place
+UNDEFINED = re.compile(r"(new_)?empty|resize_")  # what they return holds anything
+
+
+class Call(NamedTuple):
+    """A call to make: what, of which operator, with what."""
+
+    title: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+    differentiable: bool = False
+
+
+def calls() -> Iterator[Call]:
+    """The calls of all operators that the CPU has."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    for operator in op_db:
+        types = operator.supported_dtypes("cpu")
+        if not types:
+            continue
+        dtype = torch.float32 if torch.float32 in types else min(types, key=str)
+        grad = operator.supports_autograd and dtype.is_floating_point
+        torch.manual_seed(1)
+        for sample in islice(operator.sample_inputs("cpu", dtype, requires_grad=grad), SAMPLES):
+            for kind, function in variants(operator):
+                title = f"{operator.full_name}{kind}"
+                arguments = (sample.input, *sample.args)
+                yield Call(title, function, arguments, sample.kwargs, grad)
+        if operator.error_inputs_func is None:
+            continue
+        for error in islice(operator.error_inputs("cpu"), SAMPLES):
+            sample = error.sample_input
+            title = f"{operator.full_name} refusing"
+            yield Call(title, operator.op, (sample.input, *sample.args), sample.kwargs)
+
+
+def variants(operator: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The ways to call an operator."""
+    ways = {
+        "": operator.op,
+        " as a method": operator.method_variant,
+        " in place": operator.inplace_variant,
+        " by a sign": operator.operator_variant,
+        " by a sign in place": operator.inplace_operator_variant,
+    }
+    yield from ((kind, function) for kind, function in ways.items() if function is not None)
+
+
+def outcome(call: Call) -> list[Any]:
+    """What a call comes to: values, types, strides, gradients, what became of its arguments."""
+    given = tree_map(copied, (call.arguments, call.named))
+    leaves = tree_flatten(given)[0]
+    torch.manual_seed(2)
+    try:
+        result = call.function(*given[0], **given[1])
+        returned = tree_flatten(result)[0]
+        found = ["returns", *(described(each, leaves) for each in returned)]
+        if call.differentiable:
+            found += ["gradients", *map(described, gradients(returned, leaves))]
+    except Exception as error:
+        found = [refusal(error)]
+    return [*found, "leaves", *map(described, leaves)]
+
+
+def copied(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    copy = value.detach().clone()
+    return copy.requires_grad_(value.requires_grad)
+
+
+def gradients(returned: list[Any], leaves: list[Any]) -> list[Any]:
+    outputs = [each for each in returned if isinstance(each, torch.Tensor) and each.requires_grad]
+    inputs = [each for each in leaves if isinstance(each, torch.Tensor) and each.is_leaf]
+    inputs = [each for each in inputs if each.requires_grad]
+    if not outputs or not inputs:
+        return []
+    ones = [torch.ones_like(each) for each in outputs]
+    return list(torch.autograd.grad(outputs, inputs, ones, allow_unused=True))
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    fastprof.init()
+    made = list(calls())
+    wrapped = sum(type(call.function) is _hooks.Wrapped for call in made)
+    fastprof.uninit()
+    plain = [
+        Call(
+            call.title,
+            getattr(call.function, "__wrapped__")
+            if type(call.function) is _hooks.Wrapped
+            else call.function,
+            *call[2:],
+        )
+        for call in made
+    ]
+    expected = [outcome(call) for call in plain]
+    differ, nested, ranges = [], [], {}
+    fastprof.init()
+    for mode in MODES:
+        with listening(mode) as heard:
+            found = [outcome(call) for call in made]
+        ranges[mode] = len(heard.texts())
+        nested.append(heard.is_nested())
+        for call, before, after in zip(made, expected, found, strict=True):
+            if before != after and not UNDEFINED.match(call.title):
+                differ.append(
+                    f"{call.title}, {mode}: {str(before)[:300]} became {str(after)[:300]}"
+                )
+    counts = {"calls": len(made), "wrapped": wrapped, "ranges": ranges}
+    print(json.dumps({**counts, "nested": nested, "differ": differ}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The states that a program runs in: nobody listens to its ranges, a profiler records, a tool does.
+
+with listening("a tool takes ranges") as heard:
+    torch.relu(x)
+assert heard.texts() and heard.is_nested()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.autograd import profiler
+
+from fastprof import _hooks
+from fastprof.annotate import channels
+
+NOBODY, PROFILER, TOOL = "nobody listens", "the profiler records", "a tool takes ranges"
+MODES = (NOBODY, PROFILER, TOOL)
+
+
+class Heard:
+    """Nothing: nobody listens."""
+
+    def texts(self) -> list[str]:
+        """The texts of our ranges, in order of their starts."""
+        return []
+
+    def is_nested(self) -> bool:
+        """Whether all ranges that began have ended, within those around them."""
+        return True
+
+
+class Profiled(Heard):
+    """What torch.profiler recorded; a range that has no end is not among its events."""
+
+    def __init__(self) -> None:
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        self.profile = torch.profiler.profile(activities=cpu)
+
+    def _events(self) -> list[Any]:
+        events = self.profile.profiler.kineto_results.events()
+        return sorted(events, key=lambda event: (event.start_ns(), -event.end_ns()))
+
+    def texts(self) -> list[str]:
+        return [event.name() for event in self._events() if is_ours(event.name())]
+
+    def is_nested(self) -> bool:
+        open_ends: dict[int, list[int]] = {}
+        for event in self._events():
+            ends = open_ends.setdefault(event.start_thread_id(), [])
+            while ends and ends[-1] <= event.start_ns():
+                ends.pop()
+            if event.end_ns() < event.start_ns() or (ends and event.end_ns() > ends[-1]):
+                return False
+            ends.append(event.end_ns())
+        return True
+
+
+class Tool(Heard):
+    """Stands where the nvtx package has its domain when a tool is attached."""
+
+    def __init__(self) -> None:
+        self.pushed: list[str] = []
+        self.open: list[str] = []
+        self.lost = 0
+
+    def get_event_attributes(self, message: str) -> str:
+        return message
+
+    def push_range(self, message: str) -> None:
+        self.pushed.append(message)
+        self.open.append(message)
+
+    def pop_range(self) -> None:
+        if self.open:
+            self.open.pop()
+        else:
+            self.lost += 1
+
+    def texts(self) -> list[str]:
+        return list(self.pushed)
+
+    def is_nested(self) -> bool:
+        return not self.open and not self.lost
+
+
+def is_ours(text: str) -> bool:
+    return text.startswith(("{'traceMarker'", "{'mod'", "layer:"))
+
+
+@contextmanager
+def listening(mode: str) -> Iterator[Heard]:
+    """Within it someone listens, or nobody."""
+    channels.connect()
+    if mode == PROFILER:
+        heard = Profiled()
+        with heard.profile:
+            yield heard
+    elif mode == TOOL:
+        tool = Tool()
+        channels_of_test = (vars(profiler), channels._is_recording, channels._recorder())
+        _hooks.connect(tool, *channels_of_test)
+        try:
+            yield tool
+        finally:
+            _hooks.connect(None, *channels_of_test)
+    else:
+        yield Heard()

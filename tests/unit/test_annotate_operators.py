@@ -1,0 +1,40 @@
+"""torch's own database of operators: all of them compute what they computed."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="no torch: pip install torch")
+pytest.importorskip("nvtx", reason="no nvtx: pip install nvtx")
+PROGRAM = Path(__file__).parents[1] / "annotated_operators.py"
+
+
+@pytest.fixture(scope="module")
+def found():
+    if importlib.util.find_spec("expecttest") is None:
+        pytest.skip("torch's database of operators needs expecttest: pip install expecttest")
+    run = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def test_operators_return_raise_and_differentiate_as_without_annotation(found):
+    assert found["calls"] > 2500
+    assert found["differ"] == []
+
+
+def test_most_of_the_operators_in_the_database_are_wrapped(found):
+    assert found["wrapped"] > 0.8 * found["calls"]
+
+
+def test_operators_have_as_many_ranges_under_the_profiler_as_under_a_tool(found):
+    nobody, profiled, tool = found["ranges"].values()
+    assert nobody == 0 and profiled == tool > 2 * found["wrapped"]
+
+
+def test_ranges_of_operators_nest_and_are_closed(found):
+    assert found["nested"] == [True, True, True]
