@@ -29,6 +29,7 @@ def connect(
     profiler: dict[str, Any],
     records: Callable[[], bool],
     recorder: Callable[[str], Any],
+    recordable: Callable[[str], str],
     push_plain: Callable[[str], Any] | None = None,
 ) -> None: ...
 def describe_with(

@@ -69,6 +69,7 @@ cdef class Marker:
 
     cdef readonly str text
     cdef bint passing
+    cdef str recorded
     cdef object event
     cdef object kept
     cdef dict variants
@@ -84,6 +85,7 @@ cdef object _pop = None
 cdef dict _profiler = None
 cdef object _records = None
 cdef object _recorder = None
+cdef object _recordable = None
 cdef object _push_plain = None
 
 # How calls are described; set by `describe_with`.
@@ -108,7 +110,7 @@ class _NoKey(Exception):
     """An argument whose text is worked out at each call."""
 
 
-def connect(domain, dict profiler, records, recorder, push_plain=None):
+def connect(domain, dict profiler, records, recorder, recordable, push_plain=None):
     """Say where ranges go.
 
     Parameters
@@ -121,14 +123,17 @@ def connect(domain, dict profiler, records, recorder, push_plain=None):
         () -> bool, whether it does record now; asked only if the flag is up.
     recorder : callable
         text -> a range with `__enter__` and `__exit__` that the profiler records.
+    recordable : callable
+        text -> the text as the profiler can record it.
     push_plain : callable, optional
         text -> None, pushes a range whose text is not registered; for texts that are not kept.
     """
-    global _domain, _push, _pop, _profiler, _records, _recorder, _push_plain
+    global _domain, _push, _pop, _profiler, _records, _recorder, _recordable, _push_plain
     _domain = domain
     _push = None if domain is None else domain.push_range
     _pop = None if domain is None else domain.pop_range
-    _profiler, _records, _recorder, _push_plain = profiler, records, recorder, push_plain
+    _profiler, _records, _recorder, _recordable = profiler, records, recorder, recordable
+    _push_plain = push_plain
 
 
 def describe_with(argument_text, stack_text, functions_text, compiling, overloaded, hand_over,
@@ -206,7 +211,9 @@ cdef class Opened:
                 _push(marker.event)
             self.pushed += 1
         if _flag_is_up() and _records():
-            record = _recorder(marker.text)
+            if marker.recorded is None:
+                marker.recorded = _recordable(marker.text)
+            record = _recorder(marker.recorded)
             record.__enter__()
             if self.entered is None:
                 self.entered = []

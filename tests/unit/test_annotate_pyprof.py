@@ -18,7 +18,7 @@ from real_data import real
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("nvtx", reason="nvtx is not installed")
 
-from fastprof.annotate.text import argument_text  # noqa: E402
+from fastprof.annotate.text import argument_text
 
 TESTS = Path(__file__).resolve().parents[1]
 EXPORTS = {
