@@ -35,7 +35,7 @@ $(VENV)/.test: $(VENV)/.built
 
 $(VENV)/.torch-$(TORCH): $(VENV)/.made
 ifneq ($(TORCH),none)
-	$(BIN)/python -m pip install --quiet torch==$(TORCH) nvtx
+	$(BIN)/python -m pip install --quiet torch==$(TORCH) nvtx lightning
 endif
 	touch $@
 
