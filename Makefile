@@ -10,7 +10,7 @@ TORCH ?= 2.13.0
 VENV ?= .venv
 BIN = $(VENV)/bin
 SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.toml
-PYTHON_FILES = python tests bench setup.py
+PYTHON_FILES = python tests bench examples setup.py
 DEMO = .demo
 
 .PHONY: demo test bench bench-annotate asan lint wheel clean build
@@ -35,7 +35,7 @@ $(VENV)/.test: $(VENV)/.built
 
 $(VENV)/.torch-$(TORCH): $(VENV)/.made
 ifneq ($(TORCH),none)
-	$(BIN)/python -m pip install --quiet torch==$(TORCH) nvtx
+	$(BIN)/python -m pip install --quiet torch==$(TORCH) nvtx lightning
 endif
 	touch $@
 

@@ -14,8 +14,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Rooms from the bottom up; a room may import itself and those below it, and compiled modules.
 ROOMS = [
     {"about", "errors", "call", "columns", "names"},
-    {"trace", "markers", "ops"},
-    {"sources", "attribute"},
+    {"trace", "markers", "ops", "annotate"},
+    {"sources", "attribute", "integrations"},
     {"calls", "activities"},
     {"contents", "costs", "coverage"},
     {"profile", "report"},
@@ -26,6 +26,10 @@ ROOMS = [
 ]
 # Within a floor these pairs are allowed; report lends to_arrow to a Profile.
 SAME_FLOOR = {("profile", "report")}
+
+# What runs within a training program, and what only that may import.
+IN_TRAINING = {"annotate", "integrations"}
+OF_TRAINING = {"torch", "nvtx", "lightning", "pytorch_lightning"}
 
 
 def room_of(module: str) -> str:
@@ -51,7 +55,7 @@ def own_room(path: Path) -> str:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_modules_import_only_from_the_rooms_below(path: Path) -> None:
     room = own_room(path)
-    if room in ("__init__", "annotate"):
+    if room == "__init__":
         return
     floors = {name: floor for floor, names in enumerate(ROOMS) for name in names}
     for module in imports_of(path):
@@ -65,9 +69,14 @@ def test_modules_import_only_from_the_rooms_below(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_annotate_imports_torch_and_nvtx(path: Path) -> None:
-    if own_room(path) != "annotate":
-        assert not {name.split(".")[0] for name in imports_of(path)} & {"torch", "nvtx"}
+def test_only_annotate_and_integrations_import_what_training_needs(path: Path) -> None:
+    room = own_room(path)
+    if room in IN_TRAINING:
+        return
+    imports = imports_of(path)
+    assert not {name.split(".")[0] for name in imports} & OF_TRAINING
+    if room != "__init__":  # which names their contents, and imports them when they are asked for
+        assert not {room_of(name) for name in imports if name.startswith("fastprof.")} & IN_TRAINING
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

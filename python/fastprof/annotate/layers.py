@@ -45,7 +45,7 @@ class _Open(threading.local):
                 opened.close()
 
 
-_open = _Open()
+open_ranges = _Open()
 
 
 class layer:
@@ -71,7 +71,7 @@ class layer:
 
     def __enter__(self) -> layer:
         if not torch.compiler.is_compiling():
-            _open.enter(self, self._marker)
+            open_ranges.enter(self, self._marker)
         return self
 
     def __exit__(
@@ -81,7 +81,7 @@ class layer:
         traceback: TracebackType | None,
     ) -> None:
         if not torch.compiler.is_compiling():
-            _open.leave(self)
+            open_ranges.leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -108,7 +108,7 @@ class _Enter:
 
     def __call__(self, module: Module, args: Any) -> None:
         if not torch.compiler.is_compiling():
-            _open.enter(module, self._marker)
+            open_ranges.enter(module, self._marker)
 
     def __reduce__(self) -> tuple[type[_Enter], tuple[str]]:
         return _Enter, (self._name,)
@@ -119,7 +119,7 @@ class _Leave:
 
     def __call__(self, module: Module, args: Any, output: Any) -> None:
         if not torch.compiler.is_compiling():
-            _open.leave(module)
+            open_ranges.leave(module)
 
 
 class Layers:
