@@ -84,6 +84,16 @@ def test_the_chosen_iterations_are_in_the_trace_and_no_others(numbers, expected)
     assert dims == [[[2 + i, 2]] for i in expected]
 
 
+def test_python_stacks_are_recorded_unless_annotation_tells_the_lines():
+    def has_stacks(path):
+        return any(event.get("cat") == "python_function" for event in events(path))
+
+    assert has_stacks(loop(captured(), 3).path)
+    with fastprof.init():
+        assert not has_stacks(loop(captured(), 3).path)
+        assert has_stacks(loop(captured(with_stack=True), 3).path)
+
+
 def test_nothing_is_recorded_before_and_after():
     is_on = []
     loop(captured(), 5, lambda i: is_on.append(torch.autograd._profiler_enabled()))

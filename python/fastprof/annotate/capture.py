@@ -38,7 +38,7 @@ def capture(
     active: int = 1,
     backend: str = "nvtx",
     path: str | os.PathLike[str] | None = None,
-    with_stack: bool = True,
+    with_stack: bool | None = None,
     ranks: Collection[int] | None = None,
 ) -> Capture:
     """Record a few iterations of a loop.
@@ -60,9 +60,10 @@ def capture(
         Of "torch": the file to write, .json or .json.gz, `fastprof_trace.json.gz` without it. It
         appears when it is whole and replaces an older one. Where there are several ranks, each
         has a file of its own: `net.rank3.json.gz` for `net.json.gz`.
-    with_stack : bool
+    with_stack : bool, optional
         Of "torch": record Python's functions too, for source lines and modules. They make the
-        file several times larger and slow the iterations down, not the kernels in them.
+        file several times larger and slow the iterations down, not the kernels in them. By default
+        only where `fastprof.init` is not on, which tells lines by itself.
     ranks : collection of int, optional
         The ranks that record; all without it. For the others nothing happens. Several processes
         under one nsys are recorded until the first of them stops: let one of them record.

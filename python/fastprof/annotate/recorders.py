@@ -13,6 +13,7 @@ import torch
 from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
+from fastprof.annotate.session import is_on
 from fastprof.errors import CaptureError
 
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
@@ -27,7 +28,7 @@ class Recorder(Protocol):
         self,
         schedule: tuple[int, int, int],
         path: str | os.PathLike[str] | None,
-        with_stack: bool,
+        with_stack: bool | None,
     ) -> None:
         """For iterations to wait, to warm up and to record.
 
@@ -54,7 +55,7 @@ class NvtxRecorder:
         self,
         schedule: tuple[int, int, int],
         path: str | os.PathLike[str] | None,
-        with_stack: bool,
+        with_stack: bool | None,
     ) -> None:
         if path is not None:
             raise CaptureError(
@@ -108,13 +109,13 @@ class TorchRecorder:
         self,
         schedule: tuple[int, int, int],
         path: str | os.PathLike[str] | None,
-        with_stack: bool,
+        with_stack: bool | None,
     ) -> None:
         self._asked = Path(DEFAULT_PATH if path is None else os.fsdecode(path))
         if not self._asked.name.endswith(_SUFFIXES):
             raise CaptureError(f"{self._asked}: expected a name that ends in .json or .json.gz")
         self._schedule = schedule
-        self._with_stack = bool(with_stack)
+        self._with_stack = with_stack
         self._on = ExitStack()
 
     def prepare(self, rank: int, world: int) -> None:
@@ -124,6 +125,7 @@ class TorchRecorder:
             why = "it is a directory" if self._path.is_dir() else f"no writing to {folder}"
             raise CaptureError(f"{self._path}: the trace cannot be saved there, {why}; give path=")
         self._on = ExitStack()
+        with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
         self._profile = torch.profiler.profile(
             activities=[
                 torch.profiler.ProfilerActivity.CPU,
@@ -133,8 +135,8 @@ class TorchRecorder:
                 wait=self._schedule[0], warmup=self._schedule[1], active=self._schedule[2], repeat=1
             ),
             record_shapes=True,
-            with_stack=self._with_stack,
-            with_modules=self._with_stack,
+            with_stack=with_stack,
+            with_modules=with_stack,
         )
         self._is_recorded = False
 

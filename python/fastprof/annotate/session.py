@@ -98,6 +98,11 @@ def init(enable_function_stack: bool = False) -> Session:
     return Session(owns=True)
 
 
+def is_on() -> bool:
+    """Whether torch is annotated now."""
+    return _installed
+
+
 def uninit() -> None:
     """Undo `init` and `wrap`: all functions are what they were. A second time does nothing."""
     global _installed

@@ -47,12 +47,16 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method to wrap: `owner.name`, in its marker `mod` and `op`."""
+    """A method to wrap: `owner.name`, in its marker `mod` and `op`.
+
+    `unless`, of (args, kwargs), tells a call that gets no ranges.
+    """
 
     owner: type
     name: str
     mod: str
     op: str
+    unless: Callable[[tuple[Any, ...], dict[str, Any]], bool] | None = None
 
 
 # Neither a kernel nor a copy comes from these.
@@ -174,9 +178,14 @@ def methods() -> Iterator[Method]:
     _installed("apex.optimizers")
     for optimizer in _subclasses(torch.optim.Optimizer):
         if "step" in vars(optimizer):
-            yield Method(optimizer, "step", optimizer.__name__, "step")
+            yield Method(optimizer, "step", optimizer.__name__, "step", _has_closure)
     iterator = dataloader._BaseDataLoaderIter
     yield Method(iterator, "__next__", dataloader.__name__, "DataLoader")
+
+
+def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a step runs forward and backward, too: these are no part of the optimizer."""
+    return (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
 
 
 def _subclasses(kind: type) -> Iterator[type]:
