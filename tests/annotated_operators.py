@@ -114,9 +114,7 @@ def main() -> None:
     plain = [
         Call(
             call.title,
-            getattr(call.function, "__wrapped__")
-            if type(call.function) is _hooks.Wrapped
-            else call.function,
+            call.function.__wrapped__ if type(call.function) is _hooks.Wrapped else call.function,
             *call[2:],
         )
         for call in made

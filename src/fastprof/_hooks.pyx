@@ -7,7 +7,10 @@ objects only: no torch here, `annotate` connects the parts.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject, PyObject_CallObject, PyObject_GenericSetAttr
+from cpython.object cimport (
+    PyObject, PyObject_CallObject, PyObject_GenericGetAttr, PyObject_GenericSetAttr,
+)
+from copy import deepcopy
 from pkgutil import resolve_name
 from types import MethodType
 
@@ -47,7 +50,8 @@ cdef extern from "Python.h":
     void PyErr_SetObject(object kind, object value) noexcept
 
 # A stack deeper than this is known by its innermost frames.
-# Texts beyond so many of one function (a learning rate that changes) and so many stacks are not kept.
+# Texts beyond so many of one function (a learning rate that changes) and so many stacks are not
+# kept.
 cdef enum:
     DEEPEST = 256
     MOST_SIGNATURES = 1024
@@ -60,7 +64,8 @@ cdef struct Place:
 cdef class Marker:
     """A range to open: its text, and its event of the nvtx package once it is needed.
 
-    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the objects whose addresses are the marker's key, so that no other takes them.
+    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the
+    objects whose addresses are the marker's key, so that no other takes them.
     """
 
     cdef readonly str text
@@ -295,8 +300,8 @@ cdef class Wrapped:
     """A function with ranges around its calls, that otherwise passes for the function.
 
     Equal to the function and with its hash, so that tables keyed by functions (those of
-    `__torch_function__`, of FX, of lazy modules) find either under the other. Bound to instances
-    as functions are. Attributes are the function's.
+    `__torch_function__`, of FX, of lazy modules) find either under the other. Attributes are the
+    function's.
 
     Parameters
     ----------
@@ -351,6 +356,8 @@ cdef class Wrapped:
 
     cdef int _describe_call(self, Opened opened, tuple args, dict kwargs) except -1:
         if self._describe is not None:
+            if type(self.__wrapped__) is MethodType:
+                args = (self.__wrapped__.__self__, *args)
             module = self._describe(args)
             if module is not None:
                 opened.add(module)
@@ -376,9 +383,6 @@ cdef class Wrapped:
             marker.passing = True
         return marker
 
-    def __get__(self, instance, owner):
-        return self if instance is None else MethodType(self, instance)
-
     def __eq__(self, other):
         if isinstance(other, Wrapped):
             other = (<Wrapped> other).__wrapped__
@@ -387,27 +391,60 @@ cdef class Wrapped:
     def __hash__(self):
         return hash(self.__wrapped__)
 
+    def __getattribute__(self, str name not None):
+        # The function's, not this object's: functools.wraps copies it, and what is wrapped further
+        # must not say that torch.compile may trace the function in its place.
+        if name == "__dict__":
+            return self.__wrapped__.__dict__
+        return PyObject_GenericGetAttr(self, name)
+
     def __getattr__(self, name):
         return getattr(self.__wrapped__, name)
 
     def __setattr__(self, name, value):
         setattr(self.__wrapped__, name, value)
 
+    def __delattr__(self, name):
+        delattr(self.__wrapped__, name)
+
     @property
     def __class__(self):
         return type(self.__wrapped__)
+
+    @property
+    def __doc__(self):
+        return self.__wrapped__.__doc__
 
     def __repr__(self):
         return repr(self.__wrapped__)
 
     def __reduce__(self):
+        if type(self.__wrapped__) is MethodType:
+            return self.__wrapped__.__reduce__()
         return resolve_name, (self._path,)
 
     def __copy__(self):
         return self
 
     def __deepcopy__(self, memo):
-        return self
+        if type(self.__wrapped__) is not MethodType:
+            return self
+        # A method that was wrapped in its object: the copy of the object has a method of its own.
+        return Wrapped(deepcopy(self.__wrapped__, memo), self.mod, self.op, self._path,
+                       self._describe)
+
+
+cdef class Binding(Wrapped):
+    """A wrapped function that a class binds to its instances, as functions in Python and methods in
+    C are bound and other functions in C are not.
+    """
+
+    @property
+    def __doc__(self):
+        return self.__wrapped__.__doc__
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)
 
 
 cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
@@ -445,7 +482,8 @@ cdef inline dict _dict(PyObject *kwargs):
 
 
 (<PyTypeObject *> Wrapped).tp_call = _call
-# Wrapped(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
+(<PyTypeObject *> Binding).tp_call = _call
+# Binding(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
 # may do so and spare a bound method at each call.
-(<PyTypeObject *> Wrapped).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
+(<PyTypeObject *> Binding).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
 PyType_Modified(<PyTypeObject *> Wrapped)

@@ -48,7 +48,7 @@ class _Open(threading.local):
 _open = _Open()
 
 
-class layer:  # noqa: N801 a context manager, used as a word
+class layer:
     """A layer's range: `with fastprof.layer("Conv1"):` or `@fastprof.layer("encoder")`.
 
     Parameters

@@ -1,7 +1,7 @@
 """Hands a wrapped function to `__torch_function__` where torch would hand over what it wraps.
 
-Functions in C find out themselves whose `__torch_function__` is asked, in which order and with which
-types. A mode around the call lets them, and passes the wrapped function on in their place.
+Functions in C find out themselves whose `__torch_function__` is asked, in which order and with
+which types. A mode around the call lets them, and passes the wrapped function on in their place.
 """
 
 from __future__ import annotations

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 import torch
 from torch import jit
 
 from fastprof import _hooks
-from fastprof.annotate import channels, table
+from fastprof.annotate import channels, pickles, table
 from fastprof.annotate.overloads import hand_over
 from fastprof.annotate.text import argument_text, stack_and_functions_text, stack_text
-from fastprof.annotate.wrap import patches, wrap_function, wrap_method
+from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_function, wrap_method
 
 _installed = False
 
@@ -90,33 +87,23 @@ def init(enable_function_stack: bool = False) -> Session:
         wrap_function(function)
     for method in list(table.methods()):
         wrap_method(method)
+    for function in table.with_defaults():
+        wrap_defaults(function)
     for owner, name in _SOURCE_READERS:
-        patches.replace(owner, name, _as_before(getattr(owner, name)))
+        patches.replace(owner, name, pickles.as_before(getattr(owner, name)))
+    pickles.install()
     _installed = True
     return Session(owns=True)
 
 
 def uninit() -> None:
-    """Undo `init` and `wrap`: all functions are again what they were. Does nothing a second time."""
+    """Undo `init` and `wrap`: all functions are what they were. Does nothing a second time."""
     global _installed
     _hooks.annotate(False)
     patches.take_off()
+    replaced.clear()
     _installed = False
 
 
 # These look at functions by identity or read their source: they see torch as it was before.
-_SOURCE_READERS = (
-    (jit, "script"),
-    (jit, "trace"),
-    (jit, "trace_module"),
-    (torch, "save"),
-)
-
-
-def _as_before(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with patches.aside():
-            return function(*args, **kwargs)
-
-    return call
+_SOURCE_READERS = ((jit, "script"), (jit, "trace"), (jit, "trace_module"))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any, Final
 
 import torch
@@ -94,23 +95,19 @@ _EXTENSIONS: Final = {
     ),
 }
 _ALSO_HOLDING: Final = (
-    *(torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
+    *(torch, torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
 )
 _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
 
 def functions() -> Iterator[Function]:
-    """The functions and methods of torch, of torch.distributed and of extensions."""
-    overridable = overrides.get_overridable_functions()
-    for owner in (torch, functional, torch.linalg, torch.fft, torch.special):
-        yield from _of_module(owner, _held_by(owner, overridable.get(owner, ())))
-    yield from _of_module(torch, _held_by(torch, overridable[torch.functional]))
-    yield from _of_module(torch, [name for name in dir(torch) if _PRIVATE.fullmatch(name)])
-    yield from _of_module(torch, _MAKERS)
-    for name in dict.fromkeys(getattr(each, "__name__", "") for each in overridable[Tensor]):
-        if _OPERATORS.fullmatch(name) or (name and not _BOOKKEEPING.fullmatch(name)):
-            function = vars(Tensor).get(name, getattr(Tensor, name))
-            yield Function(function, "Tensor", name, ((Tensor, name),))
+    """The functions and methods of torch, of torch.distributed and of extensions, each once."""
+    seen: set[int] = set()
+    for function in _of_torch():
+        if id(function.function) not in seen:
+            seen.add(id(function.function))
+            yield function
+    yield from _of_tensors()
     if torch.distributed.is_available():
         homes = (torch.distributed, torch.distributed.distributed_c10d)
         yield from _held(homes, "torch.distributed", _COLLECTIVES)
@@ -118,6 +115,23 @@ def functions() -> Iterator[Function]:
         module = _installed(module_name)
         if module is not None:
             yield from _held((module,), module_name, names)
+
+
+def _of_torch() -> Iterator[Function]:
+    overridable = overrides.get_overridable_functions()
+    for owner in (functional, torch, torch.linalg, torch.fft, torch.special):
+        yield from _of_module(owner, _held_by(owner, overridable.get(owner, ())))
+    yield from _of_module(torch, _held_by(torch, overridable[torch.functional]))
+    yield from _of_module(torch, [name for name in dir(torch) if _PRIVATE.fullmatch(name)])
+    yield from _of_module(torch, _MAKERS)
+
+
+def _of_tensors() -> Iterator[Function]:
+    listed = overrides.get_overridable_functions()[Tensor]
+    for name in dict.fromkeys(getattr(each, "__name__", "") for each in listed):
+        if _OPERATORS.fullmatch(name) or (name and not _BOOKKEEPING.fullmatch(name)):
+            function = vars(Tensor).get(name, getattr(Tensor, name))
+            yield Function(function, "Tensor", name, ((Tensor, name),))
 
 
 def _held_by(owner: Any, listed: Any) -> list[str]:
@@ -179,6 +193,13 @@ def methods() -> Iterator[Method]:
             yield Method(optimizer, "step", optimizer.__name__, "step")
     iterator = dataloader._BaseDataLoaderIter
     yield Method(iterator, "__next__", dataloader.__name__, "DataLoader")
+
+
+def with_defaults() -> Iterator[FunctionType]:
+    """The functions of torch whose defaults may be functions of torch: how modules are made."""
+    for kind in vars(torch.nn).values():
+        if isinstance(kind, type) and isinstance(vars(kind).get("__init__"), FunctionType):
+            yield vars(kind)["__init__"]
 
 
 def _subclasses(kind: type) -> Iterator[type]:

@@ -4,8 +4,8 @@
 {'mod': 'LSTMCell', 'strRepr': '512, 512'}
 {'traceMarker': ['train.py:310', 'net.py:12']}
 
-Nothing here looks at what a tensor holds, moves it or waits for a device. What PyProf left out and a
-cost needs (types, devices, slices) has a type of its own: `dtype`, `device`, `slice`, `ellipsis`.
+Nothing here looks at what a tensor holds, moves it or waits for a device. What PyProf left out and
+a cost needs (types, devices, slices) has a type of its own: `dtype`, `device`, `slice`, `ellipsis`.
 """
 
 from __future__ import annotations
