@@ -16,6 +16,7 @@ SANITIZE = os.environ.get("FASTPROF_SANITIZE") == "1"
 # Which C files each module is built from; every C file includes only headers in csrc/.
 C_FILES = {
     "_status": [],
+    "_ranges": [],
     "_hooks": [],
     "_blocks": ["fp_blocks"],
     "_pools": ["fp_names", "fp_keys"],

@@ -1,4 +1,4 @@
-"""A function of torch that opens ranges around its calls, and the ranges that it opens.
+"""A function of torch that opens ranges around its calls.
 
 What a range says is worked out once for a call site and once for a signature; a further call looks
 both up and pushes them. While nobody listens a call is passed on after one look at a flag. Python
@@ -10,6 +10,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport (
     PyObject, PyObject_CallObject, PyObject_GenericGetAttr, PyObject_GenericSetAttr,
 )
+from fastprof._ranges cimport Marker, Opened, anybody_listens
 from copy import deepcopy
 from pkgutil import resolve_name
 from types import MethodType
@@ -61,31 +62,6 @@ cdef struct Place:
     PyObject *code
     Py_ssize_t instruction
 
-cdef class Marker:
-    """A range to open: its text, and its event of the nvtx package once it is needed.
-
-    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the
-    objects whose addresses are the marker's key, so that no other takes them.
-    """
-
-    cdef readonly str text
-    cdef bint passing
-    cdef object event
-    cdef object kept
-
-    def __init__(self, str text not None, bint passing=False):
-        self.text, self.passing = text, passing
-
-
-# Where ranges go, and what tells whether anybody listens; set by `connect`.
-cdef object _domain = None
-cdef object _push = None
-cdef object _pop = None
-cdef dict _profiler = None
-cdef object _records = None
-cdef object _recorder = None
-cdef object _push_plain = None
-
 # How calls are described; set by `describe_with`.
 cdef bint _annotating = False
 cdef object _argument_text = None
@@ -100,34 +76,10 @@ cdef object _parameter = None
 cdef tuple _named = ()
 
 cdef dict _stacks = {}
-cdef str _FLAG = "_is_profiler_enabled"
 
 
 class _NoKey(Exception):
     """An argument whose text is worked out at each call."""
-
-
-def connect(domain, dict profiler, records, recorder, push_plain=None):
-    """Say where ranges go.
-
-    Parameters
-    ----------
-    domain : nvtx.Domain or None
-        None where no tool is attached.
-    profiler : dict
-        A namespace whose `_is_profiler_enabled` is true while torch.profiler may be recording.
-    records : callable
-        () -> bool, whether it does record now; asked only if the flag is up.
-    recorder : callable
-        text -> a range with `__enter__` and `__exit__` that the profiler records.
-    push_plain : callable, optional
-        text -> None, pushes a range whose text is not registered; for texts that are not kept.
-    """
-    global _domain, _push, _pop, _profiler, _records, _recorder, _push_plain
-    _domain = domain
-    _push = None if domain is None else domain.push_range
-    _pop = None if domain is None else domain.pop_range
-    _profiler, _records, _recorder, _push_plain = profiler, records, recorder, push_plain
 
 
 def describe_with(argument_text, stack_text, bint varying, overloaded, hand_over, in_mode, aside,
@@ -167,64 +119,6 @@ def annotate(bint on):
     """Let wrapped functions open ranges, or pass all calls on."""
     global _annotating
     _annotating = on
-
-
-cdef inline bint _flag_is_up():
-    if _profiler is None:
-        return False
-    cdef PyObject *flag = PyDict_GetItem(_profiler, _FLAG)
-    return flag is not NULL and <object> flag is True
-
-
-def listening():
-    """Whether a tool takes ranges now: one is attached, or torch.profiler is recording."""
-    return _domain is not None or (_flag_is_up() and _records())
-
-
-cdef class Opened:
-    """Ranges that are open; `close` closes those that opened, innermost first."""
-
-    cdef int pushed
-    cdef list entered
-
-    def __cinit__(self):
-        self.pushed = 0
-
-    cdef int add(self, Marker marker) except -1:
-        if _push is not None:
-            if marker.event is not None:
-                _push(marker.event)
-            elif marker.passing and _push_plain is not None:
-                _push_plain(marker.text)
-            else:
-                marker.event = _domain.get_event_attributes(message=marker.text)
-                _push(marker.event)
-            self.pushed += 1
-        if _flag_is_up() and _records():
-            record = _recorder(marker.text)
-            record.__enter__()
-            if self.entered is None:
-                self.entered = []
-            self.entered.append(record)
-        return 0
-
-    def close(self):
-        """Close the ranges."""
-        if self.entered is not None:
-            while self.entered:
-                self.entered.pop().__exit__(None, None, None)
-        while self.pushed:
-            self.pushed -= 1
-            _pop()
-
-
-def open_range(Marker marker not None):
-    """Open one range where anybody listens; the `Opened` to close, or None."""
-    if _domain is None and not _flag_is_up():
-        return None
-    cdef Opened opened = Opened()
-    opened.add(marker)
-    return opened
 
 
 cdef Marker _call_site():
@@ -454,7 +348,7 @@ cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
     if wrapped._overloads and _is_overloaded(args, kwargs):
         handed = wrapped, <tuple> args, _dict(kwargs)
         return call(<PyObject *> _hand_over, <PyObject *> handed, NULL)
-    if (_push is None and not _flag_is_up()) or not _annotating:
+    if not (_annotating and anybody_listens()):
         return call(<PyObject *> wrapped.__wrapped__, args, kwargs)
     return _announced(wrapped, args, kwargs)
 

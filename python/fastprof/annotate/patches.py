@@ -38,6 +38,19 @@ class Patch:
         else:
             setattr(self.owner, self.name, self.before)
 
+    def take_out(self) -> None:
+        """Let what somebody else put around ours by functools.wraps call what ours called.
+
+        torch does so with the step of an optimizer's class when it makes the first one.
+        """
+        standing = _standing(self.owner, self.name)
+        if getattr(standing, "__wrapped__", None) is not self.after:
+            return
+        standing.__wrapped__ = self.before
+        for cell in getattr(standing, "__closure__", None) or ():
+            if cell.cell_contents is self.after:
+                cell.cell_contents = self.before
+
 
 def _standing(owner: Any, name: str) -> Any:
     if isinstance(owner, FunctionType):  # its defaults
@@ -62,7 +75,9 @@ class Patches:
     def take_off(self) -> None:
         """Put all back, the last first."""
         while self._patches:
-            self._patches.pop().take_off()
+            patch = self._patches.pop()
+            patch.take_off()
+            patch.take_out()
 
     @contextmanager
     def aside(self) -> Iterator[None]:

@@ -1,0 +1,12 @@
+cdef class Marker:
+    cdef readonly str text
+    cdef bint passing
+    cdef object event
+    cdef object kept
+
+cdef class Opened:
+    cdef int pushed
+    cdef list entered
+    cdef int add(self, Marker marker) except -1
+
+cdef bint anybody_listens() noexcept
