@@ -16,7 +16,9 @@ SANITIZE = os.environ.get("FASTPROF_SANITIZE") == "1"
 # Which C files each module is built from; every C file includes only headers in csrc/.
 C_FILES = {
     "_status": [],
+    "_ranges": [],
     "_hooks": [],
+    "_stacks": [],
     "_blocks": ["fp_blocks"],
     "_pools": ["fp_names", "fp_keys"],
     "_scan": ["fp_scan", "fp_names", "fp_keys"],

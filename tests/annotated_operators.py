@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 import fastprof
 from annotation_modes import MODES, listening
 from annotation_outcomes import described, refusal
-from fastprof import _hooks
+from fastprof._hooks import Wrapped
 
 SAMPLES = 2  # of each operator; with each the function, the method and what works in place
 UNDEFINED = re.compile(r"(new_)?empty|resize_")  # what they return holds anything
@@ -109,12 +109,12 @@ def main() -> None:
     torch.set_num_threads(1)
     fastprof.init()
     made = list(calls())
-    wrapped = sum(type(call.function) is _hooks.Wrapped for call in made)
+    wrapped = sum(isinstance(call.function, Wrapped) for call in made)
     fastprof.uninit()
     plain = [
         Call(
             call.title,
-            call.function.__wrapped__ if type(call.function) is _hooks.Wrapped else call.function,
+            call.function.__wrapped__ if isinstance(call.function, Wrapped) else call.function,
             *call[2:],
         )
         for call in made

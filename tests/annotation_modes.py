@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.autograd import profiler
 
-from fastprof import _hooks
+from fastprof import _ranges
 from fastprof.annotate import channels
 
 NOBODY, PROFILER, TOOL = "nobody listens", "the profiler records", "a tool takes ranges"
@@ -101,11 +101,14 @@ def listening(mode: str) -> Iterator[Heard]:
             yield heard
     elif mode == TOOL:
         tool = Tool()
-        channels_of_test = (vars(profiler), channels._is_recording, channels._recorder())
-        _hooks.connect(tool, *channels_of_test)
+        channels_of_test = (
+            *(vars(profiler), channels._is_recording),
+            *(channels._recorder(), channels.recordable),
+        )
+        _ranges.connect(tool, *channels_of_test)
         try:
             yield tool
         finally:
-            _hooks.connect(None, *channels_of_test)
+            _ranges.connect(None, *channels_of_test)
     else:
         yield Heard()

@@ -1,36 +1,19 @@
-"""A function of torch that opens ranges around its calls, and the ranges that it opens.
+"""A function of torch that opens ranges around its calls.
 
 What a range says is worked out once for a call site and once for a signature; a further call looks
 both up and pushes them. While nobody listens a call is passed on after one look at a flag. Python
 objects only: no torch here, `annotate` connects the parts.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject, PyObject_CallObject
-from cpython.object cimport PyObject_GenericGetAttr, PyObject_GenericSetAttr
+from cpython.object cimport (
+    PyObject, PyObject_CallObject, PyObject_GenericGetAttr, PyObject_GenericSetAttr,
+)
+from fastprof._ranges cimport Marker, Opened, anybody_listens
+from fastprof._stacks cimport call_site
+from copy import deepcopy
 from pkgutil import resolve_name
 from types import MethodType
-
-cdef extern from *:
-    """
-    #include <frameobject.h>
-
-    /* The instruction that a frame is at: with its code it tells the line. */
-    static int fastprof_instruction(PyFrameObject *frame) {
-    #if PY_VERSION_HEX >= 0x030B0000
-        return PyFrame_GetLasti(frame);
-    #else
-        return frame->f_lasti;
-    #endif
-    }
-    """
-    ctypedef struct PyFrameObject:
-        pass
-    int fastprof_instruction(PyFrameObject *frame)
-    PyFrameObject *PyEval_GetFrame()
-    PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)
-    PyObject *PyFrame_GetCode(PyFrameObject *frame)
 
 cdef extern from "Python.h":
     ctypedef PyObject *(*ternaryfunc)(PyObject *self, PyObject *args, PyObject *kwargs) noexcept
@@ -39,60 +22,21 @@ cdef extern from "Python.h":
         ternaryfunc tp_call
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
     void PyType_Modified(PyTypeObject *type)
-    void Py_XDECREF(PyObject *object)
-    void Py_INCREF(PyObject *object)
     # NULL is handed on as it is: what a function raises passes without a frame of ours.
     PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
     void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
     void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
     void PyErr_SetObject(object kind, object value) noexcept
 
-# A deeper stack is known by its innermost frames; of one function more signatures (a learning rate
-# that changes), and more stacks, are described but not kept.
+
+# Of one function more signatures (a learning rate that changes) are described but not kept.
 cdef enum:
-    DEEPEST = 256
     MOST_SIGNATURES = 1024
-    MOST_STACKS = 16384
 
-
-cdef struct Place:
-    PyObject *code
-    Py_ssize_t instruction
-
-
-cdef class Marker:
-    """A range to open: its text, and its event of the nvtx package once it is needed.
-
-    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the
-    objects whose addresses are the marker's key, so that no other takes them.
-    """
-
-    cdef readonly str text
-    cdef bint passing
-    cdef str recorded
-    cdef object event
-    cdef object kept
-    cdef dict variants
-
-    def __init__(self, str text not None, bint passing=False):
-        self.text, self.passing = text, passing
-
-
-# Where ranges go, and what tells whether anybody listens; set by `connect`.
-cdef object _domain = None
-cdef object _push = None
-cdef object _pop = None
-cdef dict _profiler = None
-cdef object _records = None
-cdef object _recorder = None
-cdef object _recordable = None
-cdef object _push_plain = None
 
 # How calls are described; set by `describe_with`.
 cdef bint _annotating = False
 cdef object _argument_text = None
-cdef object _stack_text = None
-cdef object _functions_text = None
 cdef object _compiling = None
 cdef object _overloaded = None
 cdef object _hand_over = None
@@ -102,55 +46,21 @@ cdef object _tensor = None
 cdef object _parameter = None
 cdef tuple _named = ()
 
-cdef dict _stacks = {}
-cdef str _FLAG = "_is_profiler_enabled"
-
 
 class _NoKey(Exception):
     """An argument whose text is worked out at each call."""
 
 
-def connect(domain, dict profiler, records, recorder, recordable, push_plain=None):
-    """Say where ranges go.
-
-    Parameters
-    ----------
-    domain : nvtx.Domain or None
-        None where no tool is attached.
-    profiler : dict
-        A namespace whose `_is_profiler_enabled` is true while torch.profiler may be recording.
-    records : callable
-        () -> bool, whether it does record now; asked only if the flag is up.
-    recorder : callable
-        text -> a range with `__enter__` and `__exit__` that the profiler records.
-    recordable : callable
-        text -> the text as the profiler can record it.
-    push_plain : callable, optional
-        text -> None, pushes a range whose text is not registered; for texts that are not kept.
-    """
-    global _domain, _push, _pop, _profiler, _records, _recorder, _recordable, _push_plain
-    _domain = domain
-    _push = None if domain is None else domain.push_range
-    _pop = None if domain is None else domain.pop_range
-    _profiler, _records, _recorder, _recordable = profiler, records, recorder, recordable
-    _push_plain = push_plain
-
-
-def describe_with(argument_text, stack_text, functions_text, compiling, overloaded, hand_over,
-                  in_mode, aside, tensor, parameter, tuple named):
+def describe_with(argument_text, compiling, overloaded, hand_over, in_mode, aside, tensor,
+                  parameter, tuple named):
     """Say how calls are described.
 
     Parameters
     ----------
     argument_text : callable
         (mod, op, args, kwargs) -> text of the argument marker, or None for a call without ranges.
-    stack_text : callable
-        frame -> text of the trace marker: its lines.
-    functions_text : callable or None
-        (text of the trace marker, frame) -> the text with the names of functions, which depend on
-        more than the lines. None where they are not asked for.
     compiling : callable
-        () -> what a compiler is compiling now in this thread, or None: only then there are ranges.
+        () -> what a compiler is compiling now in this thread: calls have no ranges then; or None.
     overloaded : callable
         torch's has_torch_function_variadic.
     hand_over : callable
@@ -164,129 +74,17 @@ def describe_with(argument_text, stack_text, functions_text, compiling, overload
     named : tuple of type
         Types whose values are told by their names: torch.dtype, torch.device.
     """
-    global _argument_text, _stack_text, _functions_text, _compiling, _overloaded, _hand_over
-    global _in_mode, _aside, _tensor, _parameter, _named
-    _argument_text, _stack_text, _functions_text = argument_text, stack_text, functions_text
-    _compiling, _overloaded, _hand_over = compiling, overloaded, hand_over
-    _in_mode, _aside = in_mode, aside
+    global _argument_text, _compiling, _overloaded, _hand_over, _in_mode, _aside
+    global _tensor, _parameter, _named
+    _argument_text, _compiling = argument_text, compiling
+    _overloaded, _hand_over, _in_mode, _aside = overloaded, hand_over, in_mode, aside
     _tensor, _parameter, _named = tensor, parameter, named
-    _stacks.clear()
 
 
 def annotate(bint on):
     """Let wrapped functions open ranges, or pass all calls on."""
     global _annotating
     _annotating = on
-
-
-cdef inline bint _flag_is_up():
-    if _profiler is None:
-        return False
-    cdef PyObject *flag = PyDict_GetItem(_profiler, _FLAG)
-    return flag is not NULL and <object> flag is True
-
-
-def listening():
-    """Whether a tool takes ranges now: one is attached, or torch.profiler is recording."""
-    return _domain is not None or (_flag_is_up() and _records())
-
-
-cdef class Opened:
-    """Ranges that are open; `close` closes those that opened, innermost first."""
-
-    cdef int pushed
-    cdef list entered
-
-    def __cinit__(self):
-        self.pushed = 0
-
-    cdef int add(self, Marker marker) except -1:
-        if _push is not None:
-            if marker.event is not None:
-                _push(marker.event)
-            elif marker.passing and _push_plain is not None:
-                _push_plain(marker.text)
-            else:
-                marker.event = _domain.get_event_attributes(message=marker.text)
-                _push(marker.event)
-            self.pushed += 1
-        if _flag_is_up() and _records():
-            if marker.recorded is None:
-                marker.recorded = _recordable(marker.text)
-            record = _recorder(marker.recorded)
-            record.__enter__()
-            if self.entered is None:
-                self.entered = []
-            self.entered.append(record)
-        return 0
-
-    def close(self):
-        """Close the ranges."""
-        if self.entered is not None:
-            while self.entered:
-                self.entered.pop().__exit__(None, None, None)
-        while self.pushed:
-            self.pushed -= 1
-            _pop()
-
-
-def open_range(Marker marker not None):
-    """Open one range where anybody listens; the `Opened` to close, or None."""
-    if _domain is None and not _flag_is_up():
-        return None
-    cdef Opened opened = Opened()
-    opened.add(marker)
-    return opened
-
-
-cdef Marker _call_site():
-    """The marker of the Python stack that the call stands in."""
-    cdef Place places[DEEPEST]
-    cdef PyFrameObject *frame = PyEval_GetFrame()
-    cdef PyFrameObject *outer
-    cdef PyObject *code
-    cdef int depth = 0
-    if frame is NULL:
-        return None
-    innermost = <object> frame
-    Py_INCREF(<PyObject *> frame)
-    while frame is not NULL and depth < DEEPEST:
-        code = PyFrame_GetCode(frame)
-        places[depth].code = code
-        places[depth].instruction = fastprof_instruction(frame)
-        Py_XDECREF(code)  # the frame holds it, and the marker that is kept for it
-        depth += 1
-        outer = PyFrame_GetBack(frame)
-        Py_XDECREF(<PyObject *> frame)
-        frame = outer
-    Py_XDECREF(<PyObject *> frame)
-    cdef bytes key = PyBytes_FromStringAndSize(<char *> places, depth * sizeof(Place))
-    cdef PyObject *known = PyDict_GetItem(_stacks, key)
-    cdef Marker marker
-    if known is not NULL:
-        marker = <Marker> known
-    else:
-        marker = Marker(_stack_text(innermost))
-        if len(_stacks) < MOST_STACKS:
-            marker.kept = [<object> places[i].code for i in range(depth)]
-            _stacks[key] = marker
-        else:
-            marker.passing = True
-    return marker if _functions_text is None else _with_functions(marker, innermost)
-
-
-cdef Marker _with_functions(Marker lines, frame):
-    """The marker of a stack with the names of its functions, one for each different text."""
-    text = _functions_text(lines.text, frame)
-    if lines.variants is None:
-        lines.variants = {}
-    marker = lines.variants.get(text)
-    if marker is None:
-        passing = lines.passing or len(lines.variants) >= MOST_SIGNATURES
-        marker = Marker(text, passing)
-        if not passing:
-            lines.variants[text] = marker
-    return marker
 
 
 cdef object _key(value):
@@ -327,8 +125,8 @@ cdef class Wrapped:
     """A function with ranges around its calls, that otherwise passes for the function.
 
     Equal to the function and with its hash, so that tables keyed by functions (those of
-    `__torch_function__`, of FX, of lazy modules) find either under the other. Bound to instances
-    as functions are. Attributes are the function's.
+    `__torch_function__`, of FX, of lazy modules) find either under the other. Attributes are the
+    function's.
 
     Parameters
     ----------
@@ -343,6 +141,8 @@ cdef class Wrapped:
     overloads : bool
         Whether the function, called with a type that has `__torch_function__`, hands itself to it;
         then the wrapped one is handed over, as it is what the module now holds.
+    unless : callable, optional
+        (args, kwargs) -> whether this call gets no ranges.
     """
 
     cdef readonly object __wrapped__
@@ -350,15 +150,17 @@ cdef class Wrapped:
     cdef readonly str op
     cdef str _path
     cdef object _describe
+    cdef object _unless
     cdef bint _overloads
     cdef dict _known
     cdef dict __dict__
     cdef object __weakref__
 
     def __init__(self, function, str mod not None, str op not None, str path="", describe=None,
-                 bint overloads=False):
+                 bint overloads=False, unless=None):
         self.__wrapped__ = function
         self._path = path
+        self._unless = unless
         self.mod, self.op = mod, op
         self._describe = describe
         self._overloads = overloads
@@ -370,6 +172,8 @@ cdef class Wrapped:
         """Open the ranges of a call. What cannot be described is left out: the call goes on."""
         try:
             if _compiling() is not None:
+                return 0
+            if self._unless is not None and self._unless(args, kwargs):
                 return 0
             if not _in_mode():
                 self._describe_and_open(opened, args, kwargs)
@@ -384,10 +188,12 @@ cdef class Wrapped:
         cdef Marker arguments = self._arguments(args, kwargs)
         if arguments is None:
             return 0
-        site = _call_site()
+        site = call_site()
         if site is not None:
             opened.add(site)
         if self._describe is not None:
+            if type(self.__wrapped__) is MethodType:
+                args = (self.__wrapped__.__self__, *args)
             module = self._describe(args)
             if module is not None:
                 opened.add(module)
@@ -415,9 +221,6 @@ cdef class Wrapped:
             marker.passing = True
         return marker
 
-    def __get__(self, instance, owner):
-        return self if instance is None else MethodType(self, instance)
-
     def __eq__(self, other):
         if isinstance(other, Wrapped):
             other = (<Wrapped> other).__wrapped__
@@ -426,8 +229,9 @@ cdef class Wrapped:
     def __hash__(self):
         return hash(self.__wrapped__)
 
-    def __getattribute__(self, name):
-        # Decorators copy a function's dict; what this object keeps in its own is not theirs.
+    def __getattribute__(self, str name not None):
+        # The function's, not this object's: functools.wraps copies it, and what is wrapped further
+        # must not say that torch.compile may trace the function in its place.
         if name == "__dict__":
             return self.__wrapped__.__dict__
         return PyObject_GenericGetAttr(self, name)
@@ -438,21 +242,47 @@ cdef class Wrapped:
     def __setattr__(self, name, value):
         setattr(self.__wrapped__, name, value)
 
+    def __delattr__(self, name):
+        delattr(self.__wrapped__, name)
+
     @property
     def __class__(self):
         return type(self.__wrapped__)
+
+    @property
+    def __doc__(self):
+        return self.__wrapped__.__doc__
 
     def __repr__(self):
         return repr(self.__wrapped__)
 
     def __reduce__(self):
+        if type(self.__wrapped__) is MethodType:
+            return self.__wrapped__.__reduce__()
         return resolve_name, (self._path,)
 
     def __copy__(self):
         return self
 
     def __deepcopy__(self, memo):
-        return self
+        if type(self.__wrapped__) is not MethodType:
+            return self
+        # A method that was wrapped in its object: the copy of the object has a method of its own.
+        return Wrapped(deepcopy(self.__wrapped__, memo), self.mod, self.op, self._path,
+                       self._describe)
+
+
+cdef class Binding(Wrapped):
+    """A wrapped function that a class binds to its instances, as functions in Python and methods in
+    C are bound and other functions in C are not.
+    """
+
+    @property
+    def __doc__(self):
+        return self.__wrapped__.__doc__
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)
 
 
 cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
@@ -462,7 +292,7 @@ cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
     if wrapped._overloads and _is_overloaded(args, kwargs):
         handed = wrapped, <tuple> args, _dict(kwargs)
         return call(<PyObject *> _hand_over, <PyObject *> handed, NULL)
-    if (_push is None and not _flag_is_up()) or not _annotating:
+    if not (_annotating and anybody_listens()):
         return call(<PyObject *> wrapped.__wrapped__, args, kwargs)
     return _announced(wrapped, args, kwargs)
 
@@ -490,7 +320,8 @@ cdef inline dict _dict(PyObject *kwargs):
 
 
 (<PyTypeObject *> Wrapped).tp_call = _call
-# Wrapped(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
+(<PyTypeObject *> Binding).tp_call = _call
+# Binding(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
 # may do so and spare a bound method at each call.
-(<PyTypeObject *> Wrapped).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
+(<PyTypeObject *> Binding).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
 PyType_Modified(<PyTypeObject *> Wrapped)

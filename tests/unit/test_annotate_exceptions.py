@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import fastprof
 from annotation_outcomes import outcomes
-from fastprof import _hooks
+from fastprof import _ranges
 
 REFUSED = {
     "builtin": lambda x: torch.mm(x, x),
@@ -109,7 +109,7 @@ def test_an_interrupt_while_a_call_is_described_reaches_the_program(heard):
 
     fastprof.wrap(Slow, "forward")
     model, x = Slow(), torch.ones(2)
-    if _hooks.listening():
+    if _ranges.listening():
         with pytest.raises(KeyboardInterrupt):
             model(x)
     else:

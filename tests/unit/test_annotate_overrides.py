@@ -123,6 +123,7 @@ def log_of_calls():
     return found
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_subclasses_are_handed_the_same_calls():
     plain, *annotated = outcomes(lambda: [log_of_calls()])
     for found in annotated:
@@ -130,6 +131,7 @@ def test_subclasses_are_handed_the_same_calls():
             assert found[1][0][title] == told, title
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_modes_are_handed_the_same_calls():
     def program():
         found = {}

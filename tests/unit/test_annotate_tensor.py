@@ -178,6 +178,7 @@ def test_what_works_in_place_returns_the_tensor_and_out_is_filled():
     assert_unchanged(lines(IN_PLACE))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_indexing_reads_writes_and_refuses():
     assert_unchanged(lines(INDEXING))
 

@@ -9,7 +9,7 @@ import nvtx
 import torch
 from torch.autograd import profiler
 
-from fastprof import _hooks
+from fastprof import _ranges
 
 _connected = False
 
@@ -21,7 +21,7 @@ def connect() -> None:
         return
     domain = nvtx.get_domain()
     attached = type(domain).__name__ != "DummyDomain"
-    _hooks.connect(
+    _ranges.connect(
         domain if attached else None,
         vars(profiler),
         _is_recording,

@@ -13,8 +13,7 @@ from torch.nn import DataParallel, Module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.hooks import RemovableHandle
 
-from fastprof import _hooks
-from fastprof._hooks import Marker
+from fastprof._ranges import Marker, open_range
 from fastprof.annotate import channels
 from fastprof.errors import AnnotateError
 
@@ -32,7 +31,7 @@ class _Open(threading.local):
         self.ranges: list[tuple[Any, Any]] = []
 
     def enter(self, owner: Any, marker: Marker) -> None:
-        self.ranges.append((owner, _hooks.open_range(marker)))
+        self.ranges.append((owner, open_range(marker)))
 
     def leave(self, owner: Any) -> None:
         """Close the innermost range of an owner, and what is still open within it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 _MISSING = object()
@@ -13,7 +14,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """An attribute: whose, its name, what stood there itself (not inherited), what stands now."""
+    """One attribute: of what, its name, what stood there itself, not inherited, what stands now."""
 
     owner: Any
     name: str
@@ -23,14 +24,38 @@ class Patch:
     def put(self) -> None:
         setattr(self.owner, self.name, self.after)
 
+    def put_again(self) -> None:
+        """Put it where it stood, unless somebody else has put another thing there since."""
+        if _standing(self.owner, self.name) is self.before:
+            self.put()
+
     def take_off(self) -> None:
         """Put back what was there, unless somebody else has put another thing there since."""
-        if vars(self.owner).get(self.name, _MISSING) is not self.after:
+        if _standing(self.owner, self.name) is not self.after:
             return
         if self.before is _MISSING:
             delattr(self.owner, self.name)
         else:
             setattr(self.owner, self.name, self.before)
+
+    def take_out(self) -> None:
+        """Let what somebody else put around ours by functools.wraps call what ours called.
+
+        torch does so with the step of an optimizer's class when it makes the first one.
+        """
+        standing = _standing(self.owner, self.name)
+        if getattr(standing, "__wrapped__", None) is not self.after:
+            return
+        standing.__wrapped__ = self.before
+        for cell in getattr(standing, "__closure__", None) or ():
+            if cell.cell_contents is self.after:
+                cell.cell_contents = self.before
+
+
+def _standing(owner: Any, name: str) -> Any:
+    if isinstance(owner, FunctionType):  # its defaults
+        return getattr(owner, name)
+    return vars(owner).get(name, _MISSING)
 
 
 class Patches:
@@ -38,35 +63,35 @@ class Patches:
 
     def __init__(self) -> None:
         self._patches: list[Patch] = []
+        self._aside = 0  # in how many `aside` blocks the program is, in all threads
+        self._lock = threading.RLock()
 
     def replace(self, owner: Any, name: str, after: Any) -> None:
         """Put something in an attribute's place."""
-        before = vars(owner).get(name, _MISSING)
-        patch = Patch(owner, name, before, after)
+        patch = Patch(owner, name, _standing(owner, name), after)
         patch.put()
         self._patches.append(patch)
 
     def take_off(self) -> None:
         """Put all back, the last first."""
         while self._patches:
-            self._patches.pop().take_off()
+            patch = self._patches.pop()
+            patch.take_off()
+            patch.take_out()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Within it all is as it was before."""
-        patches = self._patches
-        self._patches = []
-        for patch in reversed(patches):
-            patch.take_off()
+        """Within it all is as it was before, for all threads."""
+        with self._lock:
+            self._aside += 1
+            if self._aside == 1:
+                for patch in reversed(self._patches):
+                    patch.take_off()
         try:
             yield
         finally:
-            for patch in patches:
-                if vars(patch.owner).get(patch.name, _MISSING) is patch.before:
-                    patch.put()
-            self._patches = patches + self._patches
-
-
-def own(owner: Any, name: str) -> Any:
-    """An attribute as it stands in a class or module, descriptors not called."""
-    return inspect.getattr_static(owner, name)
+            with self._lock:
+                self._aside -= 1
+                if self._aside == 0:
+                    for patch in self._patches:
+                        patch.put_again()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 import torch
 from torch import jit
 from torch._guards import CompileContext
 
-from fastprof import _hooks
-from fastprof.annotate import channels, table
+from fastprof import _hooks, _stacks
+from fastprof.annotate import channels, pickles, table
 from fastprof.annotate.overloads import hand_over
 from fastprof.annotate.text import argument_text, stack_text, with_functions
-from fastprof.annotate.wrap import patches, wrap_function, wrap_method
+from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_function, wrap_method
 
 _installed = False
 
@@ -72,10 +69,9 @@ def init(enable_function_stack: bool = False) -> Session:
     """
     global _installed
     channels.connect()
+    _stacks.describe_stacks_with(stack_text, with_functions if enable_function_stack else None)
     _hooks.describe_with(
         argument_text,
-        stack_text,
-        with_functions if enable_function_stack else None,
         CompileContext.try_get,
         torch._C._has_torch_function_variadic,
         hand_over,
@@ -92,8 +88,11 @@ def init(enable_function_stack: bool = False) -> Session:
         wrap_function(function)
     for method in list(table.methods()):
         wrap_method(method)
+    for function in table.with_defaults():
+        wrap_defaults(function)
     for owner, name in _SOURCE_READERS:
-        patches.replace(owner, name, _as_before(getattr(owner, name)))
+        patches.replace(owner, name, pickles.as_before(getattr(owner, name)))
+    pickles.install()
     _installed = True
     return Session(owns=True)
 
@@ -108,22 +107,9 @@ def uninit() -> None:
     global _installed
     _hooks.annotate(False)
     patches.take_off()
+    replaced.clear()
     _installed = False
 
 
 # These look at functions by identity or read their source: they see torch as it was before.
-_SOURCE_READERS = (
-    (jit, "script"),
-    (jit, "trace"),
-    (jit, "trace_module"),
-    (torch, "save"),
-)
-
-
-def _as_before(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with patches.aside():
-            return function(*args, **kwargs)
-
-    return call
+_SOURCE_READERS = ((jit, "script"), (jit, "trace"), (jit, "trace_module"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import getattr_static, isbuiltin
+from types import FunctionType
 from typing import Any, Final
 
 import torch
@@ -98,15 +99,19 @@ _EXTENSIONS: Final = (
 )
 # Modules behind those that a user sees, which hold the same functions by the names of the C ones.
 _ALSO_HOLDING: Final = (
-    *(torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
+    *(torch, torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
 )
 _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
 
 def functions() -> Iterator[Function]:
-    """The functions and methods of torch, of torch.distributed and of extensions."""
-    for owner in (torch, functional, torch.linalg, torch.fft, torch.special):
-        yield from _of_module(owner)
+    """The functions and methods of torch, of torch.distributed and of extensions, each once."""
+    seen: set[int] = set()
+    for owner in (functional, torch, torch.linalg, torch.fft, torch.special):
+        for function in _of_module(owner):
+            if id(function.function) not in seen:
+                seen.add(id(function.function))
+                yield function
     for name in dir(Tensor):
         if callable(getattr(Tensor, name)) and _is_wanted(name, _OPERATORS):
             yield Function(getattr_static(Tensor, name), "Tensor", name, ((Tensor, name),))
@@ -186,6 +191,13 @@ def methods() -> Iterator[Method]:
 def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a step runs forward and backward, too: these are no part of the optimizer."""
     return (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
+
+
+def with_defaults() -> Iterator[FunctionType]:
+    """The functions of torch whose defaults may be functions of torch: how modules are made."""
+    for kind in vars(torch.nn).values():
+        if isinstance(kind, type) and isinstance(vars(kind).get("__init__"), FunctionType):
+            yield vars(kind)["__init__"]
 
 
 def _subclasses(kind: type) -> Iterator[type]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import jit
 from torch.nn import Module
 
-from fastprof._hooks import Marker, Wrapped
+from fastprof._hooks import Binding, Wrapped
+from fastprof._ranges import Marker
 from fastprof.annotate import channels
 from fastprof.annotate.patches import Patches
 from fastprof.annotate.table import Function, Method
@@ -20,6 +20,8 @@ from fastprof.annotate.text import module_text
 from fastprof.errors import AnnotateError
 
 patches = Patches()
+# By the id of a function of torch: what stands in its place.
+replaced: dict[int, Wrapped] = {}
 _module_markers: WeakKeyDictionary[Module, Marker] = WeakKeyDictionary()
 
 
@@ -27,18 +29,34 @@ def wrap_function(entry: Function) -> None:
     """Wrap a function of the table at all its homes."""
     home, name = entry.homes[0]
     path = f"{home.__name__}:{name}" if isinstance(home, ModuleType) else f"torch:Tensor.{name}"
-    wrapped = Wrapped(entry.function, entry.mod, entry.op, path, overloads=entry.overloads)
+    kind = _kind(entry.function)
+    wrapped = kind(entry.function, entry.mod, entry.op, path, overloads=entry.overloads)
+    replaced[id(entry.function)] = wrapped
     for owner, held_as in entry.homes:
         patches.replace(owner, held_as, wrapped)
 
 
+def wrap_defaults(function: FunctionType) -> None:
+    """Put what `wrap_function` put in functions' places in those of a function's defaults, too.
+
+    `activation is F.relu` is asked of the default F.relu of torch's transformer layers.
+    """
+    before = function.__defaults__ or ()
+    after = tuple(replaced.get(id(each), each) for each in before)
+    if any(new is not old for new, old in zip(after, before, strict=True)):
+        patches.replace(function, "__defaults__", after)
+
+
 def wrap_method(entry: Method) -> None:
     """Wrap a method of the table, unless it is wrapped already below what others put on it."""
-    function = vars(entry.owner)[entry.name]
-    if not _is_wrapped(function):
-        patches.replace(
-            entry.owner, entry.name, _around(function, entry.owner, entry.mod, entry.op)
-        )
+    function: Any = vars(entry.owner)[entry.name]
+    while not _is_wrapped(function):
+        if not hasattr(function, "__wrapped__"):
+            held = vars(entry.owner)[entry.name]
+            around = _around(held, entry.owner, entry.mod, entry.op, entry.unless)
+            patches.replace(entry.owner, entry.name, around)
+            return
+        function = function.__wrapped__
 
 
 def wrap(obj: Any, name: str) -> None:
@@ -87,34 +105,33 @@ def wrap(obj: Any, name: str) -> None:
         raise AnnotateError(f"wrap: {owner}.{name} cannot be replaced: {error}") from error
 
 
-def _around(held: Any, owner: Any, mod: str, op: str) -> Any:
-    """A Python function around another, of the same kind: binding, name, signature."""
+def _around(
+    held: Any, owner: Any, mod: str, op: str, unless: Callable[..., bool] | None = None
+) -> Any:
+    """What stands in a function's place, of the same kind: binding, name, signature."""
     if isinstance(held, (staticmethod, classmethod)):
         return type(held)(_around(held.__func__, owner, mod, op))
-    is_module = isinstance(owner, type) and issubclass(owner, Module)
-    describe = _module_marker if is_module and op == "forward" else None
-    if isinstance(owner, Module) and op == "forward":
-        describe = functools.partial(_marker_of, owner)
-    wrapped = Wrapped(held, mod, op, describe=describe)
+    kind = owner if isinstance(owner, type) else type(owner)
+    describe = _module_marker if issubclass(kind, Module) and op == "forward" else None
+    path = f"{getattr(held, '__module__', mod)}:{getattr(held, '__qualname__', op)}"
+    return _kind(held)(held, mod, op, path, describe, unless=unless)
 
-    @functools.wraps(held)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return wrapped(*args, **kwargs)
 
-    call._fastprof = True  # type: ignore[attr-defined]
-    return call
+def _kind(function: Any) -> type[Wrapped]:
+    """Whether a function is bound where a class holds it."""
+    binds = hasattr(type(function), "__get__") and not isinstance(function, MethodType)
+    return Binding if binds else Wrapped
 
 
 def _is_wrapped(held: Any) -> bool:
-    function: Any = getattr(held, "__func__", held)
-    return isinstance(function, Wrapped) or getattr(function, "_fastprof", False)
+    return isinstance(getattr(held, "__func__", held), Wrapped)
 
 
 def _module_marker(args: Sequence[Any]) -> Marker | None:
     return _marker_of(args[0]) if args and isinstance(args[0], Module) else None
 
 
-def _marker_of(module: Module, *_: Any) -> Marker | None:
+def _marker_of(module: Module) -> Marker | None:
     """The marker of a module; None for what torch.jit made, which cannot tell."""
     if isinstance(module, jit.ScriptModule):
         return None

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fastprof._hooks import Marker
+from fastprof._ranges import Marker
 from fastprof.annotate import channels
 from fastprof.annotate.capture import Capture, capture
 from fastprof.annotate.layers import annotate_layers, open_ranges

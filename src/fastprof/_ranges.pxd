@@ -1,0 +1,19 @@
+"""What the hooks share with the ranges that they open."""
+
+
+cdef class Marker:
+    cdef readonly str text
+    cdef bint passing
+    cdef str recorded
+    cdef object event
+    cdef object kept
+    cdef dict variants
+
+
+cdef class Opened:
+    cdef int pushed
+    cdef list entered
+    cdef int add(self, Marker marker) except -1
+
+
+cdef bint anybody_listens() noexcept
