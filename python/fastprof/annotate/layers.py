@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch.jit import ScriptModule
 from torch.nn import DataParallel, Module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.hooks import RemovableHandle
@@ -62,14 +63,18 @@ class layer:
 
     Notes
     -----
-    It works without `init`. In code that torch.compile traces it does nothing.
+    It works without `init`. In code that torch.compile traces it does nothing; there, make it where
+    it is entered: torch.compile cannot enter any context manager of Python that was made outside.
     """
 
     def __init__(self, name: str) -> None:
-        self._marker = _layer_marker(name)
+        self._name = _checked(name)
+        self._marker: Marker | None = None
 
     def __enter__(self) -> layer:
         if not torch.compiler.is_compiling():
+            if self._marker is None:
+                self._marker = _layer_marker(self._name)
             open_ranges.enter(self, self._marker)
         return self
 
@@ -85,15 +90,21 @@ class layer:
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+            if torch.compiler.is_compiling():  # it cannot enter what was made outside
+                return function(*args, **kwargs)
             with self:
                 return function(*args, **kwargs)
 
         return inside
 
 
-def _layer_marker(name: str) -> Marker:
+def _checked(name: str) -> str:
     if not isinstance(name, str) or not name.strip():
         raise AnnotateError(f"a layer's name was expected, found {name!r}")
+    return name
+
+
+def _layer_marker(name: str) -> Marker:
     channels.connect()
     return Marker(f"layer:{name}")
 
@@ -103,7 +114,7 @@ class _Enter:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._marker = _layer_marker(name)
+        self._marker = _layer_marker(_checked(name))
 
     def __call__(self, module: Module, args: Any) -> None:
         if not torch.compiler.is_compiling():
@@ -169,7 +180,8 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     Notes
     -----
     Forward hooks that are also called when a forward pass raises. In what torch.compile traces they
-    do nothing: a compiled module has one range, its parts have none. It works without `init`.
+    do nothing: a compiled module has one range, its parts have none; what torch.jit.script or trace
+    made has none. It works without `init`.
 
     >>> fastprof.annotate_layers(model)   # doctest: +SKIP
     """
@@ -183,6 +195,8 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
         parts = [part for part in path.split(".") if part and part not in _WRAPPERS]
         full = ".".join([name, *parts] if name else parts)
         if not full or full in named:  # the model itself, or what stands within its wrapper
+            continue
+        if isinstance(module, ScriptModule):  # takes no hooks
             continue
         named.add(full)
         handles.append(module.register_forward_pre_hook(_Enter(full)))

@@ -62,7 +62,9 @@ def init(enable_function_stack: bool = False) -> Session:
     -----
     What is wrapped: annotate/table.py. What the program computes stays the same: nothing is copied,
     read from a device or waited for, and torch.jit, torch.compile, `__torch_function__`, pickling
-    and signatures see the functions as they were.
+    and signatures see the functions as they were. What was compiled before is compiled once more.
+    A function of torch that the program took before is not `is` the one that torch holds now, but
+    equal to it; calls of it have no ranges.
 
     >>> import fastprof           # doctest: +SKIP
     >>> fastprof.init()           # doctest: +SKIP
