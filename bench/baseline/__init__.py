@@ -5,6 +5,7 @@ each distinct text is read once, what repeats is kept with the distinct call pat
 uses the operators' formulas (fastprof.ops) and the plain values that they take, nothing else.
 """
 
-from bench.baseline.capture import Capture, open_export
+from bench.baseline.capture import Capture, open_export, without_collector
 from bench.baseline.dictlines import dict_lines, write_dict_lines
 
+__all__ = ["Capture", "dict_lines", "open_export", "without_collector", "write_dict_lines"]

@@ -13,7 +13,7 @@ from bench.baseline.frames import NEVER, Frame, Launch, Range, sweep
 from bench.baseline.links import link
 from bench.baseline.meanings import Reader
 from bench.baseline.nodes import Node
-from bench.baseline.tables import CALLS, GRAPH_NODES, PROCESS_SHIFT, Kernel, Tables
+from bench.baseline.tables import GRAPH_NODES, PROCESS_SHIFT, Kernel, Tables
 
 MOST_COPIES = 64  # of a graph from a graph
 
@@ -34,55 +34,48 @@ class Capture:
 
 def open_export(path: Path) -> Capture:
     """Read an export and find out in which ranges every kernel was launched."""
-    with _no_collector():
-        tables = Tables(path)
-        kernels = tables.kernels()
-        launches = find_launches(tables, kernels)
-        origins = find_origins(tables, kernels)
-        ranges = read_ranges(tables)
-        root = Node()
-        distinct = {id(each): each for each in (*launches, *origins) if each is not None}
-        link(sweep(ranges, distinct.values(), root))
-        frames = [launch and launch.frame for launch in launches]
-        for i, origin in enumerate(origins):
-            if origin is not None and origin.frame is not None:
-                frames[i] = origin.frame
-        return Capture(kernels, launches, frames, tables.strings(), root)
+    tables = Tables(path)
+    kernels = tables.kernels()
+    launches = find_launches(tables, kernels)
+    origins = find_origins(tables, kernels)
+    ranges = read_ranges(tables)
+    root = Node()
+    distinct = {id(each): each for each in (*launches, *origins) if each is not None}
+    link(sweep(ranges, distinct.values(), root))
+    frames = [launch and launch.frame for launch in launches]
+    for i, origin in enumerate(origins):
+        if origin is not None and origin.frame is not None:
+            frames[i] = origin.frame
+    return Capture(kernels, launches, frames, tables.strings(), root)
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
-    """Millions of rows and no cycles among them: looking for some takes a third of the time."""
+def without_collector() -> Iterator[None]:
+    """Millions of rows and no cycles among them: looking for some takes a third of the time.
+
+    What was made is not looked at later either.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if enabled:
             gc.enable()
 
 
 def find_launches(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:
     """The API call of each kernel: the first of its process with its correlation id."""
-    one_process = not tables.tells_processes
-    shift = 63 if one_process else PROCESS_SHIFT
-    keys = [
-        (kernel.correlation, 0 if one_process else (kernel.process or 0) >> shift)
-        if kernel.correlation is not None
-        and kernel.correlation >= 0
-        and (one_process or kernel.process is not None)
-        else None
-        for kernel in kernels
-    ]
-    wanted = set(keys)
-    found: dict[tuple[int, int] | None, Launch] = {}
-    for correlation, thread, start, name in tables.select(
-        CALLS, "correlationId", "globalTid", "start", "nameId"
-    ):
-        key = (correlation, thread >> shift)
-        if key in wanted and key not in found:
+    shift = PROCESS_SHIFT if tables.tells_processes else 63
+    found: dict[tuple[int | None, int | None], Launch] = {}
+    for correlation, thread, start, name in tables.launches():
+        key = correlation, thread >> shift
+        if key not in found:
             found[key] = Launch(start, thread, name)
-    return list(map(found.get, keys))
+    if shift == 63:
+        return [found.get((kernel.correlation, 0)) for kernel in kernels]
+    return [found.get((kernel.correlation, kernel.process)) for kernel in kernels]
 
 
 def find_origins(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:
@@ -110,7 +103,7 @@ def find_origins(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:
     return [
         None
         if kernel.graph_node is None or kernel.process is None
-        else first(kernel.process >> PROCESS_SHIFT, kernel.graph_node)
+        else first(kernel.process, kernel.graph_node)
         for kernel in kernels
     ]
 

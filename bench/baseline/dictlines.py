@@ -11,7 +11,7 @@ from bench.baseline.frames import Frame
 from bench.baseline.links import numbers_of
 from bench.baseline.meanings import TORCH
 from bench.baseline.nodes import Node
-from bench.baseline.tables import LOW_24_BITS
+from bench.baseline.tables import LOW_24_BITS, Kernel
 
 LEFT_OUT = ("void ", "at::", "cuda::", "native::")
 ANONYMOUS = ("(anonymous namespace)::", "<unnamed>::")
@@ -34,12 +34,12 @@ def dict_lines(capture: Capture) -> Iterator[str]:
     ):
         if frame is not last:
             last = frame
-            node = capture.root if frame is None else frame.node
+            node = capture.root if frame is None else frame.node.bare
             numbers = (None, []) if frame is None else numbers_of(frame)
             markers = "[]" if frame is None else seq_markers(frame)
         seq, others = numbers
         short, long = names(kernel.name)
-        around, beside = _texts(node)
+        around, beside = node.dict_text
         yield (
             f"{{'kShortName': {short}, 'kDuration': {duration(kernel)}, {around}{markers}, "
             f"'seqId': {'[]' if seq is None else [seq]}, "
@@ -52,7 +52,7 @@ def dict_lines(capture: Capture) -> Iterator[str]:
         )
 
 
-def duration(kernel: object) -> int | None:
+def duration(kernel: Kernel) -> int | None:
     """ns; None where it ended before it began."""
     ns = kernel.end - kernel.start
     return ns if 0 <= ns < 1 << 63 else None
@@ -79,17 +79,6 @@ class Subs:
         return sub
 
 
-@cache
-def _texts(node: Node) -> tuple[str, str]:
-    """What stands in a line before the seqMarker and behind altSeqId, the same for a whole node."""
-    mods, ops = node.operators
-    around = (
-        f"'layer': {list(node.layer)}, 'trace': {list(node.trace)}, "
-        f"'reprMarkers': {node.modules}, 'marker': {node.arguments}, 'seqMarker': "
-    )
-    return around, f"'dir': {node.direction!r}, 'mod': {list(mods)}, 'op': {list(ops)}, "
-
-
 def seq_markers(frame: Frame) -> str:
     """torch's ranges around a kernel, each once, by number and name.
 
@@ -103,7 +92,7 @@ def seq_markers(frame: Frame) -> str:
         if meaning.kind == TORCH:
             seq = -1 if around.seq is None else around.seq
             op_id = -1 if around.op_id is None else around.op_id
-            found.append((seq, _escaped(meaning.name), op_id, _escaped(meaning.tail)))
+            found.append((seq, meaning.quoted[0], op_id, meaning.quoted[1]))
         around = around.parent
     found.sort()
     texts = []
@@ -111,8 +100,11 @@ def seq_markers(frame: Frame) -> str:
         if before is not None and _repeats(before, one):
             continue
         seq, head, op_id, tail = one
-        numbers = f"{f', seq = {seq}' if seq >= 0 else ''}{f', op_id = {op_id}' if op_id >= 0 else ''}"
-        texts.append(f"'{head}{numbers}{tail}'")
+        if seq >= 0:
+            head += f", seq = {seq}"
+        if op_id >= 0:
+            head += f", op_id = {op_id}"
+        texts.append(f"'{head}{tail}'")
     return f"[{', '.join(texts)}]"
 
 
@@ -123,12 +115,6 @@ def _repeats(before: tuple[int, str, int, str], one: tuple[int, str, int, str]) 
     if number < 0 or seq != number or op_id >= 0 or other_id >= 0 or tail or other_tail:
         return False
     return name in head or head in name
-
-
-@cache
-def _escaped(text: str) -> str:
-    """As repr escapes it between two single quotes."""
-    return repr('"' + text)[2:-1]
 
 
 def _long_name(capture: Capture, name: object) -> str | None:

@@ -45,7 +45,8 @@ class Meaning:
         self.has_arguments = False
         self.frames: tuple[str, ...] = ()
         self.backward = self.node = self.recompute = False
-        self.tail = ""  # of a torch range: its sizes, as they stand behind its numbers
+        # Of a torch range what stands before its numbers and behind, escaped as repr does it.
+        self.quoted = "", ""
 
     @property
     def op(self) -> str:
@@ -158,7 +159,7 @@ def _torch(label: str, name: str, sizes: tuple[Arg, ...] | None) -> Meaning:
     operator = node.split(" (", 1)[0].replace("(anonymous namespace)", "")
     operator = operator if re.fullmatch(r"[\w.:]+", operator) else ""
     meaning = Meaning(label, TORCH, name)
-    meaning.tail = label[len(name) :]
+    meaning.quoted = _escaped(name), _escaped(label[len(name) :])
     meaning.recompute = bool(RECOMPUTATION.match(node))
     is_node = OTHER_NODE.match(node) or NODE.search(operator)
     meaning.node = name.startswith(ENGINE) or bool(is_node)
@@ -171,6 +172,11 @@ def _torch(label: str, name: str, sizes: tuple[Arg, ...] | None) -> Meaning:
     mod, op = (node[:at], node[at + 2 :]) if qualified else ("aten", node)
     meaning.call = Call(mod, op, sizes or ())
     return meaning
+
+
+def _escaped(text: str) -> str:
+    """As repr escapes it between two single quotes."""
+    return repr('"' + text)[2:-1]
 
 
 def _marker(label: str) -> Meaning | None:

@@ -24,6 +24,13 @@ class Node(dict[Meaning, "Node"]):
 
     def __init__(self, parent: Node | None = None, meaning: Meaning | None = None) -> None:
         self.parent, self.meaning = parent, meaning
+        # The chain without the user's own ranges, which say nothing but may differ in each step.
+        self.bare: Node = self
+        if parent is not None and meaning is not None:
+            if meaning.kind == USER:
+                self.bare = parent.bare
+            elif parent.bare is not parent:
+                self.bare = parent.bare[meaning]
 
     def __missing__(self, meaning: Meaning) -> Node:
         self[meaning] = found = Node(self, meaning)
@@ -37,6 +44,16 @@ class Node(dict[Meaning, "Node"]):
         if self.parent is None or self.meaning is None:
             return ()
         return (*self.parent.chain, self.meaning)
+
+    @cached_property
+    def dict_text(self) -> tuple[str, str]:
+        """What stands in a dict line before the seqMarker, and behind altSeqId."""
+        mods, ops = self.operators
+        around = (
+            f"'layer': {list(self.layer)}, 'trace': {list(self.trace)}, "
+            f"'reprMarkers': {self.modules}, 'marker': {self.arguments}, 'seqMarker': "
+        )
+        return around, f"'dir': {self.direction!r}, 'mod': {list(mods)}, 'op': {list(ops)}, "
 
     def of_kind(self, *kinds: str) -> list[Meaning]:
         return [meaning for meaning in self.chain if meaning.kind in kinds]
@@ -66,7 +83,7 @@ class Node(dict[Meaning, "Node"]):
         meaning = self.meaning
         if meaning is None or meaning.kind != TORCH or not meaning.backward:
             return False
-        return meaning.node or not (self.parent and self.parent.is_backward)
+        return meaning.node or self.parent is None or not self.parent.is_backward
 
     @cached_property
     def carries(self) -> bool:

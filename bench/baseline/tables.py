@@ -19,7 +19,7 @@ PROCESS_SHIFT, LOW_24_BITS = 24, 0xFFFFFF
 
 
 class Kernel(NamedTuple):
-    """GPU work as the file has it; `process` is the part of a global id above the thread."""
+    """GPU work; `process` is the part of a global id above the thread."""
 
     start: int
     end: int
@@ -28,13 +28,13 @@ class Kernel(NamedTuple):
     process: int | None
     correlation: int | None
     name: Any  # id in StringIds; of a graph its text
-    grid_x: int | None
-    grid_y: int | None
-    grid_z: int | None
-    block_x: int | None
-    block_y: int | None
-    block_z: int | None
-    graph_node: int | None
+    grid_x: int | None = None
+    grid_y: int | None = None
+    grid_z: int | None = None
+    block_x: int | None = None
+    block_y: int | None = None
+    block_z: int | None = None
+    graph_node: int | None = None
 
 
 class Tables:
@@ -65,12 +65,29 @@ class Tables:
         work = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId")
         sizes = [size + axis for size in ("grid", "block") for axis in "XYZ"]
         rows = self.select(KERNELS, *work, name, *sizes, "graphNodeId")
-        kernels = list(map(Kernel._make, rows))
-        for row in self.select(GRAPHS, *work, "graphId"):
-            graph = "CUDA graph" if row[6] is None else f"CUDA graph {row[6]}"
-            kernels.append(Kernel(*row[:6], graph, *[None] * 7))
+        kernels = [
+            Kernel(start, end, device, stream, pid and pid >> PROCESS_SHIFT, *others)
+            for start, end, device, stream, pid, *others in rows
+        ]
+        for start, end, device, stream, pid, correlation, graph in self.select(
+            GRAPHS, *work, "graphId"
+        ):
+            process = pid and pid >> PROCESS_SHIFT
+            name = "CUDA graph" if graph is None else f"CUDA graph {graph}"
+            kernels.append(Kernel(start, end, device, stream, process, correlation, name))
         kernels.sort(key=lambda kernel: kernel.start)
         return kernels
+
+    def launches(self) -> Iterator[tuple[int, int, int, int | None]]:
+        """correlation id, thread, start and name of the API calls that may have launched work."""
+        ids = [
+            f'SELECT correlationId FROM "{table}" WHERE correlationId >= 0'
+            for table in (KERNELS, GRAPHS)
+            if table in self.columns and "correlationId" in self.columns[table]
+        ]
+        where = f"correlationId IN ({' UNION ALL '.join(ids)}) AND globalTid IS NOT NULL"
+        columns = ("correlationId", "globalTid", "start", "nameId")
+        return self.select(CALLS, *columns, where=where) if ids else iter(())
 
     @property
     def tells_processes(self) -> bool:
