@@ -31,6 +31,9 @@ class Capture:
     strings: dict[int, str]
     root: Node
 
+    def __len__(self) -> int:
+        return len(self.kernels)
+
 
 def open_export(path: Path) -> Capture:
     """Read an export and find out in which ranges every kernel was launched."""

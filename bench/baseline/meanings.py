@@ -9,7 +9,14 @@ from typing import Any
 
 from fastprof.call import Arg, Call, Tensor
 
-USER, ARGUMENT, MODULE, TRACE, LAYER, TORCH = "user", "argument", "module", "trace", "layer", "torch"
+USER, ARGUMENT, MODULE, TRACE, LAYER, TORCH = (
+    "user",
+    "argument",
+    "module",
+    "trace",
+    "layer",
+    "torch",
+)
 
 ENGINE = "autograd::engine::evaluate_function: "
 NAMESPACES = {"aten", "prim", "prims", "quantized", "torch", "torchaudio", "torchvision"} | {
