@@ -7,5 +7,6 @@ uses the operators' formulas (fastprof.ops) and the plain values that they take,
 
 from bench.baseline.capture import Capture, open_export, without_collector
 from bench.baseline.dictlines import dict_lines, write_dict_lines
+from bench.baseline.rows import rows
 
-__all__ = ["Capture", "dict_lines", "open_export", "without_collector", "write_dict_lines"]
+__all__ = ["Capture", "dict_lines", "open_export", "rows", "without_collector", "write_dict_lines"]

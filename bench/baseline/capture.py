@@ -22,17 +22,22 @@ MOST_COPIES = 64  # of a graph from a graph
 class Capture:
     """Kernels in order of start, and beside each its launch and its frame, None where unknown.
 
-    `root` is the empty chain, `strings` the texts that ids stand for.
+    `all_frames` are those of the ranges, in their order, `root` is the empty chain, `strings` has
+    the texts that ids stand for.
     """
 
     kernels: list[Kernel]
     launches: list[Launch | None]
     frames: list[Frame | None]
+    all_frames: list[Frame]
     strings: dict[int, str]
     root: Node
 
     def __len__(self) -> int:
         return len(self.kernels)
+
+    def long_name(self, kernel: Kernel) -> str | None:
+        return kernel.name if isinstance(kernel.name, str) else self.strings.get(kernel.name)
 
 
 def open_export(path: Path) -> Capture:
@@ -44,12 +49,13 @@ def open_export(path: Path) -> Capture:
     ranges = read_ranges(tables)
     root = Node()
     distinct = {id(each): each for each in (*launches, *origins) if each is not None}
-    link(sweep(ranges, distinct.values(), root))
+    all_frames = sweep(ranges, distinct.values(), root)
+    link(all_frames)
     frames = [launch and launch.frame for launch in launches]
     for i, origin in enumerate(origins):
         if origin is not None and origin.frame is not None:
             frames[i] = origin.frame
-    return Capture(kernels, launches, frames, tables.strings(), root)
+    return Capture(kernels, launches, frames, all_frames, tables.strings(), root)
 
 
 @contextmanager

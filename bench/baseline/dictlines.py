@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 from bench.baseline.capture import Capture
@@ -25,7 +24,7 @@ def write_dict_lines(capture: Capture, path: Path) -> None:
 
 def dict_lines(capture: Capture) -> Iterator[str]:
     """The lines, each with its end. What repeats with the call path is put together once."""
-    names = cache(lambda name: _names(_long_name(capture, name)))
+    names: dict[object, tuple[str, str]] = {}
     last: Frame | None = None
     numbers, markers, node = (None, []), "[]", capture.root
     subs = Subs()
@@ -38,7 +37,9 @@ def dict_lines(capture: Capture) -> Iterator[str]:
             numbers = (None, []) if frame is None else numbers_of(frame)
             markers = "[]" if frame is None else seq_markers(frame)
         seq, others = numbers
-        short, long = names(kernel.name)
+        if kernel.name not in names:
+            names[kernel.name] = _names(capture.long_name(kernel))
+        short, long = names[kernel.name]
         around, beside = node.dict_text
         yield (
             f"{{'kShortName': {short}, 'kDuration': {duration(kernel)}, {around}{markers}, "
@@ -115,10 +116,6 @@ def _repeats(before: tuple[int, str, int, str], one: tuple[int, str, int, str]) 
     if number < 0 or seq != number or op_id >= 0 or other_id >= 0 or tail or other_tail:
         return False
     return name in head or head in name
-
-
-def _long_name(capture: Capture, name: object) -> str | None:
-    return name if isinstance(name, str) else capture.strings.get(name)
 
 
 def _names(name: str | None) -> tuple[str, str]:
