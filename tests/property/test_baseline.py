@@ -64,6 +64,7 @@ KERNELS = [
     "nvjet_tst_192x192_64x4_2x1_v_bz_NNT",
     "void at::native::reduce_kernel<512, 1>(float)",
     "my kernel",
+    "cutlass_80_tensorop_gemm",
 ]
 NUMBER = st.sampled_from(["", ", seq = 0", ", seq = 1", ", seq = 2", ", seq = 2, op_id = 9"])
 SIZES = st.sampled_from(["", "", ", sizes = [[8, 16], [16, 4]]", ", sizes = [[], [3]"])
@@ -169,6 +170,31 @@ def test_small_captures_of_any_ranges_have_the_same_rows(paths, export, shuffle_
     check_rows(path)
     check_dict_lines(path)
     path.unlink()
+
+
+def test_ranges_that_go_on_when_one_below_them_ends_keep_their_order(paths):
+    export = Capture()
+    for start, end, text in (
+        (0, 300, "layer:zero"),
+        (10, 100, "layer:one"),
+        (20, 300, "layer:two"),
+        (30, 250, "aten::mm, seq = 1"),
+        (40, 300, "layer:three"),
+    ):
+        export.start_end(start, end, text, tid=1)
+    export.work(150, (PID, 1), KERNELS[0])
+    (row,) = check_rows(export.write(next(paths)))
+    assert row["layer"] == ("zero", "two", "three")
+
+
+def test_kernels_of_a_backward_call_share_its_gradients_alike(paths):
+    export = Capture()
+    for i, names in enumerate(itertools.product(KERNELS, repeat=2)):
+        forward = [MARKERS[0], f"aten::linear, seq = {i}"]
+        export.nest(200 * i, forward, [KERNELS[1]], (PID, 1))
+        export.nest(200 * i + 100, [f"AddmmBackward0, seq = {i}"], names, (PID, 2))
+    rows = check_rows(export.write(next(paths)))
+    assert {row["op"] for row in rows} == {"linear", "bias"}
 
 
 @pytest.mark.parametrize(("seed", "n_processes"), [(1, 1), (5, 2)])
