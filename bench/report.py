@@ -73,4 +73,4 @@ def target_line(target: Target) -> str:
 
 
 def number(value: float) -> str:
-    return f"{value / (1 << 30):.2f} GiB" if value >= 1 << 24 else f"{value:.3g}"
+    return f"{value / 1e9:.2f} GB" if value >= 1e7 else f"{value:.3g}"
