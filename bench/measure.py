@@ -61,7 +61,6 @@ def measure(contender: Contender, files: Files, counts: bool) -> dict[str, Any]:
     import numpy  # noqa: F401
 
     import fastprof  # noqa: F401
-    from bench import baseline, naive  # noqa: F401
 
     found, result = timed(contender, files)
     found["peak_bytes"] = peak_memory()  # of one job: what a second leaves behind is not its own

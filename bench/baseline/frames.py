@@ -16,24 +16,25 @@ class Frame:
     """A range in its place: what was open around it, and from when on one of the chain is not."""
 
     __slots__ = (
-        *("parent", "node", "seq", "op_id", "end", "first_end", "thread", "original"),
+        *("parent", "node", "seq", "op_id", "end", "first_end", "thread", "copied_from"),
         *("forward", "asks"),
     )
 
     def __init__(
         self, parent: Frame | None, node: Node, seq: int | None, op_id: int | None, end: int,
-        thread: int, original: Frame | None = None,
+        thread: int, copied_from: Frame | None = None,
     ) -> None:  # fmt: skip
         self.parent, self.node, self.seq, self.op_id, self.end = parent, node, seq, op_id, end
         self.first_end = end if parent is None or end < parent.first_end else parent.first_end
         self.thread = thread
-        self.original = self if original is None else original
+        self.copied_from = copied_from
         self.forward: Frame | None = None  # of a backward call
         self.asks = False
 
     @property
-    def is_backward(self) -> bool:
-        return self.node.is_backward
+    def original(self) -> Frame:
+        """The first frame of the same range."""
+        return self if self.copied_from is None else self.copied_from
 
 
 class Launch:
