@@ -2,6 +2,8 @@
 # make test [TORCH=none]   build, and run all tests; TORCH names a version of torch, or none
 # make bench               measure (bench/README.md)
 # make bench-annotate      what annotation adds to a call of torch
+# make bench-smoke         all contenders once on a small export, no limits
+# make bench-instructions  instructions of the C stages, against those kept
 # make asan                the C core and the compiled modules under ASan and UBSan
 # make lint, make wheel, make clean
 
@@ -13,7 +15,7 @@ SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.to
 PYTHON_FILES = python tests bench examples setup.py
 DEMO = .demo
 
-.PHONY: demo test bench bench-annotate asan lint wheel clean build
+.PHONY: demo test bench bench-annotate bench-smoke bench-instructions asan lint wheel clean build
 
 # Each step leaves a stamp, so that a second run does nothing that is done.
 $(VENV)/.made:
@@ -64,7 +66,13 @@ test: $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/.built
-	$(BIN)/python -m bench.run
+	$(BIN)/python -m bench
+
+bench-smoke: $(VENV)/.built
+	$(BIN)/python -m bench --smoke
+
+bench-instructions: $(VENV)/.made
+	$(BIN)/python -m bench instructions
 
 bench-annotate: $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m bench.annotate
@@ -76,7 +84,8 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
-	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch]
+	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
+		bench/callgrind/*.[ch]
 
 wheel: $(VENV)/.lint
 	$(BIN)/python -m build --wheel --outdir dist .

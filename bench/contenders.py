@@ -20,17 +20,40 @@ class Files:
     output: Path
 
 
+@dataclass(frozen=True)
+class Contender:
+    """A job, and how it is measured.
+
+    Parameters
+    ----------
+    run : does the job; what it returns is kept while memory is measured
+    job : open or parse, what it is compared with of the pure Python
+    header : lines of its output that are no kernel's
+    is_compiled : whether it is always done once off the clock first
+    kernels_at_most : the size that it can bear
+    """
+
+    run: Callable[[Files], object]
+    job: str = "parse"
+    header: int = 0
+    is_compiled: bool = True
+    kernels_at_most: int | None = None
+
+    def bears(self, n_kernels: int) -> bool:
+        return self.kernels_at_most is None or n_kernels <= self.kernels_at_most
+
+
 def interpreter(files: Files) -> None:
     """Nothing: its peak memory is what the interpreter and its modules need by themselves."""
 
 
-def floor(files: Files) -> object:
+def floor(files: Files) -> None:
     """Step the SELECTs that `open` steps, in C, and do nothing with the rows."""
     from fastprof.sources import nsys
     from fastprof.sources.database import Database
 
     with Database(files.export) as database:
-        return nsys.floor(database)
+        nsys.floor(database)
 
 
 def open_export(files: Files) -> object:
@@ -60,13 +83,37 @@ def command(*arguments: str) -> None:
         raise ContenderError(f"fastprof {arguments[0]} returned {code}")
 
 
-INTERPRETER = "interpreter"
-FLOOR = "floor"
-PARSE = "parse"
-CONTENDERS: dict[str, Callable[[Files], object]] = {
-    FLOOR: floor,
-    "open": open_export,
-    PARSE: parse,
-    "prof --csv from trace": prof_export,
-    "prof --csv from dict": prof_dict_file,
+def python_open(files: Files) -> object:
+    from bench import baseline
+
+    with baseline.without_collector():
+        return baseline.open_export(files.export)
+
+
+def python_parse(files: Files) -> None:
+    from bench import baseline
+
+    with baseline.without_collector():
+        baseline.write_dict_lines(baseline.open_export(files.export), files.output)
+
+
+def naive_parse(files: Files) -> None:
+    from bench.naive import naive
+
+    naive(files.export, files.output)
+
+
+INTERPRETER = Contender(interpreter)
+FLOOR, OPEN, PARSE = "floor", "open", "parse"
+PYTHON = {"open": "python open", "parse": "python parse"}
+NAIVE = "naive parse"
+CONTENDERS = {
+    FLOOR: Contender(floor, job="open"),
+    OPEN: Contender(open_export, job="open"),
+    PARSE: Contender(parse),
+    "prof --csv from trace": Contender(prof_export, header=1),
+    "prof --csv from dict": Contender(prof_dict_file, header=1),
+    PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
+    PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
+    NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),
 }

@@ -1,11 +1,15 @@
-"""What the figures were measured on: processor, cores, versions."""
+"""What the figures were measured on, and of: processor, cores, versions, commit."""
 
 from __future__ import annotations
 
 import os
 import platform
+import sqlite3
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def describe() -> dict[str, str | int]:
@@ -17,7 +21,19 @@ def describe() -> dict[str, str | int]:
         "numpy": package_version("numpy"),
         "apsw": package_version("apsw"),
         "sqlite": sqlite_version(),
+        "python's sqlite": sqlite3.sqlite_version,
+        "commit": commit(),
     }
+
+
+def commit() -> str:
+    """Of the repository, with "+" where files that it holds were changed since."""
+    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
 
 
 def processor() -> str:

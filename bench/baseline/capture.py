@@ -1,0 +1,129 @@
+"""An export -> Capture: every kernel with its launch, the ranges around it and its forward call."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+
+from bench.baseline.frames import NEVER, Frame, Launch, Range, sweep
+from bench.baseline.links import link
+from bench.baseline.meanings import Reader
+from bench.baseline.nodes import Node
+from bench.baseline.tables import GRAPH_NODES, PROCESS_SHIFT, Kernel, Tables
+
+MOST_COPIES = 64  # of a graph from a graph
+
+
+@dataclass
+class Capture:
+    """Kernels in order of start, and beside each its launch and its frame, None where unknown.
+
+    `all_frames` are those of the ranges, in their order, `root` is the empty chain, `strings` has
+    the texts that ids stand for.
+    """
+
+    kernels: list[Kernel]
+    launches: list[Launch | None]
+    frames: list[Frame | None]
+    all_frames: list[Frame]
+    strings: dict[int, str]
+    root: Node
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def long_name(self, kernel: Kernel) -> str | None:
+        return kernel.name if isinstance(kernel.name, str) else self.strings.get(kernel.name)
+
+
+def open_export(path: Path) -> Capture:
+    """Read an export and find out in which ranges every kernel was launched."""
+    tables = Tables(path)
+    kernels = tables.kernels()
+    launches = find_launches(tables, kernels)
+    origins = find_origins(tables, kernels)
+    ranges = read_ranges(tables)
+    root = Node()
+    distinct = {id(each): each for each in (*launches, *origins) if each is not None}
+    all_frames = sweep(ranges, distinct.values(), root)
+    link(all_frames)
+    frames = [launch and launch.frame for launch in launches]
+    for i, origin in enumerate(origins):
+        if origin is not None and origin.frame is not None:
+            frames[i] = origin.frame
+    return Capture(kernels, launches, frames, all_frames, tables.strings(), root)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Millions of rows and no cycles among them: looking for some takes a third of the time.
+
+    What was made is not looked at later either.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
+
+
+def find_launches(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:
+    """The API call of each kernel: the first of its process with its correlation id."""
+    shift = PROCESS_SHIFT if tables.tells_processes else 63
+    found: dict[tuple[int | None, int | None], Launch] = {}
+    for correlation, thread, start, name in tables.launches():
+        key = correlation, thread >> shift
+        if key not in found:
+            found[key] = Launch(start, thread, name)
+    if shift == 63:
+        return [found.get((kernel.correlation, 0)) for kernel in kernels]
+    return [found.get((kernel.correlation, kernel.process)) for kernel in kernels]
+
+
+def find_origins(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:
+    """For each node of a CUDA graph the call that created it: the original, not its copies."""
+    if all(kernel.graph_node is None for kernel in kernels):
+        return []
+    nodes: dict[tuple[int, int], tuple[Launch, int | None]] = {}
+    for node, thread, start, name, original in tables.select(
+        GRAPH_NODES, "graphNodeId", "globalTid", "start", "nameId", "originalGraphNodeId"
+    ):
+        launch = Launch(start, thread, name)
+        nodes.setdefault((thread >> PROCESS_SHIFT, node), (launch, original))
+
+    def first(process: int, node: int) -> Launch | None:
+        launch = None
+        for _ in range(MOST_COPIES):
+            if (process, node) not in nodes:
+                break
+            launch, original = nodes[process, node]
+            if original is None or original == node:
+                break
+            node = original
+        return launch
+
+    return [
+        None
+        if kernel.graph_node is None or kernel.process is None
+        else first(kernel.process, kernel.graph_node)
+        for kernel in kernels
+    ]
+
+
+def read_ranges(tables: Tables) -> list[Range]:
+    """The ranges by start, then the longer first, their texts read."""
+    read = Reader().read
+    ranges = [
+        (start, NEVER if end is None else end if end > start else start, thread, read(text))
+        for start, end, thread, text in tables.ranges()
+    ]
+    ranges.sort(key=itemgetter(1), reverse=True)
+    ranges.sort(key=itemgetter(0))
+    return ranges

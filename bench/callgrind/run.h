@@ -1,0 +1,48 @@
+/* run.h: a made-up training run of fixed size, and what the stages before make of it. */
+#ifndef RUN_H
+#define RUN_H
+
+#include "check.h" /* tests/csrc */
+#include "fp_keys.h"
+#include "fp_link.h"
+#include "fp_nest.h"
+
+enum { N_STEPS = 40, N_LAYERS = 12, N_OPS = 8, N_THREADS = 2, MOST_RANGES = 40000 };
+
+/* Labels: of layers, then of each operator forward, inside it, backward, and inside that. */
+enum { FORWARD_LABEL = N_LAYERS, N_FORMS = 4, N_LABELS = N_LAYERS + N_FORMS * N_OPS };
+
+/* Ranges and launches in order of start, as fp_order.h says; seq -1 is none. */
+typedef struct {
+  int64_t start[MOST_RANGES], end[MOST_RANGES], seq[MOST_RANGES];
+  int32_t thread[MOST_RANGES], label[MOST_RANGES], n;
+  int64_t launch_start[MOST_RANGES], launch_end[MOST_RANGES];
+  int32_t launch_thread[MOST_RANGES], n_launches;
+  uint8_t bits[N_LABELS]; /* of FP_LABEL_* */
+} run_ranges;
+
+/* Frames, nodes and links of the run; every function fills what those before it left empty. */
+typedef struct {
+  int32_t parent[MOST_RANGES], range[MOST_RANGES], n;
+  int64_t first_end[MOST_RANGES];
+  int32_t frame_of_range[MOST_RANGES], frame_of_launch[MOST_RANGES];
+  int32_t label[MOST_RANGES], node[MOST_RANGES];
+  fp_keys *nodes;
+} run_frames;
+
+extern run_ranges RUN;
+extern run_frames FRAMES;
+
+void make_run(void);
+void nest_run(void);
+void path_run(void);
+
+/* A text of `length` bytes and room for more. */
+typedef struct {
+  char *bytes;
+  size_t length, capacity;
+} run_text;
+
+void add_text(run_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

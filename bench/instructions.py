@@ -1,0 +1,130 @@
+"""Instructions of each C stage on fixed input, against those kept: `python -m bench instructions`.
+
+Callgrind counts what a stage of bench/callgrind executes, which no other guest of the machine can
+change. The counts in instructions.tsv are of the compiler named there; another one, and another
+processor's versions of memcpy, differ by some percent. Nothing fails when a count grows: what grew
+by more than a tenth is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DRIVERS, CSRC, CHECK = ROOT / "bench" / "callgrind", ROOT / "csrc", ROOT / "tests" / "csrc"
+KEPT = ROOT / "bench" / "instructions.tsv"
+# As setup.py builds, and for every 64-bit processor of the kind the same; -g names functions.
+FLAGS = ("-std=c11", "-O2", "-g")
+GROWTH_AT_MOST = 1.1
+COUNTED = re.compile(r"Collected : (\d+)")
+
+
+class NoCountError(Exception):
+    """Instructions cannot be counted here; the text says why."""
+
+
+def compiler() -> str:
+    return os.environ.get("CC", "gcc")
+
+
+def compiler_version() -> str:
+    done = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[0]
+
+
+def build(folder: Path) -> Path:
+    """Compile the driver of all stages.
+
+    Raises
+    ------
+    NoCountError
+        There is no compiler, or no valgrind to run it with.
+    """
+    for program in (compiler(), "valgrind"):
+        if shutil.which(program) is None:
+            raise NoCountError(f"no {program} on the PATH")
+    sources = [*DRIVERS.glob("*.c"), *CSRC.glob("*.c")]
+    program = folder / "stages"
+    includes = [f"-I{directory}" for directory in (CSRC, CHECK)]
+    subprocess.run([compiler(), *FLAGS, *includes, *map(str, sources), "-o", program], check=True)
+    return program
+
+
+def stages(program: Path) -> list[str]:
+    return subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+
+
+def count(program: Path, stage: str) -> int:
+    """Instructions that a stage executes.
+
+    Raises
+    ------
+    NoCountError
+        Valgrind does not run it.
+    """
+    command = ["valgrind", "--tool=callgrind", "--toggle-collect=measured"]
+    command += ["--callgrind-out-file=/dev/null", str(program), stage]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = COUNTED.search(done.stderr)
+    if done.returncode or not found:
+        last = "".join(done.stderr.splitlines()[-1:])
+        raise NoCountError(f"valgrind {stage} ended with {done.returncode}: {last}")
+    return int(found[1])
+
+
+def read_kept(path: Path) -> tuple[str, dict[str, int]]:
+    """The compiler's version and the count of each stage; nothing where there is no file."""
+    if not path.exists():
+        return "none", {}
+    (_, version), *rows = (
+        line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()
+    )
+    return version, {stage: int(number) for stage, number in rows}
+
+
+def write_kept(path: Path, version: str, counts: dict[str, int]) -> None:
+    lines = [f"stage\t{version}", *(f"{stage}\t{number}" for stage, number in counts.items())]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def compare(kept: dict[str, int], counts: dict[str, int]) -> list[str]:
+    """A line a stage, with what was kept of it and the ratio."""
+    lines = []
+    for stage, number in counts.items():
+        before = kept.get(stage)
+        ratio = f"{number / before:.3f}" if before else "new"
+        grew = before is not None and number > GROWTH_AT_MOST * before
+        verdict = "  GREW BY MORE THAN A TENTH" if grew else ""
+        lines.append(f"{stage:<10}{number:>14}{before or '-':>14}{ratio:>8}{verdict}")
+    lines += [f"{stage:<10}{'-':>14}{kept[stage]:>14}    gone" for stage in kept.keys() - counts]
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench instructions", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep these counts from now on")
+    options = parser.parse_args()
+    try:
+        with tempfile.TemporaryDirectory(prefix="fastprof-stages-") as folder:
+            program = build(Path(folder))
+            counts = {stage: count(program, stage) for stage in stages(program)}
+    except NoCountError as error:
+        print(f"instructions: skipped: {error}")
+        return 0
+    version, kept = read_kept(KEPT)
+    print(f"kept: {version}\nhere: {compiler_version()}")
+    print(f"{'stage':<10}{'instructions':>14}{'kept':>14}{'ratio':>8}")
+    print("\n".join(compare(kept, counts)))
+    if options.write:
+        write_kept(KEPT, compiler_version(), counts)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,56 @@
+"""A Run -> docs/bench.png: seconds against kernels, both logarithmic, a line a contender."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.contenders import CONTENDERS, FLOOR, NAIVE, OPEN, PARSE, PYTHON
+from bench.figures import Run
+
+# Colours that are told apart by most eyes (Okabe and Ito), on a ground of its own, so that the
+# page around it may be light or dark.
+STYLES = {
+    NAIVE: ("#D55E00", "s", "--"),
+    PYTHON["parse"]: ("#E69F00", "s", "-"),
+    PYTHON["open"]: ("#E69F00", "o", "--"),
+    PARSE: ("#0072B2", "s", "-"),
+    "prof --csv from trace": ("#56B4E9", "^", "-"),
+    "prof --csv from dict": ("#009E73", "v", "-"),
+    OPEN: ("#0072B2", "o", "--"),
+    FLOOR: ("#000000", "x", ":"),
+}
+INSTALL = "the plot needs matplotlib: pip install 'fastprof[bench]', or pip install matplotlib"
+
+
+class NoPlotError(Exception):
+    """matplotlib is not installed; the text says how to install it."""
+
+
+def plot(run: Run, path: Path) -> None:
+    """Draw all contenders that were measured.
+
+    Raises
+    ------
+    NoPlotError
+        matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise NoPlotError(INSTALL) from error
+    figure = Figure(figsize=(7, 4.4), layout="constrained", facecolor="white")
+    axes = figure.subplots()
+    for name in (name for name in STYLES if name in CONTENDERS):
+        points = [
+            (size.n_kernels, seconds) for size in run.sizes if (seconds := size.seconds(name))
+        ]
+        if points:
+            colour, marker, line = STYLES[name]
+            axes.plot(*zip(*points, strict=True), line, marker=marker, color=colour, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="kernels", ylabel="seconds")
+    axes.set_xticks([size.n_kernels for size in run.sizes])
+    axes.grid(which="major", color="#cccccc", linewidth=0.6)
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right center", frameon=False)
+    figure.savefig(path, dpi=110)

@@ -1,0 +1,156 @@
+"""The runner's arithmetic and texts on made-up figures, and the contenders on a small run."""
+
+import json
+
+import pytest
+from bench import instructions, publish
+from bench import stages as bench_stages
+from bench.contenders import CONTENDERS, FLOOR, NAIVE, OPEN, PARSE, PYTHON, Files
+from bench.figures import Figures, Run, SizeFigures
+from bench.generate import generate
+from bench.measure import measure
+from bench.report import growth_table, size_table, target_table
+from bench.run import complaints
+
+MILLION = 10**6
+LEAST = {
+    FLOOR: 0.7,
+    OPEN: 0.5,
+    PARSE: 2.0,
+    PYTHON["open"]: 14.0,
+    PYTHON["parse"]: 22.0,
+    NAIVE: 70.0,
+}
+
+
+def size_of(n_kernels, left_out=()):
+    figures = {
+        name: Figures([seconds * n_kernels / MILLION], [seconds], 2 * n_kernels, 4 * n_kernels)
+        for name, seconds in LEAST.items()
+        if name not in left_out
+    }
+    return SizeFigures(n_kernels, 0, 0, n_kernels, figures)
+
+
+@pytest.fixture
+def run():
+    return Run({"commit": "abc"}, [size_of(MILLION // 10), size_of(MILLION, left_out=[NAIVE])])
+
+
+def test_a_contender_that_cannot_bear_a_size_is_extrapolated_and_marked(run):
+    assert run.seconds(NAIVE, MILLION) == (pytest.approx(70), False)
+    assert run.against_naive(PARSE, MILLION) == (pytest.approx(35), False)
+    assert run.against_naive(PARSE, MILLION // 10) == (pytest.approx(35), True)
+    assert "~35.0" in size_table(run, run.sizes[1])
+    assert "~35" in target_table(run)
+
+
+def test_one_that_failed_is_not_extrapolated(run):
+    run.sizes[1].contenders[PARSE].error = "no memory"
+    assert run.seconds(PARSE, MILLION) == (None, False)
+    assert "no memory" in size_table(run, run.sizes[1])
+    assert "not measured" in target_table(run)
+
+
+def test_a_reader_may_be_faster_than_the_floor(run):
+    assert run.floors(OPEN, MILLION) == pytest.approx(0.5 / 0.7)
+    assert "0.71" in size_table(run, run.sizes[1])
+
+
+def test_targets_say_what_holds_and_what_does_not(run):
+    verdicts = {
+        line.split("  ")[0]: line.rsplit("  ", 1)[1] for line in target_table(run).splitlines()[1:]
+    }
+    assert verdicts["open: floors"] == "holds"
+    assert verdicts["open: times the naive way"] == "holds"
+    assert verdicts["parse: times the naive way"] == "DOES NOT HOLD"
+    assert verdicts["parse: times the Python"] == "DOES NOT HOLD"
+
+
+def test_growth_is_the_time_a_kernel_against_a_tenth_of_the_kernels(run):
+    assert run.growth(OPEN, MILLION) == pytest.approx(1)
+    assert run.growth(NAIVE, MILLION) is None
+    assert "open 1.00" in growth_table(run)
+
+
+def test_figures_come_back_from_their_file(run, tmp_path):
+    run.write(tmp_path / "figures.json")
+    assert Run.read(tmp_path / "figures.json") == run
+
+
+def test_the_kept_figures_make_the_table_that_the_readme_shows():
+    run = Run.read(publish.ROOT / "bench" / "figures.json")
+    readme = (publish.ROOT / "README.md").read_text(encoding="utf-8")
+    assert publish.table(run) in readme
+    assert publish.machine_line(run) in readme
+
+
+def test_the_table_goes_between_its_marks_and_only_there(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{publish.BEGIN}\nold\n{publish.END}\nafter\n")
+    publish.put_into(readme, "new")
+    publish.put_into(readme, "newer")
+    assert readme.read_text() == f"before\n{publish.BEGIN}\n\nnewer\n\n{publish.END}\nafter\n"
+
+
+def test_a_wrong_number_of_kernels_is_a_complaint(run):
+    assert complaints(run) == []
+    run.sizes[0].contenders[PARSE].rows = 99
+    assert complaints(run) == ["100000 kernels: parse found 99"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    generate(folder / "run.sqlite", 500)
+    made = Files(folder / "run.sqlite", folder / "dict", folder / "output")
+    CONTENDERS[PARSE].run(Files(made.export, made.dict_file, made.dict_file))
+    return made
+
+
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_every_contender_finds_every_kernel(name, files, capsys):
+    found = measure(CONTENDERS[name], files, counts=True)
+    assert found["rows"] == (None if name == FLOOR else 500)
+    assert found["seconds"] > 0
+    assert found["peak_bytes"] > 0
+    files.output.unlink(missing_ok=True)
+
+
+def test_stages_add_up_and_leave_the_library_as_it_was(files, capsys):
+    before = [getattr(*bench_stages._owner(p)) for s in bench_stages.STAGES.values() for p in s]
+    found = bench_stages.stages(PARSE, files, repeat=1)
+    assert before == [
+        getattr(*bench_stages._owner(p)) for s in bench_stages.STAGES.values() for p in s
+    ]
+    assert set(found) == {*bench_stages.STAGES, bench_stages.REST, bench_stages.BESIDE}
+    assert all(found[stage] > 0 for stage in ("scan", "join", "nest", "path", "link", "write"))
+    assert found["scan"] < bench_stages.whole(found)
+    assert "scan" in bench_stages.table({PARSE: found})
+
+
+def test_a_stage_that_grew_by_more_than_a_tenth_is_said():
+    lines = instructions.compare({"nest": 100, "join": 100, "old": 5}, {"nest": 110, "join": 111})
+    assert "GREW" not in lines[0]
+    assert "GREW" in lines[1]
+    assert "gone" in lines[2]
+
+
+def test_counts_come_back_from_their_file(tmp_path):
+    instructions.write_kept(tmp_path / "kept.tsv", "gcc 12", {"nest": 5})
+    assert instructions.read_kept(tmp_path / "kept.tsv") == ("gcc 12", {"nest": 5})
+    assert instructions.read_kept(tmp_path / "none.tsv") == ("none", {})
+
+
+def test_without_valgrind_instructions_are_skipped_with_the_reason(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.argv", ["instructions"])
+    assert instructions.main() == 0
+    assert capsys.readouterr().out.startswith("instructions: skipped: no ")
+
+
+def test_kept_figures_are_small():
+    kept = publish.ROOT / "bench" / "figures.json"
+    assert json.loads(kept.read_text())["machine"]["commit"]
+    assert kept.stat().st_size < 20_000
+    assert (publish.ROOT / "docs" / "bench.png").stat().st_size < 100_000
