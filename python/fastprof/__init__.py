@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from fastprof.load import open
     from fastprof.ops import CannotModel, Cost, op
     from fastprof.profile import Profile
+    from fastprof.ranks.batch import batch
+    from fastprof.ranks.result import Batch
 
 __all__ = [
     "AnnotateError",
     "BadInputError",
+    "Batch",
     "CannotModel",
     "Cost",
     "FastprofError",
@@ -43,6 +46,7 @@ __all__ = [
     "Unknown",
     "UnknownColumnError",
     "annotate_layers",
+    "batch",
     "init",
     "layer",
     "op",
@@ -54,12 +58,14 @@ __version__ = "0.1.0"
 
 
 _HOMES = {
+    "Batch": "fastprof.ranks.result",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
     "Profile": "fastprof.profile",
     "Tensor": "fastprof.call",
     "Unknown": "fastprof.call",
     "annotate_layers": "fastprof.annotate.layers",
+    "batch": "fastprof.ranks.batch",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",

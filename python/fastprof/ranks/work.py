@@ -1,0 +1,106 @@
+"""One path to its Summary, or to the reason why there is none: what a worker does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fastprof.errors import BadInputError, FastprofError
+from fastprof.load import open as open_trace
+from fastprof.ops.user import load_file
+from fastprof.ranks.source import source_of
+from fastprof.ranks.summary import Summary, summarise
+from fastprof.sources.detect import head_of
+
+__all__ = ["Failure", "Options", "Result", "work"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What changes the numbers of a summary.
+
+    Parameters
+    ----------
+    copies : whether memory copies and memsets count
+    ops : paths of Python files that register costs
+    """
+
+    copies: bool = False
+    ops: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """The same text for the same numbers: costs by what is in their files.
+
+        Raises
+        ------
+        BadInputError
+            A file of costs cannot be read.
+        """
+        return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops)])
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A file without a summary.
+
+    Parameters
+    ----------
+    path : the file
+    error : why, one line that begins with the path
+    memory : whether its worker ran out of memory
+    died : whether its worker is gone
+    """
+
+    path: str
+    error: str
+    memory: bool = False
+    died: bool = False
+
+
+Result = Summary | Failure
+
+_loaded: set[str] = set()  # texts of costs that this process has registered
+
+
+def work(path: str, options: Options) -> Result:
+    """Read and summarise a file. Whatever goes wrong with it comes back as a Failure."""
+    begin = time.perf_counter()
+    try:
+        for each in options.ops:
+            if (text := _hash(each)) not in _loaded:
+                load_file(each)
+                _loaded.add(text)
+        head_of(path)
+        source = source_of(path)
+        profile = open_trace(path, copies=options.copies)
+        summary = summarise(profile, source, options.text())
+        return replace(summary, seconds=time.perf_counter() - begin)
+    except Exception as error:
+        line = " ".join(_text(path, error).split())
+        return Failure(path, line, memory=isinstance(error, MemoryError))
+
+
+def _hash(path: str) -> str:
+    try:
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}; give Python files of costs "
+                            "that call fastprof.op") from error  # fmt: skip
+
+
+def _text(path: str, error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return (
+            f"{path}: {os.path.getsize(path)} bytes need more memory than a worker may use: "
+            "give workers more, or a machine with more"
+        )
+    if isinstance(error, FastprofError):
+        text = str(error)
+    elif isinstance(error, OSError):
+        text = f"cannot be read: {error.strerror or error}"
+    else:
+        text = f"{type(error).__name__}: {error}; a bug in fastprof: please report it"
+    return text if text.startswith(path) else f"{path}: {text}"
