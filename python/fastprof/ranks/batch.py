@@ -94,7 +94,7 @@ def batch(
     Raises
     ------
     BadInputError
-        There is nothing to read: no paths, or a directory without traces.
+        There is nothing to read: no paths, a directory without traces, no such file of costs.
     BatchError
         `jobs`, `memory` and `client` do not fit.
     MissingDependencyError
@@ -102,10 +102,11 @@ def batch(
     """
     _check(jobs, memory, client)
     options = Options(copies, tuple(map(os.path.abspath, map(os.fsdecode, ops))))
+    text = options.text()
     found = find(paths, pattern)
     results: dict[str, Result] = {}
     with _shown(progress) as show:
-        keep = None if store is None else Store(store, options.text())
+        keep = None if store is None else Store(store, text)
         with closing(_results(found, options, keep, jobs, memory, client)) as done:
             for result, stored in done:
                 results[result.path] = result

@@ -95,7 +95,6 @@ class Summary:
     rank, world_size : what the file itself says, or None
     steps : how many steps of torch.profiler's schedule
     gpu_time, coverage : ns of all kernels, and of those that are known to each depth; no copies
-    has : shapes, types, stacks, layers, sequence_numbers: whether any call or range says them
     warnings : what was wrong with the file
     processes, groups : see there
     version : of the fastprof that made it
@@ -110,7 +109,6 @@ class Summary:
     steps: int
     gpu_time: int
     coverage: dict[str, int]
-    has: dict[str, bool]
     warnings: list[str]
     processes: list[Process]
     groups: Groups
@@ -132,9 +130,8 @@ class Summary:
 def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
     """Add up the kernels of a profile. Linear in them; some 60 ns a kernel."""
     processes, process = _processes(profile)
-    contents, coverage = profile.contents, profile.coverage_of_kernels
+    coverage = profile.coverage_of_kernels
     told = profile.about.distributed
-    names = ("shapes", "types", "stacks", "layers", "sequence_numbers")
     return Summary(
         source=source,
         format=profile.about.format,
@@ -143,7 +140,6 @@ def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
         steps=len(profile.about.steps),
         gpu_time=coverage.total,
         coverage=dict(coverage.known),
-        has={name: getattr(contents, name) for name in names},
         warnings=list(profile.warnings),
         processes=processes,
         groups=_groups(profile, process),

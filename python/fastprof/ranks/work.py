@@ -94,8 +94,8 @@ def _hash(path: str) -> str:
 def _text(path: str, error: Exception) -> str:
     if isinstance(error, MemoryError):
         return (
-            f"{path}: {os.path.getsize(path)} bytes need more memory than a worker may use: "
-            "give workers more, or a machine with more"
+            f"{path}: {os.path.getsize(path)} bytes need more memory than their process may have; "
+            "give each process more, or run fewer of them"
         )
     if isinstance(error, FastprofError):
         text = str(error)
