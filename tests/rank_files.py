@@ -55,23 +55,29 @@ def export(
 
 
 def run(
-    folder: Path, n: int, *, slow: int | None = None, without: Collection[int] = ()
+    folder: Path,
+    n: int,
+    *,
+    slow: int | None = None,
+    without: Collection[int] = (),
+    stops: int | None = None,
 ) -> list[Path]:
-    """The files of a run of n ranks: one of them slow, some without their last layer."""
+    """The files of a run of n ranks: one of them slow, some without their last layer, the products
+    of one are calls of `mine.stop`."""
     folder.mkdir(parents=True, exist_ok=True)
     return [
-        export(rank, slow=rank == slow, without=LAYERS[-1] if rank in without else None).write(
-            folder / f"rank{rank}.sqlite"
-        )
+        export(
+            rank,
+            slow=rank == slow,
+            without=LAYERS[-1] if rank in without else None,
+            call=MARKER.format("mine", "stop") if rank == stops else LINEAR,
+        ).write(folder / f"rank{rank}.sqlite")
         for rank in range(n)
     ]
 
 
 def costs(path: Path, body: str, flag: Path) -> Path:
-    """A file of costs, of `mine.stop`: its body has `first`, which is true once in all processes.
-
-    `stopping` makes the export of a rank that calls it.
-    """
+    """A file of costs, of `mine.stop`; `first` in its body is true once, of all processes."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     path.write_text(
         "import os, signal, time\n"
@@ -93,8 +99,3 @@ def costs(path: Path, body: str, flag: Path) -> Path:
         "    return fastprof.Cost(1000, 0), 'stop'\n"
     )
     return path
-
-
-def stopping(rank: int) -> Export:
-    """A rank whose products are calls of `mine.stop`."""
-    return export(rank, call=MARKER.format("mine", "stop"))

@@ -397,7 +397,7 @@ def test_names_cannot_steer_the_terminal():
 
 
 def test_costs_of_the_users_own_reach_the_processes(tmp_path):
-    rank_files.stopping(0).write(tmp_path / "a.sqlite")
+    rank_files.run(tmp_path, 1, stops=0)
     mine = rank_files.costs(tmp_path / "mine.py", "pass", tmp_path / "flag")
     row = one(fastprof.batch(tmp_path, ops=[mine]).table("op"), op="stop")
     assert row["flops"] == 1000 * 2 * CALLS

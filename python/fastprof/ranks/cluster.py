@@ -62,7 +62,7 @@ def run_on_cluster(
         for key, path in path_of.items()
     }
     try:
-        for future in distributed.as_completed(list(futures.values())):
+        for future in distributed.as_completed(list(futures.values()), loop=client.loop):
             if futures.pop(future.key, None) is None:
                 continue  # computed again, though we have it
             result = _result(future, path_of[future.key])

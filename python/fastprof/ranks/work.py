@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fastprof.errors import BadInputError, FastprofError
+from fastprof.errors import BadInputError, FastprofError, OpError
 from fastprof.load import open as open_trace
 from fastprof.ops.user import load_file
 from fastprof.ranks.source import source_of
@@ -69,10 +69,7 @@ def work(path: str, options: Options) -> Result:
     """Read and summarise a file. Whatever goes wrong with it comes back as a Failure."""
     begin = time.perf_counter()
     try:
-        for each in options.ops:
-            if (text := _hash(each)) not in _loaded:
-                load_file(each)
-                _loaded.add(text)
+        _load(options.ops)
         head_of(path)
         source = source_of(path)
         profile = open_trace(path, copies=options.copies)
@@ -81,6 +78,20 @@ def work(path: str, options: Options) -> Result:
     except Exception as error:
         line = " ".join(_text(path, error).split())
         return Failure(path, line, memory=isinstance(error, MemoryError))
+
+
+def _load(paths: tuple[str, ...]) -> None:
+    """Register costs, once in a process; nothing else may have been, or numbers would depend on
+    what a worker of a cluster did before."""
+    wanted = {_hash(path): path for path in paths}
+    if not _loaded <= set(wanted):
+        raise OpError(
+            "its process has costs of another batch; restart the workers: client.restart()"
+        )
+    for text, path in wanted.items():
+        if text not in _loaded:
+            load_file(path)
+            _loaded.add(text)
 
 
 def _hash(path: str) -> str:
