@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -92,11 +91,8 @@ def test_a_file_whose_process_always_dies_is_one_bad_file(body, words, folder):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is bounded on Linux only")
 def test_a_file_that_needs_too_much_memory_is_one_bad_file(folder):
-    with sqlite3.connect(folder / "rank2.sqlite") as database:
-        for _ in range(16):  # to 786 432 kernels
-            database.execute(
-                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL"
-            )
+    (folder / "rank2.sqlite").unlink()
+    rank_files.export(2).push_pop(5, 6, "x" * (100 << 20), tid=1).write(folder / "rank2.sqlite")
     found = fastprof.batch(folder, jobs=1, memory=LEAST_MEMORY)
     (failure,) = found.failures
     assert failure.path == str(folder / "rank2.sqlite")

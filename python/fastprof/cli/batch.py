@@ -200,7 +200,9 @@ def _count(text: str) -> int:
 
 
 def _size(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(
+        r"([0-9]{1,15}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
+    )
     if match is None:
         raise argparse.ArgumentTypeError(f"expected a size as 4G or 512M, found {text!r}")
     return int(float(match[1]) * _UNITS[match[2].upper()])

@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from fastprof.errors import BadInputError, FastprofError, OpError
 from fastprof.load import open as open_trace
@@ -62,6 +63,10 @@ class Failure:
 
 Result = Summary | Failure
 
+_NO_MEMORY: Final = (
+    "{} bytes need more memory than their process may have; give each process more, or run fewer"
+)
+
 _loaded: set[str] = set()  # texts of costs that this process has registered
 
 
@@ -76,8 +81,11 @@ def work(path: str, options: Options) -> Result:
         summary = summarise(profile, source, options.text())
         return replace(summary, seconds=time.perf_counter() - begin)
     except Exception as error:
-        line = " ".join(_text(path, error).split())
-        return Failure(path, line, memory=isinstance(error, MemoryError))
+        # SQLite says it in its own way.
+        memory = isinstance(error, MemoryError) or str(error).endswith("out of memory")
+        text = _NO_MEMORY.format(os.path.getsize(path)) if memory else _text(error)
+        line = " ".join(text.removeprefix(f"{path}: ").split())
+        return Failure(path, f"{path}: {line}", memory)
 
 
 def _load(paths: tuple[str, ...]) -> None:
@@ -102,16 +110,9 @@ def _hash(path: str) -> str:
                             "that call fastprof.op") from error  # fmt: skip
 
 
-def _text(path: str, error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return (
-            f"{path}: {os.path.getsize(path)} bytes need more memory than their process may have; "
-            "give each process more, or run fewer of them"
-        )
+def _text(error: Exception) -> str:
     if isinstance(error, FastprofError):
-        text = str(error)
-    elif isinstance(error, OSError):
-        text = f"cannot be read: {error.strerror or error}"
-    else:
-        text = f"{type(error).__name__}: {error}; a bug in fastprof: please report it"
-    return text if text.startswith(path) else f"{path}: {text}"
+        return str(error)
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror or error}"
+    return f"{type(error).__name__}: {error}; a bug in fastprof: please report it"
