@@ -46,7 +46,7 @@ def find(
     BadInputError
         A directory has no trace in it, or there are no paths.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     found: dict[str, str] = {}
     for path in map(os.fsdecode, given):
         inside = sorted(_below(path, pattern), key=natural) if os.path.isdir(path) else [path]

@@ -41,7 +41,7 @@ def lacking(all_ranks: Together, failures: Sequence[Failure], missing: Sequence[
         - steps: fewer of torch.profiler's steps than most ranks
         - launch, range, op, shapes, cost, source line: known of no GPU time here, and of some in
           more than half of the ranks
-        - mod, op, layer, class: a value that more than half of the ranks have
+        - class, op, layer: one that more than half of the ranks with kernels have
         - part of the file: what was wrong with it
     """
     rows = [*_of_files(failures, missing), *_of_counts(all_ranks.ranks)]

@@ -12,7 +12,7 @@ from typing import Final
 
 from fastprof.ranks.work import Failure, Options, Result
 
-__all__ = ["Worker"]
+__all__ = ["Worker", "cause"]
 
 # A program instead of multiprocessing's, which runs the main module of the caller again. The first
 # entry of sys.path is the working directory, where a pickle.py may lie.
@@ -47,7 +47,7 @@ class Worker:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)  # its own end says more than ours
             self.kill()
-            return Failure(path, f"{path}: {_cause(self._process.wait())}", died=True)
+            return Failure(path, f"{path}: {cause(self._process.wait())}", died=True)
 
     def kill(self) -> None:
         """End it now, whatever it does."""
@@ -67,7 +67,7 @@ class Worker:
         stream.flush()  # type: ignore[union-attr]
 
 
-def _cause(code: int) -> str:
+def cause(code: int) -> str:
     """What the exit code of a worker that died says."""
     if code >= 0:
         return f"the process that read it ended with exit code {code}; what it said is above"
