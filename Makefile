@@ -63,7 +63,7 @@ demo: $(VENV)/.built
 endif
 
 test: $(VENV)/.test $(VENV)/.torch-$(TORCH)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 bench: $(VENV)/.built
 	$(BIN)/python -m bench

@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from fastprof.load import open
     from fastprof.ops import CannotModel, Cost, op
     from fastprof.profile import Profile
+    from fastprof.ranks.batch import batch
+    from fastprof.ranks.result import Batch
 
 __all__ = [
     "AnnotateError",
     "BadInputError",
+    "Batch",
     "CannotModel",
     "CaptureError",
     "Cost",
@@ -47,6 +50,7 @@ __all__ = [
     "Unknown",
     "UnknownColumnError",
     "annotate_layers",
+    "batch",
     "capture",
     "init",
     "layer",
@@ -61,12 +65,14 @@ __version__ = "0.1.0"
 
 
 _HOMES = {
+    "Batch": "fastprof.ranks.result",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
     "Profile": "fastprof.profile",
     "Tensor": "fastprof.call",
     "Unknown": "fastprof.call",
     "annotate_layers": "fastprof.annotate.layers",
+    "batch": "fastprof.ranks.batch",
     "capture": "fastprof.annotate.capture",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",

@@ -21,6 +21,7 @@ ROOMS = [
     {"profile", "report"},
     {"assemble", "fromdict", "info"},
     {"load"},
+    {"ranks"},
     {"cli"},
     {"parse", "prof", "__main__"},
 ]

@@ -11,13 +11,13 @@ from types import FrameType
 from typing import Any
 
 from fastprof import __version__
-from fastprof.cli import info, nsys, parse, prof
+from fastprof.cli import batch, info, nsys, parse, prof
 from fastprof.cli.output import forget_stdout
 from fastprof.cli.progress import tell
 from fastprof.errors import FastprofError
 
 DONE, BAD_INPUT, USAGE, INTERRUPTED = 0, 1, 2, 130
-COMMANDS = (parse, prof, info, nsys)
+COMMANDS = (parse, prof, info, batch, nsys)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 done, 1 bad input, 130 interrupted; of `nsys` also that of the program that it ran. A
-        usage error exits with 2 by SystemExit, as argparse does.
+        0 done, 1 bad input (in a batch: any of its files), 130 interrupted; of `nsys` also that of
+        the program that it ran. A usage error exits with 2 by SystemExit, as argparse does.
     """
     arguments = parser().parse_args(argv)
     return _guarded(lambda: arguments.run(arguments))

@@ -1,0 +1,98 @@
+"""Paths to results, on the workers of a Dask cluster that exists.
+
+Workers read the files themselves, by the paths as they are given here: what moves over the network
+is a path there and a summary back. The scheduler gives a task whose worker has died to another one;
+a result counts when it has reached us, once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from fastprof import __version__
+from fastprof.errors import FastprofError, MissingDependencyError
+from fastprof.ranks.summary import Summary
+from fastprof.ranks.work import Failure, Options, Result, work
+
+__all__ = ["connect", "run_on_cluster"]
+
+_WAIT = "30s"  # for a scheduler to answer
+
+
+class ClusterError(FastprofError):
+    """The cluster cannot be used; the text says why."""
+
+
+def connect(address: str) -> Any:
+    """A client of the scheduler at an address.
+
+    Raises
+    ------
+    MissingDependencyError
+        `distributed` is not installed.
+    ClusterError
+        No scheduler answers.
+    """
+    distributed = _distributed()
+    try:
+        return distributed.Client(address, timeout=_WAIT, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise ClusterError(
+            f"{address}: no Dask scheduler answers there ({error or type(error).__name__}); "
+            "expected an address as `dask scheduler` prints it: tcp://HOST:8786"
+        ) from error
+
+
+def run_on_cluster(
+    client: Any, paths: Sequence[str], options: Options
+) -> Generator[Result, None, None]:
+    """The result of each path, once each, in the order in which they arrive.
+
+    When the iterator is closed before its end, what is not done is cancelled.
+    """
+    distributed = _distributed()
+    if getattr(client, "asynchronous", False):
+        raise ClusterError("client is asynchronous; give a distributed.Client made without that")
+    run = uuid.uuid4().hex[:12]
+    path_of = {f"fastprof-{run}-{i}": path for i, path in enumerate(paths)}
+    futures = {
+        key: client.submit(work, path, options, key=key, pure=False)
+        for key, path in path_of.items()
+    }
+    try:
+        for future in distributed.as_completed(list(futures.values()), loop=client.loop):
+            if futures.pop(future.key, None) is None:
+                continue  # computed again, though we have it
+            result = _result(future, path_of[future.key])
+            future.release()
+            yield result
+    finally:
+        if futures:
+            client.cancel(list(futures.values()))
+
+
+def _result(future: Any, path: str) -> Result:
+    try:
+        result: Result = future.result()
+    except Exception as error:  # the task could not be run at all: no error of ours
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return Failure(path, f"{path}: the cluster could not run it: {text}")
+    if isinstance(result, Summary) and result.version != __version__:
+        return Failure(
+            path,
+            f"{path}: read by fastprof {result.version} on the worker, {__version__} is here; "
+            "install the same version on both",
+        )
+    return result
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a Dask cluster needs distributed: pip install 'fastprof[dask]'"
+        ) from error
+    return distributed

@@ -1,0 +1,267 @@
+"""Kernels of communication of all ranks to how long ranks wait for each other in them.
+
+A collective ends on all its ranks at about the same time, and on each it begins when that rank
+comes to it. So who has the shortest kernel came last, and what the others have more they waited.
+That needs no common clock, which the files of a run do not have.
+
+The k-th call of a name, in order of start on the same channel (stream), is taken for the same call
+on all ranks. That is a heuristic: it is wrong where ranks form groups that communicate by turns, or
+where recordings begin at different calls. It is checked: the clocks of files are shifted so that
+ends agree best, and where ends still differ by more than a call takes, waits are not known; nor
+where files have too few calls in common to shift their clocks by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.columns import Ints
+from fastprof.ranks.summary import Int64
+from fastprof.ranks.table import Floats, Table, texts
+from fastprof.ranks.together import Together
+from fastprof.ranks.totals import SHARES, TIMES
+
+__all__ = ["collectives"]
+
+_BLOCK: Final = 1 << 12  # calls at a time, of all ranks
+_SAMPLE: Final = 512  # calls by which clocks are compared
+_FEWEST: Final = 3
+
+Calls = tuple[Int64, Int64]  # start and duration, in order of start
+Clocks = list[int | None]  # of ranks
+
+
+@dataclass
+class _Found:
+    """What is known of the calls of one name."""
+
+    ranks: set[int] = field(default_factory=set)
+    counts: dict[int, int] = field(default_factory=dict)  # by rank
+    times: dict[int, int] = field(default_factory=dict)
+    waits: dict[int, int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)  # how often a rank came last
+    matched: int = 0
+    is_sure: bool = True
+    longest: int = 0
+    apart: list[npt.NDArray[Any]] = field(default_factory=list)
+    taken: list[npt.NDArray[Any]] = field(default_factory=list)
+
+
+def collectives(all_ranks: Together) -> Table:
+    """Compare ranks call by call.
+
+    Returns
+    -------
+    Table
+        A row for each name, the longest wait first:
+
+        - collective: the operator; kernels without one by their own name
+        - ranks, calls: how many ranks have it, and how many calls each; the most of any rank
+        - calls_min: the least of any rank; less than calls where ranks differ
+        - bytes: in all ranks, that the calls read and write
+        - time, mean, max, slowest: ns in the kernels: all ranks, a rank, the longest, of which rank
+        - wait: ns a rank waited for others in it, on average; waits: the rank that waited most
+        - longest: the longest wait of a rank in one call
+        - last: the rank for which others waited most often; last_share: of the calls
+        - ends: ns by which ends of one call differ on different ranks, median, after clocks are
+          shifted. Larger than a call takes: the calls were not the same, and waits are not known
+
+        wait to ends are not known where one rank has the calls, or files do not tell times.
+    """
+    found: dict[str, _Found] = {}
+    channels = _channels(all_ranks)
+    files = {
+        path: i for i, path in enumerate(dict.fromkeys(r.summary.path for r in all_ranks.ranks))
+    }
+    file_of = [files[rank.summary.path] for rank in all_ranks.ranks]
+    clocks = _clocks(channels, file_of)
+    for (name, _), calls in channels.items():
+        each = found.setdefault(name, _Found())
+        for rank, (_, duration) in calls.items():
+            each.ranks.add(rank)
+            each.counts[rank] = each.counts.get(rank, 0) + len(duration)
+        if len(calls) > 1:
+            _compare(each, calls, _of_one_file(calls, file_of, clocks))
+    _add_times(found, all_ranks)
+    return _table(found, all_ranks)
+
+
+def _channels(all_ranks: Together) -> dict[tuple[str, int], dict[int, Calls]]:
+    """By name and channel, by rank: the calls."""
+    place = {(id(r.summary), id(r.process)): i for i, r in enumerate(all_ranks.ranks)}
+    parts: dict[tuple[str, int], dict[int, list[Calls]]] = {}
+    for summary in {id(r.summary): r.summary for r in all_ranks.ranks}.values():
+        groups = summary.groups
+        name = groups.keys["collective"]
+        for row in np.flatnonzero(np.diff(groups.offsets)).tolist():
+            rows = slice(groups.offsets[row], groups.offsets[row + 1])
+            rank = place[id(summary), id(summary.processes[groups.process[row]])]
+            channel = groups.channel[rows]
+            for number in np.unique(channel).tolist():
+                there = channel == number
+                calls = groups.start[rows][there], groups.duration[rows][there]
+                of_name = parts.setdefault((name.at(row) or "na", number), {})
+                of_name.setdefault(rank, []).append(calls)
+    return {
+        key: {rank: _in_order(calls) for rank, calls in sorted(by_rank.items())}
+        for key, by_rank in sorted(parts.items())
+    }
+
+
+def _in_order(parts: list[Calls]) -> Calls:
+    start, duration = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(start, kind="stable")
+    return start[order], duration[order]
+
+
+def _clocks(channels: dict[tuple[str, int], dict[int, Calls]], file_of: Sequence[int]) -> Clocks:
+    """What to subtract from the times of each rank, so that the ends of calls agree best; None
+    where too few calls tell. Ranks of one file have one clock.
+
+    A clock is later than the others by the median over calls of how much later they end by it.
+    """
+    first = {
+        rank: int(start[0]) for calls in channels.values() for rank, (start, _) in calls.items()
+    }
+    origin = np.array([first.get(rank, 0) for rank in range(len(file_of))], np.int64)
+    of_file = {file: origin[rank] for rank, file in reversed(list(enumerate(file_of)))}
+    origin = np.array([of_file[file] for file in file_of], np.int64)
+    later: dict[int, list[npt.NDArray[Any]]] = {file: [] for file in file_of}
+    for calls in channels.values():
+        ranks = list(calls)
+        if len({file_of[rank] for rank in ranks}) > 1:
+            ends = _matrix(calls, _sampled(_least(calls)), ends=True) - origin[ranks][:, None]
+            for rank, row in zip(ranks, ends - np.median(ends, axis=0), strict=True):
+                later[file_of[rank]].append(row)
+    clocks: Clocks = []
+    for rank, file in enumerate(file_of):
+        rows = np.concatenate(later[file]) if later[file] else np.empty(0)
+        known = len(rows) >= _FEWEST * file_of.count(file)
+        clocks.append(int(origin[rank]) + int(np.median(rows)) if known else None)
+    return clocks
+
+
+def _least(calls: dict[int, Calls]) -> int:
+    return min(len(start) for start, _ in calls.values())
+
+
+def _sampled(n: int) -> npt.NDArray[np.intp]:
+    return np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
+
+
+def _blocks(n: int) -> Iterator[npt.NDArray[np.intp]]:
+    for first in range(0, n, _BLOCK):
+        yield np.arange(first, min(first + _BLOCK, n))
+
+
+def _matrix(calls: dict[int, Calls], which: npt.NDArray[np.intp], ends: bool = False) -> Int64:
+    """Durations (or ends) of some calls: int64 [ranks, calls]."""
+    return np.stack(
+        [start[which] + duration[which] if ends else duration[which]
+         for start, duration in calls.values()]
+    )  # fmt: skip
+
+
+def _of_one_file(calls: dict[int, Calls], file_of: Sequence[int], clocks: Clocks) -> Clocks:
+    """The clock of each rank that has the calls; ranks of one file need none."""
+    if len({file_of[rank] for rank in calls}) == 1:
+        return [0] * len(calls)
+    return [clocks[rank] for rank in calls]
+
+
+def _compare(found: _Found, calls: dict[int, Calls], clocks: Clocks) -> None:
+    """Add what the ranks of one channel waited for each other, if their clocks are known."""
+    if None in clocks:
+        found.is_sure = False
+        return
+    ranks, n = list(calls), _least(calls)
+    for which in _blocks(n):
+        durations = _matrix(calls, which)
+        waits = durations - durations.min(axis=0)
+        for rank, wait in zip(ranks, waits.sum(axis=1).tolist(), strict=True):
+            found.waits[rank] = found.waits.get(rank, 0) + wait
+        found.longest = max(found.longest, int(waits.max()))
+        last = np.bincount(durations.argmin(axis=0), minlength=len(ranks)).tolist()
+        for rank, times in zip(ranks, last, strict=True):
+            found.last[rank] = found.last.get(rank, 0) + times
+    found.matched += n
+    which = _sampled(n)
+    ends = _matrix(calls, which, ends=True) - np.array(clocks, np.int64)[:, None]
+    found.apart.append(ends.max(axis=0) - ends.min(axis=0))
+    found.taken.append(_matrix(calls, which).max(axis=0))
+
+
+def _add_times(found: dict[str, _Found], all_ranks: Together) -> None:
+    """Time in all kernels of each name, also of those of which no start is known."""
+    name = all_ranks.keys["collective"]
+    rows = np.flatnonzero(name.ids >= 0)
+    ranks, times = all_ranks.rank[rows].tolist(), all_ranks.sums["time"][rows].tolist()
+    counts = all_ranks.sums["kernels"][rows].tolist()
+    for row, rank, time, count in zip(rows.tolist(), ranks, times, counts, strict=True):
+        each = found.setdefault(name.at(row), _Found())
+        each.times[rank] = each.times.get(rank, 0) + time
+        if rank not in each.ranks:
+            each.counts[rank] = each.counts.get(rank, 0) + count
+
+
+def _table(found: dict[str, _Found], all_ranks: Together) -> Table:
+    name = all_ranks.keys["collective"]
+    known = (name.ids >= 0) & (all_ranks.sums["bytes"] >= 0)
+    moved = np.zeros(len(name.values) + 1, np.float64)
+    np.add.at(moved, name.ids[known], all_ranks.sums["bytes"][known])
+    counted = np.bincount(name.ids[known], minlength=len(name.values))
+    number = {value: i for i, value in enumerate(name.values)}
+    rows = [
+        {
+            "collective": text,
+            "bytes": moved[number[text]] if counted[number[text]] else np.nan,
+            **_row(each, [rank.number for rank in all_ranks.ranks]),
+        }
+        for text, each in found.items()
+    ]
+    rows.sort(key=lambda row: (-row["wait"], -row["time"], row["collective"]))
+    whole = ("ranks", "calls", "calls_min", "time", "mean", "max", "slowest")
+    of_waits = ("wait", "waits", "longest", "last")
+    columns: dict[str, Any] = {"collective": texts([row["collective"] for row in rows])}
+    for key in (*whole, *of_waits, "ends"):
+        columns[key] = Ints(np.array([row[key] for row in rows], np.int64))
+    for key in ("last_share", "bytes"):
+        columns[key] = Floats(np.array([row[key] for row in rows], np.float64))
+    order = ["collective", *whole, "bytes", *of_waits, "last_share", "ends"]
+    return Table({key: columns[key] for key in order}, TIMES | {"ends"}, SHARES)
+
+
+def _row(found: _Found, numbers: list[int]) -> dict[str, Any]:
+    """The numbers of one name; ties go to the first rank."""
+    slowest = _most(found.times)
+    n = len(found.times)
+    total = sum(found.times.values())
+    row = {
+        "ranks": n,
+        "calls": max(found.counts.values()),
+        "calls_min": min(found.counts.values()),
+        "time": total,
+        "mean": round(total / n),
+        "max": found.times[slowest],
+        "slowest": numbers[slowest],
+        **dict.fromkeys(("wait", "waits", "longest", "last", "ends"), -1),
+        "last_share": np.nan,
+    }
+    if found.matched and found.is_sure:
+        row["ends"] = int(np.median(np.concatenate(found.apart)))
+        if row["ends"] <= np.median(np.concatenate(found.taken)):
+            last = _most(found.last)
+            row["wait"] = round(sum(found.waits.values()) / len(found.waits))
+            row["waits"], row["last"] = numbers[_most(found.waits)], numbers[last]
+            row["longest"] = found.longest
+            row["last_share"] = found.last[last] / found.matched
+    return row
+
+
+def _most(values: dict[int, int]) -> int:
+    return min(values, key=lambda rank: (-values[rank], rank))

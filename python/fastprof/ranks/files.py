@@ -1,0 +1,86 @@
+"""Files and directories to the list of traces in them, each of them once."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from fastprof.errors import BadInputError
+
+__all__ = ["find", "natural"]
+
+# Endings of traces. Files of one directory whose names differ in the endings of one row only are
+# one capture: the first is taken.
+_ENDINGS: Final = (
+    (".sqlite", ".nsys-rep", ".qdrep"),
+    (".json", ".json.gz"),
+    (".nvvp",),
+)
+
+
+def find(
+    paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str], pattern: str | None = None
+) -> list[str]:
+    """The traces among files and below directories.
+
+    Parameters
+    ----------
+    paths : path, or paths
+        A file is taken whatever its name is. A directory is searched with all below it.
+    pattern : str, optional
+        What names in directories match: `*.pt.trace.json.gz`. Without it they end in .sqlite,
+        .nsys-rep, .qdrep, .json, .json.gz or .nvvp, and of a report and its export beside it the
+        export is taken.
+
+    Returns
+    -------
+    list of str
+        Each file once, also where links or several of the paths lead to it, in order of name;
+        numbers in names count as numbers.
+
+    Raises
+    ------
+    BadInputError
+        A directory has no trace in it, or there are no paths.
+    """
+    given = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
+    found: dict[str, str] = {}
+    for path in map(os.fsdecode, given):
+        inside = sorted(_below(path, pattern), key=natural) if os.path.isdir(path) else [path]
+        if not inside:
+            expected = pattern or ", ".join(f"*{end}" for row in _ENDINGS for end in row)
+            raise BadInputError(
+                f"{path}: no traces in this directory; expected files named {expected}. "
+                "Give the files, or a pattern of their names"
+            )
+        for each in inside:
+            found.setdefault(os.path.realpath(each), each)
+    if not found:
+        raise BadInputError("no traces: give files or directories")
+    return sorted(found.values(), key=natural)
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """A key that sorts `rank2` before `rank10`."""
+    parts = re.split(r"([0-9]+)", text)
+    return [(1, int(p), p) if p.isdigit() else (0, 0, p) for p in parts if p]
+
+
+def _below(directory: str, pattern: str | None) -> Iterator[str]:
+    for folder, _, names in os.walk(directory):
+        chosen = fnmatch.filter(names, pattern) if pattern else _traces(names)
+        yield from (os.path.join(folder, name) for name in chosen)
+
+
+def _traces(names: list[str]) -> Iterator[str]:
+    """The names of traces, one of each capture."""
+    there = set(names)
+    for row in _ENDINGS:
+        for place, ending in enumerate(row):
+            for name in names:
+                stem = name.removesuffix(ending)
+                if stem != name and not any(stem + other in there for other in row[:place]):
+                    yield name

@@ -1,0 +1,172 @@
+"""Summaries to Parquet files and back, one a trace, so that what is done is not done again.
+
+A row is a group of kernels; what is known of the whole file stands in the schema's metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof import __version__
+from fastprof.columns import Values
+from fastprof.errors import FastprofError, MissingDependencyError
+from fastprof.ranks.source import Source, source_of
+from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary
+
+__all__ = ["Store", "StoreError"]
+
+_METADATA: Final = b"fastprof"
+_KERNELS: Final = ("start", "duration", "channel")  # lists, a number a kernel of communication
+_UNKNOWN: Final = ("flops", "bytes")  # -1: not known
+
+
+class StoreError(FastprofError):
+    """The directory of results cannot be used; the text says why."""
+
+
+class Store:
+    """A directory of summaries.
+
+    Parameters
+    ----------
+    directory : it is made where it is not there
+    options : what changes the numbers; summaries made with others are not taken
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow is not installed.
+    StoreError
+        The directory cannot be made.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], options: str) -> None:
+        self._arrow, self._parquet = _import_pyarrow()
+        self._directory, self._options = Path(directory), options
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{directory}: cannot be a directory of results: {error.strerror}"
+            ) from error
+
+    def path_of(self, path: str) -> Path:
+        """Where the summary of a trace is kept: the name, and a hash of where the trace is."""
+        where = hashlib.blake2b(os.fsencode(os.path.abspath(path)), digest_size=4).hexdigest()
+        name = os.path.basename(path).encode("utf-8", "replace").decode()
+        return self._directory / f"{name}-{where}.parquet"
+
+    def find(self, path: str) -> Summary | None:
+        """The summary of a trace that has not changed since, made by this version of fastprof and
+        with these options; None where there is none, or none that can be read."""
+        try:
+            source = source_of(path)
+            summary = self._read(self.path_of(path))
+        except (OSError, ValueError, KeyError, TypeError, self._arrow.ArrowException):
+            return None
+        made = summary.version, summary.options
+        if made != (__version__, self._options) or not summary.source.is_same(source):
+            return None
+        return replace(summary, source=source)
+
+    def add(self, summary: Summary) -> None:
+        """Keep a summary: it appears when it is whole, and replaces an older one.
+
+        Raises
+        ------
+        StoreError
+            It cannot be written.
+        """
+        path = self.path_of(summary.source.path)
+        beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            self._parquet.write_table(self._table(summary), beside)
+            os.replace(beside, path)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+        finally:
+            with suppress(OSError):
+                beside.unlink()
+
+    def _table(self, summary: Summary) -> Any:
+        arrow, groups = self._arrow, summary.groups
+        pids = [-1 if each.pid is None else each.pid for each in summary.processes]
+        pid = np.array([*pids, -1], np.int64)[groups.process]
+        columns = {
+            "file": _texts(arrow, Values(np.zeros(len(groups), np.int32), [summary.source.path])),
+            "process": arrow.array(groups.process),
+            "pid": arrow.array(pid, mask=pid < 0),
+        }
+        for name in KEYS:
+            columns[name] = _texts(arrow, groups.keys[name])
+        for name in SUMS:
+            values = groups.sums[name]
+            columns[name] = arrow.array(values, mask=(values < 0) & (name in _UNKNOWN))
+        for name in _KERNELS:
+            columns[name] = arrow.LargeListArray.from_arrays(groups.offsets, getattr(groups, name))
+        told = {
+            key: value for key, value in vars(summary).items() if key not in ("groups", "source")
+        }
+        told["source"] = asdict(summary.source)
+        told["processes"] = [asdict(process) for process in summary.processes]
+        return arrow.table(columns).replace_schema_metadata({_METADATA: json.dumps(told)})
+
+    def _read(self, path: Path) -> Summary:
+        """The summary in a file; any of many errors where there is none in it."""
+        table = self._parquet.read_table(path)
+        told = json.loads((table.schema.metadata or {})[_METADATA])
+        lists = [table.column(name).combine_chunks() for name in _KERNELS]
+        offsets = lists[0].offsets.to_numpy() if len(table) else np.zeros(1, np.int64)
+        start, duration, channel = (each.flatten().to_numpy() for each in lists)
+        groups = Groups(
+            process=_numbers(table, "process").astype(np.int32),
+            keys={name: _values(table, name) for name in KEYS},
+            sums={name: _numbers(table, name).astype(np.int64) for name in SUMS},
+            offsets=offsets.astype(np.int64) - offsets[0],
+            start=start.astype(np.int64),
+            duration=duration.astype(np.int64),
+            channel=channel.astype(np.int32),
+        )
+        told["source"] = Source(**told["source"])
+        told["processes"] = [
+            Process(**{k: tuple(v) if isinstance(v, list) else v for k, v in each.items()})
+            for each in told["processes"]
+        ]
+        return Summary(groups=groups, **told)
+
+
+def _import_pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a directory of results is Parquet, which needs pyarrow: pip install 'fastprof[arrow]'"
+        ) from error
+    return pyarrow, parquet
+
+
+def _texts(arrow: Any, column: Values) -> Any:
+    """Text that Arrow takes: what is no UTF-8 becomes a question mark."""
+    texts = [str(value).encode("utf-8", "replace").decode() for value in column.values]
+    ids = arrow.array(column.ids, mask=column.ids < 0)
+    return arrow.DictionaryArray.from_arrays(ids, arrow.array(texts, arrow.string()))
+
+
+def _values(table: Any, name: str) -> Values:
+    """A column of texts, in the order of its dictionary."""
+    column = table.column(name).combine_chunks().dictionary_encode()
+    ids = column.indices.fill_null(-1).to_numpy().astype(np.int32)
+    return Values(ids, column.dictionary.to_pylist())
+
+
+def _numbers(table: Any, name: str) -> Any:
+    return table.column(name).fill_null(-1).to_numpy()

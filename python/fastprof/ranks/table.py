@@ -1,0 +1,198 @@
+"""A small table of columns: to rows, text, CSV, Parquet, a DataFrame."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.columns import Ints, Values
+from fastprof.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["Floats", "Table", "texts"]
+
+
+@dataclass(frozen=True)
+class Floats:
+    """float64 [n]; NaN is not known."""
+
+    values: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, row: int) -> float | None:
+        """The value of one row, or None."""
+        value = float(self.values[row])
+        return None if np.isnan(value) else value
+
+
+Cells = Ints | Values | Floats
+
+
+def texts(values: Sequence[str | None]) -> Values:
+    """A column of texts."""
+    ids: dict[str, int] = {}
+    numbers = [-1 if value is None else ids.setdefault(value, len(ids)) for value in values]
+    return Values(np.array(numbers, np.int32), list(ids))
+
+
+@dataclass(frozen=True)
+class Table(Mapping[str, npt.NDArray[Any]]):
+    """Columns of one length by name. Times are ns; what is not known is None.
+
+    `table["time"]` is a numpy array: of numbers, -1 where not known (NaN among floats), or of
+    texts, None where not known.
+
+    Parameters
+    ----------
+    columns : dict of str to Ints, Values or Floats
+    times : names of the columns that are times, which text shows in ms
+    shares : names of the columns that are shares, 0 to 1, which text shows in per cent
+    """
+
+    columns: dict[str, Cells]
+    times: frozenset[str] = frozenset()
+    shares: frozenset[str] = frozenset()
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are; `len` is the number of columns, as of any mapping."""
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        column = self.columns[name]
+        if not isinstance(column, Values):
+            return column.values
+        values = np.empty(len(column.values) + 1, object)
+        values[:-1] = column.values
+        return values[column.ids]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        return f"<fastprof table: {self.n_rows} rows of {', '.join(self.columns)}>"
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One dict a row."""
+        for row in range(self.n_rows):
+            yield {name: column.at(row) for name, column in self.columns.items()}
+
+    def text(self, most: int | None = None) -> str:
+        """The first rows as aligned text, times in ms; a last line says how many more there are."""
+        n = self.n_rows if most is None else min(most, self.n_rows)
+        padded = []
+        for name, column in self.columns.items():
+            cells = self._cells(name, column, n)
+            width = max(map(len, cells))
+            pad = str.ljust if isinstance(column, Values) else str.rjust
+            padded.append([pad(cell, width) for cell in cells])
+        lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+        if n < self.n_rows:
+            lines.append(f"... {self.n_rows - n} more rows")
+        return "".join(f"{line}\n" for line in lines)
+
+    def _cells(self, name: str, column: Cells, n: int) -> list[str]:
+        """The header and the first cells of a column."""
+        show, unit = _SHOWN[type(column)], ""
+        if name in self.times:
+            show, unit = _in_ms, "(ms)"
+        elif name in self.shares:
+            show, unit = _in_percent, "(%)"
+        values = [column.at(row) for row in range(n)]
+        return [name + unit, *("na" if value is None else show(value) for value in values)]
+
+    def write_csv(self, file: TextIO) -> None:
+        """Write all rows as CSV: every field quoted, `na` for what is not known, times in ns."""
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows():
+            writer.writerow(["na" if value is None else value for value in row.values()])
+
+    def to_arrow(self) -> pyarrow.Table:
+        """An Arrow table; unknowns are null.
+
+        Raises
+        ------
+        MissingDependencyError
+            pyarrow is not installed.
+        """
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise MissingDependencyError(
+                "Arrow and Parquet need pyarrow: pip install 'fastprof[arrow]'"
+            ) from error
+        return pyarrow.table({name: _arrow(pyarrow, each) for name, each in self.columns.items()})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame; texts are categories, unknowns are missing.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingDependencyError(
+                "DataFrames need pandas: pip install 'fastprof[pandas]'"
+            ) from error
+        return pandas.DataFrame(
+            {name: _series(pandas, each) for name, each in self.columns.items()}
+        )
+
+
+def _in_ms(value: int) -> str:
+    return f"{value / 1e6:.3f}"
+
+
+def _in_percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _as_text(value: Any) -> str:
+    # Names come from files: nothing in them may steer the terminal.
+    return "".join(c if c.isprintable() else " " for c in str(value))
+
+
+_SHOWN: Final[dict[type, Callable[[Any], str]]] = {
+    Ints: str,
+    Values: _as_text,
+    Floats: lambda value: f"{value:.4g}",
+}
+
+
+def _arrow(arrow: Any, column: Cells) -> Any:
+    if isinstance(column, Values):
+        ids = arrow.array(column.ids, mask=column.ids < 0)
+        valid = [str(value).encode("utf-8", "replace").decode() for value in column.values]
+        return arrow.DictionaryArray.from_arrays(ids, arrow.array(valid, arrow.string()))
+    unknown = (
+        np.isnan(column.values) if isinstance(column, Floats) else column.values == column.none
+    )
+    return arrow.array(column.values, mask=unknown)
+
+
+def _series(pandas: Any, column: Cells) -> Any:
+    if isinstance(column, Values):
+        return pandas.Categorical.from_codes(column.ids, categories=column.values)
+    if isinstance(column, Floats):
+        return column.values
+    unknown = column.values == column.none
+    if not unknown.any():
+        return column.values
+    return pandas.arrays.IntegerArray(np.where(unknown, 0, column.values), unknown)

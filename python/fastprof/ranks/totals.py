@@ -1,0 +1,171 @@
+"""The groups of all ranks to one table: a row for each op, layer, ..., with its spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.columns import Ints, Values
+from fastprof.errors import UnknownColumnError
+from fastprof.ranks.summary import KEYS, Int64
+from fastprof.ranks.table import Floats, Table
+from fastprof.ranks.together import Together
+
+__all__ = ["BY", "TIMES", "check", "groups_of_ranks", "totals"]
+
+BY: Final = ("op", "layer", "class", "dir")
+
+TIMES: Final = frozenset({"time", "mean", "min", "max", "wait", "longest", "span", "gpu_time"})
+SHARES: Final = frozenset({"share", "busy", "last_share"})
+
+
+def totals(all_ranks: Together, by: Sequence[str]) -> Table:
+    """Add up, and compare ranks.
+
+    Parameters
+    ----------
+    by : mod, op, layer, dir, class: one or several
+
+    Returns
+    -------
+    Table
+        A row for each combination that occurs, the longest in sum first, with the columns of `by`
+        and
+
+        - ranks: how many have any of it; mean, min, max are over these
+        - kernels, time: in all ranks; share: of the time of everything
+        - mean, min, max: ns a rank; slowest: the rank of max, the first of several
+        - skew: max / mean
+        - flops, bytes: in all ranks, of the kernels of which they are known; flops_kernels,
+          bytes_kernels: how many those are
+
+    Raises
+    ------
+    UnknownColumnError
+        `by` has another name.
+    """
+    check(by)
+    keys = [all_ranks.keys[name] for name in by]
+    place, first = _combined(keys, len(all_ranks.rank))
+    n, n_ranks = len(first), max(1, len(all_ranks.ranks))
+    cell, of_group = np.unique(place * n_ranks + all_ranks.rank, return_inverse=True)
+    row, rank = cell // n_ranks, cell % n_ranks
+    time = np.zeros(len(cell), np.int64)
+    np.add.at(time, of_group, all_ranks.sums["time"])
+    starts = np.searchsorted(row, np.arange(n))
+    counts = np.bincount(row, minlength=n)
+    total = _reduced(np.add, time, starts)
+    largest, least = _reduced(np.maximum, time, starts), _reduced(np.minimum, time, starts)
+    slowest = _first_of(time == largest[row], row, rank, n)
+    numbers = np.array([each.number for each in all_ranks.ranks] or [-1], np.int64)
+    mean = total / np.maximum(counts, 1)
+    whole = int(all_ranks.sums["time"].sum())
+    columns = {name: _at(key, first) for name, key in zip(by, keys, strict=True)}
+    table = {
+        **columns,
+        "ranks": Ints(counts),
+        "kernels": Ints(_added(all_ranks.sums["kernels"], place, n)),
+        "time": Ints(total),
+        "share": Floats(total / whole if whole else np.full(n, np.nan)),
+        "mean": Ints(np.rint(mean).astype(np.int64)),
+        "min": Ints(least),
+        "max": Ints(largest),
+        "slowest": Ints(numbers[slowest]),
+        "skew": Floats(np.divide(largest, mean, out=np.full(n, np.nan), where=mean > 0)),
+    }
+    for name in ("flops", "bytes"):
+        known = _added(all_ranks.sums[f"{name}_kernels"], place, n)
+        values = np.bincount(place, np.maximum(all_ranks.sums[name], 0), minlength=n)
+        table[name] = Floats(np.where(known > 0, values, np.nan))
+        table[f"{name}_kernels"] = Ints(known)
+    order = _order(total, [columns[name] for name in by])
+    return Table({name: _at(column, order) for name, column in table.items()}, TIMES, SHARES)
+
+
+def check(by: Sequence[str]) -> None:
+    """Refuse names that no table can be made by.
+
+    Raises
+    ------
+    UnknownColumnError
+    """
+    valid = [name for name in KEYS if name != "collective"]
+    for name in by:
+        if name not in valid:
+            raise UnknownColumnError(
+                f"unknown column {name!r} to group by; valid columns: {', '.join(valid)}"
+            )
+    if not by or len(set(by)) < len(by):
+        raise UnknownColumnError(
+            f"expected one or several of {', '.join(valid)}, each once; found {','.join(by)!r}"
+        )
+
+
+def groups_of_ranks(all_ranks: Together) -> Table:
+    """All groups of all ranks, rank by rank: the long form, a row a rank and group."""
+    numbers = np.array([each.number for each in all_ranks.ranks] or [-1], np.int64)
+    paths = [each.summary.path for each in all_ranks.ranks]
+    table = Table(
+        {
+            "rank": Ints(numbers[all_ranks.rank]),
+            "file": Values(all_ranks.rank, paths),
+            **all_ranks.keys,
+            **{name: Ints(values) for name, values in all_ranks.sums.items()},
+        },
+        TIMES,
+    )
+    order = np.argsort(all_ranks.rank, kind="stable")
+    return Table({name: _at(column, order) for name, column in table.columns.items()}, TIMES)
+
+
+def _combined(keys: Sequence[Values], n: int) -> tuple[Int64, npt.NDArray[np.intp]]:
+    """The combination that each group has, and the first group of each."""
+    place = np.zeros(n, np.int64)
+    for key in keys:
+        both = place * (len(key.values) + 1) + key.ids + 1
+        _, first, place = np.unique(both, return_index=True, return_inverse=True)
+    return place.astype(np.int64), first
+
+
+def _at(column: Ints | Values | Floats, rows: npt.NDArray[np.intp]) -> Ints | Values | Floats:
+    if isinstance(column, Values):
+        return Values(column.ids[rows], column.values)
+    if isinstance(column, Floats):
+        return Floats(column.values[rows])
+    return Ints(column.values[rows], column.none)
+
+
+def _reduced(function: np.ufunc, values: Int64, starts: npt.NDArray[np.intp]) -> Int64:
+    return function.reduceat(values, starts) if len(starts) else np.empty(0, np.int64)
+
+
+def _added(values: Int64, place: Int64, n: int) -> Int64:
+    total = np.zeros(n, np.int64)
+    np.add.at(total, place, values)
+    return total
+
+
+def _first_of(
+    wanted: npt.NDArray[np.bool_], row: Int64, value: Int64, n: int
+) -> npt.NDArray[np.intp]:
+    """For each row the value of the first of its cells that is wanted."""
+    cells = np.flatnonzero(wanted)[::-1]
+    found = np.zeros(n, np.intp)
+    found[row[cells]] = value[cells]
+    return found
+
+
+def _order(total: Int64, keys: Sequence[Values]) -> npt.NDArray[np.intp]:
+    """The longest first; those of equal time in order of their texts."""
+    ranked = []
+    for key in keys:
+        rank = np.empty(len(key.values) + 1, np.int64)
+        rank[sorted(range(len(key.values)), key=key.values.__getitem__)] = np.arange(
+            len(key.values)
+        )
+        rank[-1] = len(key.values)
+        ranked.append(rank[key.ids])
+    return np.lexsort((*ranked[::-1], -total))

@@ -1,0 +1,145 @@
+"""The processes of a batch: one that dies, one that needs too much memory, one that is slow."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import fastprof
+import rank_files
+from fastprof.ranks.batch import LEAST_MEMORY
+from fastprof.ranks.process import cause
+from rank_files import CALLS
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Five ranks; rank 2 calls `mine.stop`."""
+    folder = tmp_path / "run"
+    rank_files.run(folder, 5, stops=2)
+    return folder
+
+
+def costs(folder, body):
+    return rank_files.costs(folder.parent / "mine.py", body, folder.parent / "flag")
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def check_whole(found, seen):
+    """Nothing is lost, and nothing counted twice."""
+    assert found.failures == []
+    assert [done.n for done in seen] == [1, 2, 3, 4, 5]
+    assert len({done.result.path for done in seen}) == 5
+    assert found.ranks["kernels"].tolist() == [3 * CALLS] * 5
+    assert found.table("op")["kernels"].sum() == 15 * CALLS
+
+
+def test_a_file_whose_process_dies_is_read_again(folder):
+    killing = costs(folder, "if first: os.kill(os.getpid(), signal.SIGKILL)")
+    seen = []
+    found = fastprof.batch(folder, jobs=2, ops=[killing], progress=seen.append)
+    check_whole(found, seen)
+    assert os.path.basename(seen[-1].result.path) == "rank2.sqlite"  # after all others, alone
+
+
+def test_a_process_that_is_killed_from_outside_loses_nothing(folder):
+    slow = costs(folder, "if first: time.sleep(60)")
+    flag = folder.parent / "flag"
+
+    def kill():
+        for _ in range(600):
+            if flag.exists():
+                os.kill(int(flag.read_text()), signal.SIGKILL)
+                return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    seen = []
+    found = fastprof.batch(folder, jobs=2, ops=[slow], progress=seen.append)
+    thread.join()
+    check_whole(found, seen)
+
+
+def test_a_file_whose_process_always_dies_is_one_bad_file(folder):
+    dying = costs(folder, "os.kill(os.getpid(), signal.SIGSEGV)")
+    found = fastprof.batch(folder, jobs=2, ops=[dying])
+    (failure,) = found.failures
+    assert failure.error == f"{failure.path}: the process that read it was ended by SIGSEGV"
+    assert found.ranks["file"].tolist()[-1] == str(folder / "rank2.sqlite")
+    assert found.ranks["rank"].tolist() == [0, 1, 3, 4, -1]
+
+
+def test_the_end_of_a_process_says_what_may_have_been_the_cause():
+    assert "SIGKILL: out of memory?" in cause(-signal.SIGKILL)
+    assert "exit code 3" in cause(3)
+    assert "signal 99" in cause(-99)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is bounded on Linux only")
+def test_a_file_that_needs_too_much_memory_is_one_bad_file(folder):
+    (folder / "rank2.sqlite").unlink()
+    rank_files.export(2).push_pop(5, 6, "x" * (100 << 20), tid=1).write(folder / "rank2.sqlite")
+    found = fastprof.batch(folder, jobs=1, memory=LEAST_MEMORY)
+    (failure,) = found.failures
+    assert failure.path == str(folder / "rank2.sqlite")
+    assert "more memory" in failure.error
+    assert len(found.summaries) == 4
+
+
+def test_what_the_users_costs_print_does_not_disturb(folder, capfd):
+    printing = costs(folder, "print('hello from costs', flush=True)")
+    assert fastprof.batch(folder, ops=[printing]).failures == []
+    said = capfd.readouterr()
+    assert "hello" not in said.out
+    assert "hello" in said.err
+
+
+def test_an_error_in_the_callers_function_ends_the_processes(folder):
+    slow = costs(folder, "if first: time.sleep(60)")
+    flag = folder.parent / "flag"
+
+    def stop(done):
+        while not flag.exists():
+            time.sleep(0.02)
+        raise ValueError("enough")
+
+    begin = time.monotonic()
+    with pytest.raises(ValueError, match="enough"):
+        fastprof.batch(folder, jobs=2, ops=[slow], progress=stop)
+    assert time.monotonic() - begin < 30
+    assert not alive(int(flag.read_text()))
+
+
+def test_a_script_without_a_main_guard_works(folder, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import fastprof\nfound = fastprof.batch({str(folder)!r}, jobs=2)\n"
+        "print(found.ranks.n_rows)\n"
+    )
+    (tmp_path / "pickle.py").write_text("raise SystemExit('the wrong pickle')\n")
+    done = subprocess.run(
+        [sys.executable, script.name], capture_output=True, timeout=60, cwd=tmp_path
+    )
+    # Python itself puts the script's directory first, for the script.
+    assert b"wrong pickle" in done.stderr
+    (tmp_path / "pickle.py").rename(folder / "pickle.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, timeout=60, cwd=folder)
+    assert (done.stdout, done.stderr) == (b"5\n", b"")
+
+
+def test_no_process_can_be_started_is_said(folder, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    with pytest.raises(OSError, match="nonexistent"):
+        fastprof.batch(folder, jobs=2)
