@@ -12,6 +12,7 @@ cdef class Marker:
 
 cdef class Opened:
     cdef int pushed
+    cdef object end
     cdef list entered
     cdef int add(self, Marker marker) except -1
 

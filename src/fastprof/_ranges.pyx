@@ -90,6 +90,7 @@ cdef class Opened:
                 marker.event = _domain.get_event_attributes(message=marker.text)
                 _push(marker.event)
             self.pushed += 1
+            self.end = _pop
         if _flag_is_up() and _records():
             if marker.recorded is None:
                 marker.recorded = _recordable(marker.text)
@@ -101,13 +102,19 @@ cdef class Opened:
         return 0
 
     def close(self):
-        """Close the ranges."""
+        """Close the ranges. A tool that fails is no matter of the program's."""
         if self.entered is not None:
             while self.entered:
-                self.entered.pop().__exit__(None, None, None)
+                try:
+                    self.entered.pop().__exit__(None, None, None)
+                except Exception:
+                    continue
         while self.pushed:
             self.pushed -= 1
-            _pop()
+            try:
+                self.end()
+            except Exception:
+                continue
 
 
 def open_range(Marker marker not None):
@@ -115,5 +122,8 @@ def open_range(Marker marker not None):
     if _domain is None and not _flag_is_up():
         return None
     cdef Opened opened = Opened()
-    opened.add(marker)
+    try:
+        opened.add(marker)
+    except Exception:
+        return opened
     return opened

@@ -12,6 +12,7 @@ pytest.importorskip("nvtx")
 from torch.nn import functional
 
 import fastprof
+from annotation_modes import TOOL, Tool, listening
 from annotation_outcomes import outcomes
 from fastprof import _ranges
 
@@ -126,6 +127,20 @@ def test_what_fails_while_a_call_is_described_stays_out_of_the_program(heard):
 
     fastprof.wrap(Silent, "forward")
     assert Silent()(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_a_broken_tool_stays_out_of_the_program(annotated, monkeypatch):
+    def broken(self, *args):
+        raise ValueError("broken")
+
+    for name in ("push_range", "pop_range", "get_event_attributes"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Tool, name, broken)
+            with listening(TOOL):
+                with fastprof.layer("named"):
+                    assert torch.add(torch.ones(1), 1).item() == 2
+                with pytest.raises(RuntimeError, match="must be a matrix"):
+                    torch.mm(torch.ones(1), torch.ones(1))
 
 
 def test_endless_recursion_is_an_error_and_closes_its_ranges(heard):

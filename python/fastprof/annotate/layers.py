@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -109,22 +110,31 @@ def _layer_marker(name: str) -> Marker:
     return Marker(f"layer:{name}")
 
 
-class _Enter:
+class _Hook:
+    """A hook of a module; pickled, it is one of Python's own that does nothing.
+
+    So a model that is saved with its ranges can be loaded where fastprof is not installed.
+    """
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return getattr, (nullcontext(), "__exit__")
+
+    def __deepcopy__(self, memo: Any) -> _Hook:
+        return self
+
+
+class _Enter(_Hook):
     """The forward pre-hook of a module that opens its range."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
         self._marker = _layer_marker(_checked(name))
 
     def __call__(self, module: Module, args: Any) -> None:
         if not torch.compiler.is_compiling():
             open_ranges.enter(module, self._marker)
 
-    def __reduce__(self) -> tuple[type[_Enter], tuple[str]]:
-        return _Enter, (self._name,)
 
-
-class _Leave:
+class _Leave(_Hook):
     """The forward hook of a module that closes its range."""
 
     def __call__(self, module: Module, args: Any, output: Any) -> None:
@@ -181,7 +191,8 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     -----
     Forward hooks that are also called when a forward pass raises. In what torch.compile traces they
     do nothing: a compiled module has one range, its parts have none; what torch.jit.script or trace
-    made has none. It works without `init`.
+    made has none. It works without `init`. A copy of the model has the ranges, too, a pickled or
+    saved one has not.
 
     >>> fastprof.annotate_layers(model)   # doctest: +SKIP
     """
