@@ -26,8 +26,8 @@ C_FILES = {
     "rows": "rows seqmarkers",
     "dict": "dict literal names",
     "kineto": f"{KINETO} names keys",
-    "scan": "scan names keys",
-    "memory": f"scan names keys dict literal seqmarkers join link path itree {KINETO}",
+    "scan": "scan column names keys",
+    "memory": f"scan column names keys dict literal seqmarkers join link path itree {KINETO}",
 }
 LEAK = """
 #include <stdlib.h>

@@ -15,7 +15,7 @@ from fastprof import _join, _pools
 from fastprof.sources import nsys_about, steps
 from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
-from fastprof.sources.database import EXPORT_AGAIN, Database, Field
+from fastprof.sources.database import ALL_ROWS, EXPORT_AGAIN, Database, Field
 from fastprof.trace import Activity, Int32, Kernels, Launches, Trace
 
 Result = TypeVar("Result")
@@ -74,18 +74,16 @@ def floor(database: Database) -> int:
     """Step the SELECTs that `read` steps and do nothing with the rows; how many there were."""
     pools = schema.Pools()
     ranges = ranges_of.table_of(database)
-    tables: list[tuple[str, Sequence[Field], str]] = [
-        (schema.KERNELS, schema.kernel_fields(pools), ""),
-        (schema.GRAPHS, schema.graph_fields(pools), ""),
-        (schema.LAUNCHES, schema.launch_fields(pools), ""),
-        (schema.GRAPH_NODES, schema.graph_node_fields(pools), ""),
-        (ranges, schema.range_fields(pools), ranges_of.where(ranges_of.event_types(database))),
-        (schema.STRINGS, schema.string_fields(pools, _pools.Names()), ""),
+    tables: list[tuple[str, Sequence[Field]]] = [
+        (schema.KERNELS, schema.kernel_fields(pools)),
+        (schema.GRAPHS, schema.graph_fields(pools)),
+        (schema.LAUNCHES, schema.launch_fields(pools)),
+        (schema.GRAPH_NODES, schema.graph_node_fields(pools)),
+        (ranges, schema.range_fields(pools)),
+        (schema.STRINGS, schema.string_fields(pools, _pools.Names())),
     ]
     return sum(
-        database.floor(table, fields, where)
-        for table, fields, where in tables
-        if table in database.tables
+        database.floor(table, fields) for table, fields in tables if table in database.tables
     )
 
 
@@ -172,16 +170,16 @@ def _read_launches(
         kernels.process[:] = pools.processes.intern(0)
     join = _join.Join(kernels.process, kernels.correlation)
 
-    def scan(database: Database, into: schema.Pools, where: str) -> dict[str, Any]:
+    def scan(database: Database, into: schema.Pools, first: int, last: int) -> dict[str, Any]:
         keep = _join.LaunchFilter(join, pools.processes, shift)
         fields = schema.launch_fields(into)
-        return database.scan(schema.LAUNCHES, fields, where, keep, len(kernels))
+        return database.scan(schema.LAUNCHES, fields, (first, last), keep, len(kernels))
 
-    first, last = database.row_ids(schema.LAUNCHES)
-    middle = first + (last - first) // 2
+    least, most = ALL_ROWS
+    middle = database.middle(schema.LAUNCHES)
     others = schema.Pools()
-    second = beside.run(scan, others, f"rowid > {middle}") if first < last else None
-    columns = scan(database, pools, f"rowid <= {middle}" if second else "")
+    second = None if middle is None else beside.run(scan, others, middle + 1, most)
+    columns = scan(database, pools, least, most if middle is None else middle)
     if second:
         further = second.result()
         pools.adopt(others, further)
