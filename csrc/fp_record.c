@@ -23,6 +23,12 @@ uint32_t fp_record_header_length(const uint8_t *bytes, uint32_t length) {
   return (uint32_t)header_length;
 }
 
+void fp_record_init(fp_record *record, int n) {
+  record->n = n;
+  record->type[0] = FP_TYPE_ROW_ID;
+  record->at[0] = record->header_length = record->length = 0;
+}
+
 bool fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
                     uint32_t length) {
   if (record->header_length == header_length && record->length == length &&
@@ -33,15 +39,11 @@ bool fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_len
   int n = 0;
   record->header_length = 0;
   p = fp_varint(bytes, end, &first);
-  for (; p && p < end; n++) {
-    if (*p < 0x80) {
-      type = *p++;
-    } else {
-      p = fp_varint(p, end, &type);
-      if (!p || type > UINT32_MAX) return false;
-    }
-    if (type == 10 || type == 11) return false;
-    if (n < FP_RECORD_COLUMNS) {
+  while (p && p < end) {
+    p = fp_varint(p, end, &type);
+    if (!p || type > UINT32_MAX || type == FP_TYPE_ABSENT || type == FP_TYPE_ROW_ID) return false;
+    if (n < record->n) {
+      n++;
       record->type[n] = (uint32_t)type;
       record->at[n] = (uint32_t)at;
     }
@@ -49,7 +51,7 @@ bool fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_len
     if (at > length) return false;
   }
   if (!p || at != length) return false;
-  record->n = n;
+  while (n < record->n) record->type[++n] = FP_TYPE_ABSENT;
   if (header_length <= FP_RECORD_REMEMBERED) {
     memcpy(record->header, bytes, header_length);
     record->header_length = header_length;

@@ -15,6 +15,7 @@ struct fp_walk {
   const fp_pages *pages;
   const fp_btree *tree;
   const fp_place *places;
+  int n_places;
   int64_t first, last;
   int64_t leaf; /* the next one to read */
   fp_window run;
@@ -51,7 +52,12 @@ static int64_t leaf_of(const fp_btree *tree, int64_t first) {
 }
 
 fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place *places,
-                     int64_t first, int64_t last) {
+                     int n_places, int64_t first, int64_t last) {
+  int n_known = 0;
+  for (int i = 0; i < n_places; i++) {
+    if (places[i].place < FP_PLACE_OF_ROW_ID || places[i].place >= FP_RECORD_COLUMNS) return NULL;
+    if (places[i].place >= n_known) n_known = places[i].place + 1;
+  }
   fp_walk *w = calloc(1, sizeof *w);
   if (!w) return NULL;
   uint32_t usable = pages->usable, capacity = RUN_BYTES / pages->page_size;
@@ -62,6 +68,8 @@ fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place
   w->last = last;
   w->leaf = leaf_of(tree, first);
   w->why = "";
+  w->n_places = n_places;
+  fp_record_init(&w->record, n_known);
   /* How much of a record is in its leaf: "B-tree Cell Format", X and M. */
   w->most_local = usable - 35;
   w->least_local = (usable - 12) * 32 / 255 - 23;
@@ -166,12 +174,11 @@ static fp_status gather(fp_walk *w, uint32_t needed, uint32_t length) {
 
 /* Where the columns end that are wanted of the record that was read. */
 static uint32_t end_of_wanted(const fp_walk *w, int n_columns) {
-  const fp_record *record = &w->record;
   uint32_t end = 0;
   for (int i = 0; i < n_columns; i++) {
-    int place = w->places[i].place;
-    if (place < 0 || place >= record->n) continue;
-    uint32_t at = record->at[place] + fp_type_length(record->type[place]);
+    int place = w->places[i].place + 1;
+    uint32_t type = w->record.type[place];
+    uint32_t at = type == FP_TYPE_ABSENT ? 0 : w->record.at[place] + fp_type_length(type);
     if (at > end) end = at;
   }
   return end;
@@ -228,44 +235,49 @@ static fp_status read_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
   return FP_OK;
 }
 
-/* What a column of numbers has in a row that ends before it. */
-static fp_status added_number(fp_walk *w, const fp_place *place, int64_t null, int64_t *value) {
-  *value = place->added == FP_ADDED_NUMBER ? place->added_number : null;
-  return place->added == FP_ADDED_OTHER ? unusual(w, "a column was added with such a default")
-                                        : FP_OK;
+/* The number of a column that is no integer in the row. */
+static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *place,
+                              const fp_column *column, int64_t *value) {
+  uint32_t type = w->record.type[place->place + 1];
+  int64_t null = column->may_be_null ? column->none : 0;
+  *value = null;
+  switch (type) {
+    case FP_TYPE_NULL:
+      return FP_OK;
+    case FP_TYPE_REAL:
+      if (!fp_record_real(bytes + w->record.at[place->place + 1], value)) *value = null;
+      return FP_OK;
+    case FP_TYPE_0:
+    case FP_TYPE_1:
+      *value = type - FP_TYPE_0;
+      return FP_OK;
+    case FP_TYPE_ROW_ID:
+      *value = w->row_id;
+      return FP_OK;
+    case FP_TYPE_ABSENT:
+      if (place->added == FP_ADDED_OTHER) return unusual(w, "a column was added with a default");
+      if (place->added == FP_ADDED_NUMBER) *value = place->added_number;
+      return FP_OK;
+    default:
+      return unusual(w, "a number is text");
+  }
 }
 
-static fp_status number_of(fp_walk *w, const uint8_t *bytes, const fp_place *place,
-                           const fp_column *column, int64_t *value) {
-  int64_t null = column->may_be_null ? column->none : 0;
-  if (place->place < 0) {
-    *value = w->row_id;
-    return FP_OK;
-  }
-  if (place->place >= w->record.n) return added_number(w, place, null, value);
-  uint32_t type = w->record.type[place->place];
-  const uint8_t *p = bytes + w->record.at[place->place];
-  if (type == FP_TYPE_NULL) {
-    *value = null;
-  } else if (type == FP_TYPE_REAL) {
-    if (!fp_record_real(p, value)) *value = null;
-  } else if (type < FP_TYPE_BYTES) {
-    *value = fp_record_integer(type, p);
-  } else {
-    return unusual(w, "a number is text");
-  }
+static inline fp_status number_of(fp_walk *w, const uint8_t *bytes, const fp_place *place,
+                                  const fp_column *column, int64_t *value) {
+  uint32_t type = w->record.type[place->place + 1];
+  if (!fp_type_is_integer(type)) return other_number(w, bytes, place, column, value);
+  *value = fp_record_integer(type, bytes + w->record.at[place->place + 1]);
   return FP_OK;
 }
 
 static fp_status put_text(fp_walk *w, const uint8_t *bytes, const fp_place *place,
                           const fp_column *column, int64_t row) {
-  bool there = place->place >= 0 && place->place < w->record.n;
-  uint32_t type = there ? w->record.type[place->place] : FP_TYPE_NULL;
-  if (place->place < 0 || (!there && place->added != FP_ADDED_NULL))
-    return unusual(w, "a text is no text");
-  if (type == FP_TYPE_NULL) return fp_column_put_text(column, &w->scratch, row, NULL, 0);
-  if (type < FP_TYPE_BYTES) return unusual(w, "a text is a number");
-  const char *text = (const char *)bytes + w->record.at[place->place];
+  uint32_t type = w->record.type[place->place + 1];
+  bool none = type == FP_TYPE_NULL || (type == FP_TYPE_ABSENT && place->added == FP_ADDED_NULL);
+  if (none) return fp_column_put_text(column, &w->scratch, row, NULL, 0);
+  if (type < FP_TYPE_BYTES) return unusual(w, "a text is a number, or was added with a default");
+  const char *text = (const char *)bytes + w->record.at[place->place + 1];
   return fp_column_put_text(column, &w->scratch, row, text, fp_type_length(type));
 }
 
@@ -300,6 +312,7 @@ static fp_status is_wanted(fp_walk *w, const uint8_t *bytes, const fp_column *co
 fp_status fp_walk_step(fp_walk *w, const fp_column *columns, int n_columns, fp_row_filter filter,
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped) {
   if (n_columns > FP_MAX_COLUMNS || filter.n_columns > n_columns) return FP_E_TOO_MANY;
+  if (n_columns != w->n_places) return FP_E_INDEX;
   for (int64_t n = 0; n < limit; n++) {
     if (*kept >= capacity) return FP_MORE;
     fp_status status = FP_OK;

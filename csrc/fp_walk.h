@@ -28,10 +28,10 @@ typedef struct {
 
 typedef struct fp_walk fp_walk;
 
-/* Rows with ids first .. last. Pages, leaves and places must stay while the walk is used. NULL when
- * out of memory. */
+/* Rows with ids first .. last. Pages, leaves and places must stay while the walk is used; places
+ * are below FP_RECORD_COLUMNS. NULL when out of memory. */
 fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place *places,
-                     int64_t first, int64_t last);
+                     int n_places, int64_t first, int64_t last);
 void fp_walk_free(fp_walk *walk);
 
 /* As fp_scan_step; the places are those of the columns. FP_E_UNUSUAL: fp_walk_why says it. */

@@ -46,7 +46,7 @@ cdef extern from "fp_walk.h":
     ctypedef struct fp_walk:
         pass
     fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place *places,
-                         int64_t first, int64_t last) nogil
+                         int n_places, int64_t first, int64_t last) nogil
     void fp_walk_free(fp_walk *walk) nogil
     fp_status fp_walk_step(fp_walk *walk, const fp_column *columns, int n_columns,
                            fp_row_filter filter, int64_t limit, int64_t capacity, int64_t *kept,
@@ -156,7 +156,8 @@ cdef class _Walk(Rows):
             if not FP_PLACE_OF_ROW_ID <= place < FP_RECORD_COLUMNS:
                 raise ValueError(f"place {place}, at most {FP_RECORD_COLUMNS - 1}")
             self.places[i] = fp_place(place, added, number)
-        self.walk = fp_walk_new(&table.file.pages, &table.tree, self.places, first, last)
+        self.walk = fp_walk_new(&table.file.pages, &table.tree, self.places, len(places), first,
+                                last)
         if self.walk is NULL:
             raise MemoryError("no memory to read pages")
 
