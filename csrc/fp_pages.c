@@ -18,6 +18,7 @@ enum {
   AT_CHANGE_COUNTER = 24,
   AT_N_PAGES = 28,
   AT_SCHEMA_FORMAT = 44,
+  AT_LARGEST_ROOT = 52, /* 0 where there is no pointer map */
   AT_ENCODING = 56,
   AT_VALID_FOR = 92, /* the change counter when AT_N_PAGES was written */
 };
@@ -51,6 +52,7 @@ fp_status fp_pages_init(const uint8_t header[FP_PAGES_HEADER], int64_t file_size
   pages->page_size = size == 1 ? 65536 : size;
   pages->usable = pages->page_size - header[AT_RESERVED];
   pages->n_pages = fp_load_32(header + AT_N_PAGES);
+  pages->has_pointer_map = fp_load_32(header + AT_LARGEST_ROOT) != 0;
   *why = refusal(header, file_size, pages);
   return *why ? FP_E_UNUSUAL : FP_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef FP_PAGES_H
 #define FP_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ typedef struct {
   uint32_t page_size;
   uint32_t usable; /* bytes of each page that are not reserved for extensions */
   uint32_t n_pages;
+  bool has_pointer_map; /* as in files with auto_vacuum: SQLite may follow it instead of a chain */
 } fp_pages;
 
 /* FP_E_UNUSUAL, and *why in words, where SQLite may know what to do and we do not. */

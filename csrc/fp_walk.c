@@ -187,6 +187,7 @@ static uint32_t end_of_wanted(const fp_walk *w, int n_columns) {
 /* A record that goes on in overflow pages: *bytes, as far as the columns need it. */
 static fp_status read_long(fp_walk *w, const uint8_t *local, uint32_t n_local, uint32_t length,
                            int n_columns, const uint8_t **bytes) {
+  if (w->pages->has_pointer_map) return unusual(w, "a row goes on beside a pointer map");
   w->whole_length = 0;
   w->next_page = fp_load_32(local + n_local);
   fp_status status = reserve(w, n_local);

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import _pools, _column
+from fastprof import _column, _pools
 from fastprof._take import take
 from fastprof.sources import cupti_schema
 from fastprof.sources.database import Field

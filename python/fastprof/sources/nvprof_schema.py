@@ -7,7 +7,7 @@ CUpti_ActivityAPI of the CUPTI reference, https://docs.nvidia.com/cupti/.
 
 from __future__ import annotations
 
-from fastprof import _pools, _column
+from fastprof import _column, _pools
 from fastprof.sources import cupti_schema
 from fastprof.sources.database import Field
 

@@ -110,7 +110,9 @@ class Pages:
 
 def _layout(file: _pages.File, table: str, select: Select) -> Layout:
     quoted = "'" + table.replace("'", "''") + "'"
-    listed = select(f"SELECT type, wr FROM pragma_table_list WHERE schema = 'main' AND name = {quoted}")
+    listed = select(
+        f"SELECT type, wr FROM pragma_table_list WHERE schema = 'main' AND name = {quoted}"
+    )
     if listed != [("table", 0)]:
         raise UnusualError("it is a table without row ids, or no ordinary one")
     roots = select(f"SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = {quoted}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _nest, _pools, _column
+from fastprof import _column, _nest, _pools
 from fastprof.sources.database import Database, Field
 from fastprof.trace import Activity, Kernels, Ranges
 
