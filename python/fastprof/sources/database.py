@@ -67,6 +67,7 @@ class Database:
         self.path = Path(path)
         self.name = os.fsdecode(path)
         self._progress = progress
+        self._rows_read: dict[str, int] = {}
         self._forced = _forced()
         self._first = first
         self._pages = first._pages if first else Pages(path, self.name)
@@ -165,14 +166,19 @@ class Database:
         first, last = self.row_ids(table)
         return max(0, min(last - first + 1, self.path.stat().st_size // 8))
 
-    def middle(self, table: str) -> int | None:
-        """A row id with about as many rows up to it as above; None where that cannot be told."""
+    def pieces(self, table: str, n: int) -> list[tuple[int, int]]:
+        """At most n ranges of row ids, with about as many rows each, that are all rows together."""
+        ends: set[int] = set()
         try:
             leaves = self._layout(table).table
-            return leaves.last_row_id(len(leaves) // 2 - 1) if len(leaves) > 1 else None
+            if len(leaves) >= n:
+                ends = {leaves.last_row_id(len(leaves) * i // n - 1) for i in range(1, n)}
         except UnusualError:
             first, last = self.row_ids(table)
-            return first + (last - first) // 2 if first < last else None
+            if first < last:
+                ends = {first + (last - first) * i // n for i in range(1, n)}
+        starts = [ALL_ROWS[0], *(end + 1 for end in sorted(ends))]
+        return list(zip(starts, [*sorted(ends), ALL_ROWS[1]], strict=True))
 
     def _layout(self, table: str) -> Layout:
         if self._forced == SQLITE:
@@ -223,10 +229,14 @@ class Database:
             )
             for f in chosen
         ]
-        progress = None
+        progress: Callable[[int], None] | None = None
         if self._progress is not None:
-            report = self._progress
-            progress = lambda rows: report(table, rows, total)  # noqa: E731
+            report, before = self._progress, self._rows_read.get(table, 0)
+
+            def progress(rows: int) -> None:
+                self._rows_read[table] = before + rows
+                report(table, before + rows, total)
+
         how = (total if capacity is None else capacity, f"{self.name}: table {table}")
         try:
             columns = self._walk(table, chosen, specs, row_ids, *how, keep, progress)

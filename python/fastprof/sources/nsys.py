@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from fastprof import _join, _pools
 from fastprof.sources import nsys_about, steps
 from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
-from fastprof.sources.database import ALL_ROWS, EXPORT_AGAIN, Database, Field
+from fastprof.sources.database import EXPORT_AGAIN, Database, Field
 from fastprof.trace import Activity, Int32, Kernels, Launches, Trace
 
 Result = TypeVar("Result")
@@ -27,7 +28,7 @@ def recognises(tables: dict[str, list[str]]) -> bool:
 
 
 def read(database: Database, copies: bool = False) -> Trace:
-    """Read an export, on two cores: the ranges and half of the API calls on the second.
+    """Read an export, on two cores: the ranges on the second, and API calls on both.
 
     copies : whether memory copies and memsets get rows as kernels do
 
@@ -152,6 +153,9 @@ def _read_graph_nodes(
     return nodes
 
 
+# The API calls are read in so many pieces, by whichever core is free. What one has to do before
+# depends on the names of the ranges, and is not known.
+_PIECES = 16
 # A graph cloned from a clone of a clone: deeper than this the originals form a cycle.
 _MOST_COPIES = 64
 
@@ -170,23 +174,31 @@ def _read_launches(
         kernels.process[:] = pools.processes.intern(0)
     join = _join.Join(kernels.process, kernels.correlation)
 
-    def scan(database: Database, into: schema.Pools, first: int, last: int) -> dict[str, Any]:
-        keep = _join.LaunchFilter(join, pools.processes, shift)
-        fields = schema.launch_fields(into)
-        return database.scan(schema.LAUNCHES, fields, (first, last), keep, len(kernels))
+    pieces = database.pieces(schema.LAUNCHES, _PIECES)
+    waiting = deque(range(len(pieces)))
 
-    least, most = ALL_ROWS
-    middle = database.middle(schema.LAUNCHES)
+    def scan(database: Database, into: schema.Pools) -> dict[int, dict[str, Any]]:
+        """Those pieces of the table that nobody else takes."""
+        read: dict[int, dict[str, Any]] = {}
+        while True:
+            try:
+                piece = waiting.popleft()
+            except IndexError:
+                return read
+            keep = _join.LaunchFilter(join, pools.processes, shift)
+            fields, room = schema.launch_fields(into), len(kernels) // len(pieces)
+            read[piece] = database.scan(schema.LAUNCHES, fields, pieces[piece], keep, room)
+
     others = schema.Pools()
-    second = None if middle is None else beside.run(scan, others, middle + 1, most)
-    columns = scan(database, pools, least, most if middle is None else middle)
-    if second:
-        further = second.result()
+    second = beside.run(scan, others)
+    read = scan(database, pools)
+    for piece, further in second.result().items():
         pools.adopt(others, further)
-        for name, column in columns.items():  # longer in place: half is not copied
-            n = len(column)
-            column.resize(n + len(further[name]), refcheck=False)
-            column[n:] = further.pop(name)
+        read[piece] = further
+    columns = {
+        name: np.concatenate([read[piece].pop(name) for piece in range(len(pieces))])
+        for name in list(read[0])
+    }
     join.offer(_process_of(columns["globalTid"], pools, shift), columns.pop("correlationId"))
     kernels.launch = join.rows(kernels.process, kernels.correlation)
     n = len(columns["start"])
