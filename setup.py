@@ -21,7 +21,12 @@ C_FILES = {
     "_stacks": [],
     "_blocks": ["fp_blocks"],
     "_pools": ["fp_names", "fp_keys"],
-    "_scan": ["fp_scan", "fp_names", "fp_keys"],
+    "_column": ["fp_column", "fp_names", "fp_keys"],
+    "_scan": ["fp_scan", "fp_column", "fp_names", "fp_keys"],
+    "_pages": [
+        *("fp_walk", "fp_btree", "fp_record", "fp_pages"),
+        *("fp_column", "fp_names", "fp_keys"),
+    ],
     "_join": ["fp_join", "fp_keys"],
     "_nest": ["fp_nest", "fp_itree", "fp_order", "fp_keys"],
     "_path": ["fp_path", "fp_keys"],

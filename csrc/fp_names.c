@@ -136,11 +136,30 @@ const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) {
   return names->bytes;
 }
 
-/* Last place in text[0 .. length) where `key` starts, or -1. */
+/* One more than the last place in text[0 .. length) that has this byte, or 0. Eight bytes without
+ * it are passed at a time: a byte of x is 0 where the text has it, and x - ones borrows only then.
+ */
+static size_t after_last(const char *text, size_t length, char byte) {
+  const uint64_t ones = 0x0101010101010101u;
+  for (; length >= 8; length -= 8) {
+    uint64_t x = load8(text + length - 8) ^ (ones * (uint8_t)byte);
+    uint64_t found = (x - ones) & ~x & (ones << 7);
+    if (found) break;
+  }
+  while (length > 0 && text[length - 1] != byte) length--;
+  return length;
+}
+
+/* Last place in text[0 .. length) where `key` starts, or -1. The key has one '=', from which fewer
+ * places are looked at than from its first character, a comma. */
 static ptrdiff_t find_last(const char *text, size_t length, const char *key, size_t key_length) {
-  if (length < key_length) return -1;
-  for (const char *p = text + (length - key_length); p >= text; p--)
-    if (*p == *key && memcmp(p, key, key_length) == 0) return p - text;
+  size_t before = (size_t)((const char *)memchr(key, '=', key_length) - key);
+  size_t behind = key_length - before, at = length;
+  while ((at = after_last(text, at, '=')) > 0) {
+    at--;
+    if (at >= before && behind <= length - at && memcmp(text + at - before, key, key_length) == 0)
+      return (ptrdiff_t)(at - before);
+  }
   return -1;
 }
 

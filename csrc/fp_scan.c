@@ -9,7 +9,7 @@ struct fp_scan {
   const fp_sqlite_api *api;
   sqlite3_stmt *statement;
   fp_scratch scratch;
-  bool was_null[FP_SCAN_MAX_COLUMNS];
+  bool was_null[FP_MAX_COLUMNS];
 };
 
 /* SQLite calls this when the file that holds it is loaded as an extension: the routine table is
@@ -44,48 +44,17 @@ void fp_scan_free(fp_scan *scan) {
   free(scan);
 }
 
-fp_status fp_scan_range_name(fp_names *names, fp_scratch *scratch, const char *text, size_t length,
-                             int32_t *label, int64_t *seq, int64_t *op_id) {
-  fp_torch_name parts;
-  fp_names_split(text, length, &parts);
-  *seq = parts.seq;
-  *op_id = parts.op_id;
-  bool torch = parts.name_length != length;
-  bool marked = length && (text[0] == FP_LABEL_OF_TORCH || text[0] == FP_LABEL_AS_IS);
-  if (!torch && !marked) return fp_names_intern(names, text, length, label);
-  size_t label_length = 1 + parts.name_length + parts.sizes_length;
-  if (label_length > scratch->capacity) {
-    char *bytes = realloc(scratch->bytes, label_length * 2);
-    if (!bytes) return FP_E_MEMORY;
-    scratch->bytes = bytes;
-    scratch->capacity = label_length * 2;
-  }
-  scratch->bytes[0] = torch ? FP_LABEL_OF_TORCH : FP_LABEL_AS_IS;
-  memcpy(scratch->bytes + 1, text, parts.name_length);
-  if (parts.sizes_length)
-    memcpy(scratch->bytes + 1 + parts.name_length, parts.sizes, parts.sizes_length);
-  return fp_names_intern(names, scratch->bytes, label_length, label);
-}
-
-static fp_status put_text(fp_scan *scan, const fp_scan_column *column, int i, int64_t row) {
-  int32_t *id = (int32_t *)column->out + row * column->stride;
-  bool range = column->kind == FP_SCAN_RANGE;
+static fp_status put_text(fp_scan *scan, const fp_column *column, int i, int64_t row) {
   const char *text = (const char *)scan->api->column_text(scan->statement, i);
-  if (!text) {
-    *id = (int32_t)column->none;
-    if (range) column->seq[row] = column->op_id[row] = -1;
-    /* NULL is also what SQLite returns when it cannot allocate: then the type is not NULL. */
-    return scan->api->column_type(scan->statement, i) == FP_SQLITE_NULL ? FP_OK : FP_E_MEMORY;
-  }
-  size_t length = (size_t)scan->api->column_bytes(scan->statement, i);
-  if (!range) return fp_names_intern(column->names, text, length, id);
-  return fp_scan_range_name(column->names, &scan->scratch, text, length, id, column->seq + row,
-                            column->op_id + row);
+  /* NULL is also what SQLite returns when it cannot allocate: then the type is not NULL. */
+  if (!text && scan->api->column_type(scan->statement, i) != FP_SQLITE_NULL) return FP_E_MEMORY;
+  size_t length = text ? (size_t)scan->api->column_bytes(scan->statement, i) : 0;
+  return fp_column_put_text(column, &scan->scratch, row, text, length);
 }
 
 /* A column's number. NULL reads as 0, so the type is asked for only then; where the row before was
  * NULL, this one is likely to be, and the type comes first. */
-static int64_t number_of(fp_scan *scan, int i, const fp_scan_column *column) {
+static int64_t number_of(fp_scan *scan, int i, const fp_column *column) {
   const fp_sqlite_api *api = scan->api;
   if (scan->was_null[i]) {
     if (api->column_type(scan->statement, i) == FP_SQLITE_NULL) return column->none;
@@ -97,34 +66,20 @@ static int64_t number_of(fp_scan *scan, int i, const fp_scan_column *column) {
   return scan->was_null[i] ? column->none : value;
 }
 
-static fp_status put(fp_scan *scan, const fp_scan_column *column, int i, int64_t row) {
-  if (column->kind >= FP_SCAN_TEXT) return put_text(scan, column, i, row);
-  int64_t value = number_of(scan, i, column), at = row * column->stride;
-  switch (column->kind) {
-    case FP_SCAN_I64:
-      ((int64_t *)column->out)[at] = value;
-      return FP_OK;
-    case FP_SCAN_I32:
-      if (value < INT32_MIN || value > INT32_MAX) return FP_E_RANGE;
-      ((int32_t *)column->out)[at] = (int32_t)value;
-      return FP_OK;
-    default: /* FP_SCAN_KEY */
-      ((int32_t *)column->out)[at] = -1;
-      if (value == column->none) return FP_OK;
-      return fp_keys_intern(column->keys, value >> column->shift, (int32_t *)column->out + at);
-  }
+static fp_status put(fp_scan *scan, const fp_column *column, int i, int64_t row) {
+  if (column->kind >= FP_COLUMN_TEXT) return put_text(scan, column, i, row);
+  return fp_column_put_number(column, row, number_of(scan, i, column));
 }
 
-static bool wanted(fp_scan *scan, const fp_scan_column *columns, const fp_scan_filter *filter) {
-  int64_t values[FP_SCAN_MAX_COLUMNS];
+static bool wanted(fp_scan *scan, const fp_column *columns, const fp_row_filter *filter) {
+  int64_t values[FP_MAX_COLUMNS];
   for (int i = 0; i < filter->n_columns; i++) values[i] = number_of(scan, i, &columns[i]);
   return filter->keep(filter->state, values);
 }
 
-fp_status fp_scan_step(fp_scan *scan, const fp_scan_column *columns, int n_columns,
-                       fp_scan_filter filter, int64_t limit, int64_t capacity, int64_t *kept,
-                       int64_t *stepped) {
-  if (n_columns > FP_SCAN_MAX_COLUMNS || filter.n_columns > n_columns) return FP_E_TOO_MANY;
+fp_status fp_scan_step(fp_scan *scan, const fp_column *columns, int n_columns, fp_row_filter filter,
+                       int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped) {
+  if (n_columns > FP_MAX_COLUMNS || filter.n_columns > n_columns) return FP_E_TOO_MANY;
   for (int64_t n = 0; n < limit; n++) {
     if (*kept >= capacity) return FP_MORE;
     int result = scan->api->step(scan->statement);

@@ -12,6 +12,7 @@ typedef enum {
   FP_E_ORDER = -5,    /* the input is not sorted as the header says */
   FP_E_INDEX = -6,    /* an index points outside its array */
   FP_E_SYNTAX = -7,   /* a dict line that is no dict line */
+  FP_E_UNUSUAL = -8,  /* what walking pages leaves to SQLite */
 } fp_status;
 
 #endif

@@ -105,6 +105,9 @@ class About:
         Process and thread id to name, of threads with ranges or launches.
     steps : Steps
     memory : Memory
+    read_by : dict of str to str
+        Of SQLite files, the tables that were read: why SQLite had to step through them, or "" where
+        they were read from the pages of the file.
     """
 
     format: str
@@ -119,3 +122,4 @@ class About:
     threads: dict[tuple[int, int], str] = field(default_factory=dict)
     steps: Steps = field(default_factory=Steps)
     memory: Memory = field(default_factory=Memory)
+    read_by: dict[str, str] = field(default_factory=dict)

@@ -17,6 +17,10 @@ class UnknownColumnError(FastprofError, ValueError):
     """A column was asked for that the report does not have; the text lists those it has."""
 
 
+class SettingError(FastprofError, ValueError):
+    """An environment variable asks for what cannot be done; the text says what is possible."""
+
+
 class InternalError(FastprofError):
     """A promise inside fastprof was broken; please report it with the file if you can share it."""
 

@@ -17,7 +17,7 @@ from fastprof.about import About
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-# The first character of a label that is not just the range's text (csrc/fp_scan.h).
+# The first character of a label that is not just the range's text (csrc/fp_column.h).
 OF_TORCH, AS_IS = "\1", "\2"
 # ... that what follows is an event of the PyTorch profiler (fastprof.markers.kineto).
 OF_EVENT = "\3"

@@ -13,3 +13,4 @@ cdef extern from "fp_status.h":
         FP_E_ORDER
         FP_E_INDEX
         FP_E_SYNTAX
+        FP_E_UNUSUAL

@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 
 from fastprof._pools cimport Keys, fp_keys, fp_keys_find
-from fastprof._scan cimport Filter
+from fastprof._column cimport Filter
 
 
 cdef extern from "fp_join.h":

@@ -195,7 +195,7 @@ static void range_names_are_scanned(void) {
   int32_t label;
   int64_t seq, op_id, stepped = 0;
   TRY_NEW(names, fp_names_new());
-  TRY(fp_scan_range_name(names, &scratch, "mm, seq = 7", 11, &label, &seq, &op_id));
+  TRY(fp_column_range_name(names, &scratch, "mm, seq = 7", 11, &label, &seq, &op_id));
   CHECK(label == 0 && seq == 7 && op_id == -1);
   TRY_NEW(scan, fp_scan_new(&FAKE_API, &db, "SELECT"));
   CHECK(db.n_open == 1);

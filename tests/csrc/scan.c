@@ -17,7 +17,7 @@ typedef struct {
   fp_names *names;
   int64_t wide[N], seq[N], op_id[N];
   int32_t narrow[N], label[N], process[N];
-  fp_scan_column columns[FAKE_COLUMNS];
+  fp_column columns[FAKE_COLUMNS];
   int64_t kept, stepped;
 } target;
 
@@ -25,16 +25,16 @@ static void init(target *out) {
   memset(out, 0, sizeof *out);
   out->keys = fp_keys_new();
   out->names = fp_names_new();
-  out->columns[0] = (fp_scan_column){.kind = FP_SCAN_I64, .none = -7, .out = out->wide};
-  out->columns[1] = (fp_scan_column){.kind = FP_SCAN_I32, .none = -8, .out = out->narrow};
-  out->columns[2] = (fp_scan_column){.kind = FP_SCAN_RANGE,
-                                     .none = -1,
-                                     .names = out->names,
-                                     .out = out->label,
-                                     .seq = out->seq,
-                                     .op_id = out->op_id};
-  out->columns[3] = (fp_scan_column){
-      .kind = FP_SCAN_KEY, .none = -9, .shift = 24, .keys = out->keys, .out = out->process};
+  out->columns[0] = (fp_column){.kind = FP_COLUMN_I64, .none = -7, .out = out->wide};
+  out->columns[1] = (fp_column){.kind = FP_COLUMN_I32, .none = -8, .out = out->narrow};
+  out->columns[2] = (fp_column){.kind = FP_COLUMN_RANGE,
+                                .none = -1,
+                                .names = out->names,
+                                .out = out->label,
+                                .seq = out->seq,
+                                .op_id = out->op_id};
+  out->columns[3] = (fp_column){
+      .kind = FP_COLUMN_KEY, .none = -9, .shift = 24, .keys = out->keys, .out = out->process};
   for (int i = 0; i < FAKE_COLUMNS; i++) {
     out->columns[i].may_be_null = 1;
     out->columns[i].stride = 1;
@@ -46,13 +46,13 @@ static void done(target *out) {
   fp_names_free(out->names);
 }
 
-static const fp_scan_filter ALL = {NULL, NULL, 0};
+static const fp_row_filter ALL = {NULL, NULL, 0};
 
 static struct sqlite3 database(const cell (*rows)[FAKE_COLUMNS], int n_rows, int result) {
   return (struct sqlite3){.statement = {.rows = rows, .n_rows = n_rows, .result = result}};
 }
 
-static fp_status step(fp_scan *scan, target *out, fp_scan_filter filter, int64_t limit,
+static fp_status step(fp_scan *scan, target *out, fp_row_filter filter, int64_t limit,
                       int64_t capacity) {
   return fp_scan_step(scan, out->columns, FAKE_COLUMNS, filter, limit, capacity, &out->kept,
                       &out->stepped);
@@ -125,7 +125,7 @@ static void rows_that_the_filter_leaves_out_take_no_room(void) {
   int64_t asked = 0;
   struct sqlite3 db = database(ROWS, N, FP_SQLITE_DONE);
   fp_scan *scan = fp_scan_new(&FAKE_API, &db, "SELECT");
-  fp_scan_filter filter = {keep_positive, &asked, 2};
+  fp_row_filter filter = {keep_positive, &asked, 2};
   target out;
   init(&out);
   CHECK(step(scan, &out, filter, 100, N) == FP_OK);
@@ -193,8 +193,7 @@ static void too_many_columns_are_refused(void) {
   struct sqlite3 db = database(ROWS, N, FP_SQLITE_DONE);
   fp_scan *scan = fp_scan_new(&FAKE_API, &db, "SELECT");
   int64_t kept = 0, stepped = 0;
-  CHECK(fp_scan_step(scan, NULL, FP_SCAN_MAX_COLUMNS + 1, ALL, 1, 1, &kept, &stepped) ==
-        FP_E_TOO_MANY);
+  CHECK(fp_scan_step(scan, NULL, FP_MAX_COLUMNS + 1, ALL, 1, 1, &kept, &stepped) == FP_E_TOO_MANY);
   CHECK(kept == 0 && stepped == 0);
   fp_scan_free(scan);
 }

@@ -13,7 +13,9 @@ CSRC = HERE.parent.parent / "csrc"
 COMPILER = os.environ.get("CC", "gcc")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", *SANITIZE, f"-I{CSRC}", f"-I{HERE}")
-WRAP = ("-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc",)
+MEMORY = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
+# The drivers that stand between the C files and the C library.
+WRAP = {"memory": [MEMORY], "pages": [MEMORY, "-Wl,--wrap=pread,--wrap=pread64", "-lm"]}
 
 KINETO = "kineto kineto_event kineto_events kineto_rows kineto_texts json decimal"
 # The C files that each driver is linked with.
@@ -26,8 +28,9 @@ C_FILES = {
     "rows": "rows seqmarkers",
     "dict": "dict literal names",
     "kineto": f"{KINETO} names keys",
-    "scan": "scan names keys",
-    "memory": f"scan names keys dict literal seqmarkers join link path itree {KINETO}",
+    "scan": "scan column names keys",
+    "pages": "walk record btree pages column names keys",
+    "memory": f"scan column names keys dict literal seqmarkers join link path itree {KINETO}",
 }
 LEAK = """
 #include <stdlib.h>
@@ -76,7 +79,7 @@ def finds_leaks(tmp_path_factory):
 def test_driver_runs_without_a_complaint_of_the_sanitizers(driver, finds_leaks, tmp_path):
     program = tmp_path / driver
     sources = [HERE / f"{driver}.c", *(CSRC / f"fp_{name}.c" for name in C_FILES[driver].split())]
-    compile_to(program, sources, *(WRAP if driver == "memory" else ()))
+    compile_to(program, sources, *WRAP.get(driver, ()))
     options = f"detect_leaks={int(finds_leaks)}:allocator_may_return_null=1"
     done = run(program, ASAN_OPTIONS=options, UBSAN_OPTIONS="print_stacktrace=1")
     assert done.returncode == 0, done.stderr[-4000:]

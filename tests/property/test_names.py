@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 import pytest
+from fastprof._column import split_range_names
 from fastprof._pools import Keys, Names, pairs
-from fastprof._scan import split_range_names
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN

@@ -28,6 +28,10 @@ def describe(profile: Profile) -> dict[str, Any]:
         "tool_version": about.tool_version,
         "schema_version": about.schema_version,
         "versions": about.versions,
+        "read_by": {
+            table: {"way": "sqlite" if why else "pages", "why": why or None}
+            for table, why in sorted(about.read_by.items())
+        },
         "settings": about.settings,
         "gpus": [
             {"device": device, "name": about.gpus.get(device), "rows": rows.get(device, 0)}

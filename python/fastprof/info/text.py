@@ -56,6 +56,7 @@ def _format(info: dict[str, Any]) -> str:
 def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Label and text of each line that has something to say."""
     yield "format", _format(info)
+    yield "read", _read_by(info["read_by"])
     yield "GPUs", _gpus(info["gpus"])
     rank = info["rank"]
     if rank is not None:
@@ -89,6 +90,18 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for label, there in (("has", True), ("has no", False)):
         told = [name.replace("_", " ") for name, has in info["has"].items() if has == there]
         yield label, ", ".join(told)
+
+
+def _read_by(tables: dict[str, dict[str, Any]]) -> str:
+    """Which tables were read from the file's pages, and why SQLite stepped through the others."""
+    by_sqlite: dict[str, list[str]] = {}
+    for table, each in tables.items():
+        if each["way"] == "sqlite":
+            by_sqlite.setdefault(each["why"], []).append(table)
+    n = len(tables) - sum(map(len, by_sqlite.values()))
+    told = [f"{n} table{'s' * (n != 1)} from the file's pages"] if n else []
+    told += [f"through SQLite {_listed(names)}: {why}" for why, names in by_sqlite.items()]
+    return "; ".join(told)
 
 
 def _gpus(gpus: Sequence[dict[str, Any]]) -> str:

@@ -5,10 +5,10 @@ Source of names and meanings: the activity structures of https://docs.nvidia.com
 
 from __future__ import annotations
 
-from fastprof import _scan
+from fastprof import _column
 from fastprof.sources.database import Field
 
-I64, I32 = _scan.I64, _scan.I32
+I64, I32 = _column.I64, _column.I32
 
 
 def work_fields() -> list[Field]:

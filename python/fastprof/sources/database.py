@@ -13,10 +13,14 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _scan
-from fastprof.errors import BadInputError
+from fastprof import _column, _scan
+from fastprof._pages import UnusualError
+from fastprof.errors import BadInputError, SettingError
+from fastprof.sources.pages import Layout, Pages
 
 EXPORT_AGAIN = "export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
+ALL_ROWS = (-(2**63), 2**63 - 1)  # row ids
+PAGES, SQLITE = "pages", "sqlite"  # ways to read a table
 Progress = Callable[[str, int, int], None]  # what is read, rows so far, rows in all (estimated)
 
 
@@ -26,7 +30,7 @@ class Field:
 
     `side` puts it beside others: columns of one `array`, [n, 3], are its sides 0, 1 and 2.
     `sql` is the expression whose value it is, where that is not the column of its name.
-    `kind` is one of _scan.I64, I32, KEY, TEXT, RANGE; `none` is what NULL becomes, and what the
+    `kind` is one of _column.I64, I32, KEY, TEXT, RANGE; `none` is what NULL becomes, and what the
     whole column is when the table does not have it; KEY takes value >> shift into `pool`.
     """
 
@@ -42,13 +46,37 @@ class Field:
 
 
 class Database:
-    """A read-only connection. The file is never written to, and nothing is put beside it."""
+    """A read-only connection. The file is never written to, and nothing is put beside it.
 
-    def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
+    Tables are read from the file's pages (`pages`), or by stepping through SQLite where something
+    about a file or a table is unusual; the environment variable FASTPROF_SCAN, `pages` or `sqlite`,
+    forces one of the two. What comes out is the same.
+
+    Attributes
+    ----------
+    tables : dict of table to dict of its columns to whether each may be NULL
+    read_by : dict of each table that was read to why SQLite read it, "" where it did not
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        progress: Progress | None = None,
+        first: Database | None = None,
+    ) -> None:
         self.path = Path(path)
         self.name = os.fsdecode(path)
         self._progress = progress
-        self._connection = self._open()
+        self._rows_read: dict[str, int] = {}
+        self._forced = _forced()
+        self._first = first
+        self._pages = first._pages if first else Pages(path, self.name)
+        self.read_by: dict[str, str] = first.read_by if first else {}
+        try:
+            self._connection = self._open()
+        except BaseException:
+            self._close_pages()
+            raise
         try:
             self._connection.execute("PRAGMA cell_size_check = ON")
             self.tables = self._read_tables()
@@ -97,10 +125,15 @@ class Database:
 
     def close(self) -> None:
         self._connection.close(True)
+        self._close_pages()
+
+    def _close_pages(self) -> None:
+        if self._first is None:
+            self._pages.close()
 
     def another(self, progress: Progress | None = None) -> Database:
-        """One more connection to the same file, for use on another thread."""
-        return Database(self.name, progress)
+        """One more connection to the same file, for use on another thread; close it first."""
+        return Database(self.path, progress, self)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of a small result.
@@ -133,8 +166,27 @@ class Database:
         first, last = self.row_ids(table)
         return max(0, min(last - first + 1, self.path.stat().st_size // 8))
 
-    def select(self, table: str, fields: Sequence[Field], where: str = "") -> tuple[str, list[str]]:
-        """The SELECT for those of the fields that the table has, and their names."""
+    def pieces(self, table: str, n: int) -> list[tuple[int, int]]:
+        """At most n ranges of row ids, with about as many rows each, that are all rows together."""
+        ends: set[int] = set()
+        try:
+            leaves = self._layout(table).table
+            if len(leaves) >= n:
+                ends = {leaves.last_row_id(len(leaves) * i // n - 1) for i in range(1, n)}
+        except UnusualError:
+            first, last = self.row_ids(table)
+            if first < last:
+                ends = {first + (last - first) * i // n for i in range(1, n)}
+        starts = [ALL_ROWS[0], *(end + 1 for end in sorted(ends))]
+        return list(zip(starts, [*sorted(ends), ALL_ROWS[1]], strict=True))
+
+    def _layout(self, table: str) -> Layout:
+        if self._forced == SQLITE:
+            raise UnusualError("FASTPROF_SCAN=sqlite")
+        return self._pages.layout(table, self.rows)
+
+    def _chosen(self, table: str, fields: Sequence[Field]) -> list[Field]:
+        """Those of the fields that the table has."""
         present = {name.lower() for name in self.tables[table]}
         for field in fields:
             if field.needed and not field.sql and field.name.lower() not in present:
@@ -143,62 +195,101 @@ class Database:
                     f"{', '.join(self.tables[table])}. The export is of a version that cannot be "
                     f"read: {EXPORT_AGAIN}"
                 )
-        chosen = [field for field in fields if field.sql or field.name.lower() in present]
-        names = [field.name for field in chosen]
-        columns = ", ".join(field.sql or f'"{field.name}"' for field in chosen)
-        return f'SELECT {columns} FROM "{table}"{" WHERE " + where if where else ""}', names
+        return [field for field in fields if field.sql or field.name.lower() in present]
 
     def scan(
         self,
         table: str,
         fields: Sequence[Field],
-        where: str = "",
+        row_ids: tuple[int, int] = ALL_ROWS,
         keep: Any = None,
         capacity: int | None = None,
     ) -> dict[str, npt.NDArray[Any]]:
         """Columns of a table by the names of `fields`; what it does not have is filled with none.
 
-        A table that is not there has no rows. `keep` filters rows by the first columns, which must
-        be needed ones.
+        A table that is not there has no rows. Rows come in the order of their ids.
+
+        row_ids : the first and the last row id to read
+        keep : filters rows by the first columns, which must be needed ones
         """
         if table not in self.tables:
             return _with_none({}, fields, 0)
-        sql, names = self.select(table, fields, where)
-        by_name = {field.name: field for field in fields}
+        chosen = self._chosen(table, fields)
         total = self.count(table)
         may_be_null = {name.lower(): null for name, null in self.tables[table].items()}
         specs = [
             (
-                f.array or n,
+                f.array or f.name,
                 f.kind,
                 f.none,
                 f.pool,
                 f.shift,
-                may_be_null.get(n.lower(), True),
+                may_be_null.get(f.name.lower(), True),
                 f.side,
             )
-            for n, f in ((name, by_name[name]) for name in names)
+            for f in chosen
         ]
-        progress = None
+        progress: Callable[[int], None] | None = None
         if self._progress is not None:
-            report = self._progress
-            progress = lambda rows: report(table, rows, total)  # noqa: E731
-        columns = self._reader.scan(
-            sql,
-            specs,
-            total if capacity is None else capacity,
-            f"{self.name}: table {table}",
-            keep,
-            progress,
-        )
+            report, before = self._progress, self._rows_read.get(table, 0)
+
+            def progress(rows: int) -> None:
+                self._rows_read[table] = before + rows
+                report(table, before + rows, total)
+
+        how = (total if capacity is None else capacity, f"{self.name}: table {table}")
+        try:
+            columns = self._walk(table, chosen, specs, row_ids, *how, keep, progress)
+            self.read_by.setdefault(table, "")
+        except UnusualError as error:
+            self._pages.check_unchanged()
+            if self._forced == PAGES:
+                raise SettingError(
+                    f"{self.name}: table {table}: FASTPROF_SCAN=pages, but {error}"
+                ) from None
+            sql = _select(table, chosen, row_ids)
+            columns = self._reader.scan(sql, specs, *how, keep, progress)
+            self.read_by[table] = str(error)
+        self._pages.check_unchanged()
         n = len(next(iter(columns.values())))
-        missing = [field for field in fields if field.name not in names]
+        missing = [field for field in fields if field not in chosen]
         return _with_none(columns, missing, n)
 
-    def floor(self, table: str, fields: Sequence[Field], where: str = "") -> int:
-        """Step the same SELECT as `scan` and do nothing with its rows; how many there were."""
-        sql, _ = self.select(table, fields, where)
+    def _walk(
+        self,
+        table: str,
+        fields: Sequence[Field],
+        specs: list[Any],
+        row_ids: tuple[int, int],
+        *others: Any,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """The columns from the pages of the table, or an UnusualError."""
+        if any(field.sql for field in fields):
+            raise UnusualError("what is read of it is computed by SQLite")
+        layout = self._layout(table)
+        places = layout.places_of([field.name for field in fields])
+        return dict(layout.table.scan(specs, places, *row_ids, *others))
+
+    def floor(self, table: str, fields: Sequence[Field]) -> int:
+        """Step the SELECT of `scan` and do nothing with its rows; how many there were."""
+        sql = _select(table, self._chosen(table, fields), ALL_ROWS)
         return int(self._reader.floor(sql, f"{self.name}: table {table}"))
+
+
+def _forced() -> str:
+    """The way of reading that the environment asks for, or ""."""
+    way = os.environ.get("FASTPROF_SCAN", "")
+    if way not in ("", PAGES, SQLITE):
+        raise SettingError(f"FASTPROF_SCAN={way}: it can be {PAGES} or {SQLITE}")
+    return way
+
+
+def _select(table: str, fields: Sequence[Field], row_ids: tuple[int, int]) -> str:
+    """The SELECT for fields that the table has. NOT INDEXED keeps rows in the order of their ids,
+    where an index could serve, too."""
+    columns = ", ".join(field.sql or f'"{_escaped(field.name)}"' for field in fields)
+    where = "" if row_ids == ALL_ROWS else f" WHERE rowid BETWEEN {row_ids[0]} AND {row_ids[1]}"
+    return f'SELECT {columns} FROM "{_escaped(table)}" NOT INDEXED{where}'
 
 
 def _with_none(
@@ -206,12 +297,12 @@ def _with_none(
 ) -> dict[str, npt.NDArray[Any]]:
     """The columns, and n rows of "none" for each field that is missing."""
     for field in missing:
-        dtype = np.int64 if field.kind == _scan.I64 else np.int32
+        dtype = np.int64 if field.kind == _column.I64 else np.int32
         if field.side is None:
             columns[field.name] = np.full(n, field.none, dtype)
         else:
             columns.setdefault(field.array, np.empty((n, 3), dtype))[:, field.side] = field.none
-        if field.kind == _scan.RANGE:
+        if field.kind == _column.RANGE:
             columns[field.name + "_seq"] = np.full(n, -1, np.int64)
             columns[field.name + "_op_id"] = np.full(n, -1, np.int64)
     return columns

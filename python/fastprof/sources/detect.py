@@ -72,7 +72,9 @@ def _read_known(
     with Database(path, progress) as database:
         for source in (nsys, nvprof):
             if source.recognises(database.tables):
-                return source.read(database, copies)
+                trace = source.read(database, copies)
+                trace.about.read_by = database.read_by
+                return trace
         has = ", ".join(sorted(database.tables)[:6]) or "no tables at all"
         raise BadInputError(
             f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ def recognises(tables: dict[str, list[str]]) -> bool:
 
 
 def read(database: Database, copies: bool = False) -> Trace:
-    """Read an export, on two cores: the ranges and half of the API calls on the second.
+    """Read an export, on two cores: the ranges on the second, and API calls on both.
 
     copies : whether memory copies and memsets get rows as kernels do
 
@@ -74,18 +75,16 @@ def floor(database: Database) -> int:
     """Step the SELECTs that `read` steps and do nothing with the rows; how many there were."""
     pools = schema.Pools()
     ranges = ranges_of.table_of(database)
-    tables: list[tuple[str, Sequence[Field], str]] = [
-        (schema.KERNELS, schema.kernel_fields(pools), ""),
-        (schema.GRAPHS, schema.graph_fields(pools), ""),
-        (schema.LAUNCHES, schema.launch_fields(pools), ""),
-        (schema.GRAPH_NODES, schema.graph_node_fields(pools), ""),
-        (ranges, schema.range_fields(pools), ranges_of.where(ranges_of.event_types(database))),
-        (schema.STRINGS, schema.string_fields(pools, _pools.Names()), ""),
+    tables: list[tuple[str, Sequence[Field]]] = [
+        (schema.KERNELS, schema.kernel_fields(pools)),
+        (schema.GRAPHS, schema.graph_fields(pools)),
+        (schema.LAUNCHES, schema.launch_fields(pools)),
+        (schema.GRAPH_NODES, schema.graph_node_fields(pools)),
+        (ranges, schema.range_fields(pools)),
+        (schema.STRINGS, schema.string_fields(pools, _pools.Names())),
     ]
     return sum(
-        database.floor(table, fields, where)
-        for table, fields, where in tables
-        if table in database.tables
+        database.floor(table, fields) for table, fields in tables if table in database.tables
     )
 
 
@@ -154,6 +153,9 @@ def _read_graph_nodes(
     return nodes
 
 
+# The API calls are read in so many pieces, by whichever core is free. What one has to do before
+# depends on the names of the ranges, and is not known.
+_PIECES = 16
 # A graph cloned from a clone of a clone: deeper than this the originals form a cycle.
 _MOST_COPIES = 64
 
@@ -172,23 +174,31 @@ def _read_launches(
         kernels.process[:] = pools.processes.intern(0)
     join = _join.Join(kernels.process, kernels.correlation)
 
-    def scan(database: Database, into: schema.Pools, where: str) -> dict[str, Any]:
-        keep = _join.LaunchFilter(join, pools.processes, shift)
-        fields = schema.launch_fields(into)
-        return database.scan(schema.LAUNCHES, fields, where, keep, len(kernels))
+    pieces = database.pieces(schema.LAUNCHES, _PIECES)
+    waiting = deque(range(len(pieces)))
 
-    first, last = database.row_ids(schema.LAUNCHES)
-    middle = first + (last - first) // 2
+    def scan(database: Database, into: schema.Pools) -> dict[int, dict[str, Any]]:
+        """Those pieces of the table that nobody else takes."""
+        read: dict[int, dict[str, Any]] = {}
+        while True:
+            try:
+                piece = waiting.popleft()
+            except IndexError:
+                return read
+            keep = _join.LaunchFilter(join, pools.processes, shift)
+            fields, room = schema.launch_fields(into), len(kernels) // len(pieces)
+            read[piece] = database.scan(schema.LAUNCHES, fields, pieces[piece], keep, room)
+
     others = schema.Pools()
-    second = beside.run(scan, others, f"rowid > {middle}") if first < last else None
-    columns = scan(database, pools, f"rowid <= {middle}" if second else "")
-    if second:
-        further = second.result()
+    second = beside.run(scan, others)
+    read = scan(database, pools)
+    for piece, further in second.result().items():
         pools.adopt(others, further)
-        for name, column in columns.items():  # longer in place: half is not copied
-            n = len(column)
-            column.resize(n + len(further[name]), refcheck=False)
-            column[n:] = further.pop(name)
+        read[piece] = further
+    columns = {
+        name: np.concatenate([read[piece].pop(name) for piece in range(len(pieces))])
+        for name in list(read[0])
+    }
     join.offer(_process_of(columns["globalTid"], pools, shift), columns.pop("correlationId"))
     kernels.launch = join.rows(kernels.process, kernels.correlation)
     n = len(columns["start"])

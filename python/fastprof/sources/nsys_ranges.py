@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastprof import _scan
+from fastprof import _column
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources import steps
 from fastprof.sources.database import Database
@@ -34,11 +34,6 @@ def event_types(database: Database) -> tuple[list[int], list[int]]:
     return [known[name] for name in schema.PUSH_POP], [known[name] for name in schema.START_END]
 
 
-def where(types: tuple[list[int], list[int]]) -> str:
-    """The condition that selects ranges."""
-    return f"eventType IN ({', '.join(str(number) for number in types[0] + types[1])})"
-
-
 class Reading:
     """The columns of the range table as they were read."""
 
@@ -46,7 +41,9 @@ class Reading:
         self.pools = schema.Pools()
         self.types = event_types(database)
         self.columns = database.scan(
-            table_of(database), schema.range_fields(self.pools), where(self.types)
+            table_of(database),
+            schema.range_fields(self.pools),
+            keep=_column.Among(self.types[0] + self.types[1]),
         )
 
     def share_pools(self, pools: schema.Pools) -> None:
@@ -79,7 +76,7 @@ class Reading:
         ids = columns["textId"][rows]
         used = np.unique(ids)
         texts = [strings[index] for index in used.tolist()]
-        split = _scan.split_range_names(self.pools.labels, texts)
+        split = _column.split_range_names(self.pools.labels, texts)
         at = np.searchsorted(used, ids)
         for name, values in zip(("text", "text_seq", "text_op_id"), split, strict=True):
             columns[name][rows] = values[at]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import _pools, _scan
+from fastprof import _column, _pools
 from fastprof._take import take
 from fastprof.sources import cupti_schema
 from fastprof.sources.database import Field
@@ -33,7 +33,7 @@ START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
 PROCESS_SHIFT = 24
 LOW_24_BITS = 0xFFFFFF
 
-I64, I32, KEY, RANGE, TEXT = _scan.I64, _scan.I32, _scan.KEY, _scan.RANGE, _scan.TEXT
+I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
 
 
 class Pools:
@@ -102,9 +102,9 @@ def graph_node_fields(pools: Pools) -> list[Field]:
 
 def range_fields(pools: Pools) -> list[Field]:
     return [
+        Field("eventType", I32, needed=True),  # the filter looks at it
         Field("start", I64, needed=True),
         Field("end", I64, NEVER, needed=True),
-        Field("eventType", I32, needed=True),
         Field("text", RANGE, pool=pools.labels),
         Field("textId", KEY, pool=pools.strings),
         Field("globalTid", KEY, pool=pools.threads),

@@ -7,7 +7,7 @@ CUpti_ActivityAPI of the CUPTI reference, https://docs.nvidia.com/cupti/.
 
 from __future__ import annotations
 
-from fastprof import _pools, _scan
+from fastprof import _column, _pools
 from fastprof.sources import cupti_schema
 from fastprof.sources.database import Field
 
@@ -19,7 +19,7 @@ COPIES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
 SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
 STRINGS = "StringTable"
 
-I64, I32, KEY, RANGE, TEXT = _scan.I64, _scan.I32, _scan.KEY, _scan.RANGE, _scan.TEXT
+I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
 
 # CUpti_ActivityFlag of a marker.
 START, END = 2, 4

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _nest, _pools, _scan
+from fastprof import _column, _nest, _pools
 from fastprof.sources.database import Database, Field
 from fastprof.trace import Activity, Kernels, Ranges
 
@@ -122,7 +122,7 @@ def read_strings(
     """The texts of all string ids met so far, and what was wrong with them."""
     texts = _pools.Names()
     columns = database.scan(
-        table, fields(wanted, texts), keep=_scan.KnownKeys(wanted), capacity=len(wanted)
+        table, fields(wanted, texts), keep=_column.KnownKeys(wanted), capacity=len(wanted)
     )
     keys, places = columns.values()
     strings: list[str | None] = [None] * len(wanted)

@@ -1,0 +1,41 @@
+# Columns being filled with rows, whoever reads them: what _scan and _pages share.
+from libc.stdint cimport int64_t
+
+from fastprof._c cimport fp_status
+from fastprof._pools cimport fp_keys, fp_names
+
+
+cdef extern from "fp_column.h":
+    ctypedef enum fp_column_kind:
+        FP_COLUMN_I64, FP_COLUMN_I32, FP_COLUMN_KEY, FP_COLUMN_TEXT, FP_COLUMN_RANGE
+    int FP_MAX_COLUMNS
+    ctypedef struct fp_column:
+        fp_column_kind kind
+        int64_t none
+        int shift
+        bint may_be_null
+        fp_keys *keys
+        fp_names *names
+        void *out
+        int stride
+        int64_t *seq
+        int64_t *op_id
+    ctypedef bint (*fp_row_keep)(const void *state, const int64_t *values) noexcept nogil
+    ctypedef struct fp_row_filter:
+        fp_row_keep keep
+        const void *state
+        int n_columns
+
+
+cdef class Filter:
+    cdef fp_row_filter filter
+
+
+cdef class Rows:
+    cdef fp_status step(self, const fp_column *columns, int n_columns, fp_row_filter keep,
+                        int64_t limit, int64_t capacity, int64_t *kept,
+                        int64_t *stepped) noexcept nogil
+    cdef int refuse(self, fp_status status, what) except -1
+
+
+cdef fill(Rows rows, columns, int64_t capacity, str what, Filter keep, progress)

@@ -1,0 +1,204 @@
+"""Rows, read one way or another, to numpy columns; which rows to keep."""
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdlib cimport free
+
+from fastprof._c cimport FP_E_UNUSUAL, FP_MORE, fp_status
+from fastprof._pools cimport Keys, Names, fp_keys, fp_keys_find, fp_names
+from fastprof._status cimport check
+
+
+cdef extern from "fp_column.h":
+    ctypedef struct fp_scratch:
+        char *bytes
+        size_t capacity
+    fp_status fp_column_range_name(fp_names *names, fp_scratch *scratch, const char *text,
+                                   size_t length, int32_t *label, int64_t *seq,
+                                   int64_t *op_id) nogil
+
+
+I64 = FP_COLUMN_I64
+I32 = FP_COLUMN_I32
+KEY = FP_COLUMN_KEY
+TEXT = FP_COLUMN_TEXT
+RANGE = FP_COLUMN_RANGE
+
+cdef int64_t _ROWS_A_STEP = 1 << 18
+
+
+cdef class Filter:
+    """Which rows to keep; made by the classes below and in other modules."""
+
+
+cdef bint _keep_known(const void *state, const int64_t *values) noexcept nogil:
+    return fp_keys_find(<const fp_keys *>state, values[0]) >= 0
+
+
+cdef class KnownKeys(Filter):
+    """Keeps the rows whose first column is in a pool of numbers."""
+    cdef Keys keys
+
+    def __cinit__(self, Keys keys):
+        self.keys = keys
+        self.filter.keep = _keep_known
+        self.filter.state = keys.pool
+        self.filter.n_columns = 1
+
+
+cdef bint _keep_among(const void *state, const int64_t *values) noexcept nogil:
+    cdef const int64_t *numbers = <const int64_t *>state
+    cdef int64_t i
+    for i in range(1, numbers[0] + 1):
+        if numbers[i] == values[0]:
+            return True
+    return False
+
+
+cdef class Among(Filter):
+    """Keeps the rows whose first column is one of a few numbers."""
+    cdef int64_t[::1] numbers
+
+    def __cinit__(self, numbers):
+        self.numbers = np.array([len(numbers), *numbers], np.int64)
+        self.filter.keep = _keep_among
+        self.filter.state = &self.numbers[0]
+        self.filter.n_columns = 1
+
+
+cdef class Rows:
+    """Reads rows; made in other modules."""
+
+    cdef fp_status step(self, const fp_column *columns, int n_columns, fp_row_filter keep,
+                        int64_t limit, int64_t capacity, int64_t *kept,
+                        int64_t *stepped) noexcept nogil:
+        """Put rows into columns, as fp_scan_step does."""
+        return FP_E_UNUSUAL
+
+    cdef int refuse(self, fp_status status, what) except -1:
+        """Raise for a status that is no success."""
+        return check(status, what)
+
+
+cdef fill(Rows rows, columns, int64_t capacity, str what, Filter keep, progress):
+    """Read all rows into numpy columns.
+
+    Parameters
+    ----------
+    columns : list of (name, kind, none, pool, shift, may_be_null, side); pool a Keys or Names,
+        else None; may_be_null as the table's declaration says; side 0, 1 or 2 where the column
+        is one of the three of an array called `name`, else None
+    capacity : how many rows to make room for at first; grows as needed
+    what : what is read, for error messages ("run.sqlite: table X")
+    keep : which rows to keep, by their first columns; None keeps all
+    progress : called with the number of rows read so far, every 262144 rows; or None
+
+    Returns
+    -------
+    dict of arrays [rows kept]: int64 for I64, else int32; a RANGE column NAME also gives
+    NAME_seq and NAME_op_id, int64, -1 where the text has none. Sides come as [rows kept, 3];
+    those that no column filled are undefined.
+    """
+    cdef int n_columns = len(columns)
+    if n_columns > FP_MAX_COLUMNS:
+        raise ValueError(f"{what}: {n_columns} columns, at most {FP_MAX_COLUMNS}")
+    cdef fp_column *specs = <fp_column *>PyMem_Malloc(n_columns * sizeof(fp_column))
+    if specs is NULL:
+        raise MemoryError(what)
+    cdef fp_row_filter row_filter
+    row_filter.keep, row_filter.state, row_filter.n_columns = NULL, NULL, 0
+    if keep is not None:
+        row_filter = keep.filter
+    cdef int64_t kept = 0, stepped = 0, limit = _ROWS_A_STEP
+    cdef fp_status status = FP_MORE
+    # One more than expected: growing copies all columns, room that is not used costs nothing.
+    capacity = max(capacity + 1, 1024)
+    try:
+        arrays = _allocate(columns, capacity)
+        _point(specs, columns, arrays)
+        while status == FP_MORE:
+            if kept >= capacity:
+                capacity += capacity // 2
+                _resize(arrays, capacity)
+                _point(specs, columns, arrays)
+            with nogil:
+                status = rows.step(specs, n_columns, row_filter, limit, capacity, &kept, &stepped)
+            PyErr_CheckSignals()
+            if progress is not None:
+                progress(stepped)
+        if status < 0:
+            rows.refuse(status, what)
+        _resize(arrays, kept)
+        return arrays
+    finally:
+        PyMem_Free(specs)
+
+
+def _allocate(columns, int64_t capacity):
+    arrays = {}
+    for name, kind, _, _, _, _, side in columns:
+        sides = () if side is None else (3,)
+        if name not in arrays:
+            dtype = np.int64 if kind == FP_COLUMN_I64 else np.int32
+            arrays[name] = np.empty((capacity, *sides), dtype)
+        if kind == FP_COLUMN_RANGE:
+            arrays[name + "_seq"] = np.empty(capacity, np.int64)
+            arrays[name + "_op_id"] = np.empty(capacity, np.int64)
+    return arrays
+
+
+def _resize(arrays, int64_t capacity):
+    for array in arrays.values():
+        array.resize((capacity, *array.shape[1:]), refcheck=False)
+
+
+cdef char *_address(array):
+    return <char *><uintptr_t>array.ctypes.data
+
+
+cdef int _point(fp_column *specs, columns, arrays) except -1:
+    cdef int i
+    cdef Py_ssize_t offset
+    for i, (name, kind, none, pool, shift, may_be_null, side) in enumerate(columns):
+        specs[i].kind = kind
+        specs[i].none = none
+        specs[i].shift = shift
+        specs[i].may_be_null = may_be_null
+        specs[i].keys = (<Keys?>pool).pool if kind == FP_COLUMN_KEY else NULL
+        specs[i].names = (<Names?>pool).pool if kind >= FP_COLUMN_TEXT else NULL
+        specs[i].stride = 1 if side is None else 3
+        offset = 0 if side is None else side * arrays[name].itemsize
+        specs[i].out = _address(arrays[name]) + offset
+        specs[i].seq = specs[i].op_id = NULL
+        if kind == FP_COLUMN_RANGE:
+            specs[i].seq = <int64_t *>_address(arrays[name + "_seq"])
+            specs[i].op_id = <int64_t *>_address(arrays[name + "_op_id"])
+    return 0
+
+
+def split_range_names(Names pool, texts):
+    """What a RANGE column gives, for texts that stand elsewhere.
+
+    Returns label int32, seq int64, op_id int64, each [len(texts)]; None gives -1 in all three.
+    """
+    cdef fp_scratch scratch
+    scratch.bytes = NULL
+    scratch.capacity = 0
+    cdef Py_ssize_t i, n = len(texts)
+    labels, seqs, op_ids = (np.full(n, -1, dtype) for dtype in (np.int32, np.int64, np.int64))
+    cdef int32_t[::1] label = labels
+    cdef int64_t[::1] seq = seqs
+    cdef int64_t[::1] op_id = op_ids
+    cdef bytes data
+    try:
+        for i in range(n):
+            if texts[i] is None:
+                continue
+            data = texts[i].encode("utf-8", "replace")
+            check(fp_column_range_name(pool.pool, &scratch, data, len(data),
+                                     &label[i], &seq[i], &op_id[i]), "range names")
+    finally:
+        free(scratch.bytes)
+    return labels, seqs, op_ids

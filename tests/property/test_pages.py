@@ -1,0 +1,187 @@
+"""Tables read from the pages of a file are what SQLite gives, cell by cell."""
+
+import contextlib
+import signal
+
+import numpy as np
+import pytest
+
+import sqlite_files
+from fastprof import _column, _pools
+from fastprof.errors import BadInputError, SettingError
+from fastprof.sources.database import Database, Field
+from real_data import data_dir
+
+KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.RANGE)
+SECONDS = 20  # for any one file, however damaged
+
+
+def too_long(*_):
+    raise TimeoutError
+
+
+@contextlib.contextmanager
+def bounded():
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def fields_of(columns, kind):
+    """Fields for all columns of a table, and their pool."""
+    if kind in (_column.I64, _column.I32):
+        return [Field(name, kind, -7) for name in columns], None
+    pool = _pools.Keys() if kind == _column.KEY else _pools.Names()
+    shift = 3 if kind == _column.KEY else 0
+    return [Field(name, kind, pool=pool, shift=shift) for name in columns], pool
+
+
+def fits(database, table, name, kind):
+    """Whether a column is declared to have what this kind is for."""
+    rows = database.rows(f'PRAGMA table_info("{table.replace(chr(34), chr(34) * 2)}")')
+    number = any(row[1] == name and "INT" in row[2] for row in rows)
+    return number == (kind < _column.TEXT)
+
+
+def cells(columns, pool):
+    """Plain values; ids are replaced by what they stand for, and stay beside it."""
+    found = {name: column.tolist() for name, column in columns.items()}
+    if pool is not None:
+        found["pool"] = pool.values().tolist() if hasattr(pool, "values") else pool.texts()
+    return found
+
+
+def read(path, way, monkeypatch, each_alone=True):
+    """What comes out of each table of a file, and of how many reads the pages were the way."""
+    monkeypatch.setenv("FASTPROF_SCAN", way)
+    found, by_pages = {}, 0
+    with bounded(), contextlib.ExitStack() as stack:
+        try:
+            database = stack.enter_context(Database(path))
+        except BadInputError as error:
+            return str(error), 0
+        for table, columns in database.tables.items():
+            names = list(columns)[:32]
+            for kind in KINDS:
+                alike = [name for name in names if fits(database, table, name, kind)]
+                alone = [[name] for name in names[:4]] if each_alone else []
+                for group in filter(None, [names, alike, *alone]):
+                    fields, pool = fields_of(group, kind)
+                    database.read_by.clear()
+                    try:
+                        result = cells(database.scan(table, fields), pool)
+                    except BadInputError as error:
+                        result = str(error)
+                    by_pages += database.read_by == {table: ""}
+                    found[table, tuple(group), kind] = result
+    return found, by_pages
+
+
+def check(path, monkeypatch, **others):
+    """Both ways give the same; how many reads were from pages."""
+    expected, none = read(path, "sqlite", monkeypatch, **others)
+    found, by_pages = read(path, "", monkeypatch, **others)
+    assert none == 0
+    assert found == expected
+    return by_pages
+
+
+def files(tmp_path, seeds, **others):
+    for seed in seeds:
+        path = tmp_path / f"{seed}.sqlite"
+        yield sqlite_files.make(path, seed, **others)
+        path.unlink()
+
+
+N_FILES, N_DAMAGED = 250, 900
+
+
+def test_any_file_gives_what_sqlite_gives(tmp_path, monkeypatch):
+    by_pages = [check(path, monkeypatch) for path in files(tmp_path, range(N_FILES))]
+    assert sum(number > 0 for number in by_pages) > N_FILES * 0.8
+
+
+@pytest.mark.parametrize("page_size", sqlite_files.PAGE_SIZES)
+def test_any_page_size_gives_what_sqlite_gives(page_size, tmp_path, monkeypatch):
+    made = files(tmp_path, range(5000, 5006), page_size=page_size)
+    assert sum(check(path, monkeypatch) for path in made) > 20
+
+
+@pytest.mark.parametrize("unusual", sqlite_files.UNUSUAL_FILES + sqlite_files.UNUSUAL_TABLES)
+def test_an_unusual_file_is_left_to_sqlite(unusual, tmp_path, monkeypatch):
+    for path in files(tmp_path, range(6000, 6012), unusual=unusual):
+        assert check(path, monkeypatch) == 0
+
+
+def test_a_damaged_file_gives_what_sqlite_gives(tmp_path, monkeypatch):
+    check_damaged(tmp_path, monkeypatch, range(N_DAMAGED))
+
+
+@pytest.mark.slow
+def test_many_more_files_give_what_sqlite_gives(tmp_path, monkeypatch):
+    for path in files(tmp_path, range(10_000, 13_000)):
+        check(path, monkeypatch)
+    check_damaged(tmp_path, monkeypatch, range(100_000, 120_000))
+
+
+def check_damaged(tmp_path, monkeypatch, seeds):
+    by_pages, content, path = 0, b"", tmp_path / "damaged.sqlite"
+    for seed in seeds:
+        if seed % 20 == 0:
+            (whole,) = [each.read_bytes() for each in files(tmp_path, [seed // 20])]
+        content = sqlite_files.damaged(whole, seed)
+        path.write_bytes(content)
+        by_pages += check(path, monkeypatch, each_alone=False) > 0
+    assert by_pages > len(seeds) // 4
+    assert content
+
+
+def real_files():
+    directory = data_dir()
+    found = [] if directory is None else sorted(directory.rglob("*.sqlite"))
+    return found + ([] if directory is None else sorted(directory.rglob("*.[sn][qv][lv]*")))
+
+
+@pytest.mark.parametrize("path", sorted(set(real_files())), ids=lambda path: path.name)
+def test_real_exports_give_what_sqlite_gives(path, monkeypatch):
+    assert check(path, monkeypatch, each_alone=False) > 0
+
+
+def test_row_ids_bound_what_is_read(tmp_path, monkeypatch):
+    for path in files(tmp_path, range(7000, 7030)):
+        for low, high in ((-(2**63), 0), (-3, 60), (5, 5), (1, 2**63 - 1), (60, -3)):
+            results = []
+            for way in ("sqlite", ""):
+                monkeypatch.setenv("FASTPROF_SCAN", way)
+                with Database(path) as database:
+                    for table, columns in database.tables.items():
+                        fields, _ = fields_of(list(columns)[:1], _column.I64)
+                        results.append((way, table, database.scan(table, fields, (low, high))))
+            half = len(results) // 2
+            for (_, table, one), (_, same, other) in zip(
+                results[:half], results[half:], strict=True
+            ):
+                assert table == same
+                assert one.keys() == other.keys()
+                assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_what_is_forced_and_cannot_be_says_why(tmp_path, monkeypatch):
+    (path,) = [sqlite_files.make(tmp_path / "x.sqlite", 1, "utf-16")]
+    monkeypatch.setenv("FASTPROF_SCAN", "pages")
+    with Database(path) as database:
+        table, columns = next(iter(database.tables.items()))
+        fields, _ = fields_of(list(columns), _column.I64)
+        with pytest.raises(SettingError, match="FASTPROF_SCAN=pages, but its text is not UTF-8"):
+            database.scan(table, fields)
+
+
+def test_a_way_that_there_is_not_is_refused(tmp_path, monkeypatch):
+    path = sqlite_files.make(tmp_path / "x.sqlite", 1)
+    monkeypatch.setenv("FASTPROF_SCAN", "mmap")
+    with pytest.raises(SettingError, match="pages or sqlite"):
+        Database(path)
