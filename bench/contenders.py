@@ -56,6 +56,23 @@ def floor(files: Files) -> None:
         nsys.floor(database)
 
 
+def pages(files: Files) -> object:
+    """Read the columns of the large tables from the file's pages, all rows, on one core."""
+    from fastprof import _pools
+    from fastprof.sources import nsys_schema
+    from fastprof.sources.database import Database
+
+    pools = nsys_schema.Pools()
+    tables = {
+        nsys_schema.KERNELS: nsys_schema.kernel_fields(pools),
+        nsys_schema.LAUNCHES: nsys_schema.launch_fields(pools),
+        nsys_schema.RANGES[0]: nsys_schema.range_fields(pools),
+        nsys_schema.STRINGS: nsys_schema.string_fields(pools.strings, _pools.Names()),
+    }
+    with Database(files.export) as database:
+        return [database.scan(table, fields) for table, fields in tables.items()]
+
+
 def open_export(files: Files) -> object:
     import fastprof
 
@@ -109,6 +126,7 @@ PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
     FLOOR: Contender(floor, job="open"),
+    "pages": Contender(pages, job="open"),
     OPEN: Contender(open_export, job="open"),
     PARSE: Contender(parse),
     "prof --csv from trace": Contender(prof_export, header=1),

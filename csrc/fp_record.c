@@ -29,29 +29,52 @@ void fp_record_init(fp_record *record, int n) {
   record->at[0] = record->header_length = record->length = 0;
 }
 
-bool fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
-                    uint32_t length) {
-  if (record->header_length == header_length && record->length == length &&
-      memcmp(record->header, bytes, header_length) == 0)
-    return true;
-  const uint8_t *end = bytes + header_length, *p;
-  uint64_t first, type, at = header_length;
+/* fp_type_length of the types that are one byte in a header. */
+#define EIGHT(length) \
+  length, length, (length) + 1, (length) + 1, (length) + 2, (length) + 2, (length) + 3, (length) + 3
+static const uint8_t short_lengths[0x80] = {
+    0,         1,         2,         3,         4,         6,         8,         8,
+    0,         0,         0,         0,         0,         0,         1,         1,
+    EIGHT(2),  EIGHT(6),  EIGHT(10), EIGHT(14), EIGHT(18), EIGHT(22), EIGHT(26), EIGHT(30),
+    EIGHT(34), EIGHT(38), EIGHT(42), EIGHT(46), EIGHT(50), EIGHT(54)};
+#undef EIGHT
+
+static bool no_row_has(uint64_t type) { return (type | 1) == FP_TYPE_ROW_ID; }
+
+/* The types from p to the end, the columns' values from `at` on: where these end, or UINT64_MAX. */
+static uint64_t read_types(fp_record *record, const uint8_t *p, const uint8_t *end, uint64_t at) {
   int n = 0;
-  record->header_length = 0;
-  p = fp_varint(bytes, end, &first);
-  while (p && p < end) {
-    p = fp_varint(p, end, &type);
-    if (!p || type > UINT32_MAX || type == FP_TYPE_ABSENT || type == FP_TYPE_ROW_ID) return false;
+  bool bad = false;
+  while (p < end) {
+    uint64_t type = *p;
+    if (type < 0x80) {
+      p++;
+    } else {
+      p = fp_varint(p, end, &type);
+      if (!p || type > UINT32_MAX || at > UINT32_MAX) return UINT64_MAX;
+    }
+    bad |= no_row_has(type);
     if (n < record->n) {
       n++;
       record->type[n] = (uint32_t)type;
       record->at[n] = (uint32_t)at;
     }
-    at += fp_type_length((uint32_t)type);
-    if (at > length) return false;
+    at += type < 0x80 ? short_lengths[type] : fp_type_length((uint32_t)type);
   }
-  if (!p || at != length) return false;
   while (n < record->n) record->type[++n] = FP_TYPE_ABSENT;
+  return bad ? UINT64_MAX : at;
+}
+
+bool fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
+                    uint32_t length) {
+  if (record->header_length == header_length && record->length == length &&
+      memcmp(record->header, bytes, header_length) == 0)
+    return true;
+  const uint8_t *end = bytes + header_length;
+  uint64_t first;
+  const uint8_t *types = fp_varint(bytes, end, &first);
+  record->header_length = 0;
+  if (!types || read_types(record, types, end, header_length) != length) return false;
   if (header_length <= FP_RECORD_REMEMBERED) {
     memcpy(record->header, bytes, header_length);
     record->header_length = header_length;

@@ -198,7 +198,7 @@ def split_range_names(Names pool, texts):
                 continue
             data = texts[i].encode("utf-8", "replace")
             check(fp_column_range_name(pool.pool, &scratch, data, len(data),
-                                     &label[i], &seq[i], &op_id[i]), "range names")
+                                       &label[i], &seq[i], &op_id[i]), "range names")
     finally:
         free(scratch.bytes)
     return labels, seqs, op_ids

@@ -87,8 +87,9 @@ cdef class File:
         cdef int64_t size = os.fstat(file).st_size
         if len(header) < FP_PAGES_HEADER:
             raise UnusualError("it is shorter than a header")
-        cdef fp_status status = fp_pages_init(<const uint8_t *>PyBytes_AS_STRING(header), size, file,
-                                              &self.pages, &why)
+        cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(header)
+        # On its own: in one call with _check, `why` might be looked at before it is set.
+        cdef fp_status status = fp_pages_init(first, size, file, &self.pages, &why)
         _check(status, "header", why)
 
 

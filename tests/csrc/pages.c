@@ -331,6 +331,22 @@ static void numbers_of_any_length_are_read(void) {
   CHECK(fp_record_integer(6, number) == INT64_MIN + 0x01020304050607);
 }
 
+static void a_type_says_how_long_a_value_is(void) {
+  for (uint32_t type = 0; type < 700; type++) {
+    uint8_t header[3] = {type < 0x80 ? 2 : 3, (uint8_t)(type < 0x80 ? type : type >> 7 | 0x80),
+                         (uint8_t)(type & 0x7f)};
+    uint32_t length = header[0] + fp_type_length(type);
+    fp_record record;
+    fp_record_init(&record, 2);
+    bool there_is = type != FP_TYPE_ABSENT && type != FP_TYPE_ROW_ID;
+    CHECK(fp_record_read(&record, header, header[0], length) == there_is);
+    CHECK(!fp_record_read(&record, header, header[0], length + 1));
+    if (!there_is || !fp_record_read(&record, header, header[0], length)) continue;
+    CHECK(record.type[1] == type && record.at[1] == header[0]);
+    CHECK(record.type[0] == FP_TYPE_ROW_ID && record.type[2] == FP_TYPE_ABSENT);
+  }
+}
+
 static void reals_become_integers_as_in_sqlite(void) {
   static const struct {
     double real;
@@ -362,6 +378,7 @@ int main(void) {
   every_allocation_may_fail();
   headers_that_are_not_known_are_refused();
   numbers_of_any_length_are_read();
+  a_type_says_how_long_a_value_is();
   reals_become_integers_as_in_sqlite();
   return 0;
 }

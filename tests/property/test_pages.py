@@ -1,11 +1,13 @@
 """Tables read from the pages of a file are what SQLite gives, cell by cell."""
 
 import contextlib
+import os
 import signal
 
 import numpy as np
 import pytest
 
+import fastprof
 import sqlite_files
 from fastprof import _column, _pools
 from fastprof.errors import BadInputError, SettingError
@@ -185,3 +187,51 @@ def test_a_way_that_there_is_not_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("FASTPROF_SCAN", "mmap")
     with pytest.raises(SettingError, match="pages or sqlite"):
         Database(path)
+
+
+@pytest.mark.parametrize("path", sorted(set(real_files())), ids=lambda path: path.name)
+def test_real_exports_give_one_report_both_ways(path, monkeypatch):
+    tables = []
+    for way in ("sqlite", ""):
+        monkeypatch.setenv("FASTPROF_SCAN", way)
+        tables.append(fastprof.open(path).to_arrow())
+    assert tables[0].equals(tables[1])
+
+
+@pytest.mark.parametrize("way", ["sqlite", "pages"])
+@pytest.mark.parametrize("change", ["longer", "shorter", "newer", "counted"])
+def test_a_file_that_changes_while_it_is_read_is_refused(change, way, tmp_path, monkeypatch):
+    path = sqlite_files.make(tmp_path / "x.sqlite", 4, page_size=512)
+    monkeypatch.setenv("FASTPROF_SCAN", way)
+    with Database(path) as database:
+        table, columns = next(iter(database.tables.items()))
+        times = path.stat()
+        with path.open("r+b") as file:
+            if change == "longer":
+                file.seek(0, 2)
+                file.write(bytes(512))
+            elif change == "shorter":
+                file.truncate(times.st_size - 512)
+            elif change == "counted":
+                file.seek(27)
+                file.write(b"\xff")
+        later = 10**9 if change == "newer" else 0
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + later))
+        fields, _ = fields_of(list(columns)[:1], _column.I64)
+        with pytest.raises(BadInputError, match="was changed while it was read"):
+            database.scan(table, fields)
+
+
+def test_pieces_are_all_rows_once(tmp_path, monkeypatch):
+    for path in files(tmp_path, range(8000, 8020)):
+        for way in ("sqlite", ""):
+            monkeypatch.setenv("FASTPROF_SCAN", way)
+            with Database(path) as database:
+                for table, columns in database.tables.items():
+                    fields, _ = fields_of(list(columns)[:1], _column.I64)
+                    pieces = database.pieces(table, 4)
+                    assert 1 <= len(pieces) <= 4
+                    parts = [database.scan(table, fields, piece) for piece in pieces]
+                    whole = database.scan(table, fields)
+                    for name, column in whole.items():
+                        assert np.array_equal(np.concatenate([p[name] for p in parts]), column)

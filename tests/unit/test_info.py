@@ -291,3 +291,16 @@ def test_warnings_go_to_stderr(tmp_path, capfd):
     assert "warning: " in printed.err
     assert "kernel names are not in StringIds" in printed.err
     assert "not in StringIds" not in printed.out
+
+
+def test_how_the_tables_were_read_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "x.sqlite"
+    export = Export().kernel(10, 20, corr=1).launch(0, 5, corr=1, tid=1)
+    export.write(path)
+    info = describe(fastprof.open(path))
+    assert info["read_by"]["StringIds"] == {"way": "pages", "why": None}
+    assert "3 tables from the file's pages" in info_text(info)
+    monkeypatch.setenv("FASTPROF_SCAN", "sqlite")
+    info = describe(fastprof.open(path))
+    assert info["read_by"]["StringIds"] == {"way": "sqlite", "why": "FASTPROF_SCAN=sqlite"}
+    assert "through SQLite" in info_text(info)
