@@ -18,6 +18,7 @@ C_FILES = {
     "_status": [],
     "_ranges": [],
     "_hooks": [],
+    "_frames": [],
     "_blocks": ["fp_blocks"],
     "_pools": ["fp_names", "fp_keys"],
     "_scan": ["fp_scan", "fp_names", "fp_keys"],

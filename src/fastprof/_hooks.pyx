@@ -57,6 +57,7 @@ cdef enum:
     DEEPEST = 256
     MOST_SIGNATURES = 1024
     MOST_STACKS = 16384
+    DEEPEST_LIST = 16
 
 cdef struct Place:
     PyObject *code
@@ -156,7 +157,7 @@ cdef Marker _call_site():
     return marker
 
 
-cdef object _key(value):
+cdef object _key(value, int depth=0):
     """What tells an argument from another in the text of a marker: shape and type, or the value."""
     kind = type(value)
     if kind is _tensor or kind is _parameter:
@@ -167,12 +168,21 @@ cdef object _key(value):
     if kind is int or kind is bool or kind is str or value is None:
         return kind, value
     if kind is tuple or kind is list:
-        return kind, tuple([_key(item) for item in value])
+        if depth == DEEPEST_LIST:  # it may hold itself
+            raise _NoKey
+        return kind, tuple([_key(item, depth + 1) for item in value])
+    if kind is slice:
+        return kind, _key(value.start), _key(value.stop), _key(value.step)
     if kind in _named:
         return value
     if isinstance(value, (_tensor, tuple, list)) or hasattr(kind, "__array_interface__"):
         raise _NoKey
-    return kind, str(value) if kind is slice else None
+    return kind, None
+
+
+cdef bint _starts_with_number(sequence) except -1:
+    """Whether a list is no list of tensors, but data or sizes: these may be long."""
+    return len(sequence) > 0 and type(sequence[0]) in (int, float, bool)
 
 
 cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
@@ -181,7 +191,7 @@ cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
     if found is True:
         return True
     for value in <tuple> args:
-        if type(value) is list or type(value) is tuple:
+        if (type(value) is list or type(value) is tuple) and not _starts_with_number(value):
             if _overloaded(*value):
                 return True
     if kwargs is NULL or not <dict> kwargs:

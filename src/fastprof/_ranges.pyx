@@ -1,4 +1,4 @@
-"""Ranges that are opened where anybody listens: by the NVTX tool that is attached, by torch.profiler.
+"""Ranges that are opened where anybody listens: the NVTX tool that is attached, torch.profiler.
 
 Python objects only: no torch here, `annotate` connects the parts.
 """
@@ -120,5 +120,3 @@ def open_range(Marker marker not None):
     except Exception:
         return opened
     return opened
-
-

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.nn import Module
 
+from fastprof._frames import self_of
+
 _TORCH = str(Path(torch.__file__).parent) + "/"
 _HERE = str(Path(__file__).parent) + "/"
 
@@ -48,22 +50,15 @@ def function_stack(frame: FrameType) -> str:
 def _name(frame: FrameType, around: list[Module]) -> str | None:
     code = frame.f_code
     if code in _MODULE_CALLS:
-        module = _self(frame)
+        module = self_of(frame)
         name = _attribute(around, module) if around and around[-1] is not module else None
         if isinstance(module, Module) and (not around or around[-1] is not module):
             around.append(module)
         return name
     if code.co_filename.startswith((_TORCH, _HERE)):
         return None
-    owner = _self(frame)
+    owner = self_of(frame)
     return code.co_name if owner is None else f"{type(owner).__name__}::{code.co_name}"
-
-
-def _self(frame: FrameType) -> Any:
-    code = frame.f_code
-    if code.co_argcount and code.co_varnames[0] == "self":
-        return frame.f_locals.get("self")
-    return None
 
 
 def _attribute(around: list[Module], module: Any) -> str | None:
