@@ -19,6 +19,7 @@ C_FILES = {
     "_ranges": [],
     "_hooks": [],
     "_stacks": [],
+    "_frames": [],
     "_blocks": ["fp_blocks"],
     "_pools": ["fp_names", "fp_keys"],
     "_column": ["fp_column", "fp_names", "fp_keys"],

@@ -32,6 +32,7 @@ cdef extern from "Python.h":
 # Of one function more signatures (a learning rate that changes) are described but not kept.
 cdef enum:
     MOST_SIGNATURES = 1024
+    DEEPEST_LIST = 16
 
 
 # How calls are described; set by `describe_with`.
@@ -87,7 +88,7 @@ def annotate(bint on):
     _annotating = on
 
 
-cdef object _key(value):
+cdef object _key(value, int depth=0):
     """What tells an argument from another in the text of a marker: shape and type, or the value."""
     kind = type(value)
     if kind is _tensor or kind is _parameter:
@@ -98,12 +99,21 @@ cdef object _key(value):
     if kind is int or kind is bool or kind is str or value is None:
         return kind, value
     if kind is tuple or kind is list:
-        return kind, tuple([_key(item) for item in value])
+        if depth == DEEPEST_LIST:  # it may hold itself
+            raise _NoKey
+        return kind, tuple([_key(item, depth + 1) for item in value])
+    if kind is slice:
+        return kind, _key(value.start), _key(value.stop), _key(value.step)
     if kind in _named:
         return value
     if isinstance(value, (_tensor, tuple, list)) or hasattr(kind, "__array_interface__"):
         raise _NoKey
-    return kind, str(value) if kind is slice else None
+    return kind, None
+
+
+cdef bint _starts_with_number(sequence) except -1:
+    """Whether a list is no list of tensors, but data or sizes: these may be long."""
+    return len(sequence) > 0 and type(sequence[0]) in (int, float, bool)
 
 
 cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
@@ -112,7 +122,7 @@ cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
     if found is True:
         return True
     for value in <tuple> args:
-        if type(value) is list or type(value) is tuple:
+        if (type(value) is list or type(value) is tuple) and not _starts_with_number(value):
             if _overloaded(*value):
                 return True
     if kwargs is NULL or not <dict> kwargs:

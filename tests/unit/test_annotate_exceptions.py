@@ -143,6 +143,18 @@ def test_a_broken_tool_stays_out_of_the_program(annotated, monkeypatch):
                     torch.mm(torch.ones(1), torch.ones(1))
 
 
+def test_lists_that_hold_themselves_are_refused_by_torch(heard):
+    endless = [1.0]
+    endless.append(endless)
+    alone = []
+    alone.append(alone)
+    for each in (endless, alone):
+        with pytest.raises((ValueError, TypeError)):
+            torch.tensor(each)
+        with pytest.raises(TypeError):
+            torch.cat(each)
+
+
 def test_endless_recursion_is_an_error_and_closes_its_ranges(heard):
     class Endless(torch.nn.Module):
         def forward(self, x):

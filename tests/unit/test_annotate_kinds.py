@@ -180,6 +180,7 @@ def dispatched_operators():
         loss.backward()
         optimizer.step()
         torch.clamp(x, min=torch.tensor(0.5), max=torch.tensor(2.0))
+        x[torch.tensor(0) : torch.tensor(2), :: torch.tensor(2)]
         x.mul_(torch.tensor(3.0, dtype=torch.float64))
         torch.cat([x, x]).to(torch.float16).masked_fill(torch.tensor(True), 1.0)
     return ops.log

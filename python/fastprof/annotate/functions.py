@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.nn import Module
 
+from fastprof._frames import self_of
+
 _TORCH = str(Path(torch.__file__).parent) + "/"
 _HERE = str(Path(__file__).parent) + "/"
 
@@ -67,7 +69,7 @@ def function_stack(frame: FrameType) -> str:
 def _name(kind: _Kind, frame: FrameType, around: list[Module]) -> str | None:
     if kind is _Kind.FUNCTION:
         return frame.f_code.co_name
-    owner = frame.f_locals.get("self")
+    owner = self_of(frame)
     if kind is _Kind.METHOD:
         return f"{type(owner).__name__}::{frame.f_code.co_name}"
     if not isinstance(owner, Module) or (around and around[-1] is owner):

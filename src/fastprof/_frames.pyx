@@ -1,0 +1,55 @@
+"""The object whose method a frame runs.
+
+f_locals would tell, too, but up to Python 3.12 it puts all local variables into a dict that lives
+as long as the frame: tensors that the function has done with would stay in memory.
+"""
+
+from cpython.object cimport PyObject
+
+cdef extern from *:
+    """
+    #include <frameobject.h>
+
+    #if PY_VERSION_HEX >= 0x030C0000
+    static PyObject *fastprof_first_local(PyObject *object, const char *name) {
+        PyObject *value = PyFrame_GetVarString((PyFrameObject *)object, name);
+        PyErr_Clear();
+        return value;
+    }
+    #else
+    #if PY_VERSION_HEX >= 0x030B0000
+    #ifndef Py_BUILD_CORE
+    #define Py_BUILD_CORE 1
+    #endif
+    #include "internal/pycore_frame.h"
+    #define FASTPROF_LOCALS(frame) ((frame)->f_frame->localsplus)
+    #else
+    #define FASTPROF_LOCALS(frame) ((frame)->f_localsplus)
+    #endif
+    /* The variable is the function's first; one that inner functions use, too, is in a cell. */
+    static PyObject *fastprof_first_local(PyObject *object, const char *name) {
+        PyObject *value = FASTPROF_LOCALS((PyFrameObject *)object)[0];
+        (void)name;
+        if (value != NULL && PyCell_Check(value)) {
+            value = PyCell_GET(value);
+        }
+        Py_XINCREF(value);
+        return value;
+    }
+    #endif
+    """
+    PyObject *fastprof_first_local(PyObject *frame, const char *name) noexcept
+    void Py_DECREF(PyObject *object) noexcept
+
+
+def self_of(frame):
+    """The `self` of the frame of a method; None for any other function, and if it was deleted."""
+    code = frame.f_code
+    if not code.co_argcount or code.co_varnames[0] != "self":
+        return None
+    cdef PyObject *found = fastprof_first_local(<PyObject *> frame, b"self")
+    if found is NULL:
+        return None
+    value = <object> found
+    Py_DECREF(found)
+    return value
