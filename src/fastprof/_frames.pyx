@@ -16,22 +16,33 @@ cdef extern from *:
         PyErr_Clear();
         return value;
     }
-    #else
-    #if PY_VERSION_HEX >= 0x030B0000
+    #elif PY_VERSION_HEX >= 0x030B0000
     #ifndef Py_BUILD_CORE
     #define Py_BUILD_CORE 1
     #endif
     #include "internal/pycore_frame.h"
-    #define FASTPROF_LOCALS(frame) ((frame)->f_frame->localsplus)
-    #else
-    #define FASTPROF_LOCALS(frame) ((frame)->f_localsplus)
-    #endif
     /* The variable is the function's first; one that inner functions use, too, is in a cell. */
     static PyObject *fastprof_first_local(PyObject *object, const char *name) {
-        PyObject *value = FASTPROF_LOCALS((PyFrameObject *)object)[0];
+        PyObject *value = ((PyFrameObject *)object)->f_frame->localsplus[0];
         (void)name;
         if (value != NULL && PyCell_Check(value)) {
             value = PyCell_GET(value);
+        }
+        Py_XINCREF(value);
+        return value;
+    }
+    #else
+    /* The same; cells stand behind the variables, and the code says which is whose. */
+    static PyObject *fastprof_first_local(PyObject *object, const char *name) {
+        PyFrameObject *frame = (PyFrameObject *)object;
+        PyCodeObject *code = frame->f_code;
+        PyObject *value = frame->f_localsplus[0];
+        Py_ssize_t n_cells = code->co_cell2arg == NULL ? 0 : PyTuple_GET_SIZE(code->co_cellvars);
+        (void)name;
+        for (Py_ssize_t i = 0; i < n_cells && value == NULL; i++) {
+            if (code->co_cell2arg[i] == 0) {
+                value = PyCell_GET(frame->f_localsplus[code->co_nlocals + i]);
+            }
         }
         Py_XINCREF(value);
         return value;
