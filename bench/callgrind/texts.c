@@ -22,8 +22,8 @@ void names(void) {
   for (int i = 0; i < N_TEXTS; i++) {
     int64_t seq, op_id;
     int32_t label;
-    CHECK(fp_scan_range_name(labels, &scratch, range_names[i].bytes, range_names[i].length, &label,
-                             &seq, &op_id) == FP_OK);
+    CHECK(fp_column_range_name(labels, &scratch, range_names[i].bytes, range_names[i].length,
+                               &label, &seq, &op_id) == FP_OK);
   }
   CHECK(fp_names_count(labels) == N_DISTINCT);
   free(scratch.bytes);
@@ -86,11 +86,11 @@ void scan(void) {
   fp_keys *threads = fp_keys_new();
   fp_scan *statement = fp_scan_new(&API, &db, "");
   CHECK(labels && threads && statement);
-  fp_scan_column columns[] = {
-      {.kind = FP_SCAN_I64, .none = -1, .may_be_null = true, .out = start, .stride = 1},
-      {.kind = FP_SCAN_I64, .none = -1, .out = end, .stride = 1},
-      {.kind = FP_SCAN_KEY, .none = -1, .shift = 24, .keys = threads, .out = thread, .stride = 1},
-      {.kind = FP_SCAN_RANGE,
+  fp_column columns[] = {
+      {.kind = FP_COLUMN_I64, .none = -1, .may_be_null = true, .out = start, .stride = 1},
+      {.kind = FP_COLUMN_I64, .none = -1, .out = end, .stride = 1},
+      {.kind = FP_COLUMN_KEY, .none = -1, .shift = 24, .keys = threads, .out = thread, .stride = 1},
+      {.kind = FP_COLUMN_RANGE,
        .none = -1,
        .names = labels,
        .out = label,
@@ -99,7 +99,7 @@ void scan(void) {
        .op_id = op_id},
   };
   int64_t kept = 0, stepped = 0;
-  fp_scan_filter all = {NULL, NULL, 0};
+  fp_row_filter all = {NULL, NULL, 0};
   CHECK(fp_scan_step(statement, columns, LENGTH(columns), all, N_TEXTS + 1, N_TEXTS + 1, &kept,
                      &stepped) == FP_OK);
   CHECK(kept == N_TEXTS);
