@@ -194,9 +194,9 @@ def test_each_thread_has_layers_of_its_own(heard):
         for thread in threads:
             thread.join()
     assert results == [True] * 60
-    from fastprof.annotate.layers import _open
+    from fastprof.annotate.layers import open_ranges
 
-    assert _open.ranges == []
+    assert open_ranges.ranges == []
 
 
 def test_other_hooks_and_keyword_arguments_are_as_they_were(heard):
