@@ -77,9 +77,6 @@ def listening():
 cdef class Opened:
     """Ranges that are open; `close` closes those that opened, innermost first."""
 
-    def __cinit__(self):
-        self.pushed = 0
-
     cdef int add(self, Marker marker) except -1:
         if _push is not None:
             if marker.event is not None:
@@ -119,7 +116,7 @@ cdef class Opened:
 
 def open_range(Marker marker not None):
     """Open one range where anybody listens; the `Opened` to close, or None."""
-    if _domain is None and not _flag_is_up():
+    if not anybody_listens():
         return None
     cdef Opened opened = Opened()
     try:

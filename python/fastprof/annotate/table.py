@@ -65,7 +65,8 @@ _BOOKKEEPING: Final = re.compile(
     r"is_.*|cudnn_is_.*|sym_.*|q_.*|_.*|.*storage.*|(?:const_)?data_ptr|dim_order|"
     r"(?:sparse|dense)_dim|register_.*hook|retain_grad|requires_grad_|record_stream|get_device|"
     r"qscheme|module_load|size|stride|dim|ndim|ndimension|numel|nelement|element_size|share_memory_|"
-    r"as_subclass|assert_.*|broadcast_shapes|names|refine_names|rename_?|align_.*|result_type|can_cast|promote_types"
+    r"as_subclass|assert_.*|broadcast_shapes|names|refine_names|rename_?|align_.*|result_type|"
+    r"can_cast|promote_types"
 )
 # Names with an underscore that are operators all the same.
 _PRIVATE: Final = re.compile(r"_foreach_.+|_fused_.+|_scaled_.*mm.*|_grouped_mm|_int_mm|_amp_.+")

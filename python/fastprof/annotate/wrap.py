@@ -49,14 +49,11 @@ def wrap_defaults(function: FunctionType) -> None:
 
 def wrap_method(entry: Method) -> None:
     """Wrap a method of the table, unless it is wrapped already below what others put on it."""
-    function: Any = vars(entry.owner)[entry.name]
-    while not _is_wrapped(function):
-        if not hasattr(function, "__wrapped__"):
-            held = vars(entry.owner)[entry.name]
-            around = _around(held, entry.owner, entry.mod, entry.op, entry.unless)
-            patches.replace(entry.owner, entry.name, around)
-            return
-        function = function.__wrapped__
+    held: Any = vars(entry.owner)[entry.name]
+    innermost = inspect.unwrap(held, stop=_is_wrapped)
+    if not _is_wrapped(innermost):
+        around = _around(held, entry.owner, entry.mod, entry.op, entry.unless)
+        patches.replace(entry.owner, entry.name, around)
 
 
 def wrap(obj: Any, name: str) -> None:
