@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 /* The most that glibc's malloc comes to keep by itself when it is freed. */
-#define FP_BLOCKS_LARGE ((size_t)32 << 20)
+#define FP_BLOCKS_LARGE ((size_t)1 << 22)
 
 /* Any number of threads may use one fp_blocks. */
 typedef struct fp_blocks fp_blocks;

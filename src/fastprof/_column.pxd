@@ -38,4 +38,10 @@ cdef class Rows:
     cdef int refuse(self, fp_status status, what) except -1
 
 
-cdef fill(Rows rows, columns, int64_t capacity, str what, Filter keep, progress)
+cdef class Room:
+    cdef list specs
+    cdef dict arrays
+    cdef int64_t kept, capacity
+
+
+cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1

@@ -82,8 +82,8 @@ cdef class Rows:
         return check(status, what)
 
 
-cdef fill(Rows rows, columns, int64_t capacity, str what, Filter keep, progress):
-    """Read all rows into numpy columns.
+cdef class Room:
+    """Columns that rows are read into; several scans, one after the other, add rows to them.
 
     Parameters
     ----------
@@ -91,19 +91,43 @@ cdef fill(Rows rows, columns, int64_t capacity, str what, Filter keep, progress)
         else None; may_be_null as the table's declaration says; side 0, 1 or 2 where the column
         is one of the three of an array called `name`, else None
     capacity : how many rows to make room for at first; grows as needed
+    """
+
+    def __cinit__(self, columns, int64_t capacity):
+        if len(columns) > FP_MAX_COLUMNS:
+            raise ValueError(f"{len(columns)} columns, at most {FP_MAX_COLUMNS}")
+        self.specs = list(columns)
+        # One more than expected: growing copies all columns, room that is not used costs nothing.
+        self.capacity = max(capacity + 1, 1024)
+        self.arrays = _allocate(self.specs, self.capacity)
+
+    def __len__(self):
+        """How many rows have been read."""
+        return self.kept
+
+    def columns(self, further=0):
+        """The columns, and room for so many further rows behind what was read; then no more scans.
+
+        Returns
+        -------
+        dict of arrays [rows]: int64 for I64, else int32; a RANGE column NAME also gives NAME_seq
+        and NAME_op_id, int64, -1 where the text has none. Sides come as [rows, 3]; those that no
+        column filled are undefined.
+        """
+        _resize(self.arrays, self.kept + further)
+        return self.arrays
+
+
+cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1:
+    """Read all rows into the columns; where that fails, the columns are as before.
+
+    Parameters
+    ----------
     what : what is read, for error messages ("run.sqlite: table X")
     keep : which rows to keep, by their first columns; None keeps all
     progress : called with the number of rows read so far, every 262144 rows; or None
-
-    Returns
-    -------
-    dict of arrays [rows kept]: int64 for I64, else int32; a RANGE column NAME also gives
-    NAME_seq and NAME_op_id, int64, -1 where the text has none. Sides come as [rows kept, 3];
-    those that no column filled are undefined.
     """
-    cdef int n_columns = len(columns)
-    if n_columns > FP_MAX_COLUMNS:
-        raise ValueError(f"{what}: {n_columns} columns, at most {FP_MAX_COLUMNS}")
+    cdef int n_columns = len(room.specs)
     cdef fp_column *specs = <fp_column *>PyMem_Malloc(n_columns * sizeof(fp_column))
     if specs is NULL:
         raise MemoryError(what)
@@ -111,27 +135,25 @@ cdef fill(Rows rows, columns, int64_t capacity, str what, Filter keep, progress)
     row_filter.keep, row_filter.state, row_filter.n_columns = NULL, NULL, 0
     if keep is not None:
         row_filter = keep.filter
-    cdef int64_t kept = 0, stepped = 0, limit = _ROWS_A_STEP
+    cdef int64_t kept = room.kept, stepped = 0, limit = _ROWS_A_STEP
     cdef fp_status status = FP_MORE
-    # One more than expected: growing copies all columns, room that is not used costs nothing.
-    capacity = max(capacity + 1, 1024)
     try:
-        arrays = _allocate(columns, capacity)
-        _point(specs, columns, arrays)
+        _point(specs, room.specs, room.arrays)
         while status == FP_MORE:
-            if kept >= capacity:
-                capacity += capacity // 2
-                _resize(arrays, capacity)
-                _point(specs, columns, arrays)
+            if kept >= room.capacity:
+                room.capacity += room.capacity // 2
+                _resize(room.arrays, room.capacity)
+                _point(specs, room.specs, room.arrays)
             with nogil:
-                status = rows.step(specs, n_columns, row_filter, limit, capacity, &kept, &stepped)
+                status = rows.step(specs, n_columns, row_filter, limit, room.capacity, &kept,
+                                   &stepped)
             PyErr_CheckSignals()
             if progress is not None:
                 progress(stepped)
         if status < 0:
             rows.refuse(status, what)
-        _resize(arrays, kept)
-        return arrays
+        room.kept = kept
+        return 0
     finally:
         PyMem_Free(specs)
 

@@ -6,7 +6,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from fastprof._c cimport FP_E_UNUSUAL, fp_status
-from fastprof._column cimport Filter, Rows, fill, fp_column, fp_row_filter
+from fastprof._column cimport Filter, Room, Rows, fill, fp_column, fp_row_filter
 from fastprof._status cimport check
 
 
@@ -124,22 +124,22 @@ cdef class Table:
             raise IndexError(f"leaf {leaf} of {self.tree.n}")
         return self.tree.leaves[leaf].last
 
-    def scan(self, columns, places, int64_t first, int64_t last, int64_t capacity, str what,
-             Filter keep=None, progress=None):
+    def scan(self, Room room, places, int64_t first, int64_t last, str what, Filter keep=None,
+             progress=None):
         """Read the rows with ids first .. last.
 
-        places : of each column (its place in the table's rows or OF_ROW_ID, ADDED_*, number):
-            what rows that end before it have
+        places : of each column of the room (its place in the table's rows or OF_ROW_ID, ADDED_*,
+            number): what rows that end before it have
 
-        The other parameters and what comes back are those of `_column.fill`.
+        The other parameters are those of `_column.fill`.
 
         Raises
         ------
         UnusualError
         """
-        if len(places) != len(columns):
-            raise ValueError(f"{len(columns)} columns, {len(places)} places")
-        return fill(_Walk(self, places, first, last), columns, capacity, what, keep, progress)
+        if len(places) != len(room.specs):
+            raise ValueError(f"{len(room.specs)} columns, {len(places)} places")
+        fill(_Walk(self, places, first, last), room, what, keep, progress)
 
 
 cdef class _Walk(Rows):

@@ -27,6 +27,20 @@ cdef class Names:
         check(fp_names_intern(self.pool, text, len(text), &id), "names")
         return id
 
+    def adopt(self, Names other):
+        """Put all texts of another pool into this one; their ids here, int32 [len(other)]."""
+        cdef const int64_t *offsets = NULL
+        cdef const char *data = fp_names_bytes(other.pool, &offsets)
+        cdef int32_t i, n = fp_names_count(other.pool)
+        ids = np.empty(n, np.int32)
+        cdef int32_t[::1] id = ids
+        if other is self:
+            raise ValueError("a pool cannot adopt itself")
+        for i in range(n):
+            check(fp_names_intern(self.pool, data + offsets[i], offsets[i + 1] - offsets[i],
+                                  &id[i]), "names")
+        return ids
+
     def texts(self, int32_t first=0):
         """All texts from id `first` on, as str; bytes that are not UTF-8 become U+FFFD."""
         cdef const int64_t *offsets = NULL
@@ -57,6 +71,15 @@ cdef class Keys:
         cdef int32_t id = -1
         check(fp_keys_intern(self.pool, key, &id), "keys")
         return id
+
+    def adopt(self, Keys other):
+        """Put all numbers of another pool into this one; their ids here, int32 [len(other)]."""
+        cdef int32_t i, n = fp_keys_count(other.pool)
+        ids = np.empty(n, np.int32)
+        cdef int32_t[::1] id = ids
+        for i in range(n):
+            check(fp_keys_intern(self.pool, fp_keys_values(other.pool)[i], &id[i]), "keys")
+        return ids
 
     def find(self, int64_t key):
         """Id of the number, or -1."""

@@ -75,7 +75,7 @@ cdef extern from "fp_rows.h":
         char *buffer, int64_t capacity, int64_t *next, int64_t *used) nogil
 
 # Rows are formatted in blocks that stay in the second-level cache until they are written.
-cdef int64_t BLOCK_SIZE = 1 << 18
+cdef int64_t BLOCK_SIZE = 1 << 20
 
 
 cdef const int32_t *pointer32(const int32_t[::1] array) noexcept:

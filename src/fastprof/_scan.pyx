@@ -4,7 +4,7 @@ import apsw
 from libc.stdint cimport int64_t, uintptr_t
 
 from fastprof._c cimport FP_E_SQLITE, fp_status
-from fastprof._column cimport Filter, Rows, fill, fp_column, fp_row_filter
+from fastprof._column cimport Filter, Room, Rows, fill, fp_column, fp_row_filter
 from fastprof._status cimport check
 
 from fastprof.errors import BadInputError, MissingDependencyError
@@ -78,12 +78,12 @@ cdef class Reader:
         steps.refuse(status, what)
         return stepped
 
-    def scan(self, str sql, columns, int64_t capacity, str what, Filter keep=None, progress=None):
-        """Read all rows of a SELECT, whose result columns are those of `columns`, in order.
+    def scan(self, str sql, Room room, str what, Filter keep=None, progress=None):
+        """Read all rows of a SELECT, whose result columns are those of the room, in order.
 
-        The other parameters and what comes back are those of `_column.fill`.
+        The other parameters are those of `_column.fill`.
         """
-        return fill(_Steps(self, sql, what), columns, capacity, what, keep, progress)
+        fill(_Steps(self, sql, what), room, what, keep, progress)
 
 
 cdef class _Steps(Rows):

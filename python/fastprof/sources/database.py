@@ -21,6 +21,7 @@ from fastprof.sources.pages import Layout, Pages
 EXPORT_AGAIN = "export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
 ALL_ROWS = (-(2**63), 2**63 - 1)  # row ids
 PAGES, SQLITE = "pages", "sqlite"  # ways to read a table
+Columns = dict[str, npt.NDArray[Any]]
 Progress = Callable[[str, int, int], None]  # what is read, rows so far, rows in all (estimated)
 
 
@@ -185,8 +186,14 @@ class Database:
             raise UnusualError("FASTPROF_SCAN=sqlite")
         return self._pages.layout(table, self.rows)
 
-    def _chosen(self, table: str, fields: Sequence[Field]) -> list[Field]:
-        """Those of the fields that the table has."""
+    def chosen(self, table: str, fields: Sequence[Field]) -> list[Field]:
+        """Those of the fields that the table has.
+
+        Raises
+        ------
+        BadInputError
+            It lacks one that is needed.
+        """
         present = {name.lower() for name in self.tables[table]}
         for field in fields:
             if field.needed and not field.sql and field.name.lower() not in present:
@@ -204,19 +211,87 @@ class Database:
         row_ids: tuple[int, int] = ALL_ROWS,
         keep: Any = None,
         capacity: int | None = None,
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> Columns:
         """Columns of a table by the names of `fields`; what it does not have is filled with none.
 
         A table that is not there has no rows. Rows come in the order of their ids.
 
         row_ids : the first and the last row id to read
         keep : filters rows by the first columns, which must be needed ones
+        capacity : about how many rows that keeps
         """
-        if table not in self.tables:
-            return _with_none({}, fields, 0)
-        chosen = self._chosen(table, fields)
-        total = self.count(table)
-        may_be_null = {name.lower(): null for name, null in self.tables[table].items()}
+        rows = TableRows(self, table, fields, capacity)
+        rows.read(self, row_ids, keep)
+        return rows.columns()
+
+    def read_rows(
+        self,
+        table: str,
+        fields: Sequence[Field],
+        row_ids: tuple[int, int],
+        room: _column.Room,
+        keep: Any,
+    ) -> None:
+        """Add rows to columns, those of `fields`, which the table has; see `TableRows`."""
+        progress: Callable[[int], None] | None = None
+        if self._progress is not None:
+            report, before, total = self._progress, self._rows_read.get(table, 0), self.count(table)
+
+            def progress(rows: int) -> None:
+                self._rows_read[table] = before + rows
+                report(table, before + rows, total)
+
+        how = (f"{self.name}: table {table}", keep, progress)
+        try:
+            self._walk(table, fields, row_ids, room, *how)
+            self.read_by.setdefault(table, "")
+        except UnusualError as error:
+            self._pages.check_unchanged()
+            if self._forced == PAGES:
+                raise SettingError(
+                    f"{self.name}: table {table}: FASTPROF_SCAN=pages, but {error}"
+                ) from None
+            self._reader.scan(_select(table, fields, row_ids), room, *how)
+            self.read_by[table] = str(error)
+        self._pages.check_unchanged()
+
+    def _walk(
+        self,
+        table: str,
+        fields: Sequence[Field],
+        row_ids: tuple[int, int],
+        room: _column.Room,
+        *how: Any,
+    ) -> None:
+        """Add rows from the pages of the table, or raise an UnusualError."""
+        if any(field.sql for field in fields):
+            raise UnusualError("what is read of it is computed by SQLite")
+        layout = self._layout(table)
+        places = layout.places_of([field.name for field in fields])
+        layout.table.scan(room, places, *row_ids, *how)
+
+    def floor(self, table: str, fields: Sequence[Field]) -> int:
+        """Step the SELECT of `scan` and do nothing with its rows; how many there were."""
+        sql = _select(table, self.chosen(table, fields), ALL_ROWS)
+        return int(self._reader.floor(sql, f"{self.name}: table {table}"))
+
+
+class TableRows:
+    """Columns of a table that are being read: some of its rows, then others."""
+
+    def __init__(
+        self,
+        database: Database,
+        table: str,
+        fields: Sequence[Field],
+        capacity: int | None = None,
+    ) -> None:
+        """capacity : about how many rows will be kept; that of the table where it is None."""
+        self._table, self._fields, self._room = table, fields, None
+        if table not in database.tables:
+            return
+        self._chosen = database.chosen(table, fields)
+        may_be_null = {name.lower(): null for name, null in database.tables[table].items()}
         specs = [
             (
                 f.array or f.name,
@@ -227,53 +302,24 @@ class Database:
                 may_be_null.get(f.name.lower(), True),
                 f.side,
             )
-            for f in chosen
+            for f in self._chosen
         ]
-        progress: Callable[[int], None] | None = None
-        if self._progress is not None:
-            report, before = self._progress, self._rows_read.get(table, 0)
+        self._room = _column.Room(specs, database.count(table) if capacity is None else capacity)
 
-            def progress(rows: int) -> None:
-                self._rows_read[table] = before + rows
-                report(table, before + rows, total)
+    def __len__(self) -> int:
+        return 0 if self._room is None else len(self._room)
 
-        how = (total if capacity is None else capacity, f"{self.name}: table {table}")
-        try:
-            columns = self._walk(table, chosen, specs, row_ids, *how, keep, progress)
-            self.read_by.setdefault(table, "")
-        except UnusualError as error:
-            self._pages.check_unchanged()
-            if self._forced == PAGES:
-                raise SettingError(
-                    f"{self.name}: table {table}: FASTPROF_SCAN=pages, but {error}"
-                ) from None
-            sql = _select(table, chosen, row_ids)
-            columns = self._reader.scan(sql, specs, *how, keep, progress)
-            self.read_by[table] = str(error)
-        self._pages.check_unchanged()
-        n = len(next(iter(columns.values())))
-        missing = [field for field in fields if field not in chosen]
-        return _with_none(columns, missing, n)
+    def read(self, database: Database, row_ids: tuple[int, int], keep: Any = None) -> None:
+        """Add the rows with these ids, as `Database.scan` does."""
+        if self._room is not None:
+            database.read_rows(self._table, self._chosen, row_ids, self._room, keep)
 
-    def _walk(
-        self,
-        table: str,
-        fields: Sequence[Field],
-        specs: list[Any],
-        row_ids: tuple[int, int],
-        *others: Any,
-    ) -> dict[str, npt.NDArray[Any]]:
-        """The columns from the pages of the table, or an UnusualError."""
-        if any(field.sql for field in fields):
-            raise UnusualError("what is read of it is computed by SQLite")
-        layout = self._layout(table)
-        places = layout.places_of([field.name for field in fields])
-        return dict(layout.table.scan(specs, places, *row_ids, *others))
-
-    def floor(self, table: str, fields: Sequence[Field]) -> int:
-        """Step the SELECT of `scan` and do nothing with its rows; how many there were."""
-        sql = _select(table, self._chosen(table, fields), ALL_ROWS)
-        return int(self._reader.floor(sql, f"{self.name}: table {table}"))
+    def columns(self, further: int = 0) -> Columns:
+        """All columns, and room for so many further rows behind what was read; no more is read."""
+        if self._room is None:
+            return _with_none({}, self._fields, 0)
+        missing = [field for field in self._fields if field not in self._chosen]
+        return _with_none(self._room.columns(further), missing, len(self._room) + further)
 
 
 def _forced() -> str:
@@ -292,9 +338,7 @@ def _select(table: str, fields: Sequence[Field], row_ids: tuple[int, int]) -> st
     return f'SELECT {columns} FROM "{_escaped(table)}" NOT INDEXED{where}'
 
 
-def _with_none(
-    columns: dict[str, npt.NDArray[Any]], missing: Sequence[Field], n: int
-) -> dict[str, npt.NDArray[Any]]:
+def _with_none(columns: Columns, missing: Sequence[Field], n: int) -> Columns:
     """The columns, and n rows of "none" for each field that is missing."""
     for field in missing:
         dtype = np.int64 if field.kind == _column.I64 else np.int32

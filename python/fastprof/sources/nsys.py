@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -12,12 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _join, _pools
+from fastprof import _pools
 from fastprof.sources import nsys_about, steps
+from fastprof.sources import nsys_launches as launches_of
 from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources.database import EXPORT_AGAIN, Database, Field
-from fastprof.trace import Activity, Int32, Kernels, Launches, Trace
+from fastprof.trace import Activity, Int32, Kernels, Ranges, Trace
 
 Result = TypeVar("Result")
 
@@ -28,7 +28,7 @@ def recognises(tables: dict[str, list[str]]) -> bool:
 
 
 def read(database: Database, copies: bool = False) -> Trace:
-    """Read an export, on two cores: the ranges on the second, and API calls on both.
+    """Read an export, on two cores: kernels on one, then API calls and ranges on both.
 
     copies : whether memory copies and memsets get rows as kernels do
 
@@ -39,18 +39,23 @@ def read(database: Database, copies: bool = False) -> Trace:
     """
     pools = schema.Pools()
     with _Beside(database) as beside:
-        running = beside.run(ranges_of.Reading)
+        reading = ranges_of.Reading(database)
+        running = beside.run(reading.pieces.read)
         kernels = _read_kernels(database, pools, copies)
-        nodes = _read_graph_nodes(database, pools, kernels)
-        launches = _read_launches(database, pools, kernels, nodes, beside)
-        reading = running.result()
-    reading.share_pools(pools)
-    strings, warnings = steps.read_strings(
-        database, schema.STRINGS, schema.string_fields, pools.strings, kernels, EXPORT_AGAIN
-    )
-    ranges, phases = reading.finish(strings)
+        nodes = launches_of.read_graph_nodes(database, pools, kernels)
+        calls = launches_of.Reading(database, pools, kernels)
+        helping = beside.run(calls.pieces.help)
+        calls.pieces.read(database)
+        reading.pieces.help(database)
+        running.result()
+        helping.result()
+        calls.put_together(pools)
+        reading.put_together(pools)
+        finishing = beside.run(_finish_ranges, reading, pools, kernels)
+        launches = calls.finish(pools, kernels, nodes)
+        strings, warnings, (ranges, phases) = finishing.result()
     threads = pools.threads.values()
-    process_of_thread = _process_of(np.arange(len(threads)), pools, schema.PROCESS_SHIFT)
+    process_of_thread = launches_of.process_of(np.arange(len(threads)), pools, schema.PROCESS_SHIFT)
     shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
     about, problems = nsys_about.read(
         database, [(number >> shift & low, number & low) for number in threads.tolist()]
@@ -69,6 +74,16 @@ def read(database: Database, copies: bool = False) -> Trace:
         warnings=warnings + problems,
         about=about,
     )
+
+
+def _finish_ranges(
+    database: Database, reading: ranges_of.Reading, pools: schema.Pools, kernels: Kernels
+) -> tuple[list[str | None], list[str], tuple[Ranges, Ranges]]:
+    """The texts of all string ids, what was wrong with them, and the ranges."""
+    strings, warnings = steps.read_strings(
+        database, schema.STRINGS, schema.string_fields, pools.strings, kernels, EXPORT_AGAIN
+    )
+    return strings, warnings, reading.finish(strings)
 
 
 def floor(database: Database) -> int:
@@ -129,90 +144,6 @@ def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kern
         for kind, table in ((Activity.MEMCPY, schema.COPIES), (Activity.MEMSET, schema.SETS)):
             kinds[kind] = database.scan(table, schema.copy_fields(pools))
     return steps.kernels_of(kinds, "globalPid")
-
-
-def _read_graph_nodes(
-    database: Database, pools: schema.Pools, kernels: Kernels
-) -> dict[str, Any] | None:
-    """The calls that created graph nodes, and in `row` which of them made each kernel's node."""
-    if not np.any(kernels.graph_node >= 0):
-        return None
-    nodes = database.scan(schema.GRAPH_NODES, schema.graph_node_fields(pools))
-    process = _process_of(nodes["globalTid"], pools, schema.PROCESS_SHIFT)
-    join = _join.Join(process, nodes["graphNodeId"])
-    join.offer(process, nodes["graphNodeId"])
-    row = join.rows(kernels.process, kernels.graph_node)
-    # Instantiating a graph copies its nodes; what the user's code did is the first original.
-    original = np.append(join.rows(process, nodes["originalGraphNodeId"]), np.int32(-1))
-    for _ in range(_MOST_COPIES):
-        further = original[row]
-        if not np.any((further >= 0) & (further != row)):
-            break
-        row = np.where(further >= 0, further, row)
-    nodes["row"] = row
-    return nodes
-
-
-# The API calls are read in so many pieces, by whichever core is free. What one has to do before
-# depends on the names of the ranges, and is not known.
-_PIECES = 16
-# A graph cloned from a clone of a clone: deeper than this the originals form a cycle.
-_MOST_COPIES = 64
-
-
-def _read_launches(
-    database: Database,
-    pools: schema.Pools,
-    kernels: Kernels,
-    nodes: dict[str, Any] | None,
-    beside: _Beside,
-) -> Launches:
-    """API calls that launched a kernel, and those that created a node; sets kernels' indices."""
-    shift = schema.PROCESS_SHIFT
-    if "globalPid" not in database.tables.get(schema.KERNELS, ["globalPid"]):
-        shift = 63  # the export does not tell processes apart: all are one, without a number
-        kernels.process[:] = pools.processes.intern(0)
-    join = _join.Join(kernels.process, kernels.correlation)
-
-    pieces = database.pieces(schema.LAUNCHES, _PIECES)
-    waiting = deque(range(len(pieces)))
-
-    def scan(database: Database, into: schema.Pools) -> dict[int, dict[str, Any]]:
-        """Those pieces of the table that nobody else takes."""
-        read: dict[int, dict[str, Any]] = {}
-        while True:
-            try:
-                piece = waiting.popleft()
-            except IndexError:
-                return read
-            keep = _join.LaunchFilter(join, pools.processes, shift)
-            fields, room = schema.launch_fields(into), len(kernels) // len(pieces)
-            read[piece] = database.scan(schema.LAUNCHES, fields, pieces[piece], keep, room)
-
-    others = schema.Pools()
-    second = beside.run(scan, others)
-    read = scan(database, pools)
-    for piece, further in second.result().items():
-        pools.adopt(others, further)
-        read[piece] = further
-    columns = {
-        name: np.concatenate([read[piece].pop(name) for piece in range(len(pieces))])
-        for name in list(read[0])
-    }
-    join.offer(_process_of(columns["globalTid"], pools, shift), columns.pop("correlationId"))
-    kernels.launch = join.rows(kernels.process, kernels.correlation)
-    n = len(columns["start"])
-    if nodes is not None:
-        kernels.origin = np.where(nodes["row"] >= 0, nodes["row"] + np.int32(n), np.int32(-1))
-        columns = {name: np.concatenate([columns[name], nodes[name]]) for name in columns}
-    columns = steps.launches_in_order(columns, kernels)
-    return Launches(columns["start"], columns["end"], columns["globalTid"], columns["nameId"])
-
-
-def _process_of(thread: npt.NDArray[Any], pools: schema.Pools, shift: int) -> Int32:
-    """The process of each thread index, -1 for thread -1."""
-    of_thread = [pools.processes.intern(int(x) >> shift) for x in pools.threads.values()]
-    return np.array([*of_thread, -1], np.int32)[thread]
 
 
 def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:

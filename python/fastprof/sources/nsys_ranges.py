@@ -1,8 +1,7 @@
 """The ranges of an Nsight Systems export: their names, and which belong to a thread.
 
-They are read through a connection and into pools of their own, so that a second core can do it
-while the first reads the kernels; `Reading.share_pools` then makes them speak of the same threads
-and strings as the rest.
+They are most of what there is to read: a second core begins with them while the first reads the
+kernels, and the first helps when it is done.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from fastprof import _column
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources import steps
 from fastprof.sources.database import Database
+from fastprof.sources.nsys_pieces import Pieces
 from fastprof.trace import Ranges
 
 
@@ -35,20 +35,19 @@ def event_types(database: Database) -> tuple[list[int], list[int]]:
 
 
 class Reading:
-    """The columns of the range table as they were read."""
+    """The columns of the range table, while they are read."""
 
     def __init__(self, database: Database) -> None:
-        self.pools = schema.Pools()
         self.types = event_types(database)
-        self.columns = database.scan(
-            table_of(database),
-            schema.range_fields(self.pools),
-            keep=_column.Among(self.types[0] + self.types[1]),
+        kept = self.types[0] + self.types[1]
+        self.pieces = Pieces(
+            database, table_of(database), schema.range_fields, lambda: _column.Among(kept)
         )
 
-    def share_pools(self, pools: schema.Pools) -> None:
-        """Make threads and strings indices of the pools that the other tables use."""
-        pools.adopt(self.pools, self.columns)
+    def put_together(self, pools: schema.Pools) -> None:
+        """When all is read: threads, strings and labels become indices of these pools."""
+        self.columns = self.pieces.together(pools)
+        self._labels = pools.labels
 
     def finish(self, strings: list[str | None]) -> tuple[Ranges, Ranges]:
         """Ranges in order, and apart from them those that ended on another thread; once."""
@@ -76,11 +75,11 @@ class Reading:
         ids = columns["textId"][rows]
         used = np.unique(ids)
         texts = [strings[index] for index in used.tolist()]
-        split = _column.split_range_names(self.pools.labels, texts)
+        split = _column.split_range_names(self._labels, texts)
         at = np.searchsorted(used, ids)
         for name, values in zip(("text", "text_seq", "text_op_id"), split, strict=True):
             columns[name][rows] = values[at]
 
     def labels(self) -> list[str]:
         """The distinct range names."""
-        return self.pools.labels.texts()
+        return self._labels.texts()

@@ -45,16 +45,18 @@ class Pools:
         self.threads = _pools.Keys()
         self.processes = _pools.Keys()
 
-    def adopt(self, other: Pools, columns: dict[str, Any]) -> None:
-        """Make columns that were read into another's threads and strings refer to these."""
-        for ours, theirs, names in (
-            (self.threads, other.threads, ("globalTid", "endGlobalTid")),
-            (self.strings, other.strings, ("nameId", "textId")),
+    def adopt(self, other: Pools, columns: dict[str, Any], rows: slice) -> None:
+        """Make columns that were read into another's pools refer to these; not processes."""
+        for place, names in (
+            (self.labels.adopt(other.labels), ("text",)),
+            (self.strings.adopt(other.strings), ("nameId", "textId")),
+            (self.threads.adopt(other.threads), ("globalTid", "endGlobalTid")),
         ):
-            place = np.array([ours.intern(int(x)) for x in theirs.values()], np.int32)
+            if np.array_equal(place, np.arange(len(place))):
+                continue  # as in an empty pool
             for name in names:
                 if name in columns:
-                    columns[name] = take(place, columns[name])
+                    columns[name][rows] = take(place, columns[name][rows])
 
 
 def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:

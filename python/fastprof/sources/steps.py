@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _column, _nest, _pools
-from fastprof.sources.database import Database, Field
+from fastprof.sources.database import Columns, Database, Field
 from fastprof.trace import Activity, Kernels, Ranges
-
-Columns = dict[str, npt.NDArray[Any]]
 
 
 def joined(tables: Sequence[Columns]) -> Columns:

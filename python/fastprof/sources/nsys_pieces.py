@@ -1,0 +1,81 @@
+"""A large table of an export, read in pieces by two cores.
+
+One core reads pieces from the first on, the other helps from the last on, each into pools of its
+own; these are put together in the order of the rows, so that what comes out does not depend on who
+read what.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastprof.sources.database import Columns, Database, Field, TableRows
+from fastprof.sources.nsys_schema import Pools
+
+# So many that both cores end at about the same time, and so few that beginning one costs nothing.
+_PIECES = 16
+
+
+class Pieces:
+    """Those pieces of a table that are still to be read, and the columns of those that were.
+
+    Parameters
+    ----------
+    fields : makes the fields to read, for pools
+    keep : makes the filter of a piece
+    capacity : about how many rows that keeps in all; None: nearly all
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        table: str,
+        fields: Callable[[Pools], Sequence[Field]],
+        keep: Callable[[], Any],
+        capacity: int | None = None,
+    ) -> None:
+        self._table, self._fields, self._keep = table, fields, keep
+        self._first, *others = database.pieces(table, _PIECES)
+        self._waiting = deque(others)
+        self._room = (database.count(table) if capacity is None else capacity) // (len(others) + 1)
+        self._pools = Pools()
+        self._rows = TableRows(database, table, fields(self._pools), capacity)
+        self._helped: list[tuple[Pools, TableRows]] = []
+
+    def read(self, database: Database) -> None:
+        """Read the first piece and those behind it, until there are no more."""
+        self._rows.read(database, self._first, self._keep())
+        while self._waiting:
+            try:
+                row_ids = self._waiting.popleft()
+            except IndexError:
+                return
+            self._rows.read(database, row_ids, self._keep())
+
+    def help(self, database: Database) -> None:
+        """Read the last piece and those before it, on another thread, until there are no more."""
+        while self._waiting:
+            try:
+                row_ids = self._waiting.pop()
+            except IndexError:
+                return
+            pools = Pools()
+            rows = TableRows(database, self._table, self._fields(pools), self._room)
+            rows.read(database, row_ids, self._keep())
+            self._helped.append((pools, rows))
+
+    def together(self, pools: Pools) -> Columns:
+        """The columns of all rows, which are to refer to these pools; once, when all are read."""
+        begin = len(self._rows)
+        columns = self._rows.columns(sum(len(rows) for _, rows in self._helped))
+        pools.adopt(self._pools, columns, slice(begin))
+        while self._helped:
+            own, rows = self._helped.pop()
+            part = slice(begin, begin + len(rows))
+            begin += len(rows)
+            for name, values in rows.columns().items():
+                columns[name][part] = values
+            pools.adopt(own, columns, part)
+        return columns
