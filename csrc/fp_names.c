@@ -136,29 +136,42 @@ const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) {
   return names->bytes;
 }
 
-/* One more than the last place in text[0 .. length) that has this byte, or 0. Eight bytes without
- * it are passed at a time: a byte of x is 0 where the text has it, and x - ones borrows only then.
- */
-static size_t after_last(const char *text, size_t length, char byte) {
-  const uint64_t ones = 0x0101010101010101u;
-  for (; length >= 8; length -= 8) {
-    uint64_t x = load8(text + length - 8) ^ (ones * (uint8_t)byte);
-    uint64_t found = (x - ones) & ~x & (ones << 7);
-    if (found) break;
-  }
-  while (length > 0 && text[length - 1] != byte) length--;
-  return length;
+#define ONES 0x0101010101010101u
+#define HIGHS (ONES << 7)
+
+/* How many bytes of the word are zero. */
+static int zeros_in(uint64_t word) {
+  uint64_t filled = ((word & ~HIGHS) + ~HIGHS) | word;
+  return (int)(((~filled & HIGHS) >> 7) * ONES >> 56);
 }
 
-/* Last place in text[0 .. length) where `key` starts, or -1. The key has one '=', from which fewer
- * places are looked at than from its first character, a comma. */
-static ptrdiff_t find_last(const char *text, size_t length, const char *key, size_t key_length) {
-  size_t before = (size_t)((const char *)memchr(key, '=', key_length) - key);
-  size_t behind = key_length - before, at = length;
-  while ((at = after_last(text, at, '=')) > 0) {
-    at--;
-    if (at >= before && behind <= length - at && memcmp(text + at - before, key, key_length) == 0)
-      return (ptrdiff_t)(at - before);
+/* Where the bracket is that the last character of text[0 .. length), a ']', closes; or -1. Eight
+ * bytes are passed at a time where it cannot be among them. */
+static ptrdiff_t opening_of_last(const char *text, size_t length) {
+  int64_t depth = 1;
+  size_t at = length - 1;
+  while (at > 0) {
+    size_t step = at < 8 ? at : 8;
+    if (step == 8) {
+      uint64_t word = load8(text + at - 8);
+      /* '[' and ']' differ in these two bits, which few other characters share all others with. */
+      uint64_t others = (word | ONES * 6) ^ ONES * ('[' | 6);
+      if (!((others - ONES) & ~others & HIGHS)) {
+        at -= 8;
+        continue;
+      }
+      int opens = zeros_in(word ^ ONES * '[');
+      if (opens < depth) {
+        depth += zeros_in(word ^ ONES * ']') - opens;
+        at -= 8;
+        continue;
+      }
+    }
+    for (size_t end = at - step; at > end;) {
+      at--;
+      depth += (text[at] == ']') - (text[at] == '[');
+      if (depth == 0) return (ptrdiff_t)at;
+    }
   }
   return -1;
 }
@@ -176,40 +189,30 @@ static int64_t cut_number(const char *text, size_t *length, const char *key, siz
   return (int64_t)value;
 }
 
-/* Whether the bracket that is open before text[0] closes at its last character, and not before. */
-static bool closes_at_end(const char *text, size_t length) {
-  int64_t depth = 1;
-  for (size_t i = 0; i < length; i++) {
-    depth += (text[i] == '[') - (text[i] == ']');
-    if (depth == 0) return i == length - 1;
-  }
-  return false;
+/* If text[0 .. *length) ends with a list, and `key`, which ends with the list's first bracket, is
+ * before it, cut both off and tell where they are; else NULL. */
+static const char *cut_list(const char *text, size_t *length, ptrdiff_t bracket, const char *key,
+                            size_t key_length) {
+  if (bracket + 1 < (ptrdiff_t)key_length) return NULL;
+  const char *cut = text + bracket + 1 - key_length;
+  if (memcmp(cut, key, key_length) != 0) return NULL;
+  *length = (size_t)(cut - text);
+  return cut;
 }
 
-/* If text[0 .. *length) ends with `key`, whose last character opens a list, and the rest of that
- * list, cut it off and tell where. */
-static const char *cut_list(const char *text, size_t *length, const char *key, size_t key_length,
-                            size_t *cut_length) {
-  if (*length == 0 || text[*length - 1] != ']') return NULL;
-  ptrdiff_t at = find_last(text, *length, key, key_length);
-  if (at < 0) return NULL;
-  size_t inside = (size_t)at + key_length;
-  if (!closes_at_end(text + inside, *length - inside)) return NULL;
-  *cut_length = *length - (size_t)at;
-  *length = (size_t)at;
-  return text + at;
+static ptrdiff_t list_at_end(const char *text, size_t length) {
+  return length && text[length - 1] == ']' ? opening_of_last(text, length) : -1;
 }
 
 #define LITERAL(text) text, sizeof(text) - 1
 
 void fp_names_split(const char *text, size_t length, fp_torch_name *parts) {
-  size_t ignored;
-  parts->sizes_length = 0;
-  parts->sizes = NULL;
-  if (length && text[length - 1] == ']') {
-    cut_list(text, &length, LITERAL(", input_op_ids = ["), &ignored);
-    parts->sizes = cut_list(text, &length, LITERAL(", sizes = ["), &parts->sizes_length);
-  }
+  ptrdiff_t list = list_at_end(text, length);
+  if (cut_list(text, &length, list, LITERAL(", input_op_ids = [")))
+    list = list_at_end(text, length);
+  size_t before = length;
+  parts->sizes = cut_list(text, &length, list, LITERAL(", sizes = ["));
+  parts->sizes_length = before - length;
   parts->op_id = cut_number(text, &length, LITERAL(", op_id = "));
   parts->seq = cut_number(text, &length, LITERAL(", seq = "));
   parts->name_length = length;

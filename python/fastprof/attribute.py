@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastprof import _link, _nest, _path
 from fastprof._take import take
+from fastprof.beside import Beside
 from fastprof.markers import Kind, Meaning, read, read_event
 from fastprof.trace import OF_EVENT, OF_TORCH, Int32, Trace, label_text
 
@@ -62,22 +63,25 @@ def attribute(trace: Trace) -> Attribution:
 
     Cost: linear in launches, ranges and the times that one range crosses another.
     """
-    meanings = [_meaning(label) for label in trace.labels]
     ranges, launches = trace.ranges, trace.launches
     n_threads = len(trace.threads)
     # A call without a thread gets one of its own, in which there are no ranges.
     launch_thread = np.where(launches.thread >= 0, launches.thread, np.int32(n_threads))
-    frame_parent, frame_range, frame_of_range, frame_of_launch = _nest.sweep(
-        ranges.start, ranges.end, ranges.thread,
-        launches.start, launches.end, launch_thread, n_threads + 1, trace.name,
-    )  # fmt: skip
-    node_of_frame, node_parent, node_label = _path.nodes(
-        frame_parent, take(ranges.label, frame_range), len(meanings)
-    )
-    direction = _directions(meanings, node_parent, node_label)
-    backward, meaning, links = _links(
-        trace, meanings, frame_parent, frame_range, frame_of_range, take(direction, node_of_frame)
-    )
+    with Beside() as beside:
+        nesting = beside.run(
+            _nest.sweep,
+            ranges.start, ranges.end, ranges.thread,
+            launches.start, launches.end, launch_thread, n_threads + 1, trace.name,
+        )  # fmt: skip
+        meanings = [_meaning(label) for label in trace.labels]
+        frame_parent, frame_range, frame_of_range, frame_of_launch = nesting.result()
+        label = take(ranges.label, frame_range)
+        folding = beside.run(_path.nodes, frame_parent, label, len(meanings))
+        backward, meaning, links = _links(
+            trace, meanings, frame_parent, frame_range, frame_of_range,
+            _directions(meanings, frame_parent, label),
+        )  # fmt: skip
+        node_of_frame, node_parent, node_label = folding.result()
     launch_frame = take(frame_of_launch, trace.kernels.launch)
     frame = launch_frame
     if trace.kernels.origin is not None:
@@ -92,7 +96,7 @@ def attribute(trace: Trace) -> Attribution:
         node_of_frame=node_of_frame,
         node_parent=node_parent,
         node_label=node_label,
-        direction_of_node=direction,
+        direction_of_node=_directions(meanings, node_parent, node_label),
         backward_of_frame=backward,
         meaning_of_frame=meaning,
         links_of_frame=links,
@@ -108,16 +112,14 @@ def _meaning(label: str) -> Meaning:
     return read(found, False) if isinstance(found, str) else found
 
 
-def _directions(meanings: list[Meaning], node_parent: Int32, node_label: Int32) -> Int32:
-    """Backward inside a backward range, unless a recomputation lies between; else forward inside
-    any range that torch or an annotation made."""
+def _directions(meanings: list[Meaning], parent: Int32, label: Int32) -> Int32:
+    """Of frames or nodes: backward inside a backward range, unless a recomputation lies between;
+    else forward inside any range that torch or an annotation made."""
     # 1 backward, 0 recomputed, -1 says nothing
-    turn = np.array(
-        [1 if m.backward else 0 if m.recompute else -1 for m in meanings] or [-1], np.int32
-    )
-    known = np.array([-1 if m.kind in _SAYS_NOTHING else 0 for m in meanings] or [-1], np.int32)
-    turned = _path.innermost(node_parent, turn[node_label])
-    inside = _path.outermost(node_parent, known[node_label])
+    turn = np.array([1 if m.backward else 0 if m.recompute else -1 for m in meanings], np.int32)
+    known = np.array([-1 if m.kind in _SAYS_NOTHING else 0 for m in meanings], np.int32)
+    turned = _path.innermost(parent, take(turn, label))
+    inside = _path.outermost(parent, take(known, label))
     return np.where(turned == 1, BACKWARD, np.where(inside >= 0, FORWARD, NOWHERE)).astype(np.int32)
 
 
@@ -144,12 +146,10 @@ def _links(
     forward = _link.forward_of(role, ranges.seq, scope)
     links = (role == _link.BACKWARD)[frame_range]
     call = _link.calls(frame_parent, np.where(links, take(ranges.seq, frame_range), -1))
-    in_call = np.flatnonzero((call >= 0) & in_backward.view(bool))
     if trace.told_forward is not None:
         _tell(forward, trace.told_forward, frame_range, call[frame_of_range])
-    linked = forward[frame_range[call[in_call]]]
-    meaning = own
-    meaning[in_call] = np.where(linked >= 0, frame_of_range[linked], in_call)
+    linked = take(forward, take(frame_range, np.where(in_backward.view(bool), call, -1)))
+    meaning = np.where(linked >= 0, take(frame_of_range, linked), own)
     return call, meaning, links.view(np.uint8)
 
 

@@ -32,14 +32,16 @@ NUMBERED = re.compile(
 
 
 def cut_list(text, key):
-    """The text before its last `key`, and the rest, if that is a list which closes at its end."""
-    head, found, inside = text.rpartition(key + "[")
-    depth = 1
-    for place, character in enumerate(inside):
-        depth += (character == "[") - (character == "]")
+    """The text before `key`, and the rest, if the list that ends the text comes behind the key."""
+    depth = 0
+    for place in range(len(text) - 1, -1, -1) if text.endswith("]") else ():
+        depth += (text[place] == "]") - (text[place] == "[")
         if depth == 0:
-            whole = place == len(inside) - 1
-            return (head, found + inside) if found and whole else (text, "")
+            head = text[:place]
+            if head.endswith(key):
+                head = head.removesuffix(key)
+                return head, text[len(head) :]
+            break
     return text, ""
 
 
@@ -72,7 +74,9 @@ TEXT = st.lists(st.sampled_from(PIECES), max_size=7).map("".join)
 
 NAME = st.lists(st.sampled_from(PIECES[:12]), min_size=1, max_size=3).map("".join)
 NUMBER = st.none() | st.integers(0, 9) | st.just(INT64_MAX)
-LIST = st.none() | st.sampled_from(["", "[2, 3], []", "[]", "(5, 0), (0, -1)"])
+SIZES = st.lists(st.lists(st.integers(0, 10**6), max_size=5), max_size=5)
+LISTS = st.sampled_from(["", "[]", "(5, 0), (0, -1)"]) | SIZES.map(lambda sizes: str(sizes)[1:-1])
+LIST = st.none() | LISTS
 
 
 @settings(max_examples=1000, deadline=None)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof import _pools
+from fastprof.beside import Beside
 from fastprof.sources import nsys_about, steps
 from fastprof.sources import nsys_launches as launches_of
 from fastprof.sources import nsys_ranges as ranges_of
@@ -38,7 +38,7 @@ def read(database: Database, copies: bool = False) -> Trace:
         When the file is damaged, or lacks what every version has.
     """
     pools = schema.Pools()
-    with _Beside(database) as beside:
+    with _Connected(database) as beside:
         reading = ranges_of.Reading(database)
         running = beside.run(reading.pieces.read)
         kernels = _read_kernels(database, pools, copies)
@@ -103,32 +103,31 @@ def floor(database: Database) -> int:
     )
 
 
-class _Beside:
-    """A second core: runs functions on a thread of its own, through a connection of its own.
+class _Connected:
+    """Runs functions on a second core, through a connection of its own.
 
     Leaving early stops what runs there at its next few rows.
     """
 
     def __init__(self, database: Database) -> None:
         self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(1)
         self._own = database.another(self._go_on)
+        self._beside = Beside()
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Start function(connection, *arguments) when what was started before is done."""
-        run = contextvars.copy_context().run  # with the memory that arrays get here
-        return self._pool.submit(run, function, self._own, *arguments)
+        return self._beside.run(function, self._own, *arguments)
 
     def _go_on(self, table: str, rows: int, total: int) -> None:
         if self._stop.is_set():
             raise InterruptedError(f"reading {table} was stopped")
 
-    def __enter__(self) -> _Beside:
+    def __enter__(self) -> _Connected:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
-        self._pool.shutdown(cancel_futures=True)
+        self._beside.__exit__(*exception)
         self._own.close()
 
 
