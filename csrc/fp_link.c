@@ -65,11 +65,14 @@ fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope,
   return FP_OK;
 }
 
-fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n, int32_t *call) {
+fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n, const uint8_t *role,
+                        const int64_t *seq, int32_t *call, uint8_t *links) {
   for (int32_t i = 0; i < n; i++) {
     if (parent[i] >= i) return FP_E_INDEX;
     int32_t around = parent[i] < 0 ? -1 : call[parent[i]];
-    call[i] = number[i] < 0 || (around >= 0 && number[around] == number[i]) ? around : i;
+    links[i] = role[range[i]] == FP_LINK_BACKWARD;
+    bool goes_on = !links[i] || (around >= 0 && seq[range[around]] == seq[range[i]]);
+    call[i] = goes_on ? around : i;
   }
   return FP_OK;
 }

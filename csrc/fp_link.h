@@ -42,12 +42,14 @@ void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_th
 fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
                   int32_t *forward);
 
-/* The backward call that each frame is a part of: the outermost frame of the run of frames with the
- * same number around it.
+/* The backward call that each frame is a part of: the outermost frame of the run of linking frames
+ * with the same number around it.
  *   parent  [n] tree of frames, parents first
- *   number  [n] number of a backward frame, -1 for other frames
- *   call    [n] a frame, or -1 */
-fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n, int32_t *call);
+ *   range   [n] the frame's range, an index of role and seq
+ *   call    [n] a frame, or -1
+ *   links   [n] 1 for a frame whose role is FP_LINK_BACKWARD */
+fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n, const uint8_t *role,
+                        const int64_t *seq, int32_t *call, uint8_t *links);
 
 /* What the torch ranges around a kernel say of its numbers.
  *   parent    [n_frames] tree of frames, parents first

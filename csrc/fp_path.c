@@ -33,6 +33,23 @@ fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n
   return FP_OK;
 }
 
+fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
+                             const uint8_t *says, int32_t n_labels, uint8_t *direction) {
+  /* Until all is known, bits: backward, and inside a range that torch made. */
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
+    uint8_t own = says[label[i]], state = parent[i] < 0 ? 0 : direction[parent[i]];
+    if (own & (FP_SAYS_BACKWARD | FP_SAYS_FORWARD))
+      state = (uint8_t)((state & ~FP_SAYS_BACKWARD) | (own & FP_SAYS_BACKWARD));
+    direction[i] = state | (own & FP_SAYS_TORCH);
+  }
+  for (int32_t i = 0; i < n; i++)
+    direction[i] = direction[i] & FP_SAYS_BACKWARD ? FP_BACKWARD
+                   : direction[i]                  ? FP_FORWARD
+                                                   : FP_NOWHERE;
+  return FP_OK;
+}
+
 int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) {
   int32_t most = 0;
   for (int32_t i = 0; i < n; i++) {

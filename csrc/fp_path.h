@@ -21,6 +21,19 @@ fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n
 /* out[i] = what the parent has if that is not -1, else own[i]: the outermost value around i. */
 fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out);
 
+/* What a label says of the direction of its frame and of those inside. */
+enum {
+  FP_SAYS_BACKWARD = 1, /* they run backward */
+  FP_SAYS_FORWARD = 2,  /* they do not, though they are inside a backward range */
+  FP_SAYS_TORCH = 4,    /* torch or an annotation made it: they run forward if not backward */
+};
+
+enum { FP_NOWHERE = 0, FP_FORWARD = 1, FP_BACKWARD = 2 };
+
+/* The direction of every entry of a tree, by what the labels say: says[label], FP_SAYS_*. */
+fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
+                             const uint8_t *says, int32_t n_labels, uint8_t *direction);
+
 /* Length of the longest chain; parents come before their children. depth: scratch, [n]. */
 int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth);
 

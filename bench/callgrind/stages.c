@@ -51,7 +51,7 @@ static void path(void) {
 static void link_stage(void) {
   static uint8_t counting[N_THREADS], role[MOST_RANGES], in_backward[MOST_RANGES];
   static int32_t scope[MOST_RANGES], forward[MOST_RANGES], call[MOST_RANGES];
-  static int64_t number[MOST_RANGES];
+  static uint8_t links[MOST_RANGES];
   for (int32_t i = 0; i < FRAMES.n; i++) {
     int32_t around = FRAMES.parent[i];
     in_backward[i] = (around >= 0 && in_backward[around]) ||
@@ -61,9 +61,7 @@ static void link_stage(void) {
                            RUN.n,     RUN.bits,   FRAMES.parent,         in_backward};
   fp_link_roles(&ranges, counting, N_THREADS, role);
   CHECK(fp_link(role, RUN.seq, scope, RUN.n, forward) == FP_OK);
-  for (int32_t i = 0; i < FRAMES.n; i++)
-    number[i] = role[FRAMES.range[i]] == FP_LINK_BACKWARD ? RUN.seq[FRAMES.range[i]] : -1;
-  CHECK(fp_link_calls(FRAMES.parent, number, FRAMES.n, call) == FP_OK);
+  CHECK(fp_link_calls(FRAMES.parent, FRAMES.range, FRAMES.n, role, RUN.seq, call, links) == FP_OK);
 }
 
 /* Three calls a kernel, one of which launched it; in two processes with the same ids. */

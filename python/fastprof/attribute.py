@@ -20,7 +20,7 @@ from fastprof.trace import OF_EVENT, OF_TORCH, Int32, Trace, label_text
 
 UInt8 = npt.NDArray[np.uint8]
 
-NOWHERE, FORWARD, BACKWARD = 0, 1, 2  # direction of a node
+NOWHERE, FORWARD, BACKWARD = _path.NOWHERE, _path.FORWARD, _path.BACKWARD  # direction of a node
 _SAYS_NOTHING = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN})  # of the direction
 
 
@@ -76,10 +76,11 @@ def attribute(trace: Trace) -> Attribution:
         meanings = [_meaning(label) for label in trace.labels]
         frame_parent, frame_range, frame_of_range, frame_of_launch = nesting.result()
         label = take(ranges.label, frame_range)
+        says = _says(meanings)
         folding = beside.run(_path.nodes, frame_parent, label, len(meanings))
         backward, meaning, links = _links(
             trace, meanings, frame_parent, frame_range, frame_of_range,
-            _directions(meanings, frame_parent, label),
+            _path.directions(frame_parent, label, says),
         )  # fmt: skip
         node_of_frame, node_parent, node_label = folding.result()
     launch_frame = take(frame_of_launch, trace.kernels.launch)
@@ -96,7 +97,7 @@ def attribute(trace: Trace) -> Attribution:
         node_of_frame=node_of_frame,
         node_parent=node_parent,
         node_label=node_label,
-        direction_of_node=_directions(meanings, node_parent, node_label),
+        direction_of_node=_path.directions(node_parent, node_label, says).astype(np.int32),
         backward_of_frame=backward,
         meaning_of_frame=meaning,
         links_of_frame=links,
@@ -112,15 +113,17 @@ def _meaning(label: str) -> Meaning:
     return read(found, False) if isinstance(found, str) else found
 
 
-def _directions(meanings: list[Meaning], parent: Int32, label: Int32) -> Int32:
-    """Of frames or nodes: backward inside a backward range, unless a recomputation lies between;
-    else forward inside any range that torch or an annotation made."""
-    # 1 backward, 0 recomputed, -1 says nothing
-    turn = np.array([1 if m.backward else 0 if m.recompute else -1 for m in meanings], np.int32)
-    known = np.array([-1 if m.kind in _SAYS_NOTHING else 0 for m in meanings], np.int32)
-    turned = _path.innermost(parent, take(turn, label))
-    inside = _path.outermost(parent, take(known, label))
-    return np.where(turned == 1, BACKWARD, np.where(inside >= 0, FORWARD, NOWHERE)).astype(np.int32)
+def _says(meanings: list[Meaning]) -> UInt8:
+    """What each label says of the direction, for `_path.directions`."""
+    return np.array(
+        [
+            _path.SAYS_BACKWARD * m.backward
+            | _path.SAYS_FORWARD * (m.recompute and not m.backward)
+            | _path.SAYS_TORCH * (m.kind not in _SAYS_NOTHING)
+            for m in meanings
+        ],
+        np.uint8,
+    )
 
 
 def _links(
@@ -129,7 +132,7 @@ def _links(
     frame_parent: Int32,
     frame_range: Int32,
     frame_of_range: Int32,
-    direction: Int32,
+    direction: UInt8,
 ) -> tuple[Int32, Int32, UInt8]:
     """The backward call and the meaning of each frame, and whether its number links backward."""
     ranges = trace.ranges
@@ -144,13 +147,12 @@ def _links(
     recompute = np.array([m.recompute for m in meanings], bool)
     scope = _scopes(trace, recompute, frame_parent, frame_range, frame_of_range)
     forward = _link.forward_of(role, ranges.seq, scope)
-    links = (role == _link.BACKWARD)[frame_range]
-    call = _link.calls(frame_parent, np.where(links, take(ranges.seq, frame_range), -1))
+    call, links = _link.calls(frame_parent, frame_range, role, ranges.seq)
     if trace.told_forward is not None:
         _tell(forward, trace.told_forward, frame_range, call[frame_of_range])
     linked = take(forward, take(frame_range, np.where(in_backward.view(bool), call, -1)))
     meaning = np.where(linked >= 0, take(frame_of_range, linked), own)
-    return call, meaning, links.view(np.uint8)
+    return call, meaning, links
 
 
 def _tell(forward: Int32, told: Int32, frame_range: Int32, call_of_range: Int32) -> None:

@@ -23,8 +23,9 @@ cdef extern from "fp_link.h":
                        uint8_t *role) nogil
     fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
                       int32_t *forward) nogil
-    fp_status fp_link_calls(const int32_t *parent, const int64_t *number, int32_t n,
-                            int32_t *call) nogil
+    fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n,
+                            const uint8_t *role, const int64_t *seq, int32_t *call,
+                            uint8_t *links) nogil
     fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
                               const int32_t *frame, const uint8_t *inside, int64_t n,
                               int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
@@ -108,28 +109,35 @@ def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::
     return out
 
 
-def calls(const int32_t[::1] parent, const int64_t[::1] number):
-    """The backward call of each frame: the outermost of the frames with one number around it.
+def calls(const int32_t[::1] parent, const int32_t[::1] range_of_frame, const uint8_t[::1] role,
+          const int64_t[::1] seq):
+    """The backward call of each frame: the outermost of the linking frames with one number
+    around it.
 
     Parameters
     ----------
     parent : [n] tree of frames, parents first
-    number : [n] number of a backward frame, -1 for others
+    range_of_frame : [n] must be valid indices
+    role, seq : [ranges] as in `forward_of`
 
     Returns
     -------
-    int32 [n] : a frame, -1 outside all backward frames
+    call : int32 [n], a frame, -1 outside all backward frames
+    links : uint8 [n], 1 for a frame whose range asks for a forward one
     """
-    _same(parent, number)
+    _same(parent, range_of_frame)
+    _same(role, seq)
     cdef int32_t n = <int32_t>parent.shape[0]
-    out = np.empty(n, np.int32)
+    out, linking = np.empty(n, np.int32), np.empty(n, np.uint8)
     cdef int32_t[::1] call = out
+    cdef uint8_t[::1] links = linking
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_link_calls(&parent[0], &number[0], n, &call[0])
+            status = fp_link_calls(&parent[0], &range_of_frame[0], n, &role[0], &seq[0], &call[0],
+                                   &links[0])
         check(status, "backward calls")
-    return out
+    return out, linking
 
 
 def numbers(const int32_t[::1] parent, const int64_t[::1] seq, const uint8_t[::1] backward,

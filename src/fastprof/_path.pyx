@@ -18,7 +18,16 @@ cdef extern from "fp_path.h":
                                 int32_t *out) nogil
     fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n,
                                 int32_t *out) nogil
+    int FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
+    int FP_NOWHERE, FP_FORWARD, FP_BACKWARD
+    fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
+                                 const uint8_t *says, int32_t n_labels, uint8_t *direction) nogil
     int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) nogil
+
+
+# What a label says of the direction, as bits, and the directions.
+SAYS_BACKWARD, SAYS_FORWARD, SAYS_TORCH = FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
+NOWHERE, FORWARD, BACKWARD = FP_NOWHERE, FP_FORWARD, FP_BACKWARD
 
 
 cdef int32_t _length(const int32_t[::1] parent, const int32_t[::1] other) except -1:
@@ -84,6 +93,31 @@ def innermost(const int32_t[::1] parent, const int32_t[::1] own):
 def outermost(const int32_t[::1] parent, const int32_t[::1] own):
     """What the parent has, or where that is -1 own[i]: the outermost value around i. int32 [n]."""
     return _inherited(<_inherit>fp_path_outermost, parent, own)
+
+
+def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] says):
+    """Which way the entries of a tree run.
+
+    Parameters
+    ----------
+    parent : [n] parents before their children, -1 at the roots
+    label : [n]
+    says : uint8 [labels], SAYS_* of each label; what is nearer to an entry counts more
+
+    Returns
+    -------
+    uint8 [n] : BACKWARD; FORWARD, inside a range of torch that is not; or NOWHERE
+    """
+    cdef int32_t n = _length(parent, label), n_labels = <int32_t>says.shape[0]
+    out = np.empty(n, np.uint8)
+    cdef uint8_t[::1] direction = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_directions(&parent[0], &label[0], n, &says[0] if n_labels else NULL,
+                                        n_labels, &direction[0])
+        check(status, "directions along call paths")
+    return out
 
 
 def depth(const int32_t[::1] parent):

@@ -92,6 +92,29 @@ static void values_come_from_around(int32_t n) {
   free(outermost);
 }
 
+static void the_innermost_turns_the_direction(int32_t n) {
+  int32_t *parent = random_tree(n), *label = random_numbers(n, 0, N_LABELS);
+  uint8_t *says = random_flags(N_LABELS, 8), *direction = ARRAY(uint8_t, n);
+  CHECK(fp_path_directions(parent, label, n, says, N_LABELS, direction) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    uint8_t turn = 0, torch = 0;
+    for (int32_t at = i; at >= 0; at = parent[at]) {
+      if (!turn) turn = says[label[at]] & (FP_SAYS_BACKWARD | FP_SAYS_FORWARD);
+      torch |= says[label[at]] & FP_SAYS_TORCH;
+    }
+    uint8_t forward = torch ? FP_FORWARD : FP_NOWHERE;
+    CHECK(direction[i] == (turn & FP_SAYS_BACKWARD ? FP_BACKWARD : forward));
+  }
+  if (n) {
+    label[n - 1] = N_LABELS;
+    CHECK(fp_path_directions(parent, label, n, says, N_LABELS, direction) == FP_E_INDEX);
+  }
+  free(parent);
+  free(label);
+  free(says);
+  free(direction);
+}
+
 static void backward_finds_the_latest_carrier(int32_t n) {
   uint8_t *role = random_flags(n, 3);
   int64_t *seq = random_wide(n, INT64_MAX - 3, 4);
@@ -111,9 +134,14 @@ static void backward_finds_the_latest_carrier(int32_t n) {
 }
 
 static void calls_are_the_outermost_of_one_number(int32_t n) {
-  int32_t *parent = random_tree(n), *call = ARRAY(int32_t, n);
+  int32_t *parent = random_tree(n), *call = ARRAY(int32_t, n), *range = ARRAY(int32_t, n);
   int64_t *number = random_wide(n, -1, 3);
-  CHECK(fp_link_calls(parent, number, n, call) == FP_OK);
+  uint8_t *role = ARRAY(uint8_t, n), *links = ARRAY(uint8_t, n);
+  for (int32_t i = 0; i < n; i++) {
+    range[i] = i;
+    role[i] = number[i] >= 0 ? FP_LINK_BACKWARD : FP_LINK_NONE;
+  }
+  CHECK(fp_link_calls(parent, range, n, role, number, call, links) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     int32_t expected = -1;
     for (int32_t at = i; at >= 0; at = parent[at]) {
@@ -124,9 +152,12 @@ static void calls_are_the_outermost_of_one_number(int32_t n) {
     CHECK(call[i] == expected);
   }
   if (n) parent[0] = 0;
-  CHECK(n == 0 || fp_link_calls(parent, number, n, call) == FP_E_INDEX);
+  CHECK(n == 0 || fp_link_calls(parent, range, n, role, number, call, links) == FP_E_INDEX);
   free(parent);
   free(call);
+  free(range);
+  free(role);
+  free(links);
   free(number);
 }
 
@@ -301,6 +332,7 @@ int main(void) {
     int32_t n = random_below(30);
     nodes_are_paths(n);
     values_come_from_around(n);
+    the_innermost_turns_the_direction(n);
     backward_finds_the_latest_carrier(n);
     calls_are_the_outermost_of_one_number(n);
     other_numbers_are_those_of_the_chain(n);

@@ -173,9 +173,17 @@ def test_a_chain_deeper_than_said_is_an_internal_error():
 @example(([-1, 0, 1, 2, 3], [7, -1, 7, 8, 7], [0] * 5, []))
 def test_a_backward_call_is_the_outermost_frame_of_a_run_with_one_number(case):
     parent, number, _, _ = case
-    got = _link.calls(frozen(parent, np.int32), frozen(number, np.int64))
-    assert got.dtype == np.int32
-    assert got.tolist() == [outermost_of_run(parent, number, i) for i in range(len(parent))]
+    n = len(parent)
+    links = [value >= 0 for value in number]
+    # The ranges of the frames, in any other order.
+    role = [_link.BACKWARD if linking else _link.FORWARD for linking in links[::-1]]
+    call, linking = _link.calls(
+        frozen(parent, np.int32), frozen(range(n - 1, -1, -1), np.int32),
+        frozen(role, np.uint8), frozen(number[::-1], np.int64),
+    )  # fmt: skip
+    assert call.dtype == np.int32
+    assert call.tolist() == [outermost_of_run(parent, number, i) for i in range(n)]
+    assert linking.tolist() == links
 
 
 SUB_ROW = st.tuples(st.integers(0, 1), st.integers(-1, 1) | st.just(INT64_MAX), st.integers(-1, 1))

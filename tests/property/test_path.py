@@ -56,6 +56,28 @@ def test_innermost_and_outermost_are_the_last_and_the_first_on_the_way(tree):
     assert _path.outermost(*columns).tolist() == [[*found, -1][0] for found in around]
 
 
+def direction_of(says):
+    """By what is said from the root down to an entry."""
+    turns = [said for said in says if said & (_path.SAYS_BACKWARD | _path.SAYS_FORWARD)]
+    if turns and turns[-1] & _path.SAYS_BACKWARD:
+        return _path.BACKWARD
+    return _path.FORWARD if any(said & _path.SAYS_TORCH for said in says) else _path.NOWHERE
+
+
+SAYS = st.sampled_from([0, 0, *range(8)])
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees(), st.lists(SAYS, min_size=N_LABELS, max_size=N_LABELS))
+def test_the_innermost_that_says_so_turns_the_direction(tree, says):
+    parent, label = tree
+    got = _path.directions(frozen(parent, np.int32), frozen(label, np.int32), np.array(says, "u1"))
+    assert got.dtype == np.uint8
+    assert got.tolist() == [
+        direction_of([says[label[at]] for at in chain(parent, i)]) for i in range(len(parent))
+    ]
+
+
 @settings(max_examples=200, deadline=None)
 @given(trees())
 def test_depth_is_the_length_of_the_longest_chain(tree):
@@ -70,6 +92,7 @@ def test_empty_trees_have_no_nodes():
     nothing = frozen([], np.int32)
     assert _path.innermost(nothing, nothing).tolist() == []
     assert _path.outermost(nothing, nothing).tolist() == []
+    assert _path.directions(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
 
 
 def test_one_frame_is_one_node_or_none():
@@ -103,6 +126,12 @@ def test_an_index_that_points_nowhere_is_an_internal_error(parent, label):
 def test_a_parent_behind_its_child_is_an_internal_error(of_tree):
     with pytest.raises(InternalError):
         of_tree(np.array([1, -1], np.int32), np.zeros(2, np.int32))
+
+
+@pytest.mark.parametrize("parent, label", [([0], [0]), ([-1], [1]), ([-1], [-1])])
+def test_directions_of_what_points_nowhere_are_an_internal_error(parent, label):
+    with pytest.raises(InternalError, match="directions"):
+        _path.directions(np.array(parent, "i4"), np.array(label, "i4"), np.zeros(1, np.uint8))
 
 
 def test_columns_of_different_length_are_refused():
