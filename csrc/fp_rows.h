@@ -14,7 +14,8 @@ typedef enum {
   FP_CELL_SEQMARKERS, /* what fp_seqmarkers_list says */
 } fp_cell_kind;
 
-/* One column. Fields that its kind does not name are not read. */
+/* One column. Fields that its kind does not name are not read. Behind all texts, and behind the
+ * last of a table, FP_TEXT_BEYOND bytes can be read. */
 typedef struct {
   fp_cell_kind kind;
   int is_wide;            /* values are int64, else int32 */

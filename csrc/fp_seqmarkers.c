@@ -98,7 +98,7 @@ static fp_status append(fp_seqmarkers *markers, const char *bytes, int64_t lengt
   if ((uint64_t)length > SIZE_MAX - markers->list_length) return FP_E_MEMORY;
   size_t needed = markers->list_length + (size_t)length;
   void *items = markers->list;
-  fp_status status = reserve(&items, &markers->list_capacity, needed, 1);
+  fp_status status = reserve(&items, &markers->list_capacity, needed + FP_TEXT_BEYOND, 1);
   markers->list = items;
   if (status != FP_OK) return status;
   if (length) memcpy(markers->list + markers->list_length, bytes, (size_t)length);

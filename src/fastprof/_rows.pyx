@@ -1,5 +1,5 @@
 """Columns -> rows of bytes in a file: each says what stands before its cell and how to print it."""
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -15,6 +15,7 @@ import numpy as np
 
 
 cdef extern from "fp_text.h":
+    int FP_TEXT_BEYOND
     ctypedef struct fp_text:
         const char *bytes
         int64_t length
@@ -74,7 +75,11 @@ cdef extern from "fp_rows.h":
         const fp_cell *cells, int64_t n_cells, fp_text row_end, int64_t first, int64_t last,
         char *buffer, int64_t capacity, int64_t *next, int64_t *used) nogil
 
-# Rows are formatted in blocks that stay in the second-level cache until they are written.
+# Behind each text.
+cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
+
+# Rows are formatted in blocks: small enough for the second-level cache, so large that handing one over
+# costs nothing.
 cdef int64_t BLOCK_SIZE = 1 << 20
 
 
@@ -124,14 +129,14 @@ cdef class RowWriter:
     cdef fp_cell *cells
     cdef int64_t n_cells
     cdef readonly int64_t n_rows
-    cdef bytes row_end
+    cdef fp_text row_end
     cdef list kept
 
     def __cinit__(self, int64_t n_rows, bytes row_end):
         require(n_rows >= 0, "n_rows is negative")
         self.n_rows = n_rows
-        self.row_end = row_end
         self.kept = []
+        self.row_end = self.text(row_end)
 
     def __dealloc__(self):
         for i in range(self.n_cells):
@@ -140,13 +145,14 @@ cdef class RowWriter:
 
     cdef fp_text text(self, bytes text):
         """The text for C; kept alive with the writer."""
-        self.kept.append(text)
-        return fp_text(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+        cdef bytes padded = text + _BEYOND
+        self.kept.append(padded)
+        return fp_text(PyBytes_AS_STRING(padded), len(text))
 
     cdef fp_texts table(self, texts):
         """The texts, one after the other, for C; kept alive with the writer."""
         cdef fp_texts table
-        cdef bytes joined = b"".join(texts)
+        cdef bytes joined = b"".join([*texts, _BEYOND])
         offsets = np.zeros(len(texts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
         self.kept += [joined, offsets]
@@ -222,10 +228,11 @@ cdef class RowWriter:
         ids is int32 [n_rows]; texts are bytes, already quoted, cut and padded.
         """
         require(ids.shape == (self.n_rows,), "ids are not [n_rows]")
-        cdef fp_cell *cell = self.new_cell(FP_CELL_TEXT, before, none_text)
+        # Together with what comes before it, each text is copied at once.
+        cdef fp_cell *cell = self.new_cell(FP_CELL_TEXT, b"", before + none_text)
         cell.values = pointer32(ids)
         self.kept.append(ids)
-        cell.texts = self.table(texts)
+        cell.texts = self.table([before + text for text in texts])
         self.n_cells += 1
 
     def add_lists(
@@ -319,13 +326,12 @@ cdef class RowWriter:
         """Fill a block with rows and hand it over; the first row that is not in it."""
         cdef int64_t capacity = BLOCK_SIZE, used = 0
         cdef fp_status status
-        cdef fp_text row_end = fp_text(PyBytes_AS_STRING(self.row_end), len(self.row_end))
         cdef uint8_t[::1] view
         while used == 0:
             buffer = behind.buffer(capacity)
             view = buffer
             with nogil:
-                status = fp_rows_write(self.cells, self.n_cells, row_end, first, end,
+                status = fp_rows_write(self.cells, self.n_cells, self.row_end, first, end,
                                        <char *>&view[0], capacity, &first, &used)
             behind.write(buffer, used)
             check(status, "writing rows")

@@ -2,7 +2,10 @@
 #include "check.h"
 #include "fp_rows.h"
 
-#define TEXT(bytes) ((fp_text){bytes, sizeof(bytes) - 1})
+/* As much as is read behind a text. */
+#define BEYOND_8 "\0\0\0\0\0\0\0\0"
+#define BEYOND BEYOND_8 BEYOND_8 BEYOND_8 BEYOND_8
+#define TEXT(bytes) ((fp_text){bytes BEYOND, sizeof(bytes) - 1})
 enum { N = 3 };
 
 static const int64_t wide[N] = {INT64_MIN, -1, INT64_MAX};
@@ -54,7 +57,7 @@ static fp_cell text_cell(void) {
                    .values = text_ids,
                    .before = TEXT("|"),
                    .none_text = TEXT("None"),
-                   .texts = {"gemm", text_offsets, 2}};
+                   .texts = {"gemm" BEYOND, text_offsets, 2}};
 }
 
 /* Writes all rows with a buffer of `capacity`, which grows where one row does not fit. */
