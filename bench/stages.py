@@ -1,9 +1,9 @@
 """Where the time goes within open, parse and prof: `python -m bench stages FILE` -> a table.
 
 The functions of each stage are wrapped from outside with a clock that stops while a stage inside
-another runs, so that the figures of one thread add up to the whole. What a second thread reads is
-told apart; the first waits for it under `wait`. A wrapper takes a microsecond, and none is called
-for every kernel.
+another runs, so that the figures of one thread add up to the whole. What a second thread does is
+told beside it; the first waits for it under `wait`. A wrapper takes a microsecond, and none is
+called for every kernel.
 """
 
 from __future__ import annotations
@@ -19,23 +19,28 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.contenders import CONTENDERS, Files
 
-# The functions of each stage. Of those that only some versions have, the ones that are there count.
 STAGES = {
     "scan": (
         "fastprof.sources.database:Database.__init__",
         "fastprof.sources.database:Database.rows",
-        "fastprof.sources.database:Database.scan",
+        "fastprof.sources.database:TableRows.read",
         "fastprof.sources.nsys:read",
     ),
-    "join": ("fastprof.sources.nsys:_read_launches",),
+    "join": (
+        "fastprof.sources.nsys_pieces:Pieces.together",
+        "fastprof.sources.nsys_launches:Reading.__init__",
+        "fastprof.sources.nsys_launches:Reading.finish",
+        "fastprof.sources.nsys_ranges:Reading.finish",
+    ),
     "wait": ("concurrent.futures:Future.result",),
     "nest": ("fastprof._nest:order", "fastprof._nest:sweep"),
-    "path": ("fastprof._path:nodes", "fastprof.attribute:_directions"),
+    "path": ("fastprof._path:nodes", "fastprof._path:directions"),
     "link": ("fastprof.attribute:_links", "fastprof._link:numbers", "fastprof._link:sub"),
     "understand": ("fastprof.attribute:_meaning",),
     "cost": ("fastprof.assemble:find_calls", "fastprof.assemble:cost", "fastprof.assemble:cover"),
@@ -44,43 +49,41 @@ STAGES = {
         "fastprof.assemble:_dict_columns",
         "fastprof.costs:Costs._shared",
     ),
-    "write": ("fastprof.report:write_rows", "fastprof.report:write_report"),
+    "write": (
+        "fastprof.report:write_rows",
+        "fastprof.report:write_report",
+        "fastprof._rows:write_all",
+    ),
 }
-REST, BESIDE = "rest", "second thread"
+REST = "rest"
 JOBS = ("open", "parse", "prof --csv from trace")
 
 
 class Clock:
-    """Seconds of each stage, those of stages inside it left out; of other threads, of all."""
+    """Seconds of each stage, those of stages inside it left out; beside: on other threads."""
 
     def __init__(self) -> None:
-        self.seconds = dict.fromkeys([*STAGES, REST, BESIDE], 0.0)
-        self._thread = threading.get_ident()
-        self._running = REST
-        self._since = time.perf_counter()
+        self.seconds = dict.fromkeys([*STAGES, REST], 0.0)
+        self.beside = dict.fromkeys(STAGES, 0.0)
+        self._own = threading.local()
+        self._of_thread = {threading.get_ident(): self.seconds}
+        self.change(REST)
 
-    def change(self, stage: str) -> str:
-        """From now on another stage runs; which one did."""
-        now, before = time.perf_counter(), self._running
-        self.seconds[before] += now - self._since
-        self._running, self._since = stage, now
+    def change(self, stage: str | None) -> str | None:
+        """From now on another stage runs on this thread, or none; which one did."""
+        now, before = time.perf_counter(), getattr(self._own, "running", None)
+        if before is not None:
+            seconds = self._of_thread.get(threading.get_ident(), self.beside)
+            seconds[before] += now - self._own.since
+        self._own.running, self._own.since = stage, now
         return before
 
     def run(self, stage: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() != self._thread:
-            return self._run_beside(function, *args, **kwargs)
         before = self.change(stage)
         try:
             return function(*args, **kwargs)
         finally:
             self.change(before)
-
-    def _run_beside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        begin = time.perf_counter()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            self.seconds[BESIDE] += time.perf_counter() - begin
 
 
 @contextlib.contextmanager
@@ -91,10 +94,9 @@ def wrapped(clock: Clock) -> Iterator[None]:
         for stage, places in STAGES.items():
             for place in places:
                 owner, name = _owner(place)
-                function = getattr(owner, name, None)
-                if function is not None:
-                    before.append((owner, name, function))
-                    setattr(owner, name, _timed(clock, stage, function))
+                function = getattr(owner, name)
+                before.append((owner, name, function))
+                setattr(owner, name, _timed(clock, stage, function))
         yield
     finally:
         for owner, name, function in before:
@@ -116,38 +118,46 @@ def _timed(clock: Clock, stage: str, function: Callable[..., Any]) -> Callable[.
     return run
 
 
-def stages(job: str, files: Files, repeat: int) -> dict[str, float]:
-    """Seconds of each stage of a job, of its fastest run; the first run is not counted."""
-    least: dict[str, float] = {}
-    for turn in range(repeat + 1):
+@dataclass(frozen=True)
+class Times:
+    """Seconds of each stage: on the first thread, with the rest, and beside it on others."""
+
+    seconds: dict[str, float]
+    beside: dict[str, float]
+
+    @property
+    def whole(self) -> float:
+        return sum(self.seconds.values())
+
+
+def stages(job: str, files: Files, repeat: int) -> Times:
+    """Those of a job, of its fastest run; the first run is not counted."""
+    found = []
+    for _ in range(repeat + 1):
         clock = Clock()
         with wrapped(clock):
             result = CONTENDERS[job].run(files)
             clock.change(REST)
         del result
         files.output.unlink(missing_ok=True)
-        if turn and (not least or whole(clock.seconds) < whole(least)):
-            least = clock.seconds
-    return least
+        found.append(Times(clock.seconds, clock.beside))
+    return min(found[1:], key=lambda times: times.whole)
 
 
-def whole(seconds: dict[str, float]) -> float:
-    return sum(seconds.values()) - seconds[BESIDE]
-
-
-def table(found: dict[str, dict[str, float]]) -> str:
-    """Milliseconds of each stage of each job, and its share of the whole."""
-    lines = [f"{'ms':<15}" + "".join(f"{job:>26}" for job in found)]
+def table(found: dict[str, Times]) -> str:
+    """Milliseconds of each stage of each job, their share of the whole, and what ran beside."""
+    lines = [f"{'ms':<12}" + "".join(f"{job:>23}{'beside':>8}" for job in found)]
     for stage in (*STAGES, REST):
-        cells = "".join(
-            f"{1e3 * seconds[stage]:>18.1f} {100 * seconds[stage] / whole(seconds):>5.1f} %"
-            for seconds in found.values()
-        )
-        lines.append(f"{stage:<15}{cells}")
-    for name, of in (("whole", whole), (BESIDE, lambda seconds: seconds[BESIDE])):
-        cells = "".join(f"{1e3 * of(seconds):>18.1f}{'':>8}" for seconds in found.values())
-        lines.append(f"{name:<15}{cells}")
-    return "\n".join(lines)
+        cells = "".join(_cells(times, stage) for times in found.values())
+        lines.append(f"{stage:<12}{cells}".rstrip())
+    cells = "".join(f"{1e3 * times.whole:>15.1f}{'':>16}" for times in found.values())
+    return "\n".join([*lines, f"{'whole':<12}{cells}".rstrip()])
+
+
+def _cells(times: Times, stage: str) -> str:
+    beside = times.beside.get(stage)
+    own, share = 1e3 * times.seconds[stage], 100 * times.seconds[stage] / times.whole
+    return f"{own:>15.1f} {share:>5.1f} %" + (f"{1e3 * beside:>8.1f}" if beside else f"{'':>8}")
 
 
 def main() -> int:
@@ -162,7 +172,10 @@ def main() -> int:
             found = {job: stages(job, files, options.repeat) for job in JOBS}
     print(table(found))
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps({job: asdict(times) for job, times in found.items()}, indent=1) + "\n",
+            encoding="utf-8",
+        )
     return 0
 
 

@@ -25,10 +25,13 @@ fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n
   return FP_OK;
 }
 
-fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out) {
+fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *rank,
+                       int32_t n_labels, int32_t *out) {
   for (int32_t i = 0; i < n; i++) {
-    if (parent[i] >= i) return FP_E_INDEX;
-    out[i] = parent[i] >= 0 && out[parent[i]] >= 0 ? out[parent[i]] : own[i];
+    if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
+    int32_t around = parent[i] < 0 ? -1 : out[parent[i]];
+    uint8_t best = around < 0 ? FP_NO_RANK : rank[label[around]];
+    out[i] = rank[label[i]] < best ? i : around;
   }
   return FP_OK;
 }

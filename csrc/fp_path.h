@@ -18,8 +18,12 @@ fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n, const 
 /* out[i] = own[i] if that is not -1, else what the parent has: the innermost value around i. */
 fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out);
 
-/* out[i] = what the parent has if that is not -1, else own[i]: the outermost value around i. */
-fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out);
+enum { FP_NO_RANK = 255 };
+
+/* out[i]: of the entries on the way from the root to i those whose labels have the least rank, and
+ * of these the outermost; -1 where none has a rank below FP_NO_RANK. */
+fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *rank,
+                       int32_t n_labels, int32_t *out);
 
 /* What a label says of the direction of its frame and of those inside. */
 enum {

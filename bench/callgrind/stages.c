@@ -45,7 +45,11 @@ static void order(void) {
 static void path(void) {
   CHECK(fp_path(FRAMES.parent, FRAMES.label, FRAMES.n, NULL, N_LABELS, FRAMES.nodes, FRAMES.node) ==
         FP_OK);
-  CHECK(fp_path_outermost(FRAMES.parent, FRAMES.label, FRAMES.n, FRAMES.node) == FP_OK);
+  static uint8_t direction[MOST_RANGES];
+  CHECK(fp_path_best(FRAMES.parent, FRAMES.label, FRAMES.n, RUN.bits, N_LABELS, FRAMES.node) ==
+        FP_OK);
+  CHECK(fp_path_directions(FRAMES.parent, FRAMES.label, FRAMES.n, RUN.bits, N_LABELS, direction) ==
+        FP_OK);
 }
 
 static void link_stage(void) {

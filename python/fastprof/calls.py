@@ -106,24 +106,23 @@ def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) ->
     pass has none: `convolution_backward` holds sizes from which a forward call's strides follow."""
     calls = [meaning.call if meaning.has_arguments else None for meaning in found.meanings]
     known = [call is not None and ops.has_model(call) for call in calls]
-    known_backward = [call is not None and ops.work(call, "bprop") is not None for call in calls]
-    label = trace.ranges.label[found.frame_range]
-    own_known = np.array([*known, False])[take(label, own)]  # the last for frame -1
-    return own_known & ~np.array([*known_backward, False])[take(label, forward)]
+    unknown_backward = [call is None or ops.work(call, "bprop") is None for call in calls]
+
+    def said(flags: list[bool], frame: Int32, of_none: bool) -> Bools:
+        label = take(trace.ranges.label, take(found.frame_range, frame))
+        return np.array([*flags, of_none])[label]  # the last for frame -1
+
+    return said(known, own, False) & said(unknown_backward, forward, True)
 
 
 def _picked(trace: Trace, found: Attribution) -> Int32:
     """The frame of the call that each frame is a part of, -1 for none."""
+    ranks = [
+        next((rank for rank, fits in enumerate(_RANKS) if fits(meaning)), _path.NO_RANK)
+        for meaning in found.meanings
+    ]
     label = take(trace.ranges.label, found.frame_range)
-    own = np.arange(len(label), dtype=np.int32)
-    picked = np.full(len(label), -1, np.int32)
-    for fits in _RANKS:
-        wanted = np.array([fits(meaning) for meaning in found.meanings], bool)
-        if wanted.any():
-            candidates = np.where(wanted[label], own, np.int32(-1))
-            outermost = _path.outermost(found.frame_parent, candidates)
-            picked = np.where(picked >= 0, picked, outermost)
-    return picked
+    return _path.best(found.frame_parent, label, np.array(ranks, np.uint8))
 
 
 def _instances(found: Attribution, picked: Int32) -> Int32:

@@ -16,14 +16,17 @@ cdef extern from "fp_path.h":
                       int32_t *node) nogil
     fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n,
                                 int32_t *out) nogil
-    fp_status fp_path_outermost(const int32_t *parent, const int32_t *own, int32_t n,
-                                int32_t *out) nogil
+    int FP_NO_RANK
+    fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n,
+                           const uint8_t *rank, int32_t n_labels, int32_t *out) nogil
     int FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
     int FP_NOWHERE, FP_FORWARD, FP_BACKWARD
     fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
                                  const uint8_t *says, int32_t n_labels, uint8_t *direction) nogil
     int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) nogil
 
+
+NO_RANK = FP_NO_RANK
 
 # What a label says of the direction, as bits, and the directions.
 SAYS_BACKWARD, SAYS_FORWARD, SAYS_TORCH = FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
@@ -70,29 +73,42 @@ def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels,
     return out, *split_keys(pool)
 
 
-ctypedef fp_status (*_inherit)(const int32_t *, const int32_t *, int32_t, int32_t *) noexcept nogil
-
-
-cdef object _inherited(_inherit function, const int32_t[::1] parent, const int32_t[::1] own):
+def innermost(const int32_t[::1] parent, const int32_t[::1] own):
+    """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
     cdef int32_t n = _length(parent, own)
     out = np.empty(n, np.int32)
     cdef int32_t[::1] value = out
     cdef fp_status status
     if n:
         with nogil:
-            status = function(&parent[0], &own[0], n, &value[0])
+            status = fp_path_innermost(&parent[0], &own[0], n, &value[0])
         check(status, "values along call paths")
     return out
 
 
-def innermost(const int32_t[::1] parent, const int32_t[::1] own):
-    """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
-    return _inherited(<_inherit>fp_path_innermost, parent, own)
+def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank):
+    """The entry with the least rank on the way from the root to each entry, the outermost of such.
 
+    Parameters
+    ----------
+    parent : [n] parents before their children, -1 at the roots
+    label : [n]
+    rank : uint8 [labels], NO_RANK for those that do not count
 
-def outermost(const int32_t[::1] parent, const int32_t[::1] own):
-    """What the parent has, or where that is -1 own[i]: the outermost value around i. int32 [n]."""
-    return _inherited(<_inherit>fp_path_outermost, parent, own)
+    Returns
+    -------
+    int32 [n], -1 for none
+    """
+    cdef int32_t n = _length(parent, label), n_labels = <int32_t>rank.shape[0]
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] entry = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_best(&parent[0], &label[0], n, &rank[0] if n_labels else NULL,
+                                  n_labels, &entry[0])
+        check(status, "the best along call paths")
+    return out
 
 
 def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] says):

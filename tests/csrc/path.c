@@ -62,7 +62,6 @@ static void nodes_are_paths(int32_t n) {
     CHECK(fp_path(parent, label, n, wanted, N_LABELS, nodes, node) == FP_E_INDEX);
     parent[n - 1] = n - 1;
     CHECK(fp_path_innermost(parent, label, n, node) == FP_E_INDEX);
-    CHECK(fp_path_outermost(parent, label, n, node) == FP_E_INDEX);
   }
   fp_keys_free(nodes);
   free(parent);
@@ -74,22 +73,40 @@ static void nodes_are_paths(int32_t n) {
 
 static void values_come_from_around(int32_t n) {
   int32_t *parent = random_tree(n), *own = random_numbers(n, -1, 3);
-  int32_t *innermost = ARRAY(int32_t, n), *outermost = ARRAY(int32_t, n);
+  int32_t *innermost = ARRAY(int32_t, n);
   CHECK(fp_path_innermost(parent, own, n, innermost) == FP_OK);
-  CHECK(fp_path_outermost(parent, own, n, outermost) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
-    int32_t first = -1, last = -1;
-    for (int32_t at = i; at >= 0; at = parent[at]) {
-      if (own[at] < 0) continue;
-      if (last < 0) last = own[at];
-      first = own[at];
-    }
-    CHECK(innermost[i] == last && outermost[i] == first);
+    int32_t at = i;
+    while (at >= 0 && own[at] < 0) at = parent[at];
+    CHECK(innermost[i] == (at < 0 ? -1 : own[at]));
   }
   free(parent);
   free(own);
   free(innermost);
-  free(outermost);
+}
+
+static void the_best_is_the_outermost_of_the_least_rank(int32_t n) {
+  int32_t *parent = random_tree(n), *label = random_numbers(n, 0, N_LABELS);
+  int32_t *best = ARRAY(int32_t, n);
+  uint8_t *rank = random_flags(N_LABELS, 3);
+  rank[0] = FP_NO_RANK;
+  CHECK(fp_path_best(parent, label, n, rank, N_LABELS, best) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t expected = -1;
+    for (int32_t at = i; at >= 0; at = parent[at]) {
+      if (rank[label[at]] == FP_NO_RANK) continue;
+      if (expected < 0 || rank[label[at]] <= rank[label[expected]]) expected = at;
+    }
+    CHECK(best[i] == expected);
+  }
+  if (n) {
+    label[n - 1] = N_LABELS;
+    CHECK(fp_path_best(parent, label, n, rank, N_LABELS, best) == FP_E_INDEX);
+  }
+  free(parent);
+  free(label);
+  free(best);
+  free(rank);
 }
 
 static void the_innermost_turns_the_direction(int32_t n) {
@@ -333,6 +350,7 @@ int main(void) {
     nodes_are_paths(n);
     values_come_from_around(n);
     the_innermost_turns_the_direction(n);
+    the_best_is_the_outermost_of_the_least_rank(n);
     backward_finds_the_latest_carrier(n);
     calls_are_the_outermost_of_one_number(n);
     other_numbers_are_those_of_the_chain(n);

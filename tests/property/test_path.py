@@ -48,12 +48,23 @@ def values_around(parent, own, i):
 
 @settings(max_examples=300, deadline=None)
 @given(trees(st.sampled_from([-1, -1, 0, 1, INT32_MAX])))
-def test_innermost_and_outermost_are_the_last_and_the_first_on_the_way(tree):
+def test_innermost_is_the_last_on_the_way(tree):
     parent, own = tree
     columns = frozen(parent, np.int32), frozen(own, np.int32)
     around = [values_around(parent, own, i) for i in range(len(parent))]
     assert _path.innermost(*columns).tolist() == [[-1, *found][-1] for found in around]
-    assert _path.outermost(*columns).tolist() == [[*found, -1][0] for found in around]
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees(), st.lists(st.sampled_from([0, 1, 2, _path.NO_RANK]), min_size=4, max_size=4))
+def test_the_best_is_the_outermost_of_the_least_rank(tree, rank):
+    parent, label = tree
+    got = _path.best(frozen(parent, np.int32), frozen(label, np.int32), np.array(rank, np.uint8))
+    for i in range(len(parent)):
+        ranked = [(rank[label[at]], at) for at in chain(parent, i)]  # outermost first
+        least = min(number for number, _ in ranked)
+        expected = next(at for number, at in ranked if number == least)
+        assert got[i] == (expected if least != _path.NO_RANK else -1)
 
 
 def direction_of(says):
@@ -91,7 +102,7 @@ def test_empty_trees_have_no_nodes():
     assert [column.tolist() for column in nodes([], [], 0, [])] == [[], [], []]
     nothing = frozen([], np.int32)
     assert _path.innermost(nothing, nothing).tolist() == []
-    assert _path.outermost(nothing, nothing).tolist() == []
+    assert _path.best(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
     assert _path.directions(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
 
 
@@ -122,16 +133,16 @@ def test_an_index_that_points_nowhere_is_an_internal_error(parent, label):
         nodes(parent, label)
 
 
-@pytest.mark.parametrize("of_tree", [_path.innermost, _path.outermost])
-def test_a_parent_behind_its_child_is_an_internal_error(of_tree):
+def test_a_parent_behind_its_child_is_an_internal_error():
     with pytest.raises(InternalError):
-        of_tree(np.array([1, -1], np.int32), np.zeros(2, np.int32))
+        _path.innermost(np.array([1, -1], np.int32), np.zeros(2, np.int32))
 
 
 @pytest.mark.parametrize("parent, label", [([0], [0]), ([-1], [1]), ([-1], [-1])])
-def test_directions_of_what_points_nowhere_are_an_internal_error(parent, label):
-    with pytest.raises(InternalError, match="directions"):
-        _path.directions(np.array(parent, "i4"), np.array(label, "i4"), np.zeros(1, np.uint8))
+@pytest.mark.parametrize("of_labels", [_path.best, _path.directions])
+def test_labels_that_point_nowhere_are_an_internal_error(of_labels, parent, label):
+    with pytest.raises(InternalError, match="call paths"):
+        of_labels(np.array(parent, "i4"), np.array(label, "i4"), np.zeros(1, np.uint8))
 
 
 def test_columns_of_different_length_are_refused():
