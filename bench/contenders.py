@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 class ContenderError(Exception):
@@ -58,26 +60,70 @@ def floor(files: Files) -> None:
 
 def pages(files: Files) -> object:
     """Read the columns of the large tables from the file's pages, all rows, on one core."""
-    from fastprof import _pools
-    from fastprof.sources import nsys_schema
     from fastprof.sources.database import Database
+    from fastprof.sources.nsys_schema import Pools
 
-    pools = nsys_schema.Pools()
-    tables = {
-        nsys_schema.KERNELS: nsys_schema.kernel_fields(pools),
-        nsys_schema.LAUNCHES: nsys_schema.launch_fields(pools),
-        nsys_schema.RANGES[0]: nsys_schema.range_fields(pools),
-        nsys_schema.STRINGS: nsys_schema.string_fields(pools.strings, _pools.Names()),
-    }
+    pools = Pools()
     with Database(files.export) as database:
-        columns = [database.scan(table, fields) for table, fields in tables.items()]
+        columns = [database.scan(name, fields(pools)) for name, fields in _large_tables().items()]
     return columns[0]["start"]  # as many as kernels
+
+
+def pages_on_two_cores(files: Files) -> object:
+    """The same on two, each with pools of its own."""
+    from fastprof.beside import Beside
+    from fastprof.sources.database import Database
+    from fastprof.sources.nsys_pieces import Pieces
+    from fastprof.sources.nsys_schema import Pools
+
+    with Database(files.export) as database, database.another() as other, Beside() as beside:
+        tables = [
+            Pieces(database, name, fields, lambda: None) for name, fields in _large_tables().items()
+        ]
+        helping = [beside.run(table.help, other) for table in reversed(tables)]
+        for table in tables:
+            table.read(database)
+        for each in helping:
+            each.result()
+        pools = Pools()
+        columns = [table.together(pools) for table in tables]
+    return columns[0]["start"]
+
+
+def _large_tables() -> dict[str, Callable[[Any], Sequence[Any]]]:
+    """What makes the fields of each, for pools."""
+    from fastprof.sources import nsys_schema as schema
+
+    return {
+        schema.KERNELS: schema.kernel_fields,
+        schema.LAUNCHES: schema.launch_fields,
+        schema.RANGES[0]: schema.range_fields,
+        schema.STRINGS: lambda pools: schema.string_fields(pools.strings, pools.labels),
+    }
 
 
 def open_export(files: Files) -> object:
     import fastprof
 
     return fastprof.open(str(files.export))
+
+
+def open_through_sqlite(files: Files) -> object:
+    before = os.environ.get("FASTPROF_SCAN", "")
+    os.environ["FASTPROF_SCAN"] = "sqlite"
+    try:
+        return open_export(files)
+    finally:
+        os.environ["FASTPROF_SCAN"] = before
+
+
+def open_on_one_core(files: Files) -> object:
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, [min(cores)])  # of this thread, and of those that it starts
+    try:
+        return open_export(files)
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def parse(files: Files) -> None:
@@ -123,12 +169,17 @@ def naive_parse(files: Files) -> None:
 
 INTERPRETER = Contender(interpreter)
 FLOOR, OPEN, PARSE = "floor", "open", "parse"
+PAGES, PAGES_TWO_CORES = "pages", "pages, two cores"
+OPEN_SQLITE, OPEN_ONE_CORE = "open through SQLite", "open on one core"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
     FLOOR: Contender(floor, job="open"),
-    "pages": Contender(pages, job="open"),
+    PAGES: Contender(pages, job="open"),
+    PAGES_TWO_CORES: Contender(pages_on_two_cores, job="open"),
     OPEN: Contender(open_export, job="open"),
+    OPEN_SQLITE: Contender(open_through_sqlite, job="open"),
+    OPEN_ONE_CORE: Contender(open_on_one_core, job="open"),
     PARSE: Contender(parse),
     "prof --csv from trace": Contender(prof_export, header=1),
     "prof --csv from dict": Contender(prof_dict_file, header=1),

@@ -19,7 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- made by python -m bench publish -->", "<!-- end of what it made -->"
 NAMES = {
     "floor": "floor: step the same SELECTs in C, do nothing with the rows",
+    "pages": "pages: the columns of the large tables from the file's pages, all rows",
+    "pages, two cores": "the same on two cores",
     "open": "`fastprof.open`",
+    "open through SQLite": "`fastprof.open` with `FASTPROF_SCAN=sqlite`",
+    "open on one core": "`fastprof.open` on one core",
     "parse": "`fastprof parse -o net.dict`",
     "prof --csv from trace": "`fastprof prof --csv` from the export",
     "prof --csv from dict": "`fastprof prof --csv` from the dict file",

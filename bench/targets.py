@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.contenders import OPEN, PARSE
+from bench.contenders import OPEN, OPEN_ONE_CORE, OPEN_SQLITE, PAGES_TWO_CORES, PARSE
 from bench.figures import Run
 
 TARGET_SIZE, LARGE = 10**6, 10**7
-FLOORS_AT_MOST = {OPEN: 1.5, PARSE: 5.0, "prof --csv from trace": 4.0, "prof --csv from dict": 6.0}
+FLOORS_AT_MOST = {
+    PAGES_TWO_CORES: 0.3,
+    OPEN: 0.6,
+    OPEN_SQLITE: 1.5,
+    PARSE: 5.0,
+    "prof --csv from trace": 4.0,
+    "prof --csv from dict": 6.0,
+}
+WHOLE = (OPEN, PARSE, "prof --csv from trace", "prof --csv from dict")
 NAIVE_AT_LEAST = {OPEN: 80, PARSE: 40}
 PYTHON_AT_LEAST = {OPEN: 25, PARSE: 25}
+SECOND_CORE_AT_LEAST = 1.4
+BYTES_A_SECOND_AT_LEAST = 1e9
 BYTES_PER_KERNEL_AT_MOST = 400
 GROWTH_AT_MOST = 1.2
 LARGE_BYTES_AT_MOST = 3 * 10**9
@@ -47,15 +57,21 @@ def targets(run: Run) -> Iterator[Target]:
         for name, limit in PYTHON_AT_LEAST.items():
             times, measured = run.against_python(name, TARGET_SIZE)
             yield Target(f"{name}: times the Python", times, limit, True, not measured)
-        for name in FLOORS_AT_MOST:
+        cores, _ = run.times_faster(OPEN, OPEN_ONE_CORE, TARGET_SIZE)
+        yield Target("open: times open on one core", cores, SECOND_CORE_AT_LEAST, at_least=True)
+        walking = size.seconds(PAGES_TWO_CORES)
+        speed = size.export_bytes / walking if walking else None
+        text = f"{PAGES_TWO_CORES}: bytes of export a second"
+        yield Target(text, speed, BYTES_A_SECOND_AT_LEAST, at_least=True)
+        for name in WHOLE:
             memory = size.peak_bytes(name) / TARGET_SIZE if size.seconds(name) else None
             yield Target(f"{name}: peak bytes a kernel", memory, BYTES_PER_KERNEL_AT_MOST)
     large = run.size(LARGE)
     if large is not None:
-        for name in FLOORS_AT_MOST:
+        for name in WHOLE:
             yield Target(
                 f"{name}: time a kernel, 10^7 to 10^6", run.growth(name, LARGE), GROWTH_AT_MOST
             )
-        for name in FLOORS_AT_MOST:
+        for name in WHOLE:
             memory = large.contenders[name].peak_bytes if large.seconds(name) else None
             yield Target(f"{name}: peak bytes at 10^7", memory, LARGE_BYTES_AT_MOST)
