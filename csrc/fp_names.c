@@ -139,60 +139,62 @@ const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) {
 #define ONES 0x0101010101010101u
 #define HIGHS (ONES << 7)
 
-/* How many bytes of the word are zero. */
-static int zeros_in(uint64_t word) {
-  uint64_t filled = ((word & ~HIGHS) + ~HIGHS) | word;
-  return (int)(((~filled & HIGHS) >> 7) * ONES >> 56);
+/* Eight characters, the last one in the highest bits. */
+static uint64_t load_last_high(const char *p) {
+  uint64_t word = load8(p);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  word = __builtin_bswap64(word);
+#endif
+  return word;
 }
 
-/* Where the bracket is that the last character of text[0 .. length), a ']', closes; or -1. Eight
- * bytes are passed at a time where it cannot be among them. */
+/* The highest bit of each byte that is zero. */
+static uint64_t zeros_in(uint64_t word) { return ~(((word & ~HIGHS) + ~HIGHS) | word) & HIGHS; }
+
+/* Where the bracket is that the last character of text[0 .. length), a ']', closes; or -1. Of eight
+ * characters at a time, only brackets are looked at. */
 static ptrdiff_t opening_of_last(const char *text, size_t length) {
-  int64_t depth = 1;
   size_t at = length - 1;
-  while (at > 0) {
-    size_t step = at < 8 ? at : 8;
-    if (step == 8) {
-      uint64_t word = load8(text + at - 8);
-      /* '[' and ']' differ in these two bits, which few other characters share all others with. */
-      uint64_t others = (word | ONES * 6) ^ ONES * ('[' | 6);
-      if (!((others - ONES) & ~others & HIGHS)) {
-        at -= 8;
-        continue;
-      }
-      int opens = zeros_in(word ^ ONES * '[');
-      if (opens < depth) {
-        depth += zeros_in(word ^ ONES * ']') - opens;
-        at -= 8;
-        continue;
-      }
+  int64_t depth = 1;
+  for (; at >= 8; at -= 8) {
+    uint64_t word = load_last_high(text + at - 8), closing = zeros_in(word ^ ONES * ']');
+    uint64_t brackets = closing | zeros_in(word ^ ONES * '[');
+    while (brackets) {
+      int place = 63 - __builtin_clzll(brackets);
+      uint64_t bit = (uint64_t)1 << place;
+      depth += closing & bit ? 1 : -1;
+      if (depth == 0) return (ptrdiff_t)(at - 8) + place / 8;
+      brackets ^= bit;
     }
-    for (size_t end = at - step; at > end;) {
-      at--;
-      depth += (text[at] == ']') - (text[at] == '[');
-      if (depth == 0) return (ptrdiff_t)at;
-    }
+  }
+  while (at-- > 0) {
+    depth += (text[at] == ']') - (text[at] == '[');
+    if (depth == 0) return (ptrdiff_t)at;
   }
   return -1;
 }
 
-/* If text[0 .. *length) ends with `key` and a number from 0 to 2^63 - 1, cut it off. */
-static int64_t cut_number(const char *text, size_t *length, const char *key, size_t key_length) {
+/* If text[0 .. *length) ends with `key` and a number from 0 to 2^63 - 1, cut it off. Inline, so
+ * that the key is compared at once. */
+static inline int64_t cut_number(const char *text, size_t *length, const char *key,
+                                 size_t key_length) {
   size_t at = *length;
-  while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9') at--;
-  if (at == *length || *length - at > 19 || at < key_length) return -1;
+  uint64_t value = 0, unit = 1;
+  for (; at > 0 && *length - at < 20; at--, unit *= 10) {
+    unsigned digit = (unsigned)(text[at - 1] - '0');
+    if (digit > 9) break;
+    value += digit * unit;
+  }
+  if (at == *length || *length - at > 19 || at < key_length || value > INT64_MAX) return -1;
   if (memcmp(text + at - key_length, key, key_length) != 0) return -1;
-  uint64_t value = 0;
-  for (size_t i = at; i < *length; i++) value = value * 10 + (uint64_t)(text[i] - '0');
-  if (value > INT64_MAX) return -1;
   *length = at - key_length;
   return (int64_t)value;
 }
 
 /* If text[0 .. *length) ends with a list, and `key`, which ends with the list's first bracket, is
  * before it, cut both off and tell where they are; else NULL. */
-static const char *cut_list(const char *text, size_t *length, ptrdiff_t bracket, const char *key,
-                            size_t key_length) {
+static inline const char *cut_list(const char *text, size_t *length, ptrdiff_t bracket,
+                                   const char *key, size_t key_length) {
   if (bracket + 1 < (ptrdiff_t)key_length) return NULL;
   const char *cut = text + bracket + 1 - key_length;
   if (memcmp(cut, key, key_length) != 0) return NULL;

@@ -65,10 +65,18 @@ static uint64_t read_types(fp_record *record, const uint8_t *p, const uint8_t *e
   return bad ? UINT64_MAX : at;
 }
 
+/* Whether the header is that of the record before. Most that differ do so in their first bytes. */
+static bool is_remembered(const fp_record *record, const uint8_t *bytes, uint32_t n) {
+  if (n < 8) return memcmp(record->header, bytes, n) == 0;
+  for (uint32_t at = 0; at + 8 <= n; at += 8)
+    if (fp_load_64(record->header + at) != fp_load_64(bytes + at)) return false;
+  return fp_load_64(record->header + n - 8) == fp_load_64(bytes + n - 8);
+}
+
 bool fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
                     uint32_t length) {
   if (record->header_length == header_length && record->length == length &&
-      memcmp(record->header, bytes, header_length) == 0)
+      is_remembered(record, bytes, header_length))
     return true;
   const uint8_t *end = bytes + header_length;
   uint64_t first;

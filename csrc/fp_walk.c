@@ -236,7 +236,7 @@ static fp_status read_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
   return FP_OK;
 }
 
-/* The number of a column that is no integer in the row. */
+/* The number of a column that is neither an integer in the row nor 0 or 1. */
 static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *place,
                               const fp_column *column, int64_t *value) {
   uint32_t type = w->record.type[place->place + 1];
@@ -247,10 +247,6 @@ static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *
       return FP_OK;
     case FP_TYPE_REAL:
       if (!fp_record_real(bytes + w->record.at[place->place + 1], value)) *value = null;
-      return FP_OK;
-    case FP_TYPE_0:
-    case FP_TYPE_1:
-      *value = type - FP_TYPE_0;
       return FP_OK;
     case FP_TYPE_ROW_ID:
       *value = w->row_id;
@@ -267,8 +263,13 @@ static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *
 static inline fp_status number_of(fp_walk *w, const uint8_t *bytes, const fp_place *place,
                                   const fp_column *column, int64_t *value) {
   uint32_t type = w->record.type[place->place + 1];
-  if (!fp_type_is_integer(type)) return other_number(w, bytes, place, column, value);
-  *value = fp_record_integer(type, bytes + w->record.at[place->place + 1]);
+  if (fp_type_is_integer(type)) {
+    *value = fp_record_integer(type, bytes + w->record.at[place->place + 1]);
+  } else if (type == FP_TYPE_0 || type == FP_TYPE_1) {
+    *value = type - FP_TYPE_0;
+  } else {
+    return other_number(w, bytes, place, column, value);
+  }
   return FP_OK;
 }
 

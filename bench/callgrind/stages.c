@@ -145,13 +145,14 @@ static void keys(void) {
 }
 
 static const stage STAGES[] = {
-    {"scan", make_table, scan},        {"names", make_names, names},
-    {"keys", no_input, keys},          {"join", make_calls, join},
-    {"order", make_unordered, order},  {"nest", make_run, nest_run},
-    {"itree", make_run, itree},        {"path", make_frames, path},
-    {"link", make_frames, link_stage}, {"share", make_groups, share},
-    {"take", make_groups, take},       {"rows", make_rows, rows},
-    {"dict", make_dict_lines, dict},   {"kineto", make_events, kineto},
+    {"pages", make_pages, pages},    {"scan", make_table, scan},
+    {"names", make_names, names},    {"keys", no_input, keys},
+    {"join", make_calls, join},      {"order", make_unordered, order},
+    {"nest", make_run, nest_run},    {"itree", make_run, itree},
+    {"path", make_frames, path},     {"link", make_frames, link_stage},
+    {"share", make_groups, share},   {"take", make_groups, take},
+    {"rows", make_rows, rows},       {"dict", make_dict_lines, dict},
+    {"kineto", make_events, kineto},
 };
 
 __attribute__((noinline)) void measured(const stage *one) { one->run(); }

@@ -10,6 +10,11 @@ typedef struct {
   void (*run)(void);
 } stage;
 
+enum { N_TEXTS = 20000, N_DISTINCT = 500 };
+extern run_text RANGE_NAMES[N_TEXTS]; /* of make_names */
+
+void make_pages(void);
+void pages(void);
 void make_table(void);
 void scan(void);
 void make_names(void);

@@ -5,13 +5,12 @@
 #include "fp_scan.h"
 #include "stages.h"
 
-enum { N_TEXTS = 20000, N_DISTINCT = 500 };
-static run_text range_names[N_TEXTS];
+run_text RANGE_NAMES[N_TEXTS];
 
 /* Names as torch writes them, with numbers that make each of them another one. */
 void make_names(void) {
   for (int i = 0; i < N_TEXTS; i++)
-    add_text(&range_names[i], "aten::operator_%d, seq = %d, op_id = %d, sizes = [[%d, 2048], []]",
+    add_text(&RANGE_NAMES[i], "aten::operator_%d, seq = %d, op_id = %d, sizes = [[%d, 2048], []]",
              i % N_DISTINCT / 2, i / 3, i, i % N_DISTINCT);
 }
 
@@ -22,7 +21,7 @@ void names(void) {
   for (int i = 0; i < N_TEXTS; i++) {
     int64_t seq, op_id;
     int32_t label;
-    CHECK(fp_column_range_name(labels, &scratch, range_names[i].bytes, range_names[i].length,
+    CHECK(fp_column_range_name(labels, &scratch, RANGE_NAMES[i].bytes, RANGE_NAMES[i].length,
                                &label, &seq, &op_id) == FP_OK);
   }
   CHECK(fp_names_count(labels) == N_DISTINCT);
@@ -49,11 +48,11 @@ static long long number_of(sqlite3_stmt *statement, int column) {
 }
 static const unsigned char *text_of(sqlite3_stmt *statement, int column) {
   (void)column;
-  return (const unsigned char *)range_names[statement->at - 1].bytes;
+  return (const unsigned char *)RANGE_NAMES[statement->at - 1].bytes;
 }
 static int length_of(sqlite3_stmt *statement, int column) {
   (void)column;
-  return (int)range_names[statement->at - 1].length;
+  return (int)RANGE_NAMES[statement->at - 1].length;
 }
 static int finalize(sqlite3_stmt *statement) {
   (void)statement;
