@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fastprof._column import _Column, Filter
+from fastprof._column import Filter, _Column
 
 HEADER: int
 MOST_PLACES: int

@@ -4,7 +4,7 @@ from typing import Any
 import apsw
 import numpy.typing as npt
 
-from fastprof._column import _Column, Filter
+from fastprof._column import Filter, _Column
 
 class Reader:
     def __init__(self, connection: apsw.Connection) -> None: ...

@@ -87,6 +87,10 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     )
 
 
+_ANNOUNCED = re.compile(
+    r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
+)
+
 # Which ranges may be a kernel's call, the best first.
 _RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
@@ -96,9 +100,6 @@ _RANKS: list[Callable[[Meaning], bool]] = [
     # What torch announces of itself around work that is no operator of its own: a fused optimizer.
     lambda m: m.kind == Kind.USER and _ANNOUNCED.match(m.name) is not None,
 ]
-_ANNOUNCED = re.compile(
-    r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
-)
 
 
 def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) -> Bools:
@@ -108,8 +109,8 @@ def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) ->
     known = [call is not None and ops.has_model(call) for call in calls]
     known_backward = [call is not None and ops.work(call, "bprop") is not None for call in calls]
     label = trace.ranges.label[found.frame_range]
-    own_known = np.array([*known, False])[take(label, own)]  # the last for frame -1
-    return own_known & ~np.array([*known_backward, False])[take(label, forward)]
+    own_known = np.array([*known, False], np.bool_)[take(label, own)]  # the last for frame -1
+    return own_known & ~np.array([*known_backward, False], np.bool_)[take(label, forward)]
 
 
 def _picked(trace: Trace, found: Attribution) -> Int32:

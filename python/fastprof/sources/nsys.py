@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from fastprof.trace import Activity, Int32, Kernels, Launches, Trace
 Result = TypeVar("Result")
 
 
-def recognises(tables: dict[str, list[str]]) -> bool:
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
     """Whether these tables are those of an Nsight Systems export."""
     return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
 
@@ -50,7 +50,9 @@ def read(database: Database, copies: bool = False) -> Trace:
     )
     ranges, phases = reading.finish(strings)
     threads = pools.threads.values()
-    process_of_thread = _process_of(np.arange(len(threads)), pools, schema.PROCESS_SHIFT)
+    process_of_thread = _process_of(
+        np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT
+    )
     shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
     about, problems = nsys_about.read(
         database, [(number >> shift & low, number & low) for number in threads.tolist()]
@@ -81,7 +83,7 @@ def floor(database: Database) -> int:
         (schema.LAUNCHES, schema.launch_fields(pools)),
         (schema.GRAPH_NODES, schema.graph_node_fields(pools)),
         (ranges, schema.range_fields(pools)),
-        (schema.STRINGS, schema.string_fields(pools, _pools.Names())),
+        (schema.STRINGS, schema.string_fields(pools.strings, _pools.Names())),
     ]
     return sum(
         database.floor(table, fields) for table, fields in tables if table in database.tables
@@ -209,10 +211,11 @@ def _read_launches(
     return Launches(columns["start"], columns["end"], columns["globalTid"], columns["nameId"])
 
 
-def _process_of(thread: npt.NDArray[Any], pools: schema.Pools, shift: int) -> Int32:
+def _process_of(thread: Int32, pools: schema.Pools, shift: int) -> Int32:
     """The process of each thread index, -1 for thread -1."""
     of_thread = [pools.processes.intern(int(x) >> shift) for x in pools.threads.values()]
-    return np.array([*of_thread, -1], np.int32)[thread]
+    known: Int32 = np.array([*of_thread, -1], np.int32)
+    return known[thread]
 
 
 def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from fastprof.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ran
 RECORD_AGAIN = "record it again: nvprof -f -o net.sql python train.py"
 
 
-def recognises(tables: dict[str, Any]) -> bool:
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
     """Whether these tables are those of an NVProf file."""
     return {"_id_", "value"} <= set(tables.get(schema.STRINGS, []))
 
