@@ -67,7 +67,8 @@ setup(
     ext_modules=cythonize(
         [extension(name, c_files) for name, c_files in C_FILES.items()],
         include_path=["src"],
-        build_dir="build/cython",
+        # What Cython writes depends on the declarations that numpy brings along.
+        build_dir=f"build/cython-numpy-{numpy.__version__}",
         compiler_directives={
             "language_level": 3,
             "boundscheck": DEBUG,
