@@ -25,7 +25,7 @@ COMMANDS = list(commands())
 NOT_RUN = {
     "--scheduler": "needs a Dask cluster at head:8786 (tests/unit/test_batch_cluster.py has one)",
     "net.nsys-rep": "needs nsys, which the report is exported by",
-    "nsys --captured": "needs Nsight Systems and a GPU (tests/unit/test_cli_nsys.py has a stand-in)",
+    "nsys --captured": "needs nsys and a GPU (tests/unit/test_cli_nsys.py has a stand-in)",
 }
 # Put in front of a line: it runs this Python and this fastprof, wherever they are on the PATH.
 FUNCTIONS = """

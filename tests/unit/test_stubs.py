@@ -64,7 +64,7 @@ def stub_parameters(stub: str) -> dict[str, list[tuple[str, str | None]]]:
 
 
 def stubtest(stubs: Path, tmp_path: Path) -> str:
-    """What stubtest has against the stubs of a package `fastprof` there; nothing, if all is well."""
+    """What stubtest has against the stubs of a package `fastprof` there; "" if all is well."""
     hidden = [
         rf"fastprof\.{module}\.{name}\.__init__"
         for module, source in SOURCES.items()
