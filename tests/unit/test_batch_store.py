@@ -225,8 +225,8 @@ def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path)
     words = ["batch", tmp_path / "run", "--store", tmp_path / "store", "--ops", costs, "-j", "1"]
     command = [sys.executable, "-m", "fastprof", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(600):  # until the last file is being read
-        if flag.exists():
+    for _ in range(600):  # until the last file is being read, and all before it are kept
+        if flag.exists() and len([*(tmp_path / "store").glob("*.parquet")]) == 3:
             break
         time.sleep(0.05)
     worker = int(flag.read_text())
