@@ -87,7 +87,7 @@ class Store:
             It cannot be written.
         """
         path = self.path_of(summary.source.path)
-        beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")  # hidden from read_parquet
         try:
             self._parquet.write_table(self._table(summary), beside)
             os.replace(beside, path)
