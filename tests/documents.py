@@ -44,7 +44,7 @@ def blocks(document: str) -> list[Block]:
 
 
 def commands() -> Iterator[Command]:
-    """Every line of a block of a shell, and every `fastprof …` in a table of examples."""
+    """Every line of a shell that runs fastprof or `python -c`, and each `fastprof …` of a table."""
     seen = set()
     for document in DOCUMENTS:
         lines = [
@@ -56,7 +56,7 @@ def commands() -> Iterator[Command]:
         for row in rows_of_examples(document):
             lines += [code.replace(r"\|", "|") for code in re.findall(r"`(fastprof \w+ .*?)`", row)]
         for line in lines:
-            if re.search(r"\bfastprof ", line) and line not in seen:
+            if re.search(r"\bfastprof |^python -[cm] ", line) and line not in seen:
                 seen.add(line)
                 yield Command(document, line)
 

@@ -44,7 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where commands run: a folder with the files that they name, also those that others make."""
     folder = tmp_path_factory.mktemp("documents")
     write_files(folder)
-    made = run(folder, "fastprof parse net.sqlite -o net.dict && cp net.dict demo.dict")
+    parquet = "fastprof parse net.sqlite -o demo.parquet --format parquet"
+    made = run(folder, f"fastprof parse net.sqlite -o net.dict; cp net.dict demo.dict; {parquet}")
     assert made.returncode == 0, made.stderr
     return folder
 
