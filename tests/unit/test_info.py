@@ -166,11 +166,7 @@ def test_whole_graphs_are_to_be_recorded_node_by_node(info):
 @pytest.mark.parametrize(
     ("trace", "depth", "words"),
     [
-        (
-            KinetoFile().launch(10_000, 15_000, corr=1).kernel(30_000, 40_000, corr=1),
-            "range",
-            "ProfilerActivity",
-        ),
+        (launched(), "range", "ProfilerActivity"),
         (kineto("mine", cat="user_annotation"), "op", "ProfilerActivity.CPU"),
         (kineto(), "shapes", "profile(record_shapes=True)"),
         (kineto(**MM, **FLOATS), "source line", "profile(with_stack=True)"),
