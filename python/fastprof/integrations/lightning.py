@@ -60,7 +60,7 @@ _WITHOUT_RANGE: Final = "run_training_epoch"
 _MOST_ROWS: Final = 20
 
 
-class FastprofProfiler(Profiler):  # type: ignore[misc, unused-ignore]  # Any without Lightning
+class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
     """Captures some batches of a stage, with annotations, layers and Lightning's actions.
 
     Parameters
