@@ -5,7 +5,9 @@
 # make bench-smoke         all contenders once on a small export, no limits
 # make bench-instructions  instructions of the C stages, against those kept
 # make asan                the C core and the compiled modules under ASan and UBSan
-# make lint, make wheel, make clean
+# make wheel, make dist-test   sdist and wheel; the wheel in an empty environment
+# make test-python PYTHON=python3.12 [NUMPY=1.26.4]   tests without torch, on another Python
+# make lint, make clean
 
 PYTHON ?= python3
 TORCH ?= 2.13.0
@@ -15,7 +17,7 @@ SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.to
 PYTHON_FILES = python tests bench examples setup.py
 DEMO = .demo
 
-.PHONY: demo test bench bench-annotate bench-smoke bench-instructions asan lint wheel clean build
+.PHONY: demo test test-python bench bench-annotate bench-smoke bench-instructions asan lint wheel dist-test clean build
 
 # Each step leaves a stamp, so that a second run does nothing that is done.
 $(VENV)/.made:
@@ -43,7 +45,7 @@ endif
 
 $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet "ruff>=0.6" "cython-lint>=0.16" "clang-format==18.1.8" \
-		"build>=1.2"
+		"build>=1.2" "mypy>=2.4,<2.5" "pandas-stubs>=2.0" "types-tqdm>=4.60" "numpy>=2.0" "apsw>=3.46"
 	touch $@
 
 build: $(VENV)/.built
@@ -65,6 +67,16 @@ endif
 test: $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
+# Another Python, and with NUMPY another numpy, in an environment of their own.
+NUMPY ?= any
+OTHER = .venv-$(notdir $(PYTHON))-numpy-$(NUMPY)
+test-python:
+	$(MAKE) $(OTHER)/.test $(OTHER)/.torch-none PYTHON=$(PYTHON) VENV=$(OTHER) TORCH=none
+ifneq ($(NUMPY),any)
+	$(OTHER)/bin/python -m pip install --quiet "numpy==$(NUMPY)"
+endif
+	$(OTHER)/bin/python -m pytest -n auto --dist loadfile
+
 bench: $(VENV)/.built
 	$(BIN)/python -m bench
 
@@ -83,12 +95,18 @@ asan: $(VENV)/.test
 lint: $(VENV)/.lint
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/ruff format --check $(PYTHON_FILES)
+	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
 	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
 		bench/callgrind/*.[ch]
 
+# The source distribution, and of it the wheel.
 wheel: $(VENV)/.lint
-	$(BIN)/python -m build --wheel --outdir dist .
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+dist-test: wheel $(VENV)/.test
+	FASTPROF_DIST=dist $(BIN)/python -m pytest tests/dist
 
 clean:
-	rm -rf $(VENV) build dist $(DEMO) python/fastprof/*.so python/*.egg-info src/fastprof/*.c
+	rm -rf $(VENV) .venv-* build dist $(DEMO) python/fastprof/*.so python/*.egg-info src/fastprof/*.c

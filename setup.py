@@ -43,6 +43,11 @@ C_FILES = {
 }
 
 compile_args = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-O2", "-g0"]
+# What gcc 14 refuses, other compilers refuse too: it would fail only when it is imported.
+compile_args += [
+    f"-Werror={each}"
+    for each in ("implicit-function-declaration", "incompatible-pointer-types", "int-conversion")
+]
 link_args = []
 if DEBUG or SANITIZE:
     compile_args += ["-O1", "-g", "-UNDEBUG"]
@@ -57,7 +62,11 @@ def extension(name: str, c_files: list[str]) -> Extension:
         sources=[f"src/fastprof/{name}.pyx"] + [f"csrc/{c}.c" for c in c_files],
         depends=[str(path) for path in Path("csrc").glob("*.h")],
         include_dirs=["csrc", numpy.get_include()],
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+        define_macros=[
+            ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
+            # That of numpy 1.26. By default numpy 2.0 to 2.2 show no memory handlers (NEP 49).
+            ("NPY_TARGET_VERSION", "NPY_1_25_API_VERSION"),
+        ],
         extra_compile_args=compile_args,
         extra_link_args=link_args,
     )
@@ -67,7 +76,8 @@ setup(
     ext_modules=cythonize(
         [extension(name, c_files) for name, c_files in C_FILES.items()],
         include_path=["src"],
-        build_dir="build/cython",
+        # What Cython writes depends on the declarations that numpy brings along.
+        build_dir=f"build/cython-numpy-{numpy.__version__}",
         compiler_directives={
             "language_level": 3,
             "boundscheck": DEBUG,

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-PID = 100
+PID, TID = 100, 1
 
 
 class KinetoFile:
@@ -35,7 +35,7 @@ class KinetoFile:
                           args=told)  # fmt: skip
 
     def op(
-        self, start: int, end: int, name: str, tid: Any = 1, *, pid: Any = PID,
+        self, start: int, end: int, name: str, tid: Any = TID, *, pid: Any = PID,
         seq: int | None = None,
         dims: Any = None, types: Any = None, strides: Any = None, values: Any = None,
         external: int | None = None, cat: str = "cpu_op", **others: Any,
@@ -44,14 +44,14 @@ class KinetoFile:
         args |= {"Input Strides": strides, "Concrete Inputs": values, "External id": external}
         return self._span(cat, start, end, name, tid, pid, args | others)
 
-    def annotation(self, start: int, end: int, name: str, tid: Any = 1) -> KinetoFile:
+    def annotation(self, start: int, end: int, name: str, tid: Any = TID) -> KinetoFile:
         return self._span("user_annotation", start, end, name, tid, PID, {})
 
-    def python(self, start: int, end: int, name: str, tid: Any = 1) -> KinetoFile:
+    def python(self, start: int, end: int, name: str, tid: Any = TID) -> KinetoFile:
         return self._span("python_function", start, end, name, tid, PID, {"Python id": 1})
 
     def launch(
-        self, start: int, end: int, corr: int, tid: Any = 1, name: str = "cudaLaunchKernel",
+        self, start: int, end: int, corr: int, tid: Any = TID, name: str = "cudaLaunchKernel",
         *, pid: Any = PID, cat: str = "cuda_runtime",
     ) -> KinetoFile:  # fmt: skip
         return self._span(cat, start, end, name, tid, pid, {"cbid": 211, "correlation": corr})
@@ -68,6 +68,15 @@ class KinetoFile:
     def copy(self, start: int, end: int, corr: int, name: str, n_bytes: int) -> KinetoFile:
         cat = "gpu_memset" if name.startswith("Memset") else "gpu_memcpy"
         return self.kernel(start, end, corr, name, cat=cat, bytes=n_bytes, grid=None, block=None)
+
+    def memory(self, time: int, n_bytes: int, **args: Any) -> KinetoFile:
+        """An allocation, or a free where the number is negative."""
+        return self.event("i", "cpu_instant_event", "[memory]", time, pid=PID, tid=TID, s="t",
+                          args={"Bytes": n_bytes, **args})  # fmt: skip
+
+    def named(self, what: str, name: str, pid: Any = PID, tid: Any = 0) -> KinetoFile:
+        """Metadata: `what` is process_name or thread_name."""
+        return self.event("M", "", what, 0, pid=pid, tid=tid, args={"name": name})
 
     def arrow(self, number: int, leaves: tuple[int, int], ends: tuple[int, int]) -> KinetoFile:
         """From (time, thread) to (time, thread)."""

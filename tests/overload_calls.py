@@ -1,14 +1,19 @@
-"""Calls of one ATen overload with real tensors: run, as a `Call`, and as ranges would show it."""
+"""Calls of one ATen overload with real tensors: run, as a `Call`, and as ranges would show it.
+
+What holds of the calls of any family is asserted by the `check_` functions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
 
 from fastprof.call import UNKNOWN, Arg, Call, Tensor
-from fastprof.ops.registry import ATEN, formulas
-from record_calls import _in_order, value
+from fastprof.ops import has_model, work
+from fastprof.ops.registry import ATEN, find, formulas
+from record_calls import _in_order, aten_calls, python_calls, recorded, value
 
 
 class Ran(NamedTuple):
@@ -79,3 +84,45 @@ def in_torch(names: set[str]) -> set[str]:
     """Those of the names that the installed torch has operators of."""
     known = {schema.name for schema in torch._C._jit_get_all_schemas()}
     return {name for name in names if f"aten::{name}" in known}
+
+
+def untried(cases: Iterable[tuple[Any, ...]], modules: Iterable[str]) -> set[str]:
+    """ATen operators that torch has and these parts serve, and that no case is a call of."""
+    return in_torch(served_by(*modules)) - {case[0].partition(".")[0] for case in cases}
+
+
+def check_bytes(done: Ran) -> None:
+    """The bytes of a call are those of what went in and out."""
+    found = work(done.call, "fprop")
+    assert found is not None, done.call
+    assert found.cost.bytes == done.read + done.written
+
+
+def check_bare(done: Ran, may_be_unknown: bool = True) -> None:
+    """With less known of a call its cost is the same, or an estimate, or not known."""
+    typed = work(done.call, "fprop")
+    assert typed is not None, done.call
+    for call in (done.sizes_only, done.without_values):
+        bare = work(call, "fprop")
+        if bare is not None and bare.cost.exact:
+            assert bare.cost.flops == typed.cost.flops
+            assert bare.cost.bytes in (None, typed.cost.bytes)
+        else:
+            assert bare is not None or may_be_unknown
+
+
+def check_both_doors(name: str, function: Callable[[], Any], modules: Iterable[str]) -> None:
+    """A step, forward and backward, of one call of Python: it and all operators in it have costs.
+
+    function : makes what is summed up and differentiated
+    """
+
+    def step() -> None:
+        function().sum().backward()
+
+    called = [call for call in recorded(python_calls, step) if call.op == name]
+    served = served_by(*modules)
+    dispatched = [call for call in recorded(aten_calls, step) if call.op in served]
+    assert len(called) == 1 and find(called[0])
+    assert work(called[0], "fprop") is not None and work(called[0], "bprop") is not None
+    assert [call for call in dispatched if not has_model(call)] == []

@@ -87,6 +87,10 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     )
 
 
+_ANNOUNCED = re.compile(
+    r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
+)
+
 # Which ranges may be a kernel's call, the best first.
 _RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
@@ -96,9 +100,6 @@ _RANKS: list[Callable[[Meaning], bool]] = [
     # What torch announces of itself around work that is no operator of its own: a fused optimizer.
     lambda m: m.kind == Kind.USER and _ANNOUNCED.match(m.name) is not None,
 ]
-_ANNOUNCED = re.compile(
-    r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
-)
 
 
 def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) -> Bools:
@@ -110,7 +111,7 @@ def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) ->
 
     def said(flags: list[bool], frame: Int32, of_none: bool) -> Bools:
         label = take(trace.ranges.label, take(found.frame_range, frame))
-        return np.array([*flags, of_none])[label]  # the last for frame -1
+        return np.array([*flags, of_none], np.bool_)[label]  # the last for frame -1
 
     return said(known, own, False) & said(unknown_backward, forward, True)
 

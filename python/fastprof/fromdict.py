@@ -82,7 +82,7 @@ def _short_names(column: Values) -> Values:
 
 def _equals(column: Values, text: str) -> npt.NDArray[np.bool_]:
     wanted = column.values.index(text) if text in column.values else -2
-    return column.ids == wanted
+    return np.equal(column.ids, wanted)
 
 
 def _rows(column: Values, row: Int32) -> Values:
@@ -157,7 +157,8 @@ def _calls(
     number_of_call = np.empty(len(first), np.int32)
     for i, at in enumerate(first.tolist()):
         at_row = int(row[at])
-        name = _named(*(columns[key].at(at_row) or () for key in keys), bool(own_backward[at]))
+        marker, seq_marker, op, mod = (columns[key].at(at_row) or () for key in keys)
+        name = _named(marker, seq_marker, op, mod, bool(own_backward[at]))
         known = name.op is not None
         number_of_call[i] = number.setdefault(name, len(number)) if known else -1
     of_kernel = take(number_of_call, call)

@@ -14,7 +14,7 @@ from fastprof.about import About
 from fastprof.columns import Column, Ints, Lists, SeqMarkers
 from fastprof.contents import Contents
 from fastprof.coverage import Coverage
-from fastprof.errors import MissingDependencyError
+from fastprof.extras import needed
 
 if TYPE_CHECKING:
     import pandas
@@ -172,16 +172,12 @@ class Profile:
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingDependencyError(
-                "DataFrames need pandas: pip install 'fastprof[pandas]'"
-            ) from error
+        pd = needed("pandas", "DataFrames need")
         data: dict[str, Any] = {}
         for name in self.names:
             data.update(_series(pd, name, self.column(name)))
-        return pd.DataFrame(data)
+        frame: pandas.DataFrame = pd.DataFrame(data)
+        return frame
 
 
 def _series(pd: Any, name: str, column: Column) -> dict[str, Any]:

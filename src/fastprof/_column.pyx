@@ -105,7 +105,7 @@ cdef class Room:
         """How many rows have been read."""
         return self.kept
 
-    def columns(self, further=0):
+    def columns(self, int64_t further=0):
         """The columns, and room for so many further rows behind what was read; then no more scans.
 
         Returns

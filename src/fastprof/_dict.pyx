@@ -56,15 +56,15 @@ cdef extern from "fp_dict.h":
     const int64_t *fp_dict_lines(const fp_dict *dict, int i) nogil
 
 
-def keys_of(fp_dict_kind kind, int n):
+def _keys_of(fp_dict_kind kind, int n):
     """Return the names of the `n` keys of a kind, in the order of their columns."""
     return tuple(fp_dict_key(kind, i).decode() for i in range(n))
 
 
-INT_KEYS = keys_of(FP_DICT_INT, FP_DICT_INTS)
-TRIPLE_KEYS = keys_of(FP_DICT_TRIPLE, FP_DICT_TRIPLES)
-LIST_KEYS = keys_of(FP_DICT_LIST, FP_DICT_LISTS)
-TEXT_KEYS = keys_of(FP_DICT_TEXT, FP_DICT_TEXTS)
+INT_KEYS = _keys_of(FP_DICT_INT, FP_DICT_INTS)
+TRIPLE_KEYS = _keys_of(FP_DICT_TRIPLE, FP_DICT_TRIPLES)
+LIST_KEYS = _keys_of(FP_DICT_LIST, FP_DICT_LISTS)
+TEXT_KEYS = _keys_of(FP_DICT_TEXT, FP_DICT_TEXTS)
 
 
 cdef int64_t *pointer64(int64_t[::1] array) noexcept:

@@ -19,18 +19,18 @@ cdef extern from "fp_join.h":
 
 
 cdef class Join:
-    """A table of (process, id) pairs, each remembering the first row that was offered for it.
+    """A table of (process, number) pairs, each remembering the first row that was offered for it.
 
     process : int32 [n], small numbers; -1 for none
-    id : int64 [n]; a negative one is none
+    number : int64 [n]; a negative one is none
     """
     cdef fp_join *table
 
-    def __cinit__(self, const int32_t[::1] process, const int64_t[::1] id):
-        cdef int64_t n = _same_length(process, id)
+    def __cinit__(self, const int32_t[::1] process, const int64_t[::1] number):
+        cdef int64_t n = _same_length(process, number)
         if n:
             with nogil:
-                self.table = fp_join_new(&process[0], &id[0], n)
+                self.table = fp_join_new(&process[0], &number[0], n)
         else:
             self.table = fp_join_new(NULL, NULL, 0)
         if self.table is NULL:
@@ -39,28 +39,28 @@ cdef class Join:
     def __dealloc__(self):
         fp_join_free(self.table)
 
-    def offer(self, const int32_t[::1] process, const int64_t[::1] id):
+    def offer(self, const int32_t[::1] process, const int64_t[::1] number):
         """Rows 0 .. n - 1 carry these pairs; the first row of a pair is the one remembered."""
-        cdef int64_t n = _same_length(process, id)
+        cdef int64_t n = _same_length(process, number)
         if n:
             with nogil:
-                fp_join_offer(self.table, &process[0], &id[0], n)
+                fp_join_offer(self.table, &process[0], &number[0], n)
 
-    def rows(self, const int32_t[::1] process, const int64_t[::1] id):
+    def rows(self, const int32_t[::1] process, const int64_t[::1] number):
         """The row remembered for each pair, int32 [n], or -1."""
-        cdef int64_t n = _same_length(process, id)
+        cdef int64_t n = _same_length(process, number)
         out = np.empty(n, np.int32)
         cdef int32_t[::1] row = out
         if n:
             with nogil:
-                fp_join_rows(self.table, &process[0], &id[0], n, &row[0])
+                fp_join_rows(self.table, &process[0], &number[0], n, &row[0])
         return out
 
 
-cdef int64_t _same_length(const int32_t[::1] process, const int64_t[::1] id) except -1:
-    if process.shape[0] != id.shape[0]:
-        raise ValueError(f"{process.shape[0]} processes, but {id.shape[0]} ids")
-    return id.shape[0]
+cdef int64_t _same_length(const int32_t[::1] process, const int64_t[::1] number) except -1:
+    if process.shape[0] != number.shape[0]:
+        raise ValueError(f"{process.shape[0]} processes, but {number.shape[0]} ids")
+    return number.shape[0]
 
 
 cdef struct _launch_state:

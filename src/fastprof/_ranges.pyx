@@ -69,11 +69,6 @@ cdef bint anybody_listens() noexcept:
     return _push is not None or _flag_is_up()
 
 
-def listening():
-    """Whether a tool takes ranges now: one is attached, or torch.profiler is recording."""
-    return _domain is not None or (_flag_is_up() and _records())
-
-
 cdef class Opened:
     """Ranges that are open; `close` closes those that opened, innermost first."""
 

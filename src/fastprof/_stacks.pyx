@@ -23,7 +23,8 @@ cdef extern from *:
     int fastprof_instruction(PyFrameObject *frame)
     PyFrameObject *PyEval_GetFrame()
     PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)
-    PyObject *PyFrame_GetCode(PyFrameObject *frame)
+    # Of PyCodeObject, which Cython does not know.
+    PyObject *PyFrame_GetCode "(PyObject *) PyFrame_GetCode"(PyFrameObject *frame)
 
 cdef extern from "Python.h":
     void Py_XDECREF(PyObject *object)

@@ -5,12 +5,12 @@ from itertools import takewhile
 
 import numpy as np
 import pytest
-from fastprof._link import BACKWARD, FORWARD, NONE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT32_MAX, INT64_MAX, chain, frozen
 
 from fastprof import _link
+from fastprof._link import BACKWARD, FORWARD, NONE
 from fastprof.errors import InternalError
 
 SEQ = st.integers(0, 3) | st.sampled_from([INT64_MAX, 1 << 32])

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fastprof._share import ordinal, shares
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
+from fastprof._share import ordinal, shares
 from fastprof.errors import BadInputError, InternalError
 
 N_GROUPS = 3

@@ -8,7 +8,7 @@ import pytest
 import fastprof
 from exports import Export, global_tid
 from fastprof.about import Distributed
-from kineto_traces import PID, TID, KinetoTrace
+from kineto_files import PID, TID, KinetoFile
 from nvprof_files import NvprofFile
 
 END_OF_TIME = np.iinfo(np.int64).max
@@ -163,7 +163,7 @@ def test_nvprof_files_may_say_nothing_of_themselves(about):
 
 
 def test_the_root_of_a_trace_says_versions_gpus_and_rank(about):
-    trace = KinetoTrace(
+    trace = KinetoFile(
         schemaVersion=1,
         deviceProperties=[{"id": 0, "name": "A100"}, {"id": 1, "name": "H100"}, {"id": "x"}, 7],
         distributedInfo={"backend": "nccl", "rank": 3, "world_size": 8, "nccl_version": "2.17"},
@@ -171,7 +171,7 @@ def test_the_root_of_a_trace_says_versions_gpus_and_rank(about):
         record_shapes=1,
         nothing=None,
     )
-    found = about(trace.kernel(30, 10, corr=1))
+    found = about(trace.kernel(30_000, 40_000, corr=1))
     assert (found.format, found.tool, found.schema_version) == ("kineto", "torch.profiler", "1")
     assert found.gpus == {0: "A100", 1: "H100"}
     assert found.distributed == Distributed("nccl", 3, 8)
@@ -181,13 +181,16 @@ def test_the_root_of_a_trace_says_versions_gpus_and_rank(about):
 
 @pytest.mark.parametrize("value", [None, 7, [], {"id": 1}, [[]], {"rank": "x"}])
 def test_a_root_of_another_shape_tells_nothing(about, value):
-    found = about(KinetoTrace(deviceProperties=value, distributedInfo=value).kernel(3, 1, corr=1))
+    found = about(
+        KinetoFile(deviceProperties=value, distributedInfo=value).kernel(3_000, 4_000, corr=1)
+    )
     assert found.gpus == {}
     assert found.distributed in (None, Distributed(None, None, None))
 
 
 def test_names_of_gpus_and_streams_are_none_of_processes_and_threads(about):
-    trace = KinetoTrace().op(0, 10, "aten::mm").launch(1, 2, corr=1).kernel(30, 10, corr=1)
+    trace = KinetoFile().op(0, 10_000, "aten::mm").launch(1_000, 3_000, corr=1)
+    trace.kernel(30_000, 40_000, corr=1)
     trace.named("process_name", "python").named("process_name", "a GPU", pid=0)
     trace.named("thread_name", f"thread {TID} (python)", tid=TID)
     trace.named("thread_name", f"thread {TID} (pt_main_thread)", tid=TID)
@@ -199,8 +202,10 @@ def test_names_of_gpus_and_streams_are_none_of_processes_and_threads(about):
 
 def test_memory_events_are_kept_as_they_are(about):
     told = {"Addr": 4096, "Device Type": 1, "Device Id": 0, "Total Allocated": 5}
-    trace = KinetoTrace().kernel(30, 10, corr=1)
-    found = about(trace.memory(2, 512, **told, **{"Total Reserved": 9}).memory(3, -512)).memory
+    trace = KinetoFile().kernel(30_000, 40_000, corr=1)
+    found = about(
+        trace.memory(2_000, 512, **told, **{"Total Reserved": 9}).memory(3_000, -512)
+    ).memory
     rows = [column.tolist() for column in vars(found).values()]
     none = np.iinfo(np.int64).min
     assert rows == [[2000, 3000], [4096, -1], [512, -512], [1, -1], [0, -1], [5, -1], [9, -1]]
@@ -227,7 +232,8 @@ def test_steps_of_nvtx_ranges_have_numbers_and_times_in_order_of_start(about):
 
 @pytest.mark.parametrize("category", ["user_annotation", "cpu_op", "Operator"])
 def test_steps_of_a_trace_of_any_year_are_found(about, category):
-    trace = KinetoTrace().op(10, 5, "ProfilerStep#12", cat=category).kernel(30, 10, corr=1)
+    trace = KinetoFile().op(10_000, 15_000, "ProfilerStep#12", cat=category)
+    trace.kernel(30_000, 40_000, corr=1)
     assert rows(about(trace).steps) == [(12, 10_000, 15_000, PID)]
 
 

@@ -217,6 +217,23 @@ def test_the_fingerprint_sees_every_part_of_the_file_and_its_end(tmp_path):
             assert source_of(str(path)).fingerprint != first.fingerprint
 
 
+def test_what_a_killed_batch_leaves_half_written_is_not_read(run, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    program = (
+        "import os, sys, fastprof\n"
+        "os.replace = lambda whole, path: (os.truncate(whole, 100), os._exit(9))\n"
+        "if __name__ == '__main__':\n"
+        "    fastprof.batch(sys.argv[1], store=sys.argv[2], jobs=1)\n"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "run", tmp_path / "store"]
+    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 9
+    (left,) = (tmp_path / "store").iterdir()
+    assert left.stat().st_size == 100
+    _, read = run
+    assert read()[0] == NAMES
+    assert pandas.read_parquet(tmp_path / "store")["file"].nunique() == 4
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path):
     rank_files.run(tmp_path / "run", 4, stops=3)
@@ -225,8 +242,8 @@ def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path)
     words = ["batch", tmp_path / "run", "--store", tmp_path / "store", "--ops", costs, "-j", "1"]
     command = [sys.executable, "-m", "fastprof", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(600):  # until the last file is being read
-        if flag.exists():
+    for _ in range(600):  # until the last file is being read, and all before it are kept
+        if flag.exists() and len([*(tmp_path / "store").glob("*.parquet")]) == 3:
             break
         time.sleep(0.05)
     worker = int(flag.read_text())

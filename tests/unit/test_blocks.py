@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+
 from fastprof._blocks import LARGE, Reused
 
 N = LARGE  # int8 arrays of this length are large

@@ -160,6 +160,10 @@ def test_a_file_of_the_user_adds_costs(tmp_path):
     ]
 
 
+# The line of a decorator that fails: up to Python 3.10 that of the `def` below it.
+DECORATED = 2 if sys.version_info >= (3, 11) else 3
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -167,15 +171,16 @@ def test_a_file_of_the_user_adds_costs(tmp_path):
         ("x = (", "SyntaxError"),
         (
             "import fastprof\n@fastprof.op('torch', 'mm')\ndef mm(x): ...",
-            "line 2: my_costs.mm: torch.mm has a formula already, fastprof.ops.matrix.matmul.mm",
+            f"line {DECORATED}: my_costs.mm: torch.mm has a formula already, "
+            "fastprof.ops.matrix.matmul.mm",
         ),
         (
             "import fastprof\n@fastprof.op('mine', 'f(x, y)')\ndef f(x): ...",
-            "line 2: my_costs.f: signature 'f(x, y)' names y, no parameter of its",
+            f"line {DECORATED}: my_costs.f: signature 'f(x, y)' names y, no parameter of its",
         ),
         (
             "import fastprof\n@fastprof.op('mine', 'f')\ndef f(*args): ...",
-            "line 2: my_costs.f: parameter *args is neither plain nor keyword-only",
+            f"line {DECORATED}: my_costs.f: parameter *args is neither plain nor keyword-only",
         ),
         ("import fastprof\n@fastprof.op('mine')\ndef f(x): ...", "no name of an operator"),
         (None, "no such file; expected Python that calls fastprof.op"),

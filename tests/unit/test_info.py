@@ -9,7 +9,7 @@ import fastprof
 from exports import Export
 from fastprof.cli import main
 from fastprof.info import describe, info_text
-from kineto_traces import KinetoTrace
+from kineto_files import KinetoFile
 from nvprof_files import NvprofFile
 
 EMIT = "torch.autograd.profiler.emit_nvtx(record_shapes=True)"
@@ -40,9 +40,12 @@ def nsys(*ranges, **kernel):
     return export.launch(10, 20, corr=1, tid=1).kernel(30, 40, corr=1, **kernel)
 
 
+def launched():
+    return KinetoFile().launch(10_000, 15_000, corr=1).kernel(30_000, 40_000, corr=1)
+
+
 def kineto(name="aten::mm", **args):
-    trace = KinetoTrace().launch(10, 5, corr=1).kernel(30, 10, corr=1)
-    return trace.op(0, 100, name, **args)
+    return launched().op(0, 100_000, name, **args)
 
 
 def depths(info):
@@ -101,7 +104,7 @@ def test_ranges_are_counted_by_what_they_are(info):
         (kineto(**{"Call stack": "a.py(7): f"}), {"stacks"}),
         (kineto("nn.Module: Net_0", cat="python_function"), {"layers"}),
         (kineto("train.py(62): step", cat="python_function"), {"stacks"}),
-        (kineto().memory(3, 512), {"memory"}),
+        (kineto().memory(3_000, 512), {"memory"}),
     ],
 )
 def test_what_the_calls_of_a_trace_say_is_told(info, trace, has):
@@ -163,12 +166,12 @@ def test_whole_graphs_are_to_be_recorded_node_by_node(info):
 @pytest.mark.parametrize(
     ("trace", "depth", "words"),
     [
-        (KinetoTrace().launch(10, 5, corr=1).kernel(30, 10, corr=1), "range", "ProfilerActivity"),
+        (launched(), "range", "ProfilerActivity"),
         (kineto("mine", cat="user_annotation"), "op", "ProfilerActivity.CPU"),
         (kineto(), "shapes", "profile(record_shapes=True)"),
         (kineto(**MM, **FLOATS), "source line", "profile(with_stack=True)"),
-        (KinetoTrace().kernel(30, 10, corr=1), "launch", "warmup"),
-        (KinetoTrace().op(0, 9, "aten::mm"), "kernels", "ProfilerActivity.CUDA"),
+        (KinetoFile().kernel(30_000, 40_000, corr=1), "launch", "warmup"),
+        (KinetoFile().op(0, 9_000, "aten::mm"), "kernels", "ProfilerActivity.CUDA"),
     ],
 )
 def test_advice_for_a_trace_of_torch_profiler_is_in_its_words(info, trace, depth, words):
@@ -211,15 +214,17 @@ def test_dict_lines_send_to_their_trace(info):
 
 
 def everything():
-    trace = KinetoTrace(
+    trace = KinetoFile(
         schemaVersion=1,
         deviceProperties=[{"id": device, "name": "NVIDIA H100"} for device in range(8)],
         distributedInfo={"backend": "nccl", "rank": 3, "world_size": 8},
     )
-    trace.op(0, 100, "aten::mm", **MM).launch(10, 5, corr=1).kernel(30, 10, corr=1, device=3)
-    trace.op(0, 1000, "ProfilerStep#7", cat="user_annotation")
-    trace.op(2000, 3000, "ProfilerStep#8", cat="user_annotation")
-    trace.named("process_name", "py\x1b[31mthon").memory(3, 512)
+    trace.op(0, 100_000, "aten::mm", **MM).launch(10_000, 15_000, corr=1).kernel(
+        30_000, 40_000, corr=1, device=3
+    )
+    trace.op(0, 1_000_000, "ProfilerStep#7", cat="user_annotation")
+    trace.op(2_000_000, 5_000_000, "ProfilerStep#8", cat="user_annotation")
+    trace.named("process_name", "py\x1b[31mthon").memory(3_000, 512)
     return trace
 
 

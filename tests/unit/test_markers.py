@@ -349,10 +349,10 @@ HOSTILE = {
 @pytest.mark.parametrize("torch_suffix", [False, True])
 @pytest.mark.parametrize("label", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_is_read_quickly_and_without_an_error(label, torch_suffix):
-    began = time.perf_counter()
+    began = time.process_time()
     meaning = read(label, torch_suffix)
     op_name(meaning)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert meaning.kind in (Kind.USER, Kind.TORCH)
     assert meaning.label == label
 

@@ -10,7 +10,7 @@ from fastprof.ops import work
 from fastprof.ops.registry import find
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
-from overload_calls import Ran, in_torch, ran, served_by  # noqa: E402
+from overload_calls import Ran, check_bytes, in_torch, ran, served_by  # noqa: E402
 from record_calls import aten_calls, python_calls, recorded  # noqa: E402
 
 MODULES = ("movement",)
@@ -211,10 +211,7 @@ def name_of(case: tuple[str, Any, Any]) -> str:
 
 @pytest.mark.parametrize("case", READ_AND_WRITTEN, ids=name_of)
 def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[str, Any, Any]) -> None:
-    done = run(case)
-    found = work(done.call, "fprop")
-    assert found is not None, done.call
-    assert found.cost.bytes == done.read + done.written
+    check_bytes(run(case))
 
 
 @pytest.mark.parametrize("case", WRITTEN, ids=name_of)

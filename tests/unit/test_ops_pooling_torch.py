@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from fastprof.ops import has_model, work
-from fastprof.ops.registry import find
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
-from overload_calls import in_torch, ran, served_by  # noqa: E402
-from record_calls import aten_calls, python_calls, recorded  # noqa: E402
+from overload_calls import check_bare, check_both_doors, ran, untried  # noqa: E402
+from record_calls import python_calls, recorded  # noqa: E402
 
 MODULES = ("images", "random")
 functional = torch.nn.functional
@@ -217,19 +216,11 @@ def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[str, Any, Any]) -> 
 
 @pytest.mark.parametrize("case", [case[:2] for case in BYTES] + OTHERS, ids=lambda case: case[0])
 def test_flops_are_the_same_from_sizes_alone_or_not_known(case: tuple[str, Any]) -> None:
-    done = ran(case[0], *case[1])
-    typed = work(done.call, "fprop")
-    assert typed is not None, done.call
-    for call in (done.sizes_only, done.without_values):
-        bare = work(call, "fprop")
-        if bare is not None and bare.cost.exact:
-            assert bare.cost.flops == typed.cost.flops
-            assert bare.cost.bytes in (None, typed.cost.bytes)
+    check_bare(ran(case[0], *case[1]))
 
 
 def test_every_aten_operator_of_the_family_is_tried() -> None:
-    tried = {case[0].partition(".")[0] for case in [*BYTES, *OTHERS]}
-    assert in_torch(served_by(*MODULES)) - tried - ON_GPUS - SCRIPTED == set()
+    assert untried([*BYTES, *OTHERS], MODULES) - ON_GPUS - SCRIPTED == set()
 
 
 def steps() -> dict[str, Any]:
@@ -263,15 +254,7 @@ def steps() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", steps())
 def test_functions_have_a_cost_through_both_doors(name: str) -> None:
-    def step() -> None:
-        steps()[name](x().requires_grad_()).sum().backward()
-
-    called = [call for call in recorded(python_calls, step) if call.op == name]
-    served = served_by(*MODULES)
-    dispatched = [call for call in recorded(aten_calls, step) if call.op in served]
-    assert len(called) == 1 and find(called[0])
-    assert work(called[0], "fprop") is not None and work(called[0], "bprop") is not None
-    assert [call for call in dispatched if not has_model(call)] == []
+    check_both_doors(name, lambda: steps()[name](x().requires_grad_()), MODULES)
 
 
 def test_random_numbers_of_python_have_a_cost() -> None:

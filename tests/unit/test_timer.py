@@ -25,7 +25,7 @@ no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU o
 def nothing_measured():
     fastprof.timings().reset()
     yield
-    assert module._started() == []
+    assert module._of_thread.started == []
     fastprof.timings().reset()
 
 

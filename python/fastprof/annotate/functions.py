@@ -84,5 +84,5 @@ def _attribute(around: list[Module], module: Any) -> str | None:
     for parent in reversed(around):
         for name, child in parent._modules.items():
             if child is module:
-                return name
+                return str(name)
     return None

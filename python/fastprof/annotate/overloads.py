@@ -22,7 +22,7 @@ def hand_over(wrapped: Wrapped, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         return wrapped.__wrapped__(*args, **kwargs)
 
 
-class _HandOver(TorchFunctionMode):
+class _HandOver(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
     def __init__(self, wrapped: Wrapped) -> None:
         self._wrapped = wrapped
 

@@ -90,8 +90,8 @@ def init(enable_function_stack: bool = False) -> Session:
         wrap_function(function)
     for method in list(table.methods()):
         wrap_method(method)
-    for function in table.with_defaults():
-        wrap_defaults(function)
+    for with_defaults in table.with_defaults():
+        wrap_defaults(with_defaults)
     for owner, name in _SOURCE_READERS:
         patches.replace(owner, name, pickles.as_before(getattr(owner, name)))
     pickles.install()

@@ -203,9 +203,10 @@ def with_defaults() -> Iterator[FunctionType]:
 
 def _subclasses(kind: type) -> Iterator[type]:
     seen: set[type] = set()
-    waiting = [kind]
+    waiting: list[type] = [kind]
     while waiting:
-        for each in waiting.pop().__subclasses__():
+        below: list[type] = waiting.pop().__subclasses__()
+        for each in below:
             if each not in seen:
                 seen.add(each)
                 waiting.append(each)

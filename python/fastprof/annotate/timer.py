@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 
@@ -93,7 +93,7 @@ class Timer:
 
     def __enter__(self) -> Timer:
         if not _is_compiling():
-            _started().append((self, self._start()))
+            _of_thread.started.append((self, self._start()))
         return self
 
     def __exit__(
@@ -126,7 +126,7 @@ class Timer:
                 with Timer(self.name, self.device):  # one of its own: calls of a thread overlap
                     return await function(*args, **keywords)
 
-            return timed_coroutine  # type: ignore[return-value]
+            return cast(_F, timed_coroutine)
 
         @functools.wraps(function)
         def timed(*args: Any, **keywords: Any) -> Any:
@@ -135,7 +135,7 @@ class Timer:
             with self:
                 return function(*args, **keywords)
 
-        return timed  # type: ignore[return-value]
+        return cast(_F, timed)
 
     def _start(self) -> _Block | None:
         """The block that begins; None where it cannot be measured."""
@@ -180,21 +180,19 @@ class _CudaBlock:
         add(name, "cuda", (self._start, end))
 
 
-_of_thread = threading.local()
+class _OfThread(threading.local):
+    """The blocks of a thread that run, the innermost last."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[Timer, _Block | None]] = []
 
 
-def _started() -> list[tuple[Timer, _Block | None]]:
-    """The blocks of this thread that run, the innermost last."""
-    try:
-        return _of_thread.started
-    except AttributeError:
-        _of_thread.started = []
-        return _of_thread.started
+_of_thread = _OfThread()
 
 
 def _last_of(timer: Timer) -> _Block | None:
     """The innermost block of a timer, which runs no more. Blocks of others may have begun since."""
-    started = _started()
+    started = _of_thread.started
     for i in reversed(range(len(started))):
         if started[i][0] is timer:
             return started.pop(i)[1]

@@ -70,17 +70,17 @@ class Timings:
     def __str__(self) -> str:
         if not self.rows:
             return "nothing was timed"
-        lines = [("name", "clock", "calls", "total ms", "mean ms", "min ms", "max ms")]
+        lines = [["name", "clock", "calls", "total ms", "mean ms", "min ms", "max ms"]]
         for row in self.rows:
             times = (row.total, row.mean, row.min, row.max)
             lines.append(
-                (row.name, row.clock, str(row.calls), *(f"{time / 1e6:.3f}" for time in times))
+                [row.name, row.clock, str(row.calls), *(f"{time / 1e6:.3f}" for time in times)]
             )
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(_line(line, widths) for line in lines)
 
 
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+def _line(cells: list[str], widths: list[int]) -> str:
     left = [f"{cell:<{width}}" for cell, width in zip(cells[:2], widths[:2], strict=True)]
     right = [f"{cell:>{width}}" for cell, width in zip(cells[2:], widths[2:], strict=True)]
     return "  ".join(left + right)

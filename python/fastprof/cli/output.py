@@ -84,9 +84,9 @@ class _SparingFile(io.FileIO):
         super().__init__(path, mode)
         self._written = 0
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any, /) -> int:
         count = super().write(data)
-        before, self._written = self._written, self._written + (count or 0)
+        before, self._written = self._written, self._written + count
         for end in range(before // _STEP + 1, self._written // _STEP + 1):
             self._spare(end * _STEP)
         return count

@@ -8,6 +8,7 @@ import sys
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, say, tell
 from fastprof.errors import UnknownColumnError
+from fastprof.report import Style
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn
 
 NAME = "prof"
@@ -101,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.unknown:
             for line in profile.coverage.unknown_text().splitlines():
                 tell(line)
-        style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
+        style: Style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
         if arguments.width is not None:
             style = "width"
         with output(arguments.output, arguments.file) as file:

@@ -15,7 +15,7 @@ _NSYS = "record with nsys profile -t cuda,nvtx"
 _WHOLE_STEPS = "record whole steps, forward and backward"
 
 # Where a file has nothing of the kind at all.
-_MISSING = {
+_MISSING: dict[str, dict[str, str]] = {
     "nsys": {
         "kernels": f"no kernels: {_NSYS}, and let the GPU finish before the recording ends",
         "range": f"no ranges: {_EMIT}, and {_NSYS}",
@@ -75,8 +75,7 @@ _DICT = "dict lines say no more: ask fastprof info of the trace that they were m
 def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, list[str]]:
     """What to do about each gap; by depth, or `kernels` or `types`; what has no gap is left out."""
     if not any(kind in contents.work for kind in ("kernel", "graph")):
-        told = _MISSING.get(about.format, {}).get("kernels", "no kernels")
-        return {"kernels": [told]}
+        return {"kernels": [_MISSING.get(about.format, {}).get("kernels", "no kernels")]}
     found: dict[str, list[str]] = {}
     lost = _lost(coverage)
     graphs = contents.work.get("graph", (0, 0))[1] / max(coverage.total, 1)
@@ -116,10 +115,9 @@ def _advice(about: About, contents: Contents, depth: str) -> str | None:
         "shapes": contents.shapes,
         "source line": contents.stacks,
     }
-    texts = _REST[depth] if there.get(depth, True) else _MISSING
-    if texts is _MISSING:
-        return _MISSING.get(about.format, {}).get(depth)
-    return texts.get(about.format)
+    if there.get(depth, True):
+        return _REST[depth].get(about.format)
+    return _MISSING.get(about.format, {}).get(depth)
 
 
 def _formulas(coverage: Coverage) -> str | None:

@@ -60,7 +60,7 @@ _WITHOUT_RANGE: Final = "run_training_epoch"
 _MOST_ROWS: Final = 20
 
 
-class FastprofProfiler(Profiler):
+class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
     """Captures some batches of a stage, with annotations, layers and Lightning's actions.
 
     Parameters
@@ -122,7 +122,7 @@ class FastprofProfiler(Profiler):
         self._captures = stage
         self._path = path
         self._layers = layers
-        self._schedule = {"wait": wait, "warmup": warmup, "active": active}
+        self._schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active}
         self._options: dict[str, Any] = {"backend": backend, "with_stack": with_stack}
         self._lightning_module: Any = None  # Lightning sets it
         self._on: ExitStack | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from math import prod
 from typing import Final, NamedTuple
 
@@ -241,16 +240,18 @@ def result_type(operands: Iterable[Tensor | bool | int | float | complex]) -> st
         if not isinstance(operand, Tensor):
             scalars.append(SCALAR_TYPES[type(operand)])
             continue
-        name = canonical_type(operand.dtype)
-        if name is not None:
-            (dimensioned if operand.shape else zero_dim).append(name)
+        given = canonical_type(operand.dtype)
+        if given is not None:
+            (dimensioned if operand.shape else zero_dim).append(given)
         elif operand.shape:
             return None
     if not dimensioned and not zero_dim:
         return None
     result: str | None = None
     for group in filter(None, (dimensioned, zero_dim, scalars)):
-        name = reduce(_promote_known, group)
+        name: str | None = group[0]
+        for other in group[1:]:
+            name = _promote_known(name, other)
         if name is None:
             return None
         if result is None or _TYPES[name].category > _TYPES[result].category:

@@ -12,7 +12,8 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from fastprof import __version__
-from fastprof.errors import FastprofError, MissingDependencyError
+from fastprof.errors import FastprofError
+from fastprof.extras import needed
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Failure, Options, Result, work
 
@@ -89,10 +90,4 @@ def _result(future: Any, path: str) -> Result:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingDependencyError(
-            "a Dask cluster needs distributed: pip install 'fastprof[dask]'"
-        ) from error
-    return distributed
+    return needed("distributed", "a Dask cluster needs")

@@ -41,7 +41,7 @@ class Worker:
         """The result of a path; a Failure that says so when the worker dies of it."""
         try:
             self._send(path)
-            result: Result = pickle.load(self._process.stdout)  # type: ignore[arg-type]
+            result: Result = pickle.load(self._process.stdout)  # type: ignore[arg-type]  # a pipe
             return result
         except (EOFError, OSError, pickle.UnpicklingError):
             with suppress(subprocess.TimeoutExpired):
@@ -63,8 +63,8 @@ class Worker:
 
     def _send(self, value: object) -> None:
         stream = self._process.stdin
-        pickle.dump(value, stream, pickle.HIGHEST_PROTOCOL)  # type: ignore[arg-type]
-        stream.flush()  # type: ignore[union-attr]
+        pickle.dump(value, stream, pickle.HIGHEST_PROTOCOL)  # type: ignore[arg-type]  # a pipe
+        stream.flush()  # type: ignore[union-attr]  # a pipe
 
 
 def cause(code: int) -> str:

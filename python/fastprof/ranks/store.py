@@ -17,7 +17,8 @@ import numpy as np
 
 from fastprof import __version__
 from fastprof.columns import Values
-from fastprof.errors import FastprofError, MissingDependencyError
+from fastprof.errors import FastprofError
+from fastprof.extras import needed
 from fastprof.ranks.source import Source, source_of
 from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary
 
@@ -86,7 +87,7 @@ class Store:
             It cannot be written.
         """
         path = self.path_of(summary.source.path)
-        beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")  # hidden from read_parquet
         try:
             self._parquet.write_table(self._table(summary), beside)
             os.replace(beside, path)
@@ -136,22 +137,17 @@ class Store:
             channel=channel.astype(np.int32),
         )
         told["source"] = Source(**told["source"])
-        told["processes"] = [
-            Process(**{k: tuple(v) if isinstance(v, list) else v for k, v in each.items()})
-            for each in told["processes"]
-        ]
+        told["processes"] = [Process(**_with_tuples(each)) for each in told["processes"]]
         return Summary(groups=groups, **told)
 
 
+def _with_tuples(told: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(x) if isinstance(x, list) else x for key, x in told.items()}
+
+
 def _import_pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            "a directory of results is Parquet, which needs pyarrow: pip install 'fastprof[arrow]'"
-        ) from error
-    return pyarrow, parquet
+    why = "a directory of results is Parquet, which needs"
+    return needed("pyarrow", why), needed("pyarrow.parquet", why)
 
 
 def _texts(arrow: Any, column: Values) -> Any:

@@ -6,7 +6,7 @@ A trace of a million kernels becomes some thousand rows; nothing later needs the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -150,17 +150,17 @@ def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
 def _processes(profile: Profile) -> tuple[list[Process], Int32]:
     """The processes, in order of their least device, then of their number; and each kernel's."""
     n = len(profile)
-    pids = profile.column("pid").values if "pid" in profile.names else np.full(n, -1, np.int32)
+    pids = _ints(profile, "pid").values if "pid" in profile.names else np.full(n, -1, np.int32)
     used, place = np.unique(pids, return_inverse=True)
-    device = profile.column("device").values
-    time = np.maximum(profile.column("sil").values, 0).astype(np.int64)
+    device = _ints(profile, "device").values
+    time = np.maximum(_ints(profile, "sil").values, 0).astype(np.int64)
     found = []
     for number, pid in enumerate(used.tolist()):
         rows = place == number if len(used) > 1 else slice(None)
         devices = tuple(np.unique(device[rows][device[rows] >= 0]).tolist())
         span = None
         if "start" in profile.names:
-            start = profile.column("start").values[rows]
+            start = _ints(profile, "start").values[rows]
             span = int(start.min()), int((start + time[rows]).max())
         kernels, total = len(device[rows]), int(time[rows].sum())
         found.append(Process(pid if pid >= 0 else None, devices, kernels, total, span))
@@ -171,16 +171,16 @@ def _processes(profile: Profile) -> tuple[list[Process], Int32]:
 
 
 def _groups(profile: Profile, process: Int32) -> Groups:
-    long_name, op = profile.column("name"), profile.column("op")
+    long_name, op = _texts(profile, "name"), _texts(profile, "op")
     kinds = _classes(profile, long_name)
     communicates = kinds.ids == _index(kinds.values, COMMUNICATION)
     keys = {
-        "mod": profile.column("mod"),
+        "mod": _texts(profile, "mod"),
         "op": op,
-        "layer": _joined(profile.column("layer")),
-        "dir": profile.column("dir"),
+        "layer": _joined(_texts(profile, "layer")),
+        "dir": _texts(profile, "dir"),
         "class": kinds,
-        "collective": _collectives(communicates, op, profile.column("kernel")),
+        "collective": _collectives(communicates, op, _texts(profile, "kernel")),
     }
     place, first = _together([Values(process, []), *keys.values()])
     n = len(first)
@@ -197,7 +197,7 @@ def _groups(profile: Profile, process: Int32) -> Groups:
         offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         start=_times(profile, "start", order),
         duration=np.maximum(_times(profile, "sil", order), 0),
-        channel=_channels(process[order], profile.column("stream").values[order]),
+        channel=_channels(process[order], _ints(profile, "stream").values[order]),
     )
 
 
@@ -207,6 +207,14 @@ def _times(profile: Profile, name: str, rows: npt.NDArray[np.intp]) -> Int64:
     return profile.column(name).values[rows].astype(np.int64)
 
 
+def _ints(profile: Profile, name: str) -> Ints:
+    return cast(Ints, profile.column(name))
+
+
+def _texts(profile: Profile, name: str) -> Values:
+    return cast(Values, profile.column(name))
+
+
 def _classes(profile: Profile, names: Values) -> Values:
     """The kind of every kernel by its name; of what is no kernel, what it is."""
     kinds: dict[str, int] = {}
@@ -214,7 +222,7 @@ def _classes(profile: Profile, names: Values) -> Values:
     other = kinds.setdefault("other", len(kinds))
     ids = np.array([*of_name, other], np.int32)[names.ids]
     if "kind" in profile.names:
-        activity = profile.column("kind")
+        activity = _texts(profile, "kind")
         for number, name in enumerate(activity.values):
             if number != Activity.KERNEL and np.any(activity.ids == number):
                 ids = np.where(activity.ids == number, kinds.setdefault(name, len(kinds)), ids)
@@ -272,10 +280,10 @@ def _picked(column: Values, rows: npt.NDArray[np.intp]) -> Values:
 def _sums(profile: Profile, place: Int32, n: int) -> dict[str, Int64]:
     sums = {
         "kernels": np.bincount(place, minlength=n).astype(np.int64),
-        "time": _added(np.maximum(profile.column("sil").values, 0), place, n),
+        "time": _added(np.maximum(_ints(profile, "sil").values, 0), place, n),
     }
     for name in ("flops", "bytes"):
-        column: Ints = profile.column(name)
+        column = _ints(profile, name)
         known = column.values >= 0
         counts = np.bincount(place[known], minlength=n).astype(np.int64)
         total = _added(np.where(known, column.values, 0), place, n)

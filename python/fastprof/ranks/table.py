@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.columns import Ints, Values
-from fastprof.errors import MissingDependencyError
+from fastprof.extras import needed
 
 if TYPE_CHECKING:
     import pandas
@@ -129,13 +129,8 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         MissingDependencyError
             pyarrow is not installed.
         """
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise MissingDependencyError(
-                "Arrow and Parquet need pyarrow: pip install 'fastprof[arrow]'"
-            ) from error
-        return pyarrow.table({name: _arrow(pyarrow, each) for name, each in self.columns.items()})
+        arrow = needed("pyarrow", "Arrow and Parquet need")
+        return arrow.table({name: _arrow(arrow, each) for name, each in self.columns.items()})
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame; texts are categories, unknowns are missing.
@@ -145,15 +140,11 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingDependencyError(
-                "DataFrames need pandas: pip install 'fastprof[pandas]'"
-            ) from error
-        return pandas.DataFrame(
-            {name: _series(pandas, each) for name, each in self.columns.items()}
+        pd = needed("pandas", "DataFrames need")
+        frame: pandas.DataFrame = pd.DataFrame(
+            {name: _series(pd, each) for name, each in self.columns.items()}
         )
+        return frame
 
 
 def _in_ms(value: int) -> str:

@@ -63,8 +63,8 @@ def totals(all_ranks: Together, by: Sequence[str]) -> Table:
     numbers = np.array([each.number for each in all_ranks.ranks] or [-1], np.int64)
     mean = total / np.maximum(counts, 1)
     whole = int(all_ranks.sums["time"].sum())
-    columns = {name: _at(key, first) for name, key in zip(by, keys, strict=True)}
-    table = {
+    columns = {name: Values(key.ids[first], key.values) for name, key in zip(by, keys, strict=True)}
+    table: dict[str, Ints | Values | Floats] = {
         **columns,
         "ranks": Ints(counts),
         "kernels": Ints(_added(all_ranks.sums["kernels"], place, n)),

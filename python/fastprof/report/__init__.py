@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "DEFAULT_KEYS", "ReportColumn", "select", "write_report", "write_rows"]
 
+Style = Literal["csv", "spaces", "width", "json", "parquet"]
+
 # The module of each format. It is imported when it is used, so that `--help`, which needs the
 # table of columns, does not wait for numpy.
 _STYLES = {
@@ -37,7 +39,7 @@ def _with_lists(columns: Mapping[str, Any], keys: Iterable[str]) -> dict[str, An
 def write_report(
     columns: Mapping[str, Column],
     keys: str | Iterable[str],
-    style: Literal["csv", "spaces", "width", "json", "parquet"],
+    style: Style,
     file: BinaryIO,
     width: int | None = None,
 ) -> None:

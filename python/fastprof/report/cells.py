@@ -94,7 +94,11 @@ def _add_ints(writer: RowWriter, before: bytes, column: Ints, notation: Notation
     values = np.ascontiguousarray(column.values)
     if values.dtype != np.int32:
         values = values.astype(np.int64, copy=False)
-    known = {"none": column.none, "none_text": encode(notation.none), "width": notation.width or 0}
+    known: dict[str, Any] = {
+        "none": column.none,
+        "none_text": encode(notation.none),
+        "width": notation.width or 0,
+    }
     if values.ndim == 2:
         writer.add_triples(before, values, brackets=notation.triple, **known)
     else:
@@ -123,22 +127,18 @@ def _add_seqmarkers(
 ) -> None:
     writer.add_seqmarkers(
         before,
-        *(np.ascontiguousarray(getattr(column, name), dtype) for name, dtype in _SEQMARKERS),
+        np.ascontiguousarray(column.frame_of_row, np.int32),
+        np.ascontiguousarray(column.frame_parent, np.int32),
+        np.ascontiguousarray(column.range_of_frame, np.int32),
+        np.ascontiguousarray(column.label_of_range, np.int32),
+        np.ascontiguousarray(column.seq_of_range, np.int64),
+        np.ascontiguousarray(column.op_id_of_range, np.int64),
+        np.ascontiguousarray(column.is_torch, np.uint8),
         [encode(notation.escape(head)) for head in column.heads],
         [encode(notation.escape(tail)) for tail in column.tails],
         quote=notation.quote.encode(),
     )
 
-
-_SEQMARKERS = (
-    ("frame_of_row", np.int32),
-    ("frame_parent", np.int32),
-    ("range_of_frame", np.int32),
-    ("label_of_range", np.int32),
-    ("seq_of_range", np.int64),
-    ("op_id_of_range", np.int64),
-    ("is_torch", np.uint8),
-)
 
 _ADD: dict[type, Callable[..., None]] = {
     Ints: _add_ints,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from fastprof.columns import Column, Ints, Lists, Values
-from fastprof.errors import MissingDependencyError
+from fastprof.extras import needed
 from fastprof.report.columns import ReportColumn
 
 if TYPE_CHECKING:
@@ -51,26 +51,13 @@ def write_columns(columns: Mapping[str, Column], file: BinaryIO) -> None:
             writer.write_table(table)
 
 
-def write_profile(table: pyarrow.Table, file: BinaryIO) -> None:
-    """Write a table that `to_arrow` made as Parquet."""
-    _, parquet = _import_pyarrow()
-    parquet.write_table(table, file, row_group_size=ROWS_A_GROUP)
-
-
 def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
     """Write the chosen columns of a report."""
     write_columns({column.key: columns[column.key] for column in chosen}, file)
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingDependencyError(
-            "Parquet needs pyarrow: pip install 'fastprof[arrow]'"
-        ) from None
-    return pyarrow, parquet
+    return needed("pyarrow", "Parquet needs"), needed("pyarrow.parquet", "Parquet needs")
 
 
 def _tables(arrow: Any, columns: Mapping[str, Column]) -> Iterator[Any]:

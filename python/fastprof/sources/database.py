@@ -71,7 +71,7 @@ class Database:
         self._rows_read: dict[str, int] = {}
         self._forced = _forced()
         self._first = first
-        self._pages = first._pages if first else Pages(path, self.name)
+        self._pages: Pages = first._pages if first else Pages(path, self.name)
         self.read_by: dict[str, str] = first.read_by if first else {}
         try:
             self._connection = self._open()

@@ -27,7 +27,7 @@ def demangled(names: Sequence[str | None]) -> tuple[list[str | None], str | None
         if not name.startswith("_Z") or len(name) > LONGEST:
             return name
         try:
-            return cxxfilt.demangle(name)
+            return str(cxxfilt.demangle(name))
         except (cxxfilt.InvalidName, cxxfilt.InternalError, UnicodeError):
             return name
 

@@ -72,7 +72,7 @@ def _read_known(
     with Database(path, progress) as database:
         for source in (nsys, nvprof):
             if source.recognises(database.tables):
-                trace = source.read(database, copies)
+                trace: Trace = source.read(database, copies)
                 trace.about.read_by = database.read_by
                 return trace
         has = ", ".join(sorted(database.tables)[:6]) or "no tables at all"

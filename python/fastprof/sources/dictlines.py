@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._dict import INT_KEYS, LIST_KEYS, TEXT_KEYS, TRIPLE_KEYS, DictReader
 from fastprof.columns import Column, Ints, Lists, Values
@@ -103,11 +104,11 @@ def _feed(reader: DictReader, file: BinaryIO, size: int = 0) -> None:
     reader.feed(block[:filled], is_end=True)
 
 
-def _fill(file: BinaryIO, block: np.ndarray) -> int:
+def _fill(file: BinaryIO, block: npt.NDArray[np.uint8]) -> int:
     """Read until the block is full or the file ends, and say how many bytes that were."""
     filled = 0
     while filled < len(block):
-        count = file.readinto(memoryview(block)[filled:])  # type: ignore[attr-defined]
+        count = file.readinto(block.data[filled:])  # type: ignore[attr-defined]  # not in BinaryIO
         if count is None:
             raise BlockingIOError("the input has no bytes now")
         if count == 0:

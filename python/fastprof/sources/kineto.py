@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _join, _nest
+from fastprof._kineto import NONE
 from fastprof.errors import BadInputError
 from fastprof.sources import kineto_about, kineto_file, kineto_links, steps
 from fastprof.sources.database import Progress
-from fastprof.sources.kineto_file import NONE, KinetoFile
+from fastprof.sources.kineto_file import KinetoFile
 from fastprof.sources.kineto_labels import labels_of
 from fastprof.sources.kineto_threads import Threads
 from fastprof.trace import (
@@ -173,8 +174,8 @@ def _read_launches(file: KinetoFile, threads: Threads, kernels: Kernels) -> Laun
     join = _join.Join(nowhere, kernels.correlation)
     join.offer(np.zeros(len(rows), np.int32), events["correlation"][rows])
     place = join.rows(nowhere, kernels.correlation)
-    used, kernels.launch = np.unique(place, return_inverse=True)
-    kernels.launch = kernels.launch.astype(np.int32)
+    used, launch = np.unique(place, return_inverse=True)
+    kernels.launch = launch.astype(np.int32)
     if len(used) and used[0] < 0:
         used, kernels.launch = used[1:], kernels.launch - 1
     rows = rows[used]

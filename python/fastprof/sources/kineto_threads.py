@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.sources.kineto_file import NONE, TEXT_PLACE
+from fastprof._kineto import NONE, TEXT_PLACE
 from fastprof.trace import Int32, Int64
 
 

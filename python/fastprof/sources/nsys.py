@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from fastprof.trace import Activity, Int32, Kernels, Ranges, Trace
 Result = TypeVar("Result")
 
 
-def recognises(tables: dict[str, list[str]]) -> bool:
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
     """Whether these tables are those of an Nsight Systems export."""
     return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
 
@@ -55,7 +55,9 @@ def read(database: Database, copies: bool = False) -> Trace:
         launches = calls.finish(pools, kernels, nodes)
         strings, warnings, (ranges, phases) = finishing.result()
     threads = pools.threads.values()
-    process_of_thread = launches_of.process_of(np.arange(len(threads)), pools, schema.PROCESS_SHIFT)
+    process_of_thread = launches_of.process_of(
+        np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT
+    )
     shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
     about, problems = nsys_about.read(
         database, [(number >> shift & low, number & low) for number in threads.tolist()]
@@ -96,7 +98,7 @@ def floor(database: Database) -> int:
         (schema.LAUNCHES, schema.launch_fields(pools)),
         (schema.GRAPH_NODES, schema.graph_node_fields(pools)),
         (ranges, schema.range_fields(pools)),
-        (schema.STRINGS, schema.string_fields(pools, _pools.Names())),
+        (schema.STRINGS, schema.string_fields(pools.strings, _pools.Names())),
     ]
     return sum(
         database.floor(table, fields) for table, fields in tables if table in database.tables

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof import _join
 from fastprof.sources import nsys_schema as schema
@@ -78,7 +77,8 @@ def read_graph_nodes(
     return nodes
 
 
-def process_of(thread: npt.NDArray[Any], pools: schema.Pools, shift: int) -> Int32:
+def process_of(thread: Int32, pools: schema.Pools, shift: int) -> Int32:
     """The process of each thread index, -1 for thread -1."""
     of_thread = [pools.processes.intern(int(x) >> shift) for x in pools.threads.values()]
-    return np.array([*of_thread, -1], np.int32)[thread]
+    known: Int32 = np.array([*of_thread, -1], np.int32)
+    return known[thread]

@@ -75,10 +75,11 @@ class Reading:
         ids = columns["textId"][rows]
         used = np.unique(ids)
         texts = [strings[index] for index in used.tolist()]
-        split = _column.split_range_names(self._labels, texts)
+        label, seq, op_id = _column.split_range_names(self._labels, texts)
         at = np.searchsorted(used, ids)
-        for name, values in zip(("text", "text_seq", "text_op_id"), split, strict=True):
-            columns[name][rows] = values[at]
+        columns["text"][rows] = label[at]
+        columns["text_seq"][rows] = seq[at]
+        columns["text_op_id"][rows] = op_id[at]
 
     def labels(self) -> list[str]:
         """The distinct range names."""

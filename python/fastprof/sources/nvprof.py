@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +10,14 @@ import numpy.typing as npt
 from fastprof import _join, _pools
 from fastprof.sources import nvprof_about, steps
 from fastprof.sources import nvprof_schema as schema
-from fastprof.sources.database import Database, Field
+from fastprof.sources.database import Columns, Database, Field
 from fastprof.sources.demangle import demangled
 from fastprof.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ranges, Trace
 
 RECORD_AGAIN = "record it again: nvprof -f -o net.sql python train.py"
 
 
-def recognises(tables: dict[str, Any]) -> bool:
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
     """Whether these tables are those of an NVProf file."""
     return {"_id_", "value"} <= set(tables.get(schema.STRINGS, []))
 
@@ -65,7 +64,7 @@ def read(database: Database, copies: bool = False) -> Trace:
 def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
     """GPU work in order of start; process, launch and origin still -1."""
 
-    def scan(tables: Sequence[str], fields: list[Field]) -> steps.Columns:
+    def scan(tables: Sequence[str], fields: list[Field]) -> Columns:
         return steps.joined([database.scan(table, fields) for table in tables])
 
     kinds = {Activity.KERNEL: scan(schema.KERNELS, schema.kernel_fields(pools))}

@@ -49,7 +49,7 @@ def gathered(
     size = _size(group_size)
     small = moved(*found)
     large = None if small is None or size is None else small * size
-    flops = 0
+    flops: int | None = 0
     if direction == "bprop":
         flops = None if size is None else (size - 1) * count_of(found)
     return Cost(flops, add_known(small, large)), texts(*found)

@@ -62,7 +62,7 @@ def gradient_of_input(
         groups,
         transposed=True,
         output_padding=UNKNOWN,
-        filters=known and images(known, rank_of(weight)).channels,
+        filters=None if known is None else images(known, rank_of(weight)).channels,
     )
     return _of_input(with_output(sizes, known) if known else sizes, gradient, weight)
 

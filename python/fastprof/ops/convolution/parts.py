@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -65,7 +66,7 @@ def backward(
         For input, weight and bias whether its gradient is computed; None: where a kernel does.
     """
     read = _output_bytes(sizes) if gradient is None else tensor_bytes(gradient)
-    makers = (
+    makers: tuple[Callable[[], Part], ...] = (
         lambda: input_gradient(sizes, add_known(read, tensor_bytes(weight), _whole_bytes(x))),
         lambda: weight_gradient(sizes, add_known(read, tensor_bytes(x), _whole_bytes(weight))),
         lambda: _bias_gradient(sizes, read),

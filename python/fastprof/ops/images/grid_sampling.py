@@ -35,14 +35,14 @@ class _Sampling:
         if along is None or (along == 4 and self.dimensions == 3):
             raise CannotModel(f"mode {mode!r} does not fit {self.dimensions} dimensions")
         self.points = elements(grid.shape[:-1])
-        self.taps = along**self.dimensions
+        self.taps: int = along**self.dimensions
         self.y = Tensor((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
         self.exact = not isinstance(mode, Unknown)
 
     @property
     def per_point(self) -> int:
         """FLOPs for a point, the same for all channels: coordinates and weights."""
-        weights = {
+        weights: dict[int, int] = {
             1: 0,
             2**self.dimensions: self.taps * (2 * self.dimensions - 1),
             4**self.dimensions: self.dimensions * CUBIC_WEIGHTS,

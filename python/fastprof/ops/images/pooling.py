@@ -195,8 +195,7 @@ def _register_unpooling(dimensions: int) -> None:
             kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
             found = unpooled(sizes, kernel, stride, padding)
         else:
-            whole = isinstance(output_size, tuple) and len(output_size) > dimensions
-            last = output_size[-dimensions:] if whole else output_size
+            last = output_size[-dimensions:] if isinstance(output_size, tuple) else output_size
             found = by_dimension("output_size", last, dimensions, 0)
         return max_unpool(x, indices, fresh(x, (*x.shape[:-dimensions], *found)), direction)
 

@@ -179,7 +179,7 @@ def _register(row: _Row, in_place: bool) -> None:
         if row.adds or accumulate is True:
             reduce = "add"
         unclear = isinstance(reduce, Unknown) or isinstance(accumulate, Unknown)
-        named = "add" if unclear else reduce
+        named = "add" if isinstance(reduce, Unknown) or unclear else reduce
         if direction == "fprop":
             cost = _forward(x, index, given, count, named, in_place)
         elif unclear:

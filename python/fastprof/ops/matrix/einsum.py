@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from math import prod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fastprof.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
@@ -293,14 +293,13 @@ def _dimensions(
         if not 0 <= dims <= rank:
             raise CannotModel(f"{rank} dimensions have no last {dims}")
         return tuple(range(rank - dims, rank)), tuple(range(dims))
-    if dims_b is not None:
-        dims = (dims, dims_b)  # type: ignore[assignment]
-    if isinstance(dims, int) or len(dims) != 2:
-        raise CannotModel(f"dimensions {dims} are not a pair")
-    left, right = ((each,) if isinstance(each, int) else each for each in dims)
+    both: Any = dims if dims_b is None else (dims, dims_b)
+    if isinstance(both, int) or len(both) != 2:
+        raise CannotModel(f"dimensions {both} are not a pair")
+    left, right = ((each,) if isinstance(each, int) else each for each in both)
     if not all(isinstance(each, int) for each in (*left, *right)):
-        raise CannotModel(f"dimensions {dims} are not a pair of lists")
-    return left, right  # type: ignore[return-value]
+        raise CannotModel(f"dimensions {both} are not a pair of lists")
+    return left, right
 
 
 def _dimension(tensor: Tensor, dim: int) -> int:

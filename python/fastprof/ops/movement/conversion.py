@@ -112,7 +112,7 @@ def to(
     if third is None and first is None:
         asked.append(second)
     given = [each for each in asked if each is not None and not isinstance(each, bool)]
-    names = [named(each) for each in given]
+    names = [named(each) for each in given if not isinstance(each, Tensor)]
     found = next((name for name in names if name is not None), None)
     unclear = any(isinstance(each, Unknown) for each in (*given, target))
     if found is None and not unclear:

@@ -270,7 +270,8 @@ def repeat_interleave(
     What a tensor of repeats holds is not in a capture: unknown then, unless the size of the output
     was given.
     """
-    count, read = None, 0
+    count: int | None = None
+    read: int | None = 0
     if isinstance(repeats, int):
         if repeats < 0:
             raise CannotModel(f"no {repeats} repeats")

@@ -52,8 +52,9 @@ def fill(
     FLOPs: none.
     Bytes: x written (and the number read, where a tensor holds it); backward zeros written.
     """
-    held = isinstance(value, Tensor) and canonical_type(value.dtype) is not None
-    read = tensor_bytes(value) if held and direction == "fprop" else 0
+    read: int | None = 0
+    if isinstance(value, Tensor) and canonical_type(value.dtype) and direction == "fprop":
+        read = tensor_bytes(value)
     return Cost(0, add_known(byte_count(elements(x.shape), x.dtype), read)), tensor_text(x)
 
 

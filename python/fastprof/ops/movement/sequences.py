@@ -10,7 +10,6 @@ from fastprof.ops.arithmetic import POWER
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.creation import DEFAULT_TYPE, new_tensor
-from fastprof.ops.parameters import Number
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count
 
@@ -80,10 +79,10 @@ def _triangle(
     ),
 )
 def arange(
-    start: Number | Unknown,
+    start: Any,
     end: Any = None,
     step: Any = None,
-    dtype: Dtype = None,
+    dtype: Any = None,
     fourth: Any = "absent",
     fifth: Any = "absent",
     sixth: Any = "absent",

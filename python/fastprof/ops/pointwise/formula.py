@@ -133,7 +133,7 @@ def _register(
         for i, key in enumerate(keys)
     ]
     direction = Parameter("direction", Parameter.KEYWORD_ONLY)
-    formula.__signature__ = Signature([*parameters, direction])  # type: ignore[attr-defined]
+    formula.__signature__ = Signature([*parameters, direction])  # type: ignore[attr-defined]  # PEP 362
     formula.__annotations__ = {
         key: Argument if i < operator.needed else Argument | None for i, key in enumerate(keys)
     }

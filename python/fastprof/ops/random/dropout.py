@@ -132,9 +132,6 @@ def feature_dropout(
     return Cost(flops + drawn, moved(x, fresh(x), noise), exact), texts(x)
 
 
-_ALPHA: Final = ("alpha_dropout", "feature_alpha_dropout")
-
-
 def _register_alpha(name: str, by_channel: bool) -> None:
     aten = (f"{name}(x, p, training)", f"{name}_(x, p, training)")
     python = (f"{name}(x, p, training, _, train)", f"{name}_(x, p, train=training)")

@@ -52,7 +52,7 @@ def _register(name: str, finish: int, with_mean: bool) -> None:
         dim = axis if dim is None or isinstance(dim, bool) else dim
         outputs, count = left(x.shape, dim), elements(x.shape) * parts(x.dtype)
         spread = None if outputs is None else byte_count(outputs, real_result(x.dtype))
-        mean = 0
+        mean: int | None = 0
         if with_mean:
             mean = None if outputs is None else byte_count(outputs, x.dtype)
         flops = 4 * count + (1 if outputs is None else outputs) * finish

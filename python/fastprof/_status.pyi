@@ -1,0 +1,1 @@
+# Nothing for Python: `check` is for the other compiled modules.

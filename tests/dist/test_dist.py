@@ -1,0 +1,147 @@
+"""The source distribution and the wheel of it, as users get them: `make dist-test`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import fastprof
+from bench.generate import generate
+
+ROOT = Path(__file__).resolve().parents[2]
+DIST = os.environ.get("FASTPROF_DIST")
+pytestmark = pytest.mark.skipif(DIST is None, reason="nothing was built: make dist-test")
+
+COMMANDS = (
+    ("parse", "net.sqlite"),
+    ("parse", "--format", "jsonl", "net.sqlite"),
+    ("prof", "--csv", "net.sqlite"),
+    ("prof", "-w", "150", "net.sqlite"),
+    ("info", "net.sqlite"),
+)
+
+
+def the_only(pattern: str) -> Path:
+    (path,) = Path(DIST or "").resolve().glob(pattern)
+    return path
+
+
+def sources(*patterns: str) -> set[str]:
+    return {str(path.relative_to(ROOT)) for each in patterns for path in ROOT.glob(each)}
+
+
+@pytest.fixture(scope="module")
+def in_sdist() -> set[str]:
+    with tarfile.open(the_only("*.tar.gz")) as archive:
+        files = [member.name for member in archive.getmembers() if member.isfile()]
+    return {name.partition("/")[2] for name in files}
+
+
+@pytest.fixture(scope="module")
+def in_wheel() -> set[str]:
+    with zipfile.ZipFile(the_only("*.whl")) as archive:
+        return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has the wheel and what it depends on, and no more."""
+    folder = tmp_path_factory.mktemp("empty") / "env"
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    wheel = the_only("*.whl")
+    nothing_compiles = os.environ | {"CC": "false", "CXX": "false"}
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", wheel],
+        env=nothing_compiles, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return python
+
+
+def run(folder: Path, python: Path | str, *words: str) -> str:
+    """What a program prints in a folder, with none of this environment's settings."""
+    done = subprocess.run(
+        [python, *words], cwd=folder, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_sdist_has_every_source(in_sdist: set[str]) -> None:
+    wanted = sources(
+        *("csrc/*.[ch]", "src/**/*.p[yx][xd]", "python/**/*.py", "python/**/*.pyi"),
+        *("python/**/py.typed", "tests/**/*.py", "bench/**/*.py", "bench/*.sql", "docs/*.md"),
+        *("setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile"),
+    )
+    assert len(wanted) > 400
+    assert wanted - in_sdist == set()
+
+
+def test_the_sdist_has_nothing_that_was_built(in_sdist: set[str]) -> None:
+    built = {".so", ".o", ".pyc", ".html"}
+    assert {name for name in in_sdist if PurePosixPath(name).suffix in built} == set()
+    assert {name for name in in_sdist if name.startswith(("build/", "dist/", "."))} == set()
+
+
+def test_the_wheel_has_the_package_and_nothing_else(in_wheel: set[str]) -> None:
+    kinds: dict[str, set[str]] = {}
+    for name in in_wheel:
+        folder, _, rest = name.partition("/")
+        kinds.setdefault(folder.partition("-")[0], set()).add(rest)
+    assert set(kinds) == {"fastprof"}
+    code = {name for name in in_wheel if name.startswith("fastprof/")}
+    compiled = {name for name in code if name.endswith(".so")}
+    assert code - compiled == {
+        name.removeprefix("python/")
+        for name in sources("python/**/*.py", "python/**/*.pyi", "python/**/py.typed")
+    }
+    names = {PurePosixPath(name).name.partition(".")[0] for name in compiled}
+    assert names == {path.stem for path in (ROOT / "src/fastprof").glob("*.pyx")}
+
+
+def test_the_environment_has_nothing_to_build_with(installed: Path, tmp_path: Path) -> None:
+    found = run(tmp_path, installed, "-c", (
+        "import importlib.util as u;"
+        "print([m for m in ('Cython', 'torch', 'pandas', 'pyarrow', 'pytest') if u.find_spec(m)])"
+    ))  # fmt: skip
+    assert found == "[]\n"
+
+
+def test_the_wheel_is_what_runs_there(installed: Path, tmp_path: Path) -> None:
+    told = run(tmp_path, installed, "-c", "import fastprof; print(fastprof.__file__)")
+    assert Path(told.strip()).is_relative_to(installed.parents[1])
+    assert run(tmp_path, installed.parent / "fastprof", "--version") == (
+        f"fastprof {fastprof.__version__}\n"
+    )
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_it_prints_what_the_checkout_prints(
+    installed: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    generate(tmp_path / "net.sqlite", 1000)
+    found = run(tmp_path, installed.parent / "fastprof", *words)
+    own = subprocess.run(
+        [sys.executable, "-m", "fastprof", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert found and found == own.stdout
+
+
+def test_without_an_extra_it_says_which_to_install(installed: Path, tmp_path: Path) -> None:
+    generate(tmp_path / "net.sqlite", 10)
+    done = subprocess.run(
+        [installed.parent / "fastprof", "parse", "--format", "parquet", "net.sqlite"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "fastprof: Parquet needs pyarrow: pip install 'fastprof[arrow]'"
+    )

@@ -1,0 +1,114 @@
+"""What the documents show: the commands, the outputs and the Python of their blocks."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.generate import generate
+
+from kineto_files import KinetoFile
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+             "examples/README.md")  # fmt: skip
+
+
+class Block(NamedTuple):
+    """What stands between two lines of ```, and the number of the first of them."""
+
+    document: str
+    line: int
+    language: str
+    text: str
+
+
+class Command(NamedTuple):
+    """A line of a shell."""
+
+    document: str
+    text: str
+
+
+def blocks(document: str) -> list[Block]:
+    """All blocks of a document, in order."""
+    text = (ROOT / document).read_text()
+    return [
+        Block(document, text[: match.start()].count("\n") + 1, match[1], match[2])
+        for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def commands() -> Iterator[Command]:
+    """Every line of a shell that runs fastprof or `python -c`, and each `fastprof …` of a table."""
+    seen = set()
+    for document in DOCUMENTS:
+        lines = [
+            re.sub(r"\s+#\s.*", "", line)
+            for block in blocks(document)
+            if block.language == "sh"
+            for line in block.text.splitlines()
+        ]
+        for row in rows_of_examples(document):
+            lines += [code.replace(r"\|", "|") for code in re.findall(r"`(fastprof \w+ .*?)`", row)]
+        for line in lines:
+            if re.search(r"\bfastprof |^python -[cm] ", line) and line not in seen:
+                seen.add(line)
+                yield Command(document, line)
+
+
+def rows_of_examples(document: str) -> list[str]:
+    """The rows of the tables that have a column of examples."""
+    text = (ROOT / document).read_text()
+    tables = re.findall(r"^\|[^\n]*\| example \|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    return [row for table in tables for row in table.splitlines()]
+
+
+def calls_of_fastprof(line: str) -> Iterator[list[str]]:
+    """The words behind each `fastprof` of a line of a shell, up to a pipe, `<`, `>` or `--`."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>")
+    lexer.whitespace_split = True
+    words: list[str] | None = None
+    for word in [*lexer, "|"]:
+        if word == "fastprof" and words is None:
+            words = []
+        elif set(word) <= set("|<>"):
+            if words is not None:
+                yield words
+            words = None
+        elif words is not None:
+            words.append(word)
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of `fastprof COMMAND`, and under "" that of `fastprof` itself."""
+    (action,) = (each for each in parser._actions if isinstance(each.choices, dict))
+    return {"": parser, **action.choices}
+
+
+def my_costs() -> str:
+    """The file of costs that the README has."""
+    (text,) = (b.text for b in blocks("README.md") if b.text.startswith("# my_costs.py\n"))
+    return text
+
+
+def write_files(folder: Path) -> None:
+    """Every file that the documents' commands and Python read, under the name that they use."""
+    for name in (".demo/net.sqlite", "net.sqlite", "demo.sqlite"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        generate(folder / name, 1000, seed=1)
+    (folder / "traces").mkdir()
+    for rank in range(2):
+        trace = KinetoFile(distributedInfo={"backend": "nccl", "rank": rank, "world_size": 2})
+        trace.op(0, 900, "aten::mm", dims=[[2, 3], [3, 4]], types=["float", "float"], seq=4)
+        trace.launch(10, 20, corr=7).kernel(30, 400 + rank, corr=7)
+        trace.write(folder / f"rank{rank}.json.gz")
+        trace.write(folder / "traces" / f"rank{rank}.json.gz")
+        trace.write(folder / "traces" / f"net{rank}.pt.trace.json.gz")
+    for name in ("net.json.gz", "lenet.json.gz"):
+        trace.write(folder / name)
+    (folder / "my_costs.py").write_text(my_costs())

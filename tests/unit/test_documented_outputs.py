@@ -1,0 +1,92 @@
+"""Outputs that the documents show are what the commands print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from documents import blocks, write_files
+from fastprof.cli import main
+from real_data import data_dir
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents")
+    write_files(folder)
+    return folder
+
+
+def printed(document: str, start: str) -> list[str]:
+    """The lines of the one block of a document that starts like this."""
+    (block,) = (each for each in blocks(document) if each.text.startswith(start))
+    return block.text.splitlines()
+
+
+def run(folder: Path, *words: str) -> tuple[list[str], str]:
+    """What a command prints: the lines of its stdout, and its stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fastprof", *words],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [line.rstrip() for line in done.stdout.splitlines()], done.stderr
+
+
+def missing(shown: list[str], lines: list[str]) -> list[str]:
+    """Those of the lines shown that are not there, or not in this order."""
+    rest = iter(lines)
+    return [line for line in shown if line.rstrip() not in rest]
+
+
+def on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_readme_has_rows_of_the_demo(folder: Path) -> None:
+    columns = "layer,trace,dir,op,kernel,params,sil,tc,flops"
+    lines, stderr = run(folder, "prof", "-w", "141", "-c", columns, ".demo/net.sqlite")
+    assert missing(printed("README.md", "Layer "), lines) == []
+    assert on_one_line("\n".join(printed("README.md", "Found 1000"))) in on_one_line(stderr)
+    assert len(lines) == 1001  # "Some of the 1000 rows"
+
+
+def test_the_guide_has_the_coverage_of_the_demo(folder: Path) -> None:
+    _, stderr = run(folder, "prof", "demo.sqlite")
+    assert on_one_line("\n".join(printed("docs/guide.md", "Found 1000"))) in on_one_line(stderr)
+
+
+def test_the_guide_has_what_info_says_of_the_demo(folder: Path) -> None:
+    command, *shown = printed("docs/guide.md", "$ fastprof info")
+    lines, _ = run(folder, *command.split()[2:])
+    assert shown.pop().strip() == "..."
+    assert shown == lines[: len(shown)]
+
+
+def test_the_guide_has_the_tables_of_four_real_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    directory = data_dir()
+    if directory is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    paths = sorted(str(path) for path in (directory / "kineto").glob("dlrm_rank*.json.gz"))
+    assert len(paths) == 4
+    assert main(["batch", "--by", "op,class", "--top", "0", "--no-progress", *paths]) == 0
+    lines = capsys.readouterr().out.replace(f"{directory}/", "").splitlines()
+    for line in printed("docs/guide.md", "4 ranks in 4 files"):
+        if not line.startswith("..."):
+            assert any(has_words(each, line) for each in lines), line
+
+
+def has_words(line: str, shown: str) -> bool:
+    """Whether a line has what is shown of it; `...` stands for anything, cells may be padded."""
+    words = [re.escape(word) if word != "..." else ".*" for word in shown.split()]
+    return re.match(r"\s*" + r"\s+(?:\S+\s+)*?".join(words), line) is not None
+
+
+def test_words_are_found_in_their_order() -> None:
+    assert has_words("op   ranks  time(ms)  share", "op  ranks  ...  share")
+    assert has_words("op   ranks  time(ms)  share", "op  time(ms)")
+    assert not has_words("op   ranks  time(ms)  share", "op  share  ranks")
