@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from fastprof.errors import BadInputError
-from fastprof.sources import kineto, nsys, nsys_report, nvprof
+from fastprof.sources import kineto, nsys, nsys_report, nsys_schema, nvprof, nvprof_schema
 from fastprof.sources.database import EXPORT_AGAIN, Database, Progress
 from fastprof.sources.kineto_file import GZIP_MAGIC
 from fastprof.trace import Trace
@@ -75,6 +75,7 @@ def _read_known(
                 trace = source.read(database, copies)
                 trace.about.read_by = database.read_by
                 return trace
+        database.refuse_posing(nsys_schema.STRINGS, nvprof_schema.STRINGS)
         has = ", ".join(sorted(database.tables)[:6]) or "no tables at all"
         raise BadInputError(
             f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from fastprof._kineto import NONE, TEXT_PLACE, KinetoReader
 from fastprof.errors import BadInputError
+from fastprof.sources.unchanged import Unchanged
 from fastprof.sources.database import Progress
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -134,8 +135,10 @@ def read(
     reader = KinetoReader(name)
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
+            unchanged = Unchanged(file.fileno(), name)
             blocks = _Blocks(file)
             text_bytes, unread_bytes = _feed(reader, blocks, progress, os.path.getsize(source))
+            unchanged.check()
     else:
         blocks = _Blocks(source)
         text_bytes, unread_bytes = _feed(reader, blocks)
