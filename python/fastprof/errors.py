@@ -25,6 +25,10 @@ class InternalError(FastprofError):
     """A promise inside fastprof was broken; please report it with the file if you can share it."""
 
 
+class CheckError(FastprofError):
+    """Two sums that have to agree do not: a mistake in fastprof; the text says what to report."""
+
+
 class OpError(FastprofError, ValueError):
     """The cost of an operator cannot be registered; the text says what is wrong with it."""
 

@@ -14,9 +14,9 @@ from fastprof import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
 from fastprof.cli.output import forget_stdout
 from fastprof.cli.progress import tell
-from fastprof.errors import FastprofError
+from fastprof.errors import CheckError, FastprofError
 
-DONE, BAD_INPUT, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 COMMANDS = (parse, prof, info, batch, nsys)
 
 
@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 done, 1 bad input (in a batch: any of its files), 130 interrupted; of `nsys` also that of
+        0 done, 1 bad input (in a batch: any of its files), 3 the report does not add up (a mistake
+        of fastprof), 130 interrupted; of `nsys` also that of
         the program that it ran. A usage error exits with 2 by SystemExit, as argparse does.
     """
     arguments = parser().parse_args(argv)
@@ -71,7 +72,7 @@ def _guarded(run: Callable[[], int]) -> int:
             if message is None:
                 raise
             tell(message)
-            return BAD_INPUT
+            return MISTAKE if isinstance(error, CheckError) else BAD_INPUT
 
 
 def _message(error: BaseException) -> str | None:

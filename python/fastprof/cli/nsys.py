@@ -169,7 +169,7 @@ def _states(name: str) -> _States:
 
 def _report(arguments: argparse.Namespace, path: Path) -> int:
     """Print the report as `fastprof prof` does."""
-    others = {"file": str(path), "all": False, "unknown": False, "ops": []}
+    others = {"file": str(path), "all": False, "unknown": False, "check": False, "ops": []}
     return prof.run(argparse.Namespace(**{**vars(arguments), **others, "output": arguments.report}))
 
 
