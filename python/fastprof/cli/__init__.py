@@ -92,6 +92,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self.received = False
+        self._n_received = 0
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
@@ -105,5 +106,11 @@ class _Signals:
             signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._n_received += 1
+        if self._n_received == 2:
+            return  # what is half written is being removed
+        if self._n_received > 2:  # that takes too long
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
         self.received = True
         raise KeyboardInterrupt

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from fastprof.columns import Values
 from fastprof.errors import FastprofError, MissingDependencyError
 from fastprof.ranks.source import Source, source_of
 from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary
+from fastprof.whole import whole_file
 
 __all__ = ["Store", "StoreError"]
 
@@ -86,15 +86,12 @@ class Store:
             It cannot be written.
         """
         path = self.path_of(summary.source.path)
-        beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+        table = self._table(summary)
         try:
-            self._parquet.write_table(self._table(summary), beside)
-            os.replace(beside, path)
+            with whole_file(path) as file:
+                self._parquet.write_table(table, file)
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-        finally:
-            with suppress(OSError):
-                beside.unlink()
 
     def _table(self, summary: Summary) -> Any:
         arrow, groups = self._arrow, summary.groups

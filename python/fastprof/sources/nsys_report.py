@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fastprof.errors import BadInputError
 from fastprof.sources.database import Progress
+from fastprof.whole import lock, remove_stale
 
 # The first line goes on with the version that wrote it: 2026@4@1@191-264138605071v0.
 MAGIC = b"NVIDIA Tegra Profiler Report"
@@ -77,7 +78,10 @@ def export(
             f"{name}: its export cannot be kept in {directory}: {error.strerror}; set "
             f"FASTPROF_CACHE to another directory, or run: {command}"
         ) from error
+    descriptor = os.open(beside, os.O_RDONLY)
+    lock(descriptor)
     try:
+        remove_stale([os.fspath(each) for each in directory.glob("export-*")])
         made = beside / "export.sqlite"
         problem = _run(tool, os.path.abspath(path), made, f"nsys export {name}", progress)
         if problem is None and not made.is_file():
@@ -89,6 +93,7 @@ def export(
         os.replace(made, cached)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+        os.close(descriptor)
     _forget_older(directory, of_path, cached)
     return cached, [f"{name}: exported with {tool}; the export is kept as {cached}"]
 
