@@ -287,3 +287,26 @@ def test_the_page_of_operators_is_written_whole(tmp_path):
     subprocess.run(words, check=True)
     assert (tmp_path / "ops.md").read_bytes() == (docs / "ops.md").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["make_ops.py", "ops.md"]
+
+
+HELD = """
+import os, signal, subprocess, sys
+from fastprof.cli import _Signals
+from fastprof.signals import held
+running = None
+with _Signals():
+    try:
+        with held():
+            os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+            running = subprocess.Popen([sys.executable, "-c", "pass"])
+        print("not interrupted")
+    except KeyboardInterrupt:
+        print("interrupted", running is not None)
+        running.wait()
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_program_that_is_being_started_is_known_when_a_signal_takes_effect(number):
+    words = [sys.executable, "-c", HELD, number]
+    assert subprocess.run(words, capture_output=True, timeout=60).stdout == b"interrupted True\n"

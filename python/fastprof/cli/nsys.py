@@ -11,6 +11,7 @@ from pathlib import Path
 from fastprof.cli import prof
 from fastprof.cli.progress import tell
 from fastprof.errors import BadInputError, FastprofError
+from fastprof.signals import held
 from fastprof.report.columns import DEFAULT_KEYS
 
 NAME = "nsys"
@@ -115,13 +116,16 @@ def _run(command: list[str]) -> int:
 
     Interrupted, it ends nsys, which ends the program.
     """
+    running = None
     try:
-        running = subprocess.Popen(command)
+        with held():
+            running = subprocess.Popen(command)
+        code = running.wait()
     except OSError as error:
         raise BadInputError(f"{command[0]} cannot be run: {error.strerror}") from error
-    try:
-        code = running.wait()
     except BaseException:
+        if running is None:
+            raise
         running.terminate()
         try:
             running.wait(_PATIENCE)

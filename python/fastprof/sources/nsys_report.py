@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fastprof.errors import BadInputError
 from fastprof.sources.database import Progress
+from fastprof.signals import held
 from fastprof.whole import lock, remove_stale
 
 # The first line goes on with the version that wrote it: 2026@4@1@191-264138605071v0.
@@ -124,13 +125,15 @@ def _run(tool: str, report: str, made: Path, what: str, progress: Progress | Non
     """Run nsys to its end; what went wrong, in one line. Interrupted, it is stopped, too."""
     words = [tool, "export", "--type", "sqlite", "--output", os.fspath(made), report]
     with tempfile.TemporaryFile() as log:
+        running = None
         try:
-            running = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-            )
-        except OSError as error:
-            return f"{tool} cannot be run: {error.strerror}"
-        try:
+            try:
+                with held():
+                    running = subprocess.Popen(
+                        words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                    )
+            except OSError as error:
+                return f"{tool} cannot be run: {error.strerror}"
             while True:
                 if progress is not None:
                     progress(what, made.stat().st_size if made.exists() else 0, 0)
@@ -138,8 +141,9 @@ def _run(tool: str, report: str, made: Path, what: str, progress: Progress | Non
                     code = running.wait(_POLL)
                     break
         except BaseException:
-            running.kill()
-            running.wait()
+            if running is not None:
+                running.kill()
+                running.wait()
             raise
         if code == 0:
             return None
