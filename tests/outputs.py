@@ -10,14 +10,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+COLUMNS = "idx,seq,altseq,layer,trace,dir,sub,op,kernel,params,sil,flops,bytes"
 WORDS = {
     "dict": ["parse"],
     "jsonl": ["parse", "--format", "jsonl"],
     "parquet": ["parse", "--format", "parquet"],
-    "csv": ["prof", "--csv", "--all", "-c", "idx,seq,altseq,layer,trace,dir,sub,op,kernel,params,sil,flops,bytes"],
+    "csv": ["prof", "--csv", "--all", "-c", COLUMNS],
     "json": ["prof", "--json"],
     "width": ["prof", "-w", "180"],
-}  # fmt: skip
+}
 PROGRAM = """
 import contextlib, io, json, sys
 from fastprof.cli import main
@@ -35,9 +36,7 @@ for i, file in enumerate(files):
 """
 
 
-def outputs(
-    files: Sequence[Path], folder: Path, cores: int = 2, **settings: str
-) -> dict[str, str]:
+def outputs(files: Sequence[Path], folder: Path, cores: int = 2, **settings: str) -> dict[str, str]:
     """A hash of each output by the number of its file and its name.
 
     cores : how many the process may use

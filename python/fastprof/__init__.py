@@ -18,6 +18,7 @@ from fastprof.errors import (
     FastprofError,
     InternalError,
     MissingDependencyError,
+    NotEnoughMemoryError,
     OpError,
     UnknownColumnError,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "FastprofError",
     "InternalError",
     "MissingDependencyError",
+    "NotEnoughMemoryError",
     "OpError",
     "Profile",
     "Tensor",

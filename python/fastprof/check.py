@@ -39,7 +39,6 @@ class Totals:
             self.rows[kind] = self.rows.get(kind, 0) + rows
             self.time[kind] = self.time.get(kind, 0) + time
 
-
     def __str__(self) -> str:
         rows = " and ".join(f"{n} {kind} rows" for kind, n in self.rows.items()) or "no rows"
         return f"{rows}, {sum(self.time.values()) / 1e6:.3f} ms"
@@ -59,8 +58,8 @@ def totals_of(kind: Values, duration: Ints, unsure: int = 0) -> Totals:
 def mistake(name: str, what: str, expected: object, found: object) -> CheckError:
     """The error that says that two numbers differ, and what to do."""
     return CheckError(
-        f"{name}: {what}: expected {expected}, found {found}. This is a mistake in fastprof, and the "
-        "report would be wrong: please report this line, what recorded the trace and its version, "
+        f"{name}: {what}: expected {expected}, found {found}. This is a mistake in fastprof, and "
+        "the report would be wrong: please report this line, what recorded the trace and its version, "
         "and the first lines of `fastprof info`; not the trace itself "
         f"(fastprof {__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
         f"{platform.system()} {platform.machine()})"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import BinaryIO
 
-from fastprof import check
+from fastprof import check, memory
 from fastprof._blocks import Reused
 from fastprof._take import take
 from fastprof.assemble import assemble
@@ -17,7 +17,7 @@ from fastprof.errors import BadInputError
 from fastprof.fromdict import from_dict_lines
 from fastprof.ops.user import load_packages
 from fastprof.profile import Profile
-from fastprof.sources import dictlines
+from fastprof.sources import dictlines, estimate
 from fastprof.sources.database import Progress
 from fastprof.sources.detect import head_of, read_trace
 from fastprof.sources.recount import recount
@@ -79,6 +79,7 @@ def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool)
         with builtins.open(path, "rb", buffering=0) as pipe:
             return from_dict_lines(name, dictlines.read(pipe, name))
     if dictlines.looks_like_dict_lines(head_of(path)):
+        memory.expect(name, estimate.of_dict_lines(path))
         profile = from_dict_lines(name, dictlines.read(path, name))
         return _recountable(profile, path, copies)
     trace = read_trace(path, progress, copies)

@@ -9,9 +9,9 @@ import sqlite3
 
 import numpy as np
 import pytest
+from bench import generate
 
 import fastprof
-from bench import generate
 from commands import run
 from exports import Export
 from fastprof import check
@@ -88,7 +88,10 @@ def test_sums_beyond_64_bits_are_whole():
     kind = Values(ids(0, 0, 0, 1), ["kernel", "graph"])
     duration = Ints(np.array([2**63 - 1, 2**63 - 1, -1, 5]))
     totals = check.totals_of(kind, duration)
-    assert (totals.rows, totals.time) == ({"kernel": 3, "graph": 1}, {"kernel": 2**64 - 2, "graph": 5})
+    assert (totals.rows, totals.time) == (
+        {"kernel": 3, "graph": 1},
+        {"kernel": 2**64 - 2, "graph": 5},
+    )
 
 
 def test_the_message_says_what_to_report_and_that_the_trace_is_not_needed():

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from bench.generate import generate
 
 import rank_files
-from bench.generate import generate
 from commands import command, run
 from nvprof_files import NvprofFile
 from outputs import WORDS, outputs

@@ -93,7 +93,9 @@ def test_views_of_other_names_do_not_matter(file):
 
 
 @pytest.mark.parametrize("table", [KERNELS, "StringIds"])
-@pytest.mark.parametrize("module", ["fts5(id, value)", "rtree(id, start, end)", "dbstat", "lost(x)"])
+@pytest.mark.parametrize(
+    "module", ["fts5(id, value)", "rtree(id, start, end)", "dbstat", "lost(x)"]
+)
 def test_a_virtual_table_that_poses_as_a_table_is_refused(table, module, file):
     change(file, moved_away(table))
     change_schema(
@@ -173,9 +175,9 @@ def test_checks_defaults_and_indices_with_functions_are_never_run(file):
 
 SHADOWS = {
     "pragma_table_list": "schema, name, type, ncol, wr, strict",
-    "pragma_table_info": "cid, name, type, \"notnull\", dflt_value, pk",
-    "pragma_table_xinfo": "cid, name, type, \"notnull\", dflt_value, pk, hidden",
-    "pragma_index_list": "seq, name, \"unique\", origin, partial",
+    "pragma_table_info": 'cid, name, type, "notnull", dflt_value, pk',
+    "pragma_table_xinfo": 'cid, name, type, "notnull", dflt_value, pk, hidden',
+    "pragma_index_list": 'seq, name, "unique", origin, partial',
 }
 
 
@@ -319,6 +321,6 @@ def test_tables_with_as_many_columns_as_there_can_be_are_read(file):
 
 
 def test_what_poses_as_a_table_is_one_line_of_every_command(file):
-    change(file, moved_away(KERNELS), f"CREATE VIEW \"{KERNELS}\" AS {EVER}")
+    change(file, moved_away(KERNELS), f'CREATE VIEW "{KERNELS}" AS {EVER}')
     for words in (["parse"], ["prof"], ["info"]):
         assert f"{KERNELS} is a view and no table" in one_line(run(*words, file))

@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Rooms from the bottom up; a room may import itself and those below it, and compiled modules.
 ROOMS = [
     {"about", "errors", "call", "columns", "names", "signals", "whole"},
-    {"check"},
+    {"check", "memory"},
     {"trace", "markers", "ops", "annotate"},
     {"sources", "attribute", "integrations"},
     {"calls", "activities"},

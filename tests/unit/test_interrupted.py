@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
+from bench.generate import generate
 
 import rank_files
-from bench.generate import generate
 from commands import command, run
 from exports import Export
 from fastprof.whole import whole_file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +18,8 @@ from fastprof.cli.progress import tell
 from fastprof.errors import CheckError, FastprofError
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
+# What Python, and the loader of compiled modules, make of an allocation that failed.
+_NO_MEMORY = re.compile("can't start new thread|failed to map segment|annot allocate memory")
 COMMANDS = (parse, prof, info, batch, nsys)
 
 
@@ -80,7 +83,9 @@ def _message(error: BaseException) -> str | None:
     if isinstance(error, FastprofError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"not enough memory: {error}"
+        return f"not enough memory{f': {error}' if str(error) else ''}"
+    if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
+        return f"not enough memory: {' '.join(str(error).split())[:200]}"
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         return f"{where}{error.strerror or error}"

@@ -11,8 +11,8 @@ from pathlib import Path
 from fastprof.cli import prof
 from fastprof.cli.progress import tell
 from fastprof.errors import BadInputError, FastprofError
-from fastprof.signals import held
 from fastprof.report.columns import DEFAULT_KEYS
+from fastprof.signals import held
 
 NAME = "nsys"
 HELP = "record a program with Nsight Systems, and report"

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from fastprof._kineto import NONE, TEXT_PLACE, KinetoReader
 from fastprof.errors import BadInputError
-from fastprof.sources.unchanged import Unchanged
 from fastprof.sources.database import Progress
+from fastprof.sources.unchanged import Unchanged
 
 GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_SIZE = 1 << 20

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fastprof.errors import BadInputError
-from fastprof.sources.database import Progress
 from fastprof.signals import held
+from fastprof.sources.database import Progress
 from fastprof.whole import lock, remove_stale
 
 # The first line goes on with the version that wrote it: 2026@4@1@191-264138605071v0.

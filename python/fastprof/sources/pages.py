@@ -93,14 +93,18 @@ def _layout(file: _pages.File, table: str, select: Select) -> Layout:
     # Statements, and not tables such as pragma_table_list, of which a file can have its own.
     quoted = f'"{escaped(table)}"'
     listed = select(f"PRAGMA main.table_list({quoted})")
-    if [(type_, without_row_ids) for _, _, type_, _, without_row_ids, _ in listed] != [("table", 0)]:
+    if [(type_, without_row_ids) for _, _, type_, _, without_row_ids, _ in listed] != [
+        ("table", 0)
+    ]:
         raise UnusualError("it is a table without row ids, or no ordinary one")
     name = "'" + table.replace("'", "''") + "'"
     roots = select(f"SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = {name}")
     if len(roots) != 1 or not isinstance(roots[0][0], int) or not 1 < roots[0][0] < 1 << 32:
         raise UnusualError("its first page is not told")
     all_columns = select(f"PRAGMA main.table_xinfo({quoted})")
-    columns = [(cid, name, type_, default, pk) for cid, name, type_, _, default, pk, _ in all_columns]
+    columns = [
+        (cid, name, type_, default, pk) for cid, name, type_, _, default, pk, _ in all_columns
+    ]
     if any(hidden for *_, hidden in all_columns):
         raise UnusualError("it has generated columns")
     origins = [origin for _, _, _, origin, _ in select(f"PRAGMA main.index_list({quoted})")]
