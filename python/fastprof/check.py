@@ -59,7 +59,7 @@ def mistake(name: str, what: str, expected: object, found: object) -> CheckError
     """The error that says that two numbers differ, and what to do."""
     return CheckError(
         f"{name}: {what}: expected {expected}, found {found}. This is a mistake in fastprof, and "
-        "the report would be wrong: please report this line, what recorded the trace and its version, "
+        "the report would be wrong: please report this line, what recorded the trace, its version "
         "and the first lines of `fastprof info`; not the trace itself "
         f"(fastprof {__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
         f"{platform.system()} {platform.machine()})"

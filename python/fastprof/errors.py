@@ -29,7 +29,7 @@ class InternalError(FastprofError):
     """A promise inside fastprof was broken; please report it with the file if you can share it."""
 
 
-class CheckError(FastprofError):
+class CheckError(InternalError):
     """Two sums that have to agree do not: a mistake in fastprof; the text says what to report."""
 
 
