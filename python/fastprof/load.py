@@ -98,11 +98,12 @@ def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool)
 
 def _recountable(profile: Profile, path: str | os.PathLike[str], copies: bool) -> Profile:
     """The Profile, which can have its file counted again, from whatever directory."""
-    full, state = os.path.abspath(path), _state(path)
+    # The name and not the profile: a ring of references would keep its memory.
+    name, full, state = profile.name, os.path.abspath(path), _state(path)
 
     def count_again() -> check.Totals | None:
         if _state(full) != state:
-            raise BadInputError(f"{profile.name}: was changed since it was read; read it again")
+            raise BadInputError(f"{name}: was changed since it was read; read it again")
         return recount(full, copies)
 
     profile.recount = count_again

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
 import sqlite3
+import weakref
 
 import numpy as np
 import pytest
@@ -191,6 +193,17 @@ def test_a_file_that_changed_since_is_no_mistake(file):
     connection.close()
     with pytest.raises(fastprof.BadInputError, match="was changed since it was read"):
         profile.check()
+
+
+def test_a_profile_is_freed_when_nobody_has_it(file):
+    gc.disable()
+    try:
+        profile = fastprof.open(file)
+        seen = weakref.ref(profile)
+        del profile
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 def test_the_file_is_found_from_another_directory(file, tmp_path, monkeypatch):
