@@ -53,6 +53,15 @@ fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_
   return FP_OK;
 }
 
+fp_status fp_path_sums(const int32_t *parent, int32_t n, int64_t *value) {
+  for (int32_t i = n - 1; i >= 0; i--) {
+    if (parent[i] >= i) return FP_E_INDEX;
+    if (parent[i] < 0) continue;
+    value[parent[i]] = (int64_t)((uint64_t)value[parent[i]] + (uint64_t)value[i]);
+  }
+  return FP_OK;
+}
+
 int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) {
   int32_t most = 0;
   for (int32_t i = 0; i < n; i++) {

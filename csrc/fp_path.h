@@ -38,6 +38,9 @@ enum { FP_NOWHERE = 0, FP_FORWARD = 1, FP_BACKWARD = 2 };
 fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
                              const uint8_t *says, int32_t n_labels, uint8_t *direction);
 
+/* Adds to the value of every entry those of all entries inside it; sums wrap around. */
+fp_status fp_path_sums(const int32_t *parent, int32_t n, int64_t *value);
+
 /* Length of the longest chain; parents come before their children. depth: scratch, [n]. */
 int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth);
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import fastprof.ops  # noqa: F401 -- registers all families
 from fastprof.ops.document import operators_page
+from fastprof.whole import whole_file
 
 PAGE = Path(__file__).parent / "ops.md"
 
 if __name__ == "__main__":
-    PAGE.write_text(operators_page(), encoding="utf-8")
+    with whole_file(PAGE) as file:
+        file.write(operators_page().encode())

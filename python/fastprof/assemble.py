@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof import _link, _nest, _path, activities
+from fastprof import _link, _nest, _path, activities, check
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.calls import CallsOfKernels, find_calls
@@ -238,8 +238,22 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         ),
         count=lambda: contents_of(trace, attribution),
         about=trace.about,
+        add_up=lambda: _add_up(assembly),
         warnings=trace.warnings,
     )
+
+
+def _add_up(assembly: Assembly) -> check.Totals:
+    """The totals of all rows, after a look at whether they add up along calls and paths."""
+    trace = assembly.trace
+    duration = Ints(trace.kernels.duration)
+    time = np.maximum(duration.values, 0)
+    check.inclusive(trace.name, assembly.frame, time, assembly.found)
+    for column in (assembly.costs.flops, assembly.costs.bytes):
+        if len(column) != len(duration):
+            raise check.mistake(trace.name, "rows", len(duration), len(column))
+    unsure = int(np.count_nonzero(activities.damaged(trace).values))
+    return check.totals_of(activities.kinds(trace), duration, unsure)
 
 
 def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:

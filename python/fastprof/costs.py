@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _share, ops
+from fastprof import _share, check, ops
 from fastprof._take import distinct
 from fastprof.call import Call
 from fastprof.calls import CallsOfKernels, Named
@@ -76,13 +76,13 @@ class Costs:
 
     @cached_property
     def flops(self) -> Ints:
-        return self._shared(self._tables.flops)
+        return self._shared("FLOPs", self._tables.flops)
 
     @property
     def bytes(self) -> Ints:
-        return self._shared(self._tables.bytes)
+        return self._shared("bytes", self._tables.bytes)
 
-    def _shared(self, table: list[int]) -> Ints:
+    def _shared(self, what: str, table: list[int]) -> Ints:
         """Each kernel's share of its part's total."""
         total_of_cell, part = np.array(table, np.int64), self._part
         share = np.where(part == BESIDE, total_of_cell[self._cell], -1)
@@ -91,9 +91,9 @@ class Costs:
             if len(rows):
                 totals = [total_of_cell[self._cell[rows]]]
                 group = self._calls.group[rows]
-                share[rows] = _share.shares(
-                    group, self._duration[rows], totals, self._calls.n_groups
-                )[0]
+                n_groups = self._calls.n_groups
+                share[rows] = _share.shares(group, self._duration[rows], totals, n_groups)[0]
+                check.shares(what, group, totals[0], share[rows], n_groups)
         return Ints(share)
 
 

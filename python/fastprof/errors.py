@@ -17,12 +17,20 @@ class UnknownColumnError(FastprofError, ValueError):
     """A column was asked for that the report does not have; the text lists those it has."""
 
 
+class NotEnoughMemoryError(FastprofError, MemoryError):
+    """A file needs more memory than there is; the text says how much, and how to go on anyway."""
+
+
 class SettingError(FastprofError, ValueError):
     """An environment variable asks for what cannot be done; the text says what is possible."""
 
 
 class InternalError(FastprofError):
     """A promise inside fastprof was broken; please report it with the file if you can share it."""
+
+
+class CheckError(InternalError):
+    """Two sums that have to agree do not: a mistake in fastprof; the text says what to report."""
 
 
 class OpError(FastprofError, ValueError):

@@ -18,9 +18,10 @@ from fastprof._pools import pairs
 from fastprof._take import take
 from fastprof.about import About
 from fastprof.calls import CallsOfKernels, Named, named
+from fastprof.check import Totals, mistake, totals_of
 from fastprof.columns import Columns, Ints, Lists, Values
 from fastprof.contents import contents_of_lines
-from fastprof.costs import cost
+from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
 from fastprof.markers import Meaning, read
 from fastprof.profile import Profile
@@ -73,7 +74,15 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
         ),
         count=lambda: contents_of_lines(columns, calls),
         about=About("dict"),
+        add_up=lambda: _add_up(duration, costs),
     )
+
+
+def _add_up(duration: Int64, costs: Costs) -> Totals:
+    if not len(costs.flops) == len(costs.bytes) == len(duration):
+        raise mistake("dict lines", "rows", len(duration), len(costs.flops))
+    kind = Values(np.zeros(len(duration), np.int32), ["kernel"])
+    return totals_of(kind, Ints(duration))
 
 
 def _short_names(column: Values) -> Values:

@@ -7,16 +7,20 @@ import os
 from collections.abc import Callable
 from typing import BinaryIO
 
+from fastprof import check, memory
 from fastprof._blocks import Reused
+from fastprof._take import take
 from fastprof.assemble import assemble
 from fastprof.attribute import attribute
 from fastprof.contents import steps_of
+from fastprof.errors import BadInputError
 from fastprof.fromdict import from_dict_lines
 from fastprof.ops.user import load_packages
 from fastprof.profile import Profile
-from fastprof.sources import dictlines
+from fastprof.sources import dictlines, estimate
 from fastprof.sources.database import Progress
 from fastprof.sources.detect import head_of, read_trace
+from fastprof.sources.recount import recount
 
 
 def open(
@@ -75,9 +79,41 @@ def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool)
         with builtins.open(path, "rb", buffering=0) as pipe:
             return from_dict_lines(name, dictlines.read(pipe, name))
     if dictlines.looks_like_dict_lines(head_of(path)):
-        return from_dict_lines(name, dictlines.read(path, name))
+        memory.expect(name, estimate.of_dict_lines(path))
+        profile = from_dict_lines(name, dictlines.read(path, name))
+        return _recountable(profile, path, copies)
     trace = read_trace(path, progress, copies)
     attribution = attribute(trace)
+    check.tree(
+        trace.name,
+        attribution.node_parent,
+        attribution.node_of_frame,
+        attribution.frame_parent,
+        take(attribution.node_of_frame, attribution.frame_of_kernel),
+    )
     trace.about.steps = steps_of(trace, attribution)
     trace.forget_ends()
-    return assemble(trace, attribution)
+    return _recountable(assemble(trace, attribution), path, copies)
+
+
+def _recountable(profile: Profile, path: str | os.PathLike[str], copies: bool) -> Profile:
+    """The Profile, which can have its file counted again, from whatever directory."""
+    # The name and not the profile: a ring of references would keep its memory.
+    name, full, state = profile.name, os.path.abspath(path), _state(path)
+
+    def count_again() -> check.Totals | None:
+        if _state(full) != state:
+            raise BadInputError(f"{name}: was changed since it was read; read it again")
+        return recount(full, copies)
+
+    profile.recount = count_again
+    return profile
+
+
+def _state(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
+    """What changes with a file's content; None where there is no file."""
+    try:
+        told = os.stat(path)
+    except OSError:
+        return None
+    return told.st_ino, told.st_size, told.st_mtime_ns

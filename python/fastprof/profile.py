@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.about import About
+from fastprof.check import Totals, same
 from fastprof.columns import Column, Ints, Lists, SeqMarkers
 from fastprof.contents import Contents
 from fastprof.coverage import Coverage
@@ -86,6 +87,10 @@ class Profile:
     contents : Contents
     about : About
         Versions, names of GPUs, processes and threads, rank, steps, memory events.
+    add_up : function
+        Adds up the rows along calls and call paths; raises CheckError where that differs.
+    recount : function or None
+        Counts the file again, None where it is too damaged; without it there is no file.
     warnings : list of str
         What was wrong with the file but did not stop the reading, a line each.
     """
@@ -97,6 +102,8 @@ class Profile:
     cover: Callable[[bool], Coverage]
     count: Callable[[], Contents]
     about: About
+    add_up: Callable[[], Totals]
+    recount: Callable[[], Totals | None] | None = None
     warnings: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -119,6 +126,28 @@ class Profile:
     def contents(self) -> Contents:
         """How much the file holds of what, apart from kernels."""
         return self.count()
+
+    def check(self) -> str:
+        """Count the file again by simpler means, and compare; say what was found to agree.
+
+        Rows and GPU time of the report with those of the file, the FLOPs of kernels with those of
+        calls, and the kernels of each call path with its own and its children's.
+
+        Raises
+        ------
+        CheckError
+            Something was lost, or counted twice.
+        BadInputError
+            The file cannot be read any more.
+        """
+        report = self.add_up()
+        file = self.recount() if self.recount is not None else None
+        if file is None:
+            why = "comes from a pipe" if self.recount is None else "is damaged"
+            return f"{report} agree with calls and call paths; the input {why}: not counted again"
+        same(self.name, file, report)
+        doubt = f", but for {report.unsure} durations that cannot be true" if report.unsure else ""
+        return f"{report} agree with the file{doubt}, with calls and with call paths"
 
     @property
     def names(self) -> list[str]:

@@ -1,7 +1,7 @@
 """The call-path tree, and what a node or frame has from those around it."""
 import numpy as np
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fastprof._c cimport fp_status
 from fastprof._pools cimport Keys, fp_keys
@@ -23,6 +23,7 @@ cdef extern from "fp_path.h":
     int FP_NOWHERE, FP_FORWARD, FP_BACKWARD
     fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
                                  const uint8_t *says, int32_t n_labels, uint8_t *direction) nogil
+    fp_status fp_path_sums(const int32_t *parent, int32_t n, int64_t *value) nogil
     int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) nogil
 
 
@@ -133,6 +134,21 @@ def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_
             status = fp_path_directions(&parent[0], &label[0], n, &says[0] if n_labels else NULL,
                                         n_labels, &direction[0])
         check(status, "directions along call paths")
+    return out
+
+
+def sums(const int32_t[::1] parent, const int64_t[::1] own):
+    """What each entry of a tree and all inside it have together, int64 [n]; sums wrap around."""
+    if parent.shape[0] != own.shape[0]:
+        raise ValueError(f"{parent.shape[0]} parents, {own.shape[0]} values")
+    cdef int32_t n = _length(parent, parent)
+    out = np.array(own, np.int64)
+    cdef int64_t[::1] value = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_sums(&parent[0], n, &value[0])
+        check(status, "sums along call paths")
     return out
 
 

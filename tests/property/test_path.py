@@ -90,6 +90,17 @@ def test_the_innermost_that_says_so_turns_the_direction(tree, says):
 
 
 @settings(max_examples=200, deadline=None)
+@given(trees(st.integers(-(2**40), 2**40)))
+def test_sums_are_those_of_an_entry_and_all_inside_it(tree):
+    parent, own = tree
+    expected = [
+        sum(value for i, value in enumerate(own) if at in chain(parent, i))
+        for at in range(len(parent))
+    ]
+    assert _path.sums(frozen(parent, np.int32), frozen(own, np.int64)).tolist() == expected
+
+
+@settings(max_examples=200, deadline=None)
 @given(trees())
 def test_depth_is_the_length_of_the_longest_chain(tree):
     parent, _ = tree

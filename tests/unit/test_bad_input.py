@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import command, one_line, refusal, run, state_of
 from exports import Export
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -34,47 +35,6 @@ DICT_LINE = (
     "'tid': 1, 'device': 0, 'stream': 7, 'grid': (640, 1, 2), 'block': (128, 1, 1), "
     "'kLongName': 'void mm<float>(int)'}\n"
 )
-
-
-def command(*words):
-    return [sys.executable, "-m", "fastprof", *words]
-
-
-def run(*words, stdin=b"", **others):
-    return subprocess.run(command(*words), input=stdin, capture_output=True, timeout=60, **others)
-
-
-def state_of(folder):
-    """Every file below a folder, and what is in it."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
-def one_line(done, code=1):
-    """The one line that a command says when it fails."""
-    message = done.stderr.decode()
-    assert done.returncode == code, message
-    assert message.count("\n") == 1, message
-    assert message.endswith("\n")
-    assert message.startswith("fastprof: ")
-    assert done.stdout == b""
-    return message
-
-
-def refusal(path, folder):
-    """What both commands say of a file; nothing in the folder may change by it."""
-    before = state_of(folder)
-    messages = {
-        one_line(run("parse", path, "-o", folder / "out")),
-        one_line(run("prof", "--csv", path)),
-    }
-    assert state_of(folder) == before
-    (message,) = messages
-    assert os.fsdecode(path) in message
-    return message
 
 
 @pytest.fixture

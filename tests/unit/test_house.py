@@ -20,7 +20,8 @@ OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / na
 # Rooms from the bottom up; a room may import itself and those below it, and compiled modules.
 ROOMS = [
     {"errors"},
-    {"about", "beside", "call", "columns", "extras", "names"},
+    {"about", "beside", "call", "columns", "extras", "names", "signals", "whole"},
+    {"check", "memory"},
     {"trace", "markers", "ops", "annotate"},
     {"sources", "attribute", "integrations"},
     {"calls", "activities"},

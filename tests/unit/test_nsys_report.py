@@ -1,5 +1,6 @@
 """Reports of Nsight Systems: exported by the user's own nsys, which is a script here."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -233,3 +234,24 @@ def test_an_interrupted_export_ends_nsys_and_leaves_nothing(machine):
     assert os.listdir(machine.cache) == []
     with pytest.raises(ProcessLookupError):
         os.kill(int(log.read_text()), 0)
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_and_what_runs_is_not(machine):
+    machine.install()
+    left, running, begun = (machine.cache / f"export-{name}" for name in ("left", "running", "new"))
+    for folder in (left, running, begun):
+        folder.mkdir(parents=True)
+        (folder / "export.sqlite").write_bytes(b"half")
+    for folder in (left, running):
+        os.utime(folder, (time.time() - 3600,) * 2)
+    descriptor = os.open(running, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    fastprof.open(machine.report)
+    os.close(descriptor)
+    assert (left.exists(), running.exists(), begun.exists()) == (False, True, True)
+
+
+def test_a_report_is_counted_again_by_way_of_its_export(machine):
+    machine.install()
+    assert fastprof.open(machine.report).check().startswith("1 kernel rows, 0.000 ms agree with")
+    assert machine.calls == 1

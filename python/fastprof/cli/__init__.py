@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,9 +15,11 @@ from fastprof import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
 from fastprof.cli.output import forget_stdout
 from fastprof.cli.progress import tell
-from fastprof.errors import FastprofError
+from fastprof.errors import CheckError, FastprofError
 
-DONE, BAD_INPUT, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
+# What Python, and the loader of compiled modules, make of an allocation that failed.
+_NO_MEMORY = re.compile("can't start new thread|failed to map segment|annot allocate memory")
 COMMANDS = (parse, prof, info, batch, nsys)
 
 
@@ -47,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 done, 1 bad input (in a batch: any of its files), 130 interrupted; of `nsys` also that of
+        0 done, 1 bad input (in a batch: any of its files), 3 the report does not add up (a mistake
+        of fastprof), 130 interrupted; of `nsys` also that of
         the program that it ran. A usage error exits with 2 by SystemExit, as argparse does.
     """
     arguments = parser().parse_args(argv)
@@ -71,7 +75,7 @@ def _guarded(run: Callable[[], int]) -> int:
             if message is None:
                 raise
             tell(message)
-            return BAD_INPUT
+            return MISTAKE if isinstance(error, CheckError) else BAD_INPUT
 
 
 def _message(error: BaseException) -> str | None:
@@ -79,7 +83,9 @@ def _message(error: BaseException) -> str | None:
     if isinstance(error, FastprofError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"not enough memory: {error}"
+        return f"not enough memory{f': {error}' if str(error) else ''}"
+    if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
+        return f"not enough memory: {' '.join(str(error).split())[:200]}"
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         return f"{where}{error.strerror or error}"
@@ -91,6 +97,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self.received = False
+        self._n_received = 0
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
@@ -104,5 +111,11 @@ class _Signals:
             signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._n_received += 1
+        if self._n_received == 2:
+            return  # what is half written is being removed
+        if self._n_received > 2:  # that takes too long
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
         self.received = True
         raise KeyboardInterrupt

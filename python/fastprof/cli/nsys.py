@@ -12,6 +12,7 @@ from fastprof.cli import prof
 from fastprof.cli.progress import tell
 from fastprof.errors import BadInputError, FastprofError
 from fastprof.report.columns import DEFAULT_KEYS
+from fastprof.signals import held
 
 NAME = "nsys"
 HELP = "record a program with Nsight Systems, and report"
@@ -115,13 +116,16 @@ def _run(command: list[str]) -> int:
 
     Interrupted, it ends nsys, which ends the program.
     """
+    running = None
     try:
-        running = subprocess.Popen(command)
+        with held():
+            running = subprocess.Popen(command)
+        code = running.wait()
     except OSError as error:
         raise BadInputError(f"{command[0]} cannot be run: {error.strerror}") from error
-    try:
-        code = running.wait()
     except BaseException:
+        if running is None:
+            raise
         running.terminate()
         try:
             running.wait(_PATIENCE)
@@ -169,7 +173,7 @@ def _states(name: str) -> _States:
 
 def _report(arguments: argparse.Namespace, path: Path) -> int:
     """Print the report as `fastprof prof` does."""
-    others = {"file": str(path), "all": False, "unknown": False, "ops": []}
+    others = {"file": str(path), "all": False, "unknown": False, "check": False, "ops": []}
     return prof.run(argparse.Namespace(**{**vars(arguments), **others, "output": arguments.report}))
 
 

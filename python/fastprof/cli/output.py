@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from fastprof.errors import FastprofError
+from fastprof.whole import whole_file
 
 
 class OutputError(FastprofError):
@@ -50,26 +51,12 @@ def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
             with open(path, "wb") as file:  # a device or a pipe cannot be renamed to
                 yield file
         else:
-            with _whole(path) as file:
+            with whole_file(path, _SparingFile) as file:
                 yield file
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-@contextmanager
-def _whole(path: str) -> Iterator[BinaryIO]:
-    """Write beside the file, and rename when all is written; remove what was begun otherwise."""
-    beside = f"{os.path.realpath(path)}.{os.getpid()}.part"
-    try:
-        with io.BufferedWriter(_SparingFile(beside, "x")) as file:
-            yield file
-        os.replace(beside, os.path.realpath(path))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
 
 
 class _SparingFile(io.FileIO):

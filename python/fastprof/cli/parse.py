@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, say
+from fastprof.cli.progress import Bar, add_check, say, tell
 
 NAME = "parse"
 HELP = "read a trace, write one line a kernel"
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="dict",
         help="dict: Python literals (default); jsonl: the same keys in JSON; parquet: all columns",
     )
+    add_check(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         with Bar() as bar:
             profile = open_trace(arguments.file, bar)
         say(profile)
+        if arguments.check:
+            tell(f"checked: {profile.check()}")
         with output(arguments.output, arguments.file) as file:
             if arguments.format == "parquet":
                 write_columns({name: profile.column(name) for name in profile.names}, file)

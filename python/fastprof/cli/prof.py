@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, say, tell
+from fastprof.cli.progress import Bar, add_check, say, tell
 from fastprof.errors import UnknownColumnError
 from fastprof.report import Style
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run a Python file that registers costs of your own operators (fastprof.op)",
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
+    add_check(parser)
 
 
 def add_style(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
 
                 profile = open_trace(arguments.file, bar, copies=arguments.all)
         say(profile)
+        if arguments.check:
+            tell(f"checked: {profile.check()}")
         if arguments.unknown:
             for line in profile.coverage.unknown_text().splitlines():
                 tell(line)

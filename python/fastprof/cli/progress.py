@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from contextlib import suppress
 from types import TracebackType
@@ -54,6 +55,16 @@ def tell(message: str) -> None:
         with suppress(OSError):
             line = "".join(c if c.isprintable() else " " for c in message)
             print(f"fastprof: {line}", file=sys.stderr)
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """The option after which what `Profile.check` finds is said."""
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="count the file again by simpler means, and compare; where it differs, the exit code "
+        "is 3",
+    )
 
 
 def say(profile: Profile) -> None:

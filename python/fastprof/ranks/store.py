@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ from fastprof.errors import FastprofError
 from fastprof.extras import needed
 from fastprof.ranks.source import Source, source_of
 from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary
+from fastprof.whole import whole_file
 
 __all__ = ["Store", "StoreError"]
 
@@ -87,15 +87,12 @@ class Store:
             It cannot be written.
         """
         path = self.path_of(summary.source.path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")  # hidden from read_parquet
+        table = self._table(summary)
         try:
-            self._parquet.write_table(self._table(summary), beside)
-            os.replace(beside, path)
+            with whole_file(path) as file:
+                self._parquet.write_table(table, file)
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-        finally:
-            with suppress(OSError):
-                beside.unlink()
 
     def _table(self, summary: Summary) -> Any:
         arrow, groups = self._arrow, summary.groups

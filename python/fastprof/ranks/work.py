@@ -83,7 +83,8 @@ def work(path: str, options: Options) -> Result:
     except Exception as error:
         # SQLite says it in its own way.
         memory = isinstance(error, MemoryError) or str(error).endswith("out of memory")
-        text = _NO_MEMORY.format(os.path.getsize(path)) if memory else _text(error)
+        said = memory and not isinstance(error, FastprofError)
+        text = _NO_MEMORY.format(os.path.getsize(path)) if said else _text(error)
         line = " ".join(text.removeprefix(f"{path}: ").split())
         return Failure(path, f"{path}: {line}", memory)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import apsw
 import numpy as np
@@ -16,7 +15,9 @@ import numpy.typing as npt
 from fastprof import _column, _scan
 from fastprof._pages import UnusualError
 from fastprof.errors import BadInputError, SettingError
-from fastprof.sources.pages import Layout, Pages
+from fastprof.sources.connection import connect
+from fastprof.sources.pages import Layout, Pages, escaped
+from fastprof.sources.unchanged import refuse_logs
 
 EXPORT_AGAIN = "export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
 ALL_ROWS = (-(2**63), 2**63 - 1)  # row ids
@@ -57,6 +58,7 @@ class Database:
     ----------
     tables : dict of table to dict of its columns to whether each may be NULL
     read_by : dict of each table that was read to why SQLite read it, "" where it did not
+    posing : dict of each view and virtual table to which of the two it is; they are never read
     """
 
     def __init__(
@@ -73,50 +75,56 @@ class Database:
         self._first = first
         self._pages: Pages = first._pages if first else Pages(path, self.name)
         self.read_by: dict[str, str] = first.read_by if first else {}
+        self.posing: dict[str, str] = {}
         try:
-            self._connection = self._open()
+            refuse_logs(self.name)
+            self._connection = connect(path, self.name)
         except BaseException:
             self._close_pages()
             raise
         try:
-            self._connection.execute("PRAGMA cell_size_check = ON")
+            self._pages.unchanged.check_path(path)
             self.tables = self._read_tables()
             self._reader = _scan.Reader(self._connection)
         except BaseException:
             self.close()
             raise
 
-    def _open(self) -> apsw.Connection:
-        for suffix in ("-wal", "-journal"):
-            beside = Path(self.name + suffix)
-            if beside.exists() and beside.stat().st_size:
-                raise BadInputError(
-                    f"{self.name}: {beside.name} lies beside it: another program is writing the "
-                    "file, or was stopped while it did; let it finish, or export again"
-                )
-        # immutable keeps SQLite from locking the file and from making others beside it.
-        uri = f"file:{quote(os.fsencode(os.path.abspath(self.name)))}?mode=ro&immutable=1"
-        try:
-            # One thread at a time uses a connection: without its mutex a scan takes half the time.
-            return apsw.Connection(
-                uri,
-                flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX,
-            )
-        except apsw.Error as error:
-            raise BadInputError(f"{self.name}: cannot be opened: {error}") from error
-
     def _read_tables(self) -> dict[str, dict[str, bool]]:
-        """The columns of each table, and whether each may be NULL."""
-        names = self.rows(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        """The columns of each table, and whether each may be NULL; notes what only poses as one."""
+        listed = self.rows(
+            "SELECT name, type, rootpage FROM sqlite_schema WHERE type IN ('table', 'view')"
         )
-        return {
-            name: {
-                column[1]: not column[3]
-                for column in self.rows(f'PRAGMA table_info("{_escaped(name)}")')
-            }
-            for (name,) in names
-        }
+        roots: dict[int, str] = {}
+        tables = {}
+        for name, type_, root in listed:
+            if not isinstance(name, str) or name.startswith("sqlite_"):
+                continue
+            if type_ == "view" or not root:
+                self.posing[name] = "a view" if type_ == "view" else "a virtual table"
+                continue
+            if roots.setdefault(root, name) != name:
+                raise BadInputError(
+                    f"{self.name}: damaged: the tables {roots[root]} and {name} begin on the same "
+                    f"page; {EXPORT_AGAIN}"
+                )
+            columns = self.rows(f'PRAGMA main.table_info("{escaped(name)}")')
+            tables[name] = {column[1]: not column[3] for column in columns}
+        return tables
+
+    def refuse_posing(self, *names: str) -> None:
+        """Refuse a file in which one of these is no table.
+
+        Raises
+        ------
+        BadInputError
+        """
+        for name in names:
+            if name in self.posing:
+                raise BadInputError(
+                    f"{self.name}: {name} is {self.posing[name]} and no table: what it gives "
+                    f"would have to be computed, which is not done for a file; {EXPORT_AGAIN}"
+                )
 
     def __enter__(self) -> Database:
         return self
@@ -246,14 +254,18 @@ class Database:
             self._walk(table, fields, row_ids, room, *how)
             self.read_by.setdefault(table, "")
         except UnusualError as error:
-            self._pages.check_unchanged()
+            self._check_unchanged()
             if self._forced == PAGES:
                 raise SettingError(
                     f"{self.name}: table {table}: FASTPROF_SCAN=pages, but {error}"
                 ) from None
             self._reader.scan(_select(table, fields, row_ids), room, *how)
             self.read_by[table] = str(error)
-        self._pages.check_unchanged()
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        refuse_logs(self.name)
+        self._pages.unchanged.check()
 
     def _walk(
         self,
@@ -289,6 +301,7 @@ class TableRows:
         """capacity : about how many rows will be kept; that of the table where it is None."""
         self._table, self._fields, self._room = table, fields, None
         if table not in database.tables:
+            database.refuse_posing(table)
             return
         self._chosen = database.chosen(table, fields)
         may_be_null = {name.lower(): null for name, null in database.tables[table].items()}
@@ -333,9 +346,9 @@ def _forced() -> str:
 def _select(table: str, fields: Sequence[Field], row_ids: tuple[int, int]) -> str:
     """The SELECT for fields that the table has. NOT INDEXED keeps rows in the order of their ids,
     where an index could serve, too."""
-    columns = ", ".join(field.sql or f'"{_escaped(field.name)}"' for field in fields)
+    columns = ", ".join(field.sql or f'"{escaped(field.name)}"' for field in fields)
     where = "" if row_ids == ALL_ROWS else f" WHERE rowid BETWEEN {row_ids[0]} AND {row_ids[1]}"
-    return f'SELECT {columns} FROM "{_escaped(table)}" NOT INDEXED{where}'
+    return f'SELECT {columns} FROM "{escaped(table)}" NOT INDEXED{where}'
 
 
 def _with_none(columns: Columns, missing: Sequence[Field], n: int) -> Columns:
@@ -350,7 +363,3 @@ def _with_none(columns: Columns, missing: Sequence[Field], n: int) -> Columns:
             columns[field.name + "_seq"] = np.full(n, -1, np.int64)
             columns[field.name + "_op_id"] = np.full(n, -1, np.int64)
     return columns
-
-
-def _escaped(name: str) -> str:
-    return name.replace('"', '""')

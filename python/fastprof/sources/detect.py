@@ -7,8 +7,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fastprof import memory
 from fastprof.errors import BadInputError
-from fastprof.sources import kineto, nsys, nsys_report, nvprof
+from fastprof.sources import estimate, kineto, nsys, nsys_report, nsys_schema, nvprof, nvprof_schema
 from fastprof.sources.database import EXPORT_AGAIN, Database, Progress
 from fastprof.sources.kineto_file import GZIP_MAGIC
 from fastprof.trace import Trace
@@ -66,15 +67,18 @@ def _read_known(
     path: str | os.PathLike[str], head: bytes, progress: Progress | None, copies: bool
 ) -> Trace:
     if head.lstrip()[:1] in (b"{", b"[") or head.startswith(GZIP_MAGIC):
+        memory.expect(os.fsdecode(path), estimate.of_json(path, head.startswith(GZIP_MAGIC)))
         return kineto.read(path, copies, progress)
     if not head.startswith(SQLITE_MAGIC):
         raise BadInputError(f"{os.fsdecode(path)}: {_found(head)}")
     with Database(path, progress) as database:
         for source in (nsys, nvprof):
             if source.recognises(database.tables):
+                memory.expect(database.name, estimate.of_database(database, copies))
                 trace: Trace = source.read(database, copies)
                 trace.about.read_by = database.read_by
                 return trace
+        database.refuse_posing(nsys_schema.STRINGS, nvprof_schema.STRINGS)
         has = ", ".join(sorted(database.tables)[:6]) or "no tables at all"
         raise BadInputError(
             f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fastprof._dict import INT_KEYS, LIST_KEYS, TEXT_KEYS, TRIPLE_KEYS, DictReader
 from fastprof.columns import Column, Ints, Lists, Values
 from fastprof.errors import BadInputError
+from fastprof.sources.unchanged import Unchanged
 
 BLOCK_SIZE = 1 << 22
 _MARGIN = 1.05  # lines of one file differ in length
@@ -27,6 +28,8 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TELLING_KEY = re.compile(
     rb"[\"'](kShortName|kDuration|kLongName|reprMarkers|seqMarker|subSeqId|altSeqId)[\"']\s*:"
 )
+# A trace in one line has the form of a dict line, whose keys are all unknown.
+_TRACE_KEY = re.compile(rb"\"traceEvents\"\s*:")
 # Strings without escapes, and lists of them, are the common case and need no parser.
 _STRING = r"""(?:'[^'\\]*'|"[^"\\]*")"""
 _PLAIN_STRING = re.compile(_STRING)
@@ -71,9 +74,11 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> dict[str, Colu
     reader = DictReader(name)
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
-            _feed(reader, file, os.fstat(file.fileno()).st_size)
+            unchanged = Unchanged(file.fileno(), name)
+            _feed(reader, file, name, os.fstat(file.fileno()).st_size)
+            unchanged.check()
     else:
-        _feed(reader, source)
+        _feed(reader, source, name)
     arrays = reader.finish()
     columns: dict[str, Column] = {key: Ints(arrays[key]) for key in (*INT_KEYS, *TRIPLE_KEYS)}
     columns |= {key: Lists(*arrays[key]) for key in LIST_KEYS}
@@ -81,7 +86,7 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> dict[str, Colu
     return columns
 
 
-def _feed(reader: DictReader, file: BinaryIO, size: int = 0) -> None:
+def _feed(reader: DictReader, file: BinaryIO, name: str, size: int = 0) -> None:
     """Give the reader the file block by block; what is left of a line moves to the next block.
 
     size : bytes of the file; 0 where that is not known
@@ -90,6 +95,12 @@ def _feed(reader: DictReader, file: BinaryIO, size: int = 0) -> None:
     filled = _fill(file, block)
     if bytes(block[: min(filled, 3)]) == BYTE_ORDER_MARK:
         block[:3] = ord(" ")
+    head = bytes(block[:filled]).lstrip().split(b"\n", 1)[0]
+    if _TRACE_KEY.search(head) and not _TELLING_KEY.search(head):
+        raise BadInputError(
+            f"{name}: line 1: expected a dict line, found a trace of torch.profiler; "
+            "it is read from a file, not from a pipe: give its path"
+        )
     while filled == len(block):
         used = reader.feed(block)
         if used and size:
@@ -98,6 +109,8 @@ def _feed(reader: DictReader, file: BinaryIO, size: int = 0) -> None:
         left = filled - used
         if used:
             block[:left] = block[used:].copy()
+        elif bytes(block[:1000]).lstrip()[:1] != b"{":
+            break  # no dict line, however much of it follows
         else:
             block = np.concatenate([block, np.empty_like(block)])
         filled = left + _fill(file, block[left:])

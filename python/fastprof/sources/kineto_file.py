@@ -19,6 +19,7 @@ import numpy.typing as npt
 from fastprof._kineto import NONE, TEXT_PLACE, KinetoReader
 from fastprof.errors import BadInputError
 from fastprof.sources.database import Progress
+from fastprof.sources.unchanged import Unchanged
 
 GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_SIZE = 1 << 20
@@ -134,8 +135,10 @@ def read(
     reader = KinetoReader(name)
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
+            unchanged = Unchanged(file.fileno(), name)
             blocks = _Blocks(file)
             text_bytes, unread_bytes = _feed(reader, blocks, progress, os.path.getsize(source))
+            unchanged.check()
     else:
         blocks = _Blocks(source)
         text_bytes, unread_bytes = _feed(reader, blocks)

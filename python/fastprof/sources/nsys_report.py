@@ -18,7 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from fastprof.errors import BadInputError
+from fastprof.signals import held
 from fastprof.sources.database import Progress
+from fastprof.whole import lock, remove_stale
 
 # The first line goes on with the version that wrote it: 2026@4@1@191-264138605071v0.
 MAGIC = b"NVIDIA Tegra Profiler Report"
@@ -77,7 +79,10 @@ def export(
             f"{name}: its export cannot be kept in {directory}: {error.strerror}; set "
             f"FASTPROF_CACHE to another directory, or run: {command}"
         ) from error
+    descriptor = os.open(beside, os.O_RDONLY)
+    lock(descriptor)
     try:
+        remove_stale([os.fspath(each) for each in directory.glob("export-*")])
         made = beside / "export.sqlite"
         problem = _run(tool, os.path.abspath(path), made, f"nsys export {name}", progress)
         if problem is None and not made.is_file():
@@ -89,6 +94,7 @@ def export(
         os.replace(made, cached)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+        os.close(descriptor)
     _forget_older(directory, of_path, cached)
     return cached, [f"{name}: exported with {tool}; the export is kept as {cached}"]
 
@@ -119,13 +125,15 @@ def _run(tool: str, report: str, made: Path, what: str, progress: Progress | Non
     """Run nsys to its end; what went wrong, in one line. Interrupted, it is stopped, too."""
     words = [tool, "export", "--type", "sqlite", "--output", os.fspath(made), report]
     with tempfile.TemporaryFile() as log:
+        running = None
         try:
-            running = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-            )
-        except OSError as error:
-            return f"{tool} cannot be run: {error.strerror}"
-        try:
+            try:
+                with held():
+                    running = subprocess.Popen(
+                        words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                    )
+            except OSError as error:
+                return f"{tool} cannot be run: {error.strerror}"
             while True:
                 if progress is not None:
                     progress(what, made.stat().st_size if made.exists() else 0, 0)
@@ -133,8 +141,9 @@ def _run(tool: str, report: str, made: Path, what: str, progress: Progress | Non
                     code = running.wait(_POLL)
                     break
         except BaseException:
-            running.kill()
-            running.wait()
+            if running is not None:
+                running.kill()
+                running.wait()
             raise
         if code == 0:
             return None

@@ -15,6 +15,7 @@ from typing import Any
 from fastprof import _pages
 from fastprof._pages import UnusualError
 from fastprof.errors import BadInputError
+from fastprof.sources.unchanged import Unchanged
 
 Select = Callable[[str], list[tuple[Any, ...]]]
 Place = tuple[int, int, int]  # as _pages.Table.scan takes it
@@ -56,34 +57,14 @@ class Pages:
         except OSError as error:
             raise BadInputError(f"{name}: cannot be opened: {error.strerror}") from error
         try:
-            self._state = self._state_now()
+            # The header has a counter that every writer adds to.
+            self.unchanged = Unchanged(self._descriptor, name, _pages.HEADER)
             self._file = _pages.File(self._descriptor)
         except UnusualError as error:
             self._why = str(error)
 
     def close(self) -> None:
         os.close(self._descriptor)
-
-    def check_unchanged(self) -> None:
-        """Refuse what was read if the file is no longer what it was.
-
-        Nothing is locked, so that others may write the file while it is read.
-
-        Raises
-        ------
-        BadInputError
-        """
-        if self._state_now() != self._state:
-            raise BadInputError(
-                f"{self.name}: was changed while it was read; let the program that writes it "
-                "finish, then try again"
-            )
-
-    def _state_now(self) -> tuple[Any, ...]:
-        # The header has a counter that every writer adds to.
-        told = os.fstat(self._descriptor)
-        header = os.pread(self._descriptor, _pages.HEADER, 0)
-        return told.st_size, told.st_mtime_ns, header
 
     def layout(self, table: str, select: Select) -> Layout:
         """Where a table is; `select` gives all rows of a statement.
@@ -109,24 +90,27 @@ class Pages:
 
 
 def _layout(file: _pages.File, table: str, select: Select) -> Layout:
-    quoted = "'" + table.replace("'", "''") + "'"
-    listed = select(
-        f"SELECT type, wr FROM pragma_table_list WHERE schema = 'main' AND name = {quoted}"
-    )
-    if listed != [("table", 0)]:
+    # Statements, and not tables such as pragma_table_list, of which a file can have its own.
+    quoted = f'"{escaped(table)}"'
+    listed = select(f"PRAGMA main.table_list({quoted})")
+    if [(type_, without_row_ids) for _, _, type_, _, without_row_ids, _ in listed] != [
+        ("table", 0)
+    ]:
         raise UnusualError("it is a table without row ids, or no ordinary one")
-    roots = select(f"SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = {quoted}")
+    name = "'" + table.replace("'", "''") + "'"
+    roots = select(f"SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = {name}")
     if len(roots) != 1 or not isinstance(roots[0][0], int) or not 1 < roots[0][0] < 1 << 32:
         raise UnusualError("its first page is not told")
-    columns = select(
-        f"SELECT cid, name, type, dflt_value, pk, hidden FROM pragma_table_xinfo({quoted})"
-    )
-    if any(hidden for *_, hidden in columns):
+    all_columns = select(f"PRAGMA main.table_xinfo({quoted})")
+    columns = [
+        (cid, name, type_, default, pk) for cid, name, type_, _, default, pk, _ in all_columns
+    ]
+    if any(hidden for *_, hidden in all_columns):
         raise UnusualError("it has generated columns")
-    origins = [origin for (origin,) in select(f"SELECT origin FROM pragma_index_list({quoted})")]
+    origins = [origin for _, _, _, origin, _ in select(f"PRAGMA main.index_list({quoted})")]
     row_id = _row_id_column(columns, "pk" in origins)
     places, unusual = {}, {}
-    for cid, name, type_, default, _, _ in columns:
+    for cid, name, type_, default, _ in columns:
         key = name.lower()
         if cid == row_id:
             places[key] = (_pages.OF_ROW_ID, _pages.ADDED_NULL, 0)
@@ -145,7 +129,7 @@ def _row_id_column(columns: Sequence[tuple[Any, ...]], has_key_index: bool) -> i
     It is the one of an INTEGER PRIMARY KEY (https://www.sqlite.org/lang_createtable.html#rowid).
     One that is not, because it was declared DESC, has an index.
     """
-    keys = [(cid, type_) for cid, _, type_, _, pk, _ in columns if pk]
+    keys = [(cid, type_) for cid, _, type_, _, pk in columns if pk]
     if len(keys) != 1 or keys[0][1].upper() != "INTEGER" or has_key_index:
         return None
     return int(keys[0][0])
@@ -170,3 +154,8 @@ def _added(default: str | None) -> tuple[int, int]:
     if _INTEGER.fullmatch(default):
         return _pages.ADDED_NUMBER, int(default)
     return _pages.ADDED_OTHER, 0
+
+
+def escaped(name: str) -> str:
+    """A name as it stands between double quotes."""
+    return name.replace('"', '""')

@@ -1,0 +1,156 @@
+"""Columns to whether anything was lost or counted twice between them: sums that have to agree.
+
+What is cheap (a few ms per million kernels) is looked at in every run. The rest, and what the file
+itself says (sources/recount), only when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import __version__, _path
+from fastprof._take import take
+from fastprof.columns import Ints, Values
+from fastprof.errors import CheckError
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass
+class Totals:
+    """GPU work by its kind (kernel, graph, memcpy, memset): how many, and ns of it.
+
+    `unsure` are those among them whose duration cannot be true: their ns may count or not.
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+    time: dict[str, int] = field(default_factory=dict)
+    unsure: int = 0
+
+    def add(self, kind: str, rows: int, time: int) -> None:
+        """Add work of a kind; of what there is nothing, nothing is told."""
+        if rows:
+            self.rows[kind] = self.rows.get(kind, 0) + rows
+            self.time[kind] = self.time.get(kind, 0) + time
+
+    def __str__(self) -> str:
+        rows = " and ".join(f"{n} {kind} rows" for kind, n in self.rows.items()) or "no rows"
+        return f"{rows}, {sum(self.time.values()) / 1e6:.3f} ms"
+
+
+def totals_of(kind: Values, duration: Ints, unsure: int = 0) -> Totals:
+    """The totals of the rows of a report."""
+    found = Totals(unsure=unsure)
+    for number, name in enumerate(kind.values):
+        time = duration.values[kind.ids == number]
+        known = time[time > 0].astype(np.uint64)
+        halves = int((known >> 32).sum()), int((known & 0xFFFFFFFF).sum())  # the sum may not fit
+        found.add(name, len(time), (halves[0] << 32) + halves[1])
+    return found
+
+
+def mistake(name: str, what: str, expected: object, found: object) -> CheckError:
+    """The error that says that two numbers differ, and what to do."""
+    return CheckError(
+        f"{name}: {what}: expected {expected}, found {found}. This is a mistake in fastprof, and "
+        "the report would be wrong: please report this line, what recorded the trace, its version "
+        "and the first lines of `fastprof info`; not the trace itself "
+        f"(fastprof {__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
+        f"{platform.system()} {platform.machine()})"
+    )
+
+
+def tree(
+    name: str, node_parent: Int32, node_of_frame: Int32, frame_parent: Int32, node_of_kernel: Int32
+) -> None:
+    """Whether frames and kernels are in the call-path tree where they belong. Linear.
+
+    Raises
+    ------
+    CheckError
+    """
+    nodes = np.arange(len(node_parent), dtype=np.int32)
+    if not np.all(node_parent < nodes) or np.any(node_parent < -1):
+        raise mistake(name, "the call-path tree", "parents before children", "others")
+    wrong = np.count_nonzero(take(node_of_frame, frame_parent) != take(node_parent, node_of_frame))
+    if wrong:
+        raise mistake(name, "ranges whose path is not one longer than that around them", 0, wrong)
+    own = np.bincount(node_of_kernel + 1, minlength=len(nodes) + 1)
+    if len(own) != len(nodes) + 1:
+        raise mistake(name, "paths of kernels", len(nodes), len(own) - 1)
+
+
+def inclusive(name: str, frame_of_kernel: Int32, time: Int64, found: Any) -> None:
+    """Whether each path has its own kernels and its children's, counted along two trees.
+
+    found : Attribution, of whose frames and nodes the sums are made
+
+    Raises
+    ------
+    CheckError
+    """
+    n_frames, n_nodes = len(found.frame_parent), len(found.node_parent)
+    node_of_kernel = take(found.node_of_frame, frame_of_kernel)
+    for what, weight in (("kernels", np.ones(len(time), np.int64)), ("ns", time)):
+        by_frame = _path.sums(found.frame_parent, _own(frame_of_kernel, weight, n_frames))
+        by_node = _path.sums(found.node_parent, _own(node_of_kernel, weight, n_nodes))
+        of_frames = _own(found.node_of_frame, by_frame, n_nodes)
+        differ = np.flatnonzero(of_frames != by_node)
+        if len(differ):
+            path = differ[0]
+            where = f"{what} of path {path} and those inside of it"
+            raise mistake(name, where, int(of_frames[path]), int(by_node[path]))
+        outermost = np.append(by_node[found.node_parent < 0], weight[frame_of_kernel < 0]).sum()
+        if outermost != weight.sum():
+            raise mistake(name, f"{what} over all paths", int(weight.sum()), int(outermost))
+
+
+def _own(place: Int32, weight: Int64, n: int) -> Int64:
+    """The weights at each of n places, added up; those at place -1 are left out."""
+    out = np.zeros(n + 1, np.int64)
+    np.add.at(out, place, weight)
+    return out[:n]
+
+
+def shares(what: str, group: Int32, total: Int64, share: Int64, n_groups: int) -> None:
+    """Whether the shares of the kernels of each call add up to what the call costs. Linear.
+
+    Where kernels of one group have different totals, there is no sum that theirs could be.
+
+    group, total, share : [kernels] which call, what it costs (-1: not known), and the kernel's part
+
+    Raises
+    ------
+    CheckError
+    """
+    of_group = np.full(n_groups + 1, -1, np.int64)
+    of_group[group] = total
+    several = of_group[group] != total
+    if several.any():
+        mixed = np.zeros(n_groups + 1, np.bool_)
+        mixed[group[several]] = True
+        of_group[mixed] = -1
+        share = share[~mixed[group]]
+    expected = int(of_group[:-1][of_group[:-1] >= 0].sum())
+    found = int(share[share >= 0].sum())
+    if expected != found:
+        raise mistake(what, "the sum over kernels is not that over calls", expected, found)
+
+
+def same(name: str, file: Totals, report: Totals) -> None:
+    """Whether the report has all of the file's work, and no more.
+
+    Raises
+    ------
+    CheckError
+    """
+    if file.rows != report.rows:
+        raise mistake(name, "rows", file.rows, report.rows)
+    if not report.unsure and file.time != report.time:
+        raise mistake(name, "ns of GPU time", file.time, report.time)

@@ -1,0 +1,56 @@
+"""Runs the command in a process of its own, and says what its folder looked like after."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def command(*words: str | os.PathLike[str]) -> list[str]:
+    """The words that run `fastprof` with these arguments."""
+    return [sys.executable, "-m", "fastprof", *map(os.fsdecode, words)]
+
+
+def run(
+    *words: str | os.PathLike[str], stdin: bytes = b"", **others: Any
+) -> subprocess.CompletedProcess[bytes]:
+    """Run it to its end."""
+    options = {"input": stdin, "capture_output": True, "timeout": 60, **others}
+    return subprocess.run(command(*words), **options)
+
+
+def state_of(folder: Path) -> dict[str, str]:
+    """Every file below a folder, and what is in it."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def one_line(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
+    """The one line that a command says when it fails."""
+    message = done.stderr.decode()
+    assert done.returncode == code, message
+    assert message.count("\n") == 1, message
+    assert message.endswith("\n")
+    assert message.startswith("fastprof: ")
+    assert done.stdout == b""
+    return message
+
+
+def refusal(path: Path, folder: Path) -> str:
+    """What both commands say of a file; nothing in the folder may change by it."""
+    before = state_of(folder)
+    messages = {
+        one_line(run("parse", path, "-o", folder / "out")),
+        one_line(run("prof", "--csv", path)),
+    }
+    assert state_of(folder) == before
+    (message,) = messages
+    assert os.fsdecode(path) in message
+    return message

@@ -1,0 +1,100 @@
+"""Nothing of a real trace is lost: what SQL or json alone says is what the report adds up to."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fastprof
+from fastprof.report import write_report, write_rows
+from real_data import data_dir, open_read_only, real
+
+CUPTI = "CUPTI_ACTIVITY_KIND_"
+KINDS = {
+    "KERNEL": "kernel",
+    "CONCURRENT_KERNEL": "kernel",
+    "GRAPH_TRACE": "graph",
+    "MEMCPY": "memcpy",
+    "MEMSET": "memset",
+}
+CATEGORIES = {"Kernel": "kernel", "Memcpy": "memcpy", "Memset": "memset"} | {
+    "kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "gpu_memset": "memset",
+}
+
+
+def traces() -> list[str]:
+    directory = data_dir()
+    if directory is None:
+        return ["none"]
+    wanted = (".sqlite", ".nvvp", ".sql", ".json.gz", ".dict")
+    found = [path.relative_to(directory).as_posix() for path in directory.rglob("*.*")]
+    return sorted(path for path in found if path.endswith(wanted))
+
+
+every_trace = pytest.mark.parametrize("path", traces())
+
+
+def said_by_the_file(path: str) -> dict[str, list[int]]:
+    """Rows and ns of each kind of work, by SQL, json or a pattern alone."""
+    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    if path.endswith(".json.gz"):
+        trace = json.loads(gzip.decompress(real(path).read_bytes()), strict=False, parse_float=str)
+        for event in trace["traceEvents"]:
+            kind = CATEGORIES.get(event.get("cat"))
+            if event.get("ph") == "X" and kind:
+                found[kind][0] += 1
+                found[kind][1] += max(0, int(Fraction(event.get("dur", 0)) * 1000 + Fraction(1, 2)))
+    elif path.endswith(".dict"):
+        for duration in re.findall(r"^\{.*?'kDuration': (\d+)", real(path).read_text(), re.M):
+            found["kernel"][0] += 1
+            found["kernel"][1] += int(duration)
+    else:
+        connection = open_read_only(real(path))
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+        for table in names:
+            kind = KINDS.get(table.removeprefix(CUPTI))
+            if kind and table.startswith(CUPTI):
+                query = f"SELECT count(*), coalesce(sum(end - start), 0) FROM {table}"
+                for i, number in enumerate(connection.execute(query).fetchone()):
+                    found[kind][i] += number
+        connection.close()
+    return {kind: numbers for kind, numbers in found.items() if numbers[0]}
+
+
+@every_trace
+def test_the_report_has_the_rows_and_the_time_of_the_file(path):
+    profile = fastprof.open(real(path), copies=True)
+    truth = said_by_the_file(path)
+    if not path.endswith(".dict"):
+        kinds, time = profile.kernels["kind"], profile.kernels["sil"]
+        rows = {kind: int((kinds == kind).sum()) for kind in set(kinds)}
+        sums = {kind: int(np.maximum(time[kinds == kind], 0).sum()) for kind in set(kinds)}
+        assert rows == {kind: n for kind, (n, _) in truth.items()}
+        if not profile.kernels["damaged"].any():
+            assert sums == {kind: time for kind, (_, time) in truth.items()}
+    else:
+        time = profile.kernels["sil"]
+        assert [[len(time), int(time.sum())]] == list(truth.values())
+    assert "agree with the file" in profile.check()
+
+
+@every_trace
+def test_what_is_written_has_as_many_rows_and_as_much_time(path):
+    profile = fastprof.open(real(path))
+    n, time = len(profile), int(np.maximum(profile.kernels["sil"], 0).sum())
+    report, lines = io.BytesIO(), io.BytesIO()
+    write_report(profile.columns, ["sil"], "json", report)
+    write_rows(profile.dict_columns(), "jsonl", lines)
+    for written, key in ((report, "sil"), (lines, "kDuration")):
+        durations = [json.loads(line)[key] for line in written.getvalue().splitlines()]
+        assert (len(durations), sum(each or 0 for each in durations)) == (n, time)
+    assert "agree with the file" in profile.check()
