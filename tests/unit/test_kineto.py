@@ -288,6 +288,16 @@ def test_texts_as_thread_ids_and_numbers_as_texts_are_read(rows):
     assert rows(trace, "tid", "op") == [(25738, "mm"), (None, "mm")]
 
 
+def test_ranges_without_a_process_are_left_out_and_nothing_else(rows):
+    trace = KinetoFile().op(0, 100, "aten::mm", **MM).op(5, 50, "aten::t", pid=None)
+    assert rows(one(trace).python(6, 40, "train.py(3): f", tid=None), "op", "trace") == [("mm", ())]
+
+
+def test_minus_one_is_a_thread_and_a_process_as_any_other(rows):
+    trace = KinetoFile().op(0, 100, "aten::mm", **MM, tid=-1, pid=-1).launch(10, 15, 7, -1, pid=-1)
+    assert rows(trace.kernel(20, 30, 7), "op", "launch") == [("mm", "cudaLaunchKernel")]
+
+
 def test_names_with_escapes_and_other_alphabets_stay_as_they_are(rows):
     name = 'layer:é層 "x" \\ \u2028 \U0001f600'
     assert rows(one(KinetoFile().annotation(0, 100, name)), "layer") == [(name[6:],)]

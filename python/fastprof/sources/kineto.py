@@ -80,12 +80,11 @@ def read(
 
 
 def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
-    """Ranges in order, and the row of each event among them, -1 for one without a time."""
+    """Ranges in order, and the row of each event among them, -1 for one without time or thread."""
     events = file.tables["ranges"]
-    start, duration = events["start"], events["duration"]
-    rows = np.flatnonzero(start != NONE)
-    duration = duration[rows]
-    start = start[rows]
+    thread = threads.find(events["pid"], events["tid"])
+    rows = np.flatnonzero((events["start"] != NONE) & (thread >= 0))
+    start, duration = events["start"][rows], events["duration"][rows]
     end = np.where(duration == NONE, NEVER, start + np.maximum(duration, 0))
     order = _nest.order(start, end)
     if order is not None:
@@ -95,7 +94,7 @@ def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Rang
     ranges = Ranges(
         start=start,
         end=end,
-        thread=threads.find(events["pid"][rows], events["tid"][rows]),
+        thread=thread[rows],
         label=label[rows],
         seq=events["seq"][rows],
         op_id=np.full(len(rows), -1, np.int64),
