@@ -59,6 +59,14 @@ def test_an_external_id_that_repeats_the_correlation_tells_nothing(rows):
     assert rows(trace, "op") == [None]
 
 
+def test_a_kernel_without_a_launch_is_of_the_process_of_its_operator(rows):
+    trace = KinetoFile().op(0, 100, "aten::mm", **MM, external=55, seq=3)
+    trace.op(0, 100, "aten::mm", **MM, external=56, seq=3, pid=PID + 1)
+    for at, external in ((200, 55), (210, 56), (220, 55), (230, 56)):
+        trace.kernel(at, at + 10, corr=external + 100, external=external)
+    assert rows(trace, "pid", "sub") == [(PID, 0), (PID + 1, 0), (PID, 1), (PID + 1, 1)]
+
+
 def test_types_strides_and_values_reach_the_op_models(rows):
     trace = KinetoFile().op(
         0, 100, "aten::convolution",

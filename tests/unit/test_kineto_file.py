@@ -297,6 +297,17 @@ def test_gzip_that_is_cut_off_or_damaged_gives_what_came_before():
     assert "the compressed data is damaged" in wrong.warnings()[0]
 
 
+def test_all_that_comes_before_damage_is_read_also_in_one_block():
+    data = gzip.compress(trace(*[KERNEL] * 20).encode(), 0)  # stored: bytes lie as they are
+    for end in (bytes(8), b"\0" * 4 + data[-4:], data[-8:-4] + b"\0" * 4):
+        wrong = read(data[:-8] + end)
+        assert "the compressed data is damaged" in wrong.warnings()[0]
+        assert rows_of(wrong)["gpu"] == 20
+    later = read(data + data[:10] + b"\xff" * 20)
+    assert "the compressed data is damaged" in later.warnings()[0]
+    assert rows_of(later)["gpu"] == 20
+
+
 def test_an_event_longer_than_many_blocks_is_read():
     text = trace(KERNEL, f'{{"ph": "M", "args": {{"name": "{"x" * 5_000_000}"}}}}', KERNEL)
     file = read(text)

@@ -131,9 +131,14 @@ def _value(text: bytes, convert: Callable[[Any], Any], where: str) -> Any:
         return convert(_literal(source))
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
         raise BadInputError(
-            f"{where}: expected {convert.__doc__}, found {source[:40]!r} ({error}); "
+            f"{where}: expected {convert.__doc__}, found {source[:40]!r} ({_reason(error)}); "
             "make the file with: fastprof parse TRACE > net.dict"
         ) from None
+
+
+def _reason(error: Exception) -> str:
+    """What ast says, without the address of its object."""
+    return re.sub(r": <.* object at 0x[0-9a-f]+>", "", str(error))
 
 
 def _literal(source: str) -> Any:

@@ -62,6 +62,7 @@ def read(
     kernels.damaged = damaged
     launches = _read_launches(file, threads, kernels)
     kernels.told_range = kineto_links.ranges_of_kernels(file, kernels, row_of_event)
+    _process_of_range(kernels, ranges, threads)
     return Trace(
         name=file.name,
         kernels=kernels,
@@ -191,6 +192,14 @@ def _read_launches(file: KinetoFile, threads: Threads, kernels: Kernels) -> Laun
     if len(threads.process_numbers) == 1:
         kernels.process[:] = 0  # whose launch is not in the trace, too
     return Launches(**columns)
+
+
+def _process_of_range(kernels: Kernels, ranges: Ranges, threads: Threads) -> None:
+    """Kernels without a launch are of the process of the range that they tell."""
+    if kernels.told_range is None:
+        return
+    rows = np.flatnonzero((kernels.process < 0) & (kernels.told_range >= 0))
+    kernels.process[rows] = threads.process[ranges.thread[kernels.told_range[rows]]]
 
 
 def _warnings(file: KinetoFile, damaged: npt.NDArray[np.bool_]) -> list[str]:
