@@ -67,7 +67,7 @@ static const char *find_event(const fp_kineto *kineto, const char *at, const cha
 }
 
 static void lose(fp_kineto *kineto, const char *start, const char *end) {
-  kineto->lost++;
+  kineto->lost += end > start; /* where only a comma is missing, nothing is */
   kineto->lost_bytes += end - start;
 }
 

@@ -308,6 +308,11 @@ def test_all_that_comes_before_damage_is_read_also_in_one_block():
     assert rows_of(later)["gpu"] == 20
 
 
+def test_a_missing_comma_before_the_events_loses_nothing():
+    file = read('{"schemaVersion": 1, "a": {"b": 2} "traceEvents": [' + KERNEL + "]}")
+    assert (rows_of(file)["gpu"], file.lost_events, file.warnings()) == (1, 0, [])
+
+
 def test_an_event_longer_than_many_blocks_is_read():
     text = trace(KERNEL, f'{{"ph": "M", "args": {{"name": "{"x" * 5_000_000}"}}}}', KERNEL)
     file = read(text)

@@ -17,6 +17,7 @@ import numpy as np
 from fastprof._dict import INT_KEYS, LIST_KEYS, TEXT_KEYS, TRIPLE_KEYS, DictReader
 from fastprof.columns import Column, Ints, Lists, Values
 from fastprof.errors import BadInputError
+from fastprof.markers.literal import parsed
 
 BLOCK_SIZE = 1 << 22
 _MARGIN = 1.05  # lines of one file differ in length
@@ -147,7 +148,7 @@ def _literal(source: str) -> Any:
         return source[1:-1]
     if _PLAIN_LIST.fullmatch(source):
         return [string[1:-1] for string in _PLAIN_STRING.findall(source)]
-    return ast.literal_eval(source)
+    return ast.literal_eval(parsed(source.lstrip(" \t")))
 
 
 def _decode(text: bytes) -> str:
