@@ -25,10 +25,8 @@ from typing import Any
 from fastprof import cli
 from fastprof.report.columns import COLUMNS
 from fastprof.sources import dictlines, kineto_file
-
-from kineto_oracle import table_of
-
 from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
+from kineto_oracle import table_of
 
 ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
 # What SQL calls a row of the report, by format.
@@ -308,7 +306,9 @@ def _rows_by_sql(path: Path) -> int | None:
             names = {name for (name,) in connection.execute(
                 "SELECT name FROM sqlite_schema WHERE type = 'table'")}  # fmt: skip
             tables = [table for table in TABLES_OF_ROWS[NSYS] if table in names]
-            return sum(connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables)
+            return sum(
+                connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables
+            )
         except (sqlite3.Error, UnicodeDecodeError):
             return None
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
-
 from bench.generate import generate
+
 from exports import Export
 from fastprof import cli
 from kineto_files import KinetoFile
@@ -25,10 +25,11 @@ from real_data import data_dir
 
 NSYS, NVPROF, KINETO, GZIP, DICT = FORMATS = ("nsys", "nvprof", "kineto", "gzip", "dict")
 SQLITE = (NSYS, NVPROF)
-TORCH_CALL = "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [%s]}" % ", ".join(
+TENSORS = ", ".join(
     f"{{'name': '', 'type': 'tensor', 'shape': {shape}, 'dtype': 'float16'}}"
     for shape in ("(8, 16)", "(32, 16)")
 )
+TORCH_CALL = f"{{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{TENSORS}]}}"
 STACK = "{'traceMarker': ['train.py:310', 'net.py:12'], 'funcStack': '/<module>/main/Net::forward'}"
 MODULE = "{'mod': 'LSTMCell', 'strRepr': '512, 512'}"
 MOST_ROWS = 40  # a table, of what is cut from real files

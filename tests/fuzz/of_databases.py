@@ -20,19 +20,63 @@ _VALUES: list[Any] = [
 ]
 _ARGS = "{'name': '', 'type': 'tensor', 'shape': %s, 'dtype': 'float32'}"
 _HOSTILE = [
-    *(b"", b"\0", b"a\0b", b"\xff", b"\xed\xa0\x80", b"x" * 100_000, b"\1x", b"\2", b"\n\r\t", b"'\"\\"),
+    *(
+        b"",
+        b"\0",
+        b"a\0b",
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"x" * 100_000,
+        b"\1x",
+        b"\2",
+        b"\n\r\t",
+        b"'\"\\",
+    ),
     *(b"{" * 5000, b"[" * 100_000, b"{'mod': " * 3000, b"(" * 200, b"-" * 100_000, b"{'mod': 1}"),
-    *(b"layer:", b"layer:" * 50, b"layer:\xff", b"layer:a" + b"," * 5000, b"mm, seq = " + b"9" * 40),
-    *(b"a, seq = 7, op_id = 9223372036854775807, sizes = [[" + b"9" * 400 + b"]]", b", sizes = [" * 3000),
-    *(b"mm, seq = 1, sizes = [" + b"[" * 3000 + b"]" * 3001, b"mm, sizes = [[-1, 99999999999999999999]]"),
-    *(b"autograd::engine::evaluate_function: ", b"AddmmBackward0, seq = -1", b"CheckpointFunctionBackward"),
-    *(b"{'traceMarker': [" + b"'a'," * 3000 + b"]}", b"{'traceMarker': 5}", b"{'traceMarker': [b'\\xff']}"),
-    *(b"{'mod': 'a', 'op': 'b', 'args': " + each for each in (b"5}", b"[5]}", b"None}", b"[{}]}", b"'")),
-    *(f"{{'mod': 'torch', 'op': '{op}', 'args': [{', '.join([_ARGS % shape] * n)}]}}".encode()
-      for op in ("mm", "conv2d", "linear", "einsum", "cat", "scaled_dot_product_attention", "lstm")
-      for shape in ("(-1, 0)", "(10**9,)", "(4611686018427387904, 8)", "()", "5", "(1,)" * 1)
-      for n in (0, 1, 3)),
-]  # fmt: skip
+    *(
+        b"layer:",
+        b"layer:" * 50,
+        b"layer:\xff",
+        b"layer:a" + b"," * 5000,
+        b"mm, seq = " + b"9" * 40,
+    ),
+    *(
+        b"a, seq = 7, op_id = 9223372036854775807, sizes = [[" + b"9" * 400 + b"]]",
+        b", sizes = [" * 3000,
+    ),
+    *(
+        b"mm, seq = 1, sizes = [" + b"[" * 3000 + b"]" * 3001,
+        b"mm, sizes = [[-1, 99999999999999999999]]",
+    ),
+    *(
+        b"autograd::engine::evaluate_function: ",
+        b"AddmmBackward0, seq = -1",
+        b"CheckpointFunctionBackward",
+    ),
+    *(
+        b"{'traceMarker': [" + b"'a'," * 3000 + b"]}",
+        b"{'traceMarker': 5}",
+        b"{'traceMarker': [b'\\xff']}",
+    ),
+    *(
+        b"{'mod': 'a', 'op': 'b', 'args': " + each
+        for each in (b"5}", b"[5]}", b"None}", b"[{}]}", b"'")
+    ),
+    *(
+        f"{{'mod': 'torch', 'op': '{op}', 'args': [{', '.join([_ARGS % shape] * n)}]}}".encode()
+        for op in (
+            "mm",
+            "conv2d",
+            "linear",
+            "einsum",
+            "cat",
+            "scaled_dot_product_attention",
+            "lstm",
+        )
+        for shape in ("(-1, 0)", "(10**9,)", "(4611686018427387904, 8)", "()", "5", "(1,)" * 1)
+        for n in (0, 1, 3)
+    ),
+]
 
 
 class _File:
@@ -132,7 +176,8 @@ def _ids(file: _File, chance: Chance) -> None:
     value = chance.choice(
         [f'(SELECT "{column}" FROM "{table}" ORDER BY (rowid * 7919) % 31 LIMIT 1)', f'"{other}"',
          f'"{column}" + 1', f'"{column}" - 1', "?1", "rowid", "rowid * ?1 / 100", "-rowid",
-         "rowid + ?1 / 2", f'"{column}" | (rowid << 24)', f'"{column}" | (rowid << 48)', "rowid % 3"]
+         "rowid + ?1 / 2", f'"{column}" | (rowid << 24)', f'"{column}" | (rowid << 48)',
+         "rowid % 3"]
     )  # fmt: skip
     file.set(table, column, value, *([chance.choice(INTEGERS)] if "?1" in value else []))
 
@@ -151,7 +196,9 @@ def _rows(file: _File, chance: Chance) -> None:
         elif way == "all lost":
             file.run(f'DELETE FROM "{table}"')
         elif way == "moved":
-            new = chance.choice(["-rowid", "rowid + 9223372036854770000", "rowid * 1000", "rowid - 7"])
+            new = chance.choice(
+                ["-rowid", "rowid + 9223372036854770000", "rowid * 1000", "rowid - 7"]
+            )
             file.run(f'UPDATE OR IGNORE "{table}" SET rowid = {new} WHERE {file.some(table)}')
         else:
             plain = ", ".join(column for column in columns if column.strip('"') not in keys)
@@ -159,7 +206,9 @@ def _rows(file: _File, chance: Chance) -> None:
             if way == "shuffled":
                 file.run(f'CREATE TEMP TABLE kept AS SELECT {plain} FROM "{table}"')
                 file.run(f'DELETE FROM "{table}"')
-                file.run(f'INSERT INTO "{table}" ({plain}) SELECT * FROM kept ORDER BY rowid * 7 % 11')
+                file.run(
+                    f'INSERT INTO "{table}" ({plain}) SELECT * FROM kept ORDER BY rowid * 7 % 11'
+                )
             for _ in range(n):
                 copied = f'SELECT {plain} FROM "{table}" ORDER BY rowid LIMIT 20'
                 file.run(f'INSERT INTO "{table}" ({plain}) {copied}')
@@ -177,7 +226,9 @@ def _schema(file: _File, chance: Chance) -> None:
     table, column = file.column()
     if table not in file.columns:
         return
-    other = chance.choice(["x", column.upper(), column.lower(), "start", "end", "é", 'a"b', "rowid"])
+    other = chance.choice(
+        ["x", column.upper(), column.lower(), "start", "end", "é", 'a"b', "rowid"]
+    )
     other = other.replace('"', '""')
     type_ = chance.choice(["REAL", "TEXT", "BLOB", "NUMERIC", "", "VARCHAR(5)", "FLOAT INT"])
     default = chance.choice(["", "DEFAULT 7", "DEFAULT 'x'", "DEFAULT 1.5", "DEFAULT (1 + 1)"])
@@ -199,9 +250,9 @@ def _schema(file: _File, chance: Chance) -> None:
          f'INSERT INTO "{table}" SELECT * FROM t'],
         [f'ALTER TABLE "{table}" RENAME TO "{table.lower()}_"',
          f'ALTER TABLE "{table.lower()}_" RENAME TO "{table.lower()}"'],
-        [f"PRAGMA writable_schema = ON",
+        ["PRAGMA writable_schema = ON",
          f"UPDATE sqlite_schema SET rootpage = {chance.randrange(40)} WHERE name = '{table}'"],
-        [f"PRAGMA writable_schema = ON",
+        ["PRAGMA writable_schema = ON",
          f"UPDATE sqlite_schema SET sql = replace(sql, 'INT', '{type_}') WHERE name = '{table}'"],
     ]  # fmt: skip
     for sql in chance.choice(statements):

@@ -21,7 +21,9 @@ def _members(content: bytes, chance: Chance) -> bytes:
     cuts = sorted(chance.randrange(len(text)) for _ in range(chance.choice([1, 2, 20])))
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         members.append(gzip.compress(text[start:end], mtime=0))
-    between = chance.choice([b"", b"", b"\0", b"\0" * 600, b"\x1f", b"\x1f\x8b", b"x", members[0][:9]])
+    between = chance.choice(
+        [b"", b"", b"\0", b"\0" * 600, b"\x1f", b"\x1f\x8b", b"x", members[0][:9]]
+    )
     members.insert(chance.place(len(members) + 1), between)
     return b"".join(members)
 

@@ -48,7 +48,9 @@ def _filled(content: bytes, chance: Chance) -> bytes:
     pages = _Pages(content)
     number = chance.place(len(pages))
     page = pages.pages[number]
-    pages.pages[number] = bytearray(chance.choice([b"\xff" * len(page), chance.randbytes(len(page))]))
+    pages.pages[number] = bytearray(
+        chance.choice([b"\xff" * len(page), chance.randbytes(len(page))])
+    )
     return pages.content()
 
 
@@ -118,7 +120,9 @@ def _cells(content: bytes, chance: Chance) -> bytes:
 
 def _header(content: bytes, chance: Chance) -> bytes:
     out = bytearray(content)
-    out[chance.place(min(_HEADER, len(out)))] = chance.choice([0, 1, 2, 3, 4, 255, chance.randrange(256)])
+    out[chance.place(min(_HEADER, len(out)))] = chance.choice(
+        [0, 1, 2, 3, 4, 255, chance.randrange(256)]
+    )
     return bytes(out)
 
 

@@ -1,4 +1,4 @@
-"""Files that are large in one way: a million ranges in each other, a million threads, gzip of blanks.
+"""Files that are large in one way: a million ranges in each other, a million threads, gzip bombs.
 
 Each is made from a seed as a mutant is; the mutant's number says how many there are.
 """

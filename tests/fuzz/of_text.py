@@ -9,21 +9,96 @@ from fuzz.chance import EXTREMES, Chance
 _TOKEN = re.compile(rb"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|-?[0-9][0-9.eE+-]*|[A-Za-z]+""")
 _BRACKETS = re.compile(rb"[\[\]{}(),:\"']")
 _NUMBERS = [str(number).encode() for number in EXTREMES] + [
-    *(b"1e400", b"-1e400", b"1e-400", b"1.5e3", b"0.0001", b"-0", b"-0.0", b"01", b"1.", b".5", b"+1"),
+    *(
+        b"1e400",
+        b"-1e400",
+        b"1e-400",
+        b"1.5e3",
+        b"0.0001",
+        b"-0",
+        b"-0.0",
+        b"01",
+        b"1.",
+        b".5",
+        b"+1",
+    ),
     *(b"1" + b"0" * 400, b"9" * 5000, b"0." + b"3" * 400, b"1e999999999999", b"1_000", b"0x10"),
     *(b"4.9406564584124654e-324", b"1.7976931348623159e308", b"9223372036854775.8079", b"1e18"),
 ]
 _NAMES = [
     *(b"null", b"true", b"false", b"NaN", b"Infinity", b"-Infinity", b"None", b"True", b"nul"),
-    *(b"[]", b"{}", b"()", b"[[]]", b"{'a': 1}", b'{"a": 1}', b"(1,)", b"(1, 2, 3, 4)", b"[1, 2, 3]"),
-    *(b"", b" ", b",", b":", b"b'\\xff'", b"u'a'", b"f'{1}'", b"...", b"1+2j", b"set()", b"__import__"),
+    *(
+        b"[]",
+        b"{}",
+        b"()",
+        b"[[]]",
+        b"{'a': 1}",
+        b'{"a": 1}',
+        b"(1,)",
+        b"(1, 2, 3, 4)",
+        b"[1, 2, 3]",
+    ),
+    *(
+        b"",
+        b" ",
+        b",",
+        b":",
+        b"b'\\xff'",
+        b"u'a'",
+        b"f'{1}'",
+        b"...",
+        b"1+2j",
+        b"set()",
+        b"__import__",
+    ),
 ]
 _INSIDE = [
-    *(b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\0", b"\n", b"\r", b"\t"),
-    *(b"\\ud800", b"\\udc00", b"\\ud83d\\ude00", b"\\uZZZZ", b"\\u12", b"\\x4", b"\\N{BULLET}", b"\\"),
-    *(b'"', b"'", b"\\\\", b"\\0", b"\\x00", b"\x1f", b"\x01", b"\x02", b"\xe2\x80\xa8", b"\xef\xbb\xbf"),
-    *(b"layer:", b", seq = 7", b", seq = 9223372036854775808", b", op_id = 3", b", sizes = [[2, 3]"),
-    *(b"{'mod': 'torch', 'op': 'mm', 'args': []}", b"{'traceMarker': [", b"ProfilerStep#9", b"x" * 9000),
+    *(
+        b"\xff",
+        b"\xc3",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xc0\x80",
+        b"\0",
+        b"\n",
+        b"\r",
+        b"\t",
+    ),
+    *(
+        b"\\ud800",
+        b"\\udc00",
+        b"\\ud83d\\ude00",
+        b"\\uZZZZ",
+        b"\\u12",
+        b"\\x4",
+        b"\\N{BULLET}",
+        b"\\",
+    ),
+    *(
+        b'"',
+        b"'",
+        b"\\\\",
+        b"\\0",
+        b"\\x00",
+        b"\x1f",
+        b"\x01",
+        b"\x02",
+        b"\xe2\x80\xa8",
+        b"\xef\xbb\xbf",
+    ),
+    *(
+        b"layer:",
+        b", seq = 7",
+        b", seq = 9223372036854775808",
+        b", op_id = 3",
+        b", sizes = [[2, 3]",
+    ),
+    *(
+        b"{'mod': 'torch', 'op': 'mm', 'args': []}",
+        b"{'traceMarker': [",
+        b"ProfilerStep#9",
+        b"x" * 9000,
+    ),
 ]
 _OPEN = [b"[", b"{", b"(", b'{"a":', b"{'a': ", b"[{", b"[[],", b"((", b"-", b"not ", b"[1,"]
 _CLOSE = {ord("["): b"]", ord("{"): b"}", ord("("): b")"}
@@ -81,7 +156,9 @@ def _deep(content: bytes, chance: Chance) -> bytes:
     if not found:
         return content
     opened, depth = chance.choice(_OPEN), chance.choice(_DEPTHS)
-    closed = b"".join(_CLOSE.get(c, b"") for c in reversed(opened)) if chance.random() < 0.7 else b""
+    closed = (
+        b"".join(_CLOSE.get(c, b"") for c in reversed(opened)) if chance.random() < 0.7 else b""
+    )
     value = opened * depth + found.group() + closed * depth
     return content[: found.start()] + value + content[found.end() :]
 

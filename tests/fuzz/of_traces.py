@@ -10,10 +10,46 @@ from fuzz.chance import INTEGERS, Chance
 
 Events = list[Any]
 _VALUES: list[Any] = [
-    *(None, True, False, "", "x", "-1", [], {}, [None], {"a": None}, [[[]]], -1, 0, 1.5, 1e300, -1e300),
-    *(float("nan"), float("inf"), 1e-320, 2**63, -(2**63) - 1, 2**64, 10**40, 0.1 + 2**53, "é\0\ud800"),
+    *(
+        None,
+        True,
+        False,
+        "",
+        "x",
+        "-1",
+        [],
+        {},
+        [None],
+        {"a": None},
+        [[[]]],
+        -1,
+        0,
+        1.5,
+        1e300,
+        -1e300,
+    ),
+    *(
+        float("nan"),
+        float("inf"),
+        1e-320,
+        2**63,
+        -(2**63) - 1,
+        2**64,
+        10**40,
+        0.1 + 2**53,
+        "é\0\ud800",
+    ),
 ]
-_IDS = ("correlation", "External id", "Sequence number", "Fwd thread id", "id", "pid", "tid", "device")
+_IDS = (
+    "correlation",
+    "External id",
+    "Sequence number",
+    "Fwd thread id",
+    "id",
+    "pid",
+    "tid",
+    "device",
+)
 _IDS += ("stream", "graph node id", "Python id", "Python parent id", "Python module id", "Ev Idx")
 _TIMES = ("ts", "dur")
 

@@ -313,6 +313,17 @@ def test_a_missing_comma_before_the_events_loses_nothing():
     assert (rows_of(file)["gpu"], file.lost_events, file.warnings()) == (1, 0, [])
 
 
+def test_blanks_at_the_end_are_no_event_in_whatever_blocks_they_come():
+    text = trace(KERNEL)[:-2].encode() + b" \n\0" * 500
+    for size in (64, 1 << 20):
+        reader, waiting = KinetoReader("t.json"), b""
+        for at in range(0, len(text), size):
+            waiting += text[at : at + size]
+            waiting = waiting[reader.feed(waiting) :]
+        assert waiting == b""
+        assert len(reader.finish()["gpu"]["start"]) == 1
+
+
 def test_an_event_longer_than_many_blocks_is_read():
     text = trace(KERNEL, f'{{"ph": "M", "args": {{"name": "{"x" * 5_000_000}"}}}}', KERNEL)
     file = read(text)

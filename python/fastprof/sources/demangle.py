@@ -44,29 +44,32 @@ def demangled(names: Sequence[str | None]) -> tuple[list[str | None], str | None
 
 @cache
 def _demangler() -> Callable[[bytes], bytes | None] | None:
-    """The library's `__cxa_demangle` as a function of a name, which gives None for no such name.
-
-    https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler
-    """
+    """A function of a name, which gives None for what is none; None where there is no library."""
     for library in LIBRARIES:
         try:
-            function = ctypes.CDLL(library)["__cxa_demangle"]
-            # The one that belongs to the library's malloc, also where another allocator was
-            # preloaded: free of libc itself would end the process.
-            free = ctypes.CDLL(None)["free"]
+            return _from_library(ctypes.CDLL(library), ctypes.CDLL(None))
         except (OSError, AttributeError, TypeError):
             continue
-        function.restype = free.restype = ctypes.c_void_p
-        function.argtypes = [ctypes.c_char_p, *[ctypes.c_void_p] * 3]
-        free.argtypes = [ctypes.c_void_p]
-
-        def demangle(name: bytes) -> bytes | None:
-            text = function(name, None, None, None)
-            if not text:
-                return None
-            found = ctypes.string_at(text)
-            free(text)
-            return found
-
-        return demangle
     return None
+
+
+def _from_library(library: ctypes.CDLL, process: ctypes.CDLL) -> Callable[[bytes], bytes | None]:
+    """Its `__cxa_demangle` (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler).
+
+    `free` is the one of the whole process, which belongs to the malloc that the library uses also
+    where another allocator was preloaded: that of libc itself would end the process.
+    """
+    function, free = library["__cxa_demangle"], process["free"]
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_char_p, *[ctypes.c_void_p] * 3]
+    free.restype, free.argtypes = None, [ctypes.c_void_p]
+
+    def demangle(name: bytes) -> bytes | None:
+        text = function(name, None, None, None)
+        if not text:
+            return None
+        found = ctypes.string_at(text)
+        free(text)
+        return found
+
+    return demangle

@@ -115,7 +115,8 @@ static void splice(size_t at, size_t length, const uint8_t *bytes, size_t n) {
 }
 
 static void change_number(size_t at) {
-  static const uint8_t edges[] = {0, 1, 5, 10, 13, 127, 128, 254, 255, '0', '9', '[', '}', '"', ','};
+  static const uint8_t edges[] = {0,   1,   5,   10,  13,  127, 128, 254,
+                                  255, '0', '9', '[', '}', '"', ','};
   uint8_t by = (uint8_t)(1 + below(16));
   switch (below(4)) {
     case 0:

@@ -12,7 +12,8 @@ static void split(const char *text, size_t length) {
   if (parts.sizes) {
     CHECK(parts.sizes >= text + end && parts.sizes_length >= 11);
     CHECK(parts.sizes + parts.sizes_length <= text + length);
-    CHECK(memcmp(parts.sizes, ", sizes = [", 11) == 0 && parts.sizes[parts.sizes_length - 1] == ']');
+    CHECK(memcmp(parts.sizes, ", sizes = [", 11) == 0 &&
+          parts.sizes[parts.sizes_length - 1] == ']');
   } else {
     CHECK(parts.sizes_length == 0);
   }

@@ -28,8 +28,13 @@ static int columns_for(int variant, rows *out, fp_names *names, fp_keys *keys, f
       {.kind = FP_COLUMN_I64, .none = -9, .out = out->ids, .stride = 1},
       {.kind = FP_COLUMN_I64, .none = -9, .may_be_null = 1, .out = out->numbers, .stride = 1},
       {.kind = FP_COLUMN_TEXT, .none = -1, .names = names, .out = out->texts, .stride = 1},
-      {.kind = FP_COLUMN_RANGE, .none = -1, .names = names, .out = out->ranges, .stride = 1,
-       .seq = out->seqs, .op_id = out->op_ids},
+      {.kind = FP_COLUMN_RANGE,
+       .none = -1,
+       .names = names,
+       .out = out->ranges,
+       .stride = 1,
+       .seq = out->seqs,
+       .op_id = out->op_ids},
       {.kind = FP_COLUMN_KEY, .none = -1, .keys = keys, .shift = 3, .out = out->keys, .stride = 1},
       {.kind = FP_COLUMN_I32, .none = -1, .may_be_null = 1, .out = out->small, .stride = 1}};
   int n = 1 + variant % LENGTH(all);
