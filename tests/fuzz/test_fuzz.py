@@ -155,6 +155,6 @@ def test_what_kills_or_stalls_a_worker_is_named_and_the_next_one_is_tried(seeds)
     chosen = [Killer("a", "b", 1), Staller("a", "b", 2), Mutant("dict", "bits", 0)]
     killed, stalled, third = outcomes(chosen, seeds, seconds=3)
     assert (str(killed.mutant), killed.what) == ("a/b/1", "wrong")
-    assert "the process ended with -11" in killed.detail and "in content" in killed.detail
+    assert "the process ended with" in killed.detail and "in content" in killed.detail
     assert "no end within 3 s" in stalled.detail and "in content" in stalled.detail
     assert third.what in ("rows", "refused")
