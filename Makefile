@@ -4,7 +4,9 @@
 # make bench-annotate      what annotation adds to a call of torch
 # make bench-smoke         all contenders once on a small export, no limits
 # make bench-instructions  instructions of the C stages, against those kept
-# make asan                the C core and the compiled modules under ASan and UBSan
+# make asan                the C core and the compiled modules under sanitizers, with bounds checks
+# make fuzz [MUTANTS=20000] [SEED=1]   mutated files, C readers and markers under fuzzers: an hour
+# make fuzz-c [CC=clang]   the C readers only, FUZZ_SECONDS=60 each
 # make wheel, make dist-test   sdist and wheel; the wheel in an empty environment
 # make test-python PYTHON=python3.12 [NUMPY=1.26.4]   tests without torch, on another Python
 # make lint, make clean
@@ -16,8 +18,13 @@ BIN = $(VENV)/bin
 SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.toml
 PYTHON_FILES = python tests bench examples setup.py
 DEMO = .demo
+MUTANTS ?= 20000
+SEED ?= 1
+FUZZ_SECONDS ?= 60
+FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 
-.PHONY: demo test test-python bench bench-annotate bench-smoke bench-instructions asan lint wheel dist-test clean build
+.PHONY: demo test test-python bench bench-annotate bench-smoke bench-instructions asan fuzz fuzz-c lint \
+	wheel dist-test clean build
 
 # Each step leaves a stamp, so that a second run does nothing that is done.
 $(VENV)/.made:
@@ -90,7 +97,16 @@ bench-annotate: $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m bench.annotate
 
 asan: $(VENV)/.test
-	$(BIN)/python -m pytest tests/csrc -m "" --run-slow
+	$(BIN)/python -m pytest tests/csrc --run-slow -n 2 --dist loadfile
+
+fuzz: fuzz-c
+	$(FUZZ) fuzz --mutants $(MUTANTS) --seed $(SEED)
+	$(FUZZ) fuzz --shapes --seconds 300
+	$(BIN)/python -m pip install --quiet atheris || echo "no atheris here: markers are left out"
+	! $(BIN)/python -c "import atheris" || $(FUZZ) fuzz.markers -max_total_time=$(FUZZ_SECONDS)
+
+fuzz-c: $(VENV)/.test
+	CC="$(CC)" $(FUZZ) fuzz.native --seconds $(FUZZ_SECONDS) --seed $(SEED)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check $(PYTHON_FILES)
@@ -98,6 +114,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
 	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
+		tests/fuzz/native/*.c \
 		bench/callgrind/*.[ch]
 
 # The source distribution, and of it the wheel.

@@ -67,7 +67,7 @@ static const char *find_event(const fp_kineto *kineto, const char *at, const cha
 }
 
 static void lose(fp_kineto *kineto, const char *start, const char *end) {
-  kineto->lost++;
+  kineto->lost += end > start; /* where only a comma is missing, nothing is */
   kineto->lost_bytes += end - start;
 }
 
@@ -201,7 +201,8 @@ static int is_full(const fp_kineto_rows *tables) {
 fp_status fp_kineto_read(fp_kineto *kineto, const char *bytes, size_t length,
                          fp_kineto_rows tables[FP_KINETO_TABLES], size_t *used) {
   fp_json json = {bytes, bytes + length};
-  *used = 0;
+  if (kineto->at != AT_START && kineto->at != AT_END) fp_json_blanks(&json);
+  *used = (size_t)(json.at - bytes);
   while (kineto->at != AT_END && kineto->at != AT_NO_TRACE) {
     fp_status status;
     if (is_full(tables)) return FP_MORE;

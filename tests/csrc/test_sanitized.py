@@ -15,13 +15,18 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", *SANITIZE, f"-I{CSRC}", f"-I{HERE}")
 MEMORY = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
 # The drivers that stand between the C files and the C library.
-WRAP = {"memory": [MEMORY], "pages": [MEMORY, "-Wl,--wrap=pread,--wrap=pread64", "-lm"]}
+WRAP = {
+    "memory": [MEMORY],
+    "pages": [MEMORY, "-Wl,--wrap=pread,--wrap=pread64", "-lm"],
+    "threads": ["-pthread", "-lm"],
+}
 
 KINETO = "kineto kineto_event kineto_events kineto_rows kineto_texts json decimal"
 # The C files that each driver is linked with.
 C_FILES = {
     "names": "names keys",
     "blocks": "blocks",
+    "threads": "walk record btree pages column names keys join blocks",
     "join": "join",
     "nest": "nest itree order keys",
     "path": "path link share take keys",
@@ -41,6 +46,20 @@ int main(void) {
 }
 """
 
+RACE = """
+#include <pthread.h>
+static int shared;
+static void *write_it(void *unused) { shared++; return unused; }
+int main(void) {
+  pthread_t one, other;
+  pthread_create(&one, NULL, write_it, NULL);
+  pthread_create(&other, NULL, write_it, NULL);
+  pthread_join(one, NULL);
+  pthread_join(other, NULL);
+  return 0;
+}
+"""
+
 
 def run(program, **variables):
     return subprocess.run(
@@ -49,7 +68,12 @@ def run(program, **variables):
 
 
 def compile_to(program, sources, *flags):
-    subprocess.run([COMPILER, *FLAGS, *flags, *sources, "-o", program], check=True)
+    sources = [str(source) for source in sources]  # libraries come behind what needs them
+    subprocess.run([COMPILER, *FLAGS, *sources, *flags, "-o", program], check=True)
+
+
+def sources_of(driver):
+    return [HERE / f"{driver}.c", *(CSRC / f"fp_{name}.c" for name in C_FILES[driver].split())]
 
 
 @functools.cache
@@ -64,25 +88,29 @@ def why_not():
     return f"{COMPILER} has no sanitizers: {made.stderr[-200:]}" if made.returncode else None
 
 
-@pytest.fixture(scope="module")
-def finds_leaks(tmp_path_factory):
-    """Whether LeakSanitizer works: it cannot where a process may not trace itself."""
-    if why_not():
-        pytest.skip(why_not())
-    folder = tmp_path_factory.mktemp("leak")
-    (folder / "leak.c").write_text(LEAK)
-    compile_to(folder / "leak", [folder / "leak.c"])
-    return "detected memory leaks" in run(folder / "leak", ASAN_OPTIONS="detect_leaks=1").stderr
-
-
 @pytest.mark.parametrize("driver", C_FILES)
 def test_driver_runs_without_a_complaint_of_the_sanitizers(driver, finds_leaks, tmp_path):
     program = tmp_path / driver
-    sources = [HERE / f"{driver}.c", *(CSRC / f"fp_{name}.c" for name in C_FILES[driver].split())]
-    compile_to(program, sources, *WRAP.get(driver, ()))
+    compile_to(program, sources_of(driver), *WRAP.get(driver, ()))
     options = f"detect_leaks={int(finds_leaks)}:allocator_may_return_null=1"
     done = run(program, ASAN_OPTIONS=options, UBSAN_OPTIONS="print_stacktrace=1")
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_threads_share_without_a_complaint_of_the_thread_sanitizer(tmp_path):
+    if why_not():
+        pytest.skip(why_not())
+    thread = ("-fno-sanitize=all", "-fsanitize=thread", "-pthread", "-lm")
+    (tmp_path / "race.c").write_text(RACE)
+    try:
+        compile_to(tmp_path / "race", [tmp_path / "race.c"], *thread)
+    except subprocess.CalledProcessError:
+        pytest.skip(f"{COMPILER} has no ThreadSanitizer")
+    if "data race" not in run(tmp_path / "race").stderr:
+        pytest.skip("ThreadSanitizer does not work here")
+    compile_to(tmp_path / "threads", sources_of("threads"), *thread)
+    done = run(tmp_path / "threads", TSAN_OPTIONS="halt_on_error=1")
+    assert (done.returncode, done.stderr[-4000:]) == (0, "")
 
 
 def test_leaks_are_found(finds_leaks):

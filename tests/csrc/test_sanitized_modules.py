@@ -1,6 +1,7 @@
-"""Builds the modules anew, sanitized or with bounds checks, and runs tests on what was built."""
+"""Builds the modules anew with sanitizers and bounds checks, and runs tests on what was built."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILT_FROM = ("setup.py", "pyproject.toml", "csrc", "src", "python")
-NOT_COPIED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "_*.c")
-UNITS = ("test_rows.py", "test_dict_reader.py", "test_kineto_file.py")
-TESTS = ("tests/property", *(f"tests/unit/{name}" for name in UNITS))
+READ_BY_TESTS = ("tests", "bench")
+NOT_COPIED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "_*.c", "out")
+UNITS = ("test_rows.py", "test_dict_reader.py", "test_kineto_file.py", "test_nvprof.py")
+TESTS = ("tests/property", "tests/fuzz/test_fuzz.py", *(f"tests/unit/{name}" for name in UNITS))
+# Reads one file of each kind, several times, and leaves what it does not free to LeakSanitizer.
+READ_ALL = """
+import sys
+from fastprof import cli
+for path in sys.argv[1:]:
+    for way in (["prof", "--csv", "--all"], ["parse"]):
+        for _ in range(3):
+            assert cli.main([*way, path, "-o", path + ".out"]) == int("damaged" in path)
+"""
+COMPILER = os.environ.get("CC", "gcc")
+N_CORES = str(os.cpu_count() or 1)
 
 pytestmark = pytest.mark.slow
 
@@ -25,47 +38,68 @@ def call(command, folder, **variables):
     return done.stdout
 
 
-def build(folder, **variables):
-    """A copy of the tree in the folder, with its modules built in place."""
-    for name in BUILT_FROM:
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory):
+    """A copy of the tree with its modules built in place, and the variables to use them with."""
+    if shutil.which(COMPILER) is None:
+        pytest.skip(f"no compiler {COMPILER}")
+    found = subprocess.run(
+        [COMPILER, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    )
+    asan = found.stdout.strip()
+    if not os.path.isabs(asan):
+        pytest.skip(f"{COMPILER} has no libasan.so")
+    folder = tmp_path_factory.mktemp("sanitized")
+    for name in (*BUILT_FROM, *READ_BY_TESTS):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=NOT_COPIED)
         else:
             shutil.copy(ROOT / name, folder / name)
-    call([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], folder, **variables)
+    build = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", "-j", N_CORES]
+    call(build, folder, FASTPROF_SANITIZE="1", FASTPROF_DEBUG="1")
+    return folder, {
+        "PYTHONPATH": os.pathsep.join([str(folder / "python"), str(folder / "tests")]),
+        "PYTHONMALLOC": "malloc",
+        "LD_PRELOAD": asan,
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "FASTPROF_DATA": os.environ.get("FASTPROF_DATA", str(ROOT.parent / "shared" / "data")),
+    }
 
 
-def run_tests(folder, **variables):
-    python = str(folder / "python")
-    variables |= {"PYTHONPATH": python, "PYTHONMALLOC": "malloc"}
+def test_the_sanitized_modules_are_those_that_are_imported(sanitized):
+    folder, variables = sanitized
     where = "from fastprof import _nest; print(_nest.__file__)"
-    assert call([sys.executable, "-c", where], folder, **variables).startswith(python)
-    shutil.copytree(ROOT / "tests", folder / "tests", ignore=NOT_COPIED)
+    assert call([sys.executable, "-c", where], folder, **variables).startswith(str(folder))
+
+
+def test_tests_pass_with_sanitizers_and_bounds_checks(sanitized):
+    folder, variables = sanitized
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *TESTS]
-    return call(command, folder, **variables)
+    command += ["--hypothesis-profile", "ci"]  # sanitizers are slow: no deadlines
+    said = call([*command, "-n", N_CORES, "--dist", "load"], folder, **variables)
+    assert re.search(r"[0-9]{3} passed", said), said
 
 
-def test_modules_under_asan_and_ubsan_pass(tmp_path):
-    compiler = os.environ.get("CC", "gcc")
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no compiler {compiler}")
-    found = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    )
-    asan = Path(found.stdout.strip())
-    if not asan.is_absolute():
-        pytest.skip(f"{compiler} has no libasan.so")
-    build(tmp_path, FASTPROF_SANITIZE="1")
-    run_tests(
-        tmp_path,
-        LD_PRELOAD=str(asan),
-        ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1",
-        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
-    )
+def test_the_c_core_frees_what_it_allocates(sanitized, finds_leaks, tmp_path):
+    if not finds_leaks:
+        pytest.skip("LeakSanitizer does not work here")
+    from fuzz.corpus import corpus
 
-
-def test_modules_with_bounds_checks_pass(tmp_path):
-    if shutil.which(os.environ.get("CC", "gcc")) is None:
-        pytest.skip("no compiler")
-    build(tmp_path, FASTPROF_DEBUG="1")
-    run_tests(tmp_path)
+    folder, variables = sanitized
+    paths = []
+    for seed in corpus(real=False).values():
+        (tmp_path / seed.name).write_bytes(seed.content)
+        (tmp_path / f"{seed.name}-damaged").write_bytes(seed.content[:100])
+        paths += [str(tmp_path / seed.name), str(tmp_path / f"{seed.name}-damaged")]
+    leaks = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=0"}
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ALL, *paths],
+        env=os.environ | variables | leaks, cwd=folder, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "LeakSanitizer: detected memory leaks" in done.stderr  # some of Python's own
+    # What counts is what our C files asked for.
+    records = re.split(r"\n\s*\n", done.stderr)
+    ours = [each for each in records if re.search(r" in fp_\w+ .*/csrc/", each)]
+    assert ours == []

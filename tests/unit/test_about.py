@@ -71,6 +71,15 @@ def test_of_gpus_of_several_names_none_is_guessed(about):
     assert about(export).gpus == {}
 
 
+@pytest.mark.parametrize("number", ["x", 1.5, b"y"])
+def test_a_gpu_or_a_thread_whose_number_is_none_is_left_out(about, number):
+    export = one_kernel().gpu("A100").gpu("A100", device=number)
+    export.row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=number, pid=100)
+    export.row("ThreadNames", nameId=export.string("worker"), globalTid=f"{100 << 24 | 1} x")
+    told = about(export, schema="2025")
+    assert (told.gpus, told.threads) == ({0: "A100"}, {})
+
+
 def test_the_export_may_say_which_gpu_a_process_sees_as_which(about):
     export = one_kernel().gpu("T400", device=0).gpu("A100", device=1)
     export.row("TARGET_INFO_CUDA_DEVICE", gpuId=1, cudaId=0, pid=100)

@@ -288,6 +288,17 @@ def test_code_is_not_executed(tmp_path):
     assert not target.exists()
 
 
+def test_an_escape_that_python_warns_of_is_read_in_silence(recwarn):
+    assert rows(r"{'kLongName': 'C:\d', 'op': ['a\l']}")[0]["kLongName"] == "C:\\d"
+    assert list(recwarn) == []
+
+
+def test_one_error_is_one_text_whenever_it_is_told():
+    message = refusal("{'op': [F]}")
+    assert "malformed node or string on line 1)" in message
+    assert message == refusal("{'op': [F]}")
+
+
 def test_dict_lines_are_recognised_by_their_keys():
     for head in (
         LINE,

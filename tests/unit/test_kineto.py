@@ -59,6 +59,14 @@ def test_an_external_id_that_repeats_the_correlation_tells_nothing(rows):
     assert rows(trace, "op") == [None]
 
 
+def test_a_kernel_without_a_launch_is_of_the_process_of_its_operator(rows):
+    trace = KinetoFile().op(0, 100, "aten::mm", **MM, external=55, seq=3)
+    trace.op(0, 100, "aten::mm", **MM, external=56, seq=3, pid=PID + 1)
+    for at, external in ((200, 55), (210, 56), (220, 55), (230, 56)):
+        trace.kernel(at, at + 10, corr=external + 100, external=external)
+    assert rows(trace, "pid", "sub") == [(PID, 0), (PID + 1, 0), (PID, 1), (PID + 1, 1)]
+
+
 def test_types_strides_and_values_reach_the_op_models(rows):
     trace = KinetoFile().op(
         0, 100, "aten::convolution",
@@ -286,6 +294,16 @@ def test_texts_as_thread_ids_and_numbers_as_texts_are_read(rows):
     trace.kernel(100, 110, 7).op(0, 100, "aten::mm", tid="main", **MM)
     trace.launch(10, 20, 8, tid="main").kernel(200, 210, 8)
     assert rows(trace, "tid", "op") == [(25738, "mm"), (None, "mm")]
+
+
+def test_ranges_without_a_process_are_left_out_and_nothing_else(rows):
+    trace = KinetoFile().op(0, 100, "aten::mm", **MM).op(5, 50, "aten::t", pid=None)
+    assert rows(one(trace).python(6, 40, "train.py(3): f", tid=None), "op", "trace") == [("mm", ())]
+
+
+def test_minus_one_is_a_thread_and_a_process_as_any_other(rows):
+    trace = KinetoFile().op(0, 100, "aten::mm", **MM, tid=-1, pid=-1).launch(10, 15, 7, -1, pid=-1)
+    assert rows(trace.kernel(20, 30, 7), "op", "launch") == [("mm", "cudaLaunchKernel")]
 
 
 def test_names_with_escapes_and_other_alphabets_stay_as_they_are(rows):

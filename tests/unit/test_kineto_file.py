@@ -297,6 +297,33 @@ def test_gzip_that_is_cut_off_or_damaged_gives_what_came_before():
     assert "the compressed data is damaged" in wrong.warnings()[0]
 
 
+def test_all_that_comes_before_damage_is_read_also_in_one_block():
+    data = gzip.compress(trace(*[KERNEL] * 20).encode(), 0)  # stored: bytes lie as they are
+    for end in (bytes(8), b"\0" * 4 + data[-4:], data[-8:-4] + b"\0" * 4):
+        wrong = read(data[:-8] + end)
+        assert "the compressed data is damaged" in wrong.warnings()[0]
+        assert rows_of(wrong)["gpu"] == 20
+    later = read(data + data[:10] + b"\xff" * 20)
+    assert "the compressed data is damaged" in later.warnings()[0]
+    assert rows_of(later)["gpu"] == 20
+
+
+def test_a_missing_comma_before_the_events_loses_nothing():
+    file = read('{"schemaVersion": 1, "a": {"b": 2} "traceEvents": [' + KERNEL + "]}")
+    assert (rows_of(file)["gpu"], file.lost_events, file.warnings()) == (1, 0, [])
+
+
+def test_blanks_at_the_end_are_no_event_in_whatever_blocks_they_come():
+    text = trace(KERNEL)[:-2].encode() + b" \n\0" * 500
+    for size in (64, 1 << 20):
+        reader, waiting = KinetoReader("t.json"), b""
+        for at in range(0, len(text), size):
+            waiting += text[at : at + size]
+            waiting = waiting[reader.feed(waiting) :]
+        assert waiting == b""
+        assert len(reader.finish()["gpu"]["start"]) == 1
+
+
 def test_an_event_longer_than_many_blocks_is_read():
     text = trace(KERNEL, f'{{"ph": "M", "args": {{"name": "{"x" * 5_000_000}"}}}}', KERNEL)
     file = read(text)

@@ -1,13 +1,14 @@
 """What a range's name means: every form, what only resembles one, and hostile texts."""
 
 import ast
+import json
 import math
 import time
 
 import pytest
 
 from fastprof.call import Arg, Call, Tensor
-from fastprof.markers import Kind, op_name, read
+from fastprof.markers import Kind, op_name, read, read_event
 from real_data import open_read_only, real
 
 LINEAR = (
@@ -411,3 +412,16 @@ def test_every_name_of_a_real_torch_2_capture_is_torchs():
     assert len(meanings) > 60
     assert {meaning.kind for meaning in meanings} == {Kind.TORCH}
     assert not any(meaning.backward or meaning.recompute for meaning in meanings)
+
+
+def test_an_escape_that_python_warns_of_is_read_in_silence(recwarn):
+    assert read(r"{'traceMarker': ['C:\d.py:3']}", False).frames == ("C:\\d.py:3",)
+    inputs = json.dumps([r"'\d'"])
+    event = "\x1f".join(["cpu_op", "", "", "aten::mm", "[[]]", '["Scalar"]', "", inputs])
+    assert read_event(event).call.args[0].value == "\\d"
+    assert list(recwarn) == []
+
+
+def test_a_concrete_input_that_python_cannot_make_stays_a_text():
+    event = "\x1f".join(["cpu_op", "", "", "aten::mm", "[[]]", '["Scalar"]', "", '["{[]: 1}"]'])
+    assert read_event(event).call.args[0].value == "{[]: 1}"

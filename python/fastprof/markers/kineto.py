@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fastprof.call import UNKNOWN, Arg, Tensor
 from fastprof.markers.frames import is_library_frame
+from fastprof.markers.literal import parsed
 from fastprof.markers.meaning import Kind, Meaning
 from fastprof.markers.torch_names import is_node, is_torch_name, torch_meaning
 
@@ -23,7 +24,7 @@ __all__ = ["FIELD", "NUMBERED", "read_event"]
 FIELD: Final = "\x1f"
 NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
 _LONGEST_VALUE: Final = 1 << 16
-_UNREADABLE: Final = (ValueError, SyntaxError, MemoryError, RecursionError)
+_UNREADABLE: Final = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 
 # `torch/nn/modules/module.py(1511): _wrapped_call_impl`
 _FRAME: Final = re.compile(r"(.+?)\((\d+)\): (.+)\Z", re.DOTALL)
@@ -154,7 +155,7 @@ def _concrete(text: Any) -> Any:
     if text == "None":
         return None
     try:
-        value = ast.literal_eval(text)
+        value = ast.literal_eval(parsed(text.lstrip(" \t")))
     except _UNREADABLE:
         return {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}.get(text, text)
     return _plain(value)

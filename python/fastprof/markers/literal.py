@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,9 +44,19 @@ def read_dict(label: str) -> Meaning | None:
     return None
 
 
+def parsed(text: str) -> ast.expr:
+    """The expression that a text spells; raises as `ast.parse` does.
+
+    Python's parser warns of what looks wrong in code, as `'C:\\d'`. This is no code of the user's.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, mode="eval").body
+
+
 def _literal_fields(label: str) -> dict[str, Any]:
     """The dict that the text spells. What is no literal inside `args` becomes None there."""
-    tree = ast.parse(label, mode="eval").body
+    tree = parsed(label)
     if not isinstance(tree, ast.Dict):
         return {}
     fields = {}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
 
 # The library's demangler recurses: what no compiler writes is left as it is.
 LONGEST = 1 << 16
+
+# Where a C++ library may be; None: in the process already, as on macOS.
+LIBRARIES = (None, "libstdc++.so.6", "libc++abi.so.1", "libc++.so.1")
 
 
 def demangled(names: Sequence[str | None]) -> tuple[list[str | None], str | None]:
@@ -21,17 +26,50 @@ def demangled(names: Sequence[str | None]) -> tuple[list[str | None], str | None
     """
     if not any(name is not None and name.startswith("_Z") for name in names):
         return list(names), None
-    import cxxfilt  # looks for the library when it is imported
+    demangle = _demangler()
+    if demangle is None:
+        return list(names), "kernel names stay mangled: no libstdc++ or libc++ on this system"
 
     def one(name: str) -> str:
-        if not name.startswith("_Z") or len(name) > LONGEST:
+        if not name.startswith("_Z") or len(name) > LONGEST or "\0" in name:
             return name
         try:
-            return str(cxxfilt.demangle(name))
-        except (cxxfilt.InvalidName, cxxfilt.InternalError, UnicodeError):
+            found = demangle(name.encode())
+            return name if found is None else found.decode()
+        except UnicodeError:
             return name
 
-    try:
-        return [name if name is None else one(name) for name in names], None
-    except cxxfilt.LibraryNotFound:
-        return list(names), "kernel names stay mangled: no libstdc++ or libc++ on this system"
+    return [name if name is None else one(name) for name in names], None
+
+
+@cache
+def _demangler() -> Callable[[bytes], bytes | None] | None:
+    """A function of a name, which gives None for what is none; None where there is no library."""
+    for library in LIBRARIES:
+        try:
+            return _from_library(ctypes.CDLL(library), ctypes.CDLL(None))
+        except (OSError, AttributeError, TypeError):
+            continue
+    return None
+
+
+def _from_library(library: ctypes.CDLL, process: ctypes.CDLL) -> Callable[[bytes], bytes | None]:
+    """Its `__cxa_demangle` (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler).
+
+    `free` is the one of the whole process, which belongs to the malloc that the library uses also
+    where another allocator was preloaded: that of libc itself would end the process.
+    """
+    function, free = library["__cxa_demangle"], process["free"]
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_char_p, *[ctypes.c_void_p] * 3]
+    free.restype, free.argtypes = None, [ctypes.c_void_p]
+
+    def demangle(name: bytes) -> bytes | None:
+        text = function(name, None, None, None)
+        if not text:
+            return None
+        found = ctypes.string_at(text)
+        free(text)
+        return found
+
+    return demangle

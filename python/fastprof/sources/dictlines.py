@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fastprof._dict import INT_KEYS, LIST_KEYS, TEXT_KEYS, TRIPLE_KEYS, DictReader
 from fastprof.columns import Column, Ints, Lists, Values
 from fastprof.errors import BadInputError
+from fastprof.markers.literal import parsed
 from fastprof.sources.unchanged import Unchanged
 
 BLOCK_SIZE = 1 << 22
@@ -145,9 +146,14 @@ def _value(text: bytes, convert: Callable[[Any], Any], where: str) -> Any:
         return convert(_literal(source))
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
         raise BadInputError(
-            f"{where}: expected {convert.__doc__}, found {source[:40]!r} ({error}); "
+            f"{where}: expected {convert.__doc__}, found {source[:40]!r} ({_reason(error)}); "
             "make the file with: fastprof parse TRACE > net.dict"
         ) from None
+
+
+def _reason(error: Exception) -> str:
+    """What ast says, without the address of its object."""
+    return re.sub(r": <.* object at 0x[0-9a-f]+>", "", str(error))
 
 
 def _literal(source: str) -> Any:
@@ -156,7 +162,7 @@ def _literal(source: str) -> Any:
         return source[1:-1]
     if _PLAIN_LIST.fullmatch(source):
         return [string[1:-1] for string in _PLAIN_STRING.findall(source)]
-    return ast.literal_eval(source)
+    return ast.literal_eval(parsed(source.lstrip(" \t")))
 
 
 def _decode(text: bytes) -> str:

@@ -63,6 +63,7 @@ def read(
     kernels.damaged = damaged
     launches = _read_launches(file, threads, kernels)
     kernels.told_range = kineto_links.ranges_of_kernels(file, kernels, row_of_event)
+    _process_of_range(kernels, ranges, threads)
     return Trace(
         name=file.name,
         kernels=kernels,
@@ -81,12 +82,11 @@ def read(
 
 
 def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
-    """Ranges in order, and the row of each event among them, -1 for one without a time."""
+    """Ranges in order, and the row of each event among them, -1 for one without time or thread."""
     events = file.tables["ranges"]
-    start, duration = events["start"], events["duration"]
-    rows = np.flatnonzero(start != NONE)
-    duration = duration[rows]
-    start = start[rows]
+    thread = threads.find(events["pid"], events["tid"])
+    rows = np.flatnonzero((events["start"] != NONE) & (thread >= 0))
+    start, duration = events["start"][rows], events["duration"][rows]
     end = np.where(duration == NONE, NEVER, start + np.maximum(duration, 0))
     order = _nest.order(start, end)
     if order is not None:
@@ -96,7 +96,7 @@ def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Rang
     ranges = Ranges(
         start=start,
         end=end,
-        thread=threads.find(events["pid"][rows], events["tid"][rows]),
+        thread=thread[rows],
         label=label[rows],
         seq=events["seq"][rows],
         op_id=np.full(len(rows), -1, np.int64),
@@ -193,6 +193,14 @@ def _read_launches(file: KinetoFile, threads: Threads, kernels: Kernels) -> Laun
     if len(threads.process_numbers) == 1:
         kernels.process[:] = 0  # whose launch is not in the trace, too
     return Launches(**columns)
+
+
+def _process_of_range(kernels: Kernels, ranges: Ranges, threads: Threads) -> None:
+    """Kernels without a launch are of the process of the range that they tell."""
+    if kernels.told_range is None:
+        return
+    rows = np.flatnonzero((kernels.process < 0) & (kernels.told_range >= 0))
+    kernels.process[rows] = threads.process[ranges.thread[kernels.told_range[rows]]]
 
 
 def _warnings(file: KinetoFile, damaged: npt.NDArray[np.bool_]) -> list[str]:

@@ -201,7 +201,12 @@ class _Blocks:
         inflater = zlib.decompressobj(wbits=31)
         try:
             while block:
-                text = inflater.decompress(block, BLOCK_SIZE)
+                before = inflater.copy()
+                try:
+                    text = inflater.decompress(block, BLOCK_SIZE)
+                except zlib.error:
+                    yield from _before_damage(before, block)
+                    raise
                 if text:
                     yield text
                 block = inflater.unconsumed_tail
@@ -217,6 +222,21 @@ class _Blocks:
                 yield text
         except zlib.error as error:
             self.damage = f"the compressed data is damaged ({error})"
+
+
+def _before_damage(inflater: Any, block: bytes) -> Iterator[bytes]:
+    """What a block that is damaged somewhere holds up to there: an error takes it all away."""
+    text = bytearray()
+    for i in range(len(block)):
+        try:
+            text += inflater.decompress(block[i : i + 1])
+        except zlib.error:
+            break
+        if len(text) >= BLOCK_SIZE:
+            yield bytes(text)
+            text.clear()
+    if text:
+        yield bytes(text)
 
 
 def _read_ahead(blocks: _Blocks) -> Iterator[bytes]:

@@ -25,7 +25,8 @@ class Threads:
     def __init__(self, tables: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
         self._pids = _distinct([table["pid"] for table in tables])
         self._tids = _distinct([table["tid"] for table in tables])
-        self._pairs = _distinct([self._pair(table["pid"], table["tid"]) for table in tables])
+        pairs = _distinct([self._pair(table["pid"], table["tid"]) for table in tables])
+        self._pairs = pairs[pairs >= 0]
         width = max(len(self._tids), 1)
         self.numbers = _numbers(self._tids[self._pairs % width])
         self.process = (self._pairs // width).astype(np.int32)
@@ -56,15 +57,14 @@ class Threads:
 
 
 def _distinct(columns: Sequence[Int64]) -> Int64:
-    """The values that occur, ascending, without -1 pairs; long runs of one value are usual."""
+    """The values that occur, ascending; long runs of one value are usual."""
     heads = [
         column[np.flatnonzero(np.append(True, column[1:] != column[:-1]))]
         if len(column)
         else column
         for column in columns
     ]
-    values = np.unique(np.concatenate(heads)) if heads else np.empty(0, np.int64)
-    return values[values != -1] if len(values) and values[0] == -1 else values
+    return np.unique(np.concatenate(heads)) if heads else np.empty(0, np.int64)
 
 
 def _numbers(places: Int64) -> Int64:

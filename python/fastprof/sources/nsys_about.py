@@ -72,7 +72,7 @@ def _read_gpus(database: Database) -> dict[int, str]:
     """
     gpus = _rows(database, "TARGET_INFO_GPU", "id name")
     name_of = {number: text(name) for number, name in gpus}
-    found: dict[int, set[str | None]] = {}
+    found: dict[Any, set[str | None]] = {}
     for gpu, device in _rows(database, "TARGET_INFO_CUDA_DEVICE", "gpuId cudaId"):
         found.setdefault(device, set()).add(name_of.get(gpu))
     if len(set(name_of.values())) == 1:
@@ -82,9 +82,9 @@ def _read_gpus(database: Database) -> dict[int, str]:
             found.setdefault(device, set()).update(name_of.values())
     return {
         device: name
-        for device, names in sorted(found.items())
-        for name in names
-        if len(names) == 1 and name and isinstance(device, int)
+        for device in sorted(device for device in found if isinstance(device, int))
+        for name in found[device]
+        if len(found[device]) == 1 and name
     }
 
 
@@ -104,5 +104,9 @@ def _read_names(
         f"SELECT globalTid, CAST(value AS BLOB) FROM ThreadNames JOIN {schema.STRINGS} "
         f"ON {schema.STRINGS}.id = nameId WHERE (globalTid >> {shift}) & {low} IN ({pids})"
     )
-    names = {(number >> shift & low, number & low): text(name) or "" for number, name in rows}
+    names = {
+        (number >> shift & low, number & low): text(name) or ""
+        for number, name in rows
+        if isinstance(number, int)
+    }
     return processes, {thread: name for thread, name in names.items() if thread in threads}

@@ -23,7 +23,8 @@ def read(database: Database) -> tuple[About, list[str]]:
         if "version" in database.tables.get("Version", ()):
             for (version,) in database.rows("SELECT version FROM Version"):
                 about.schema_version = str(version)
-        about.gpus = dict(_named(database, _DEVICES, ["id"]))
+        gpus = _named(database, _DEVICES, ["id"])
+        about.gpus = {device: name for device, name in gpus if isinstance(device, int)}
         for kind, place, name in _named(database, _NAMES, ["objectKind", "objectId"]):
             if kind in (_PROCESS, _THREAD) and isinstance(place, bytes) and len(place) >= 8:
                 pid, tid = (int.from_bytes(place[i : i + 4], "little") for i in (0, 4))

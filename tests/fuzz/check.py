@@ -1,0 +1,325 @@
+"""A mutant to how the commands end on it, and what of that is wrong.
+
+Right is: rows, or one line on stderr and the exit code 1. The same whichever way the file is read:
+by pages or by SQLite, in large or in small blocks. As many rows as the file has where that can be
+told without fastprof; and what `parse` writes `prof` reads.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sqlite3
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastprof import cli
+from fastprof.report.columns import COLUMNS
+from fastprof.sources import dictlines, kineto_file
+from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
+from kineto_oracle import table_of
+
+ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
+# What SQL calls a row of the report, by format.
+TABLES_OF_ROWS = {
+    NSYS: ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+           "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
+}  # fmt: skip
+
+csv.field_size_limit(1 << 30)
+
+
+class WrongError(Exception):
+    """What a command did is not right; the text says what it was."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, and what it wrote where."""
+
+    code: int
+    stderr: str
+    output: bytes | None
+    stdout: bytes = b""
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The rows of a CSV report."""
+        text = (self.output or b"").decode("utf-8", "surrogateescape")
+        return list(csv.reader(io.StringIO(text)))[1:]
+
+
+def check(path: Path, format_: str, number: int) -> Ended:
+    """Run commands on a file, and compare; how the report ended.
+
+    number : one mutant after another is asked for different things beside the report
+
+    Raises
+    ------
+    WrongError
+    """
+    before = path.read_bytes()
+    report = ["prof", "--csv", "--all", "-c", ALL_COLUMNS, str(path)]
+    ends = {name: _run(report, path, within) for name, within in WAYS[format_].items()}
+    (first, ended), *others = ends.items()
+    for name, other in others:
+        if other != ended and _may_differ(path, format_, (ended, other)):
+            return ended
+        if other != ended:
+            raise WrongError(f"{first} and {name} differ:\n{_difference(ended, other)}")
+    extra = (_parse, _info, _forced)[number % 3]
+    extra(path, format_, ended)
+    told = "malformed events were left out" in ended.stderr
+    if ended.code == 0 and not told and (n := _rows_in(path, format_, before)) is not None:
+        found = len(ended.rows)
+        if found != n:
+            raise WrongError(f"{found} rows, the file has {n}; {ended.stderr}")
+    if path.read_bytes() != before:
+        raise WrongError("the input is another one now")
+    return ended
+
+
+def check_shape(path: Path) -> Ended:
+    """Run one report on a large file; how it ended.
+
+    Raises
+    ------
+    WrongError
+    """
+    return _run(["prof", "--csv", str(path)], path)
+
+
+def _run(words: list[str], path: Path, within: Callable[[], Any] | None = None) -> Ended:
+    """Run a command in this process, and look at what every end has in common."""
+    out = path.with_name("out")
+    told = io.StringIO()
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    streams = sys.stdout, sys.stderr
+    with warnings.catch_warnings(record=True) as warned, _unraised() as unraised:
+        warnings.simplefilter("always")
+        sys.stdout, sys.stderr = stdout, told
+        try:
+            where = [] if words[0] == "info" else ["-o", str(out)]
+            if within is None:
+                code = cli.main([*words, *where])
+            else:
+                with within():
+                    code = cli.main([*words, *where])
+        except BaseException as error:
+            trace = "".join(traceback.format_exception(error))
+            raise WrongError(f"{words[0]}: {trace}") from None
+        finally:
+            sys.stdout, sys.stderr = streams
+    output = out.read_bytes() if out.exists() else None
+    out.unlink(missing_ok=True)
+    ended = Ended(code, told.getvalue(), output, stdout.buffer.getvalue())
+    problems = [str(warning) for warning in warned] + unraised
+    problems += [*_problems(ended, words[0]), *_left_behind(path)]
+    if problems:
+        raise WrongError(f"{words[0]}: {'; '.join(problems)}\n{ended.stderr[:2000]}")
+    return ended
+
+
+@contextmanager
+def _unraised() -> Iterator[list[str]]:
+    """Exceptions that nobody gets: of threads, of what is freed."""
+    found: list[str] = []
+    hooks = sys.unraisablehook, threading.excepthook
+
+    def note(what: Any) -> None:
+        found.append("".join(traceback.format_exception(what.exc_value)))
+
+    sys.unraisablehook = threading.excepthook = note
+    try:
+        yield found
+    finally:
+        sys.unraisablehook, threading.excepthook = hooks
+
+
+def _problems(ended: Ended, command: str) -> Iterator[str]:
+    lines = ended.stderr.splitlines()
+    if ended.code not in (0, 1):
+        yield f"exit code {ended.code}"
+    if command != "info" and (ended.output is not None) != (ended.code == 0):
+        yield "an output file of a command that failed, or none of one that did not"
+    if ended.code == 1 and (len(lines) != 1 or not lines[0].startswith("fastprof: ")):
+        yield f"{len(lines)} lines for an error"
+    if ended.code == 1 and "x.trace" not in ended.stderr:
+        yield "an error that does not name the file"
+    if "not enough memory" in ended.stderr:
+        yield "memory ran out"
+    if ended.code == 0 and any(
+        not line.startswith(("fastprof: warning: ", "Found ")) for line in lines
+    ):
+        yield "a line that is neither a warning nor a count"
+
+
+def _left_behind(path: Path) -> Iterator[str]:
+    for other in path.parent.iterdir():
+        if other != path:
+            yield f"left behind: {other.name}"
+            other.unlink()
+
+
+def _difference(one: Ended, other: Ended) -> str:
+    for what in ("code", "stderr", "stdout", "output"):
+        a, b = getattr(one, what), getattr(other, what)
+        if a != b and isinstance(a, bytes) and isinstance(b, bytes):
+            pairs = zip(a.splitlines(), b.splitlines(), strict=False)
+            differing = [pair for pair in pairs if pair[0] != pair[1]]
+            return f"{what}: {len(a)} and {len(b)} bytes, {differing[:1]}"
+        if a != b:
+            return f"{what}: {a!r} and {b!r}"
+    return "nothing"
+
+
+# Ways to read a file that give the same.
+
+
+@contextmanager
+def _scan(way: str) -> Iterator[None]:
+    os.environ["FASTPROF_SCAN"] = way
+    try:
+        yield
+    finally:
+        del os.environ["FASTPROF_SCAN"]
+
+
+@contextmanager
+def _blocks(module: Any, **sizes: int) -> Iterator[None]:
+    before = {name: getattr(module, name) for name in sizes}
+    for name, size in sizes.items():
+        setattr(module, name, size)
+    try:
+        yield
+    finally:
+        for name, size in before.items():
+            setattr(module, name, size)
+
+
+_BY_SCAN = {"sqlite": lambda: _scan("sqlite"), "pages": lambda: _scan("")}
+_BY_BLOCKS = {
+    "large blocks": None,
+    "small blocks": lambda: _blocks(kineto_file, BLOCK_SIZE=977, COMPRESSED_SIZE=61),
+}
+WAYS: dict[str, dict[str, Callable[[], Any] | None]] = {
+    **dict.fromkeys(SQLITE, _BY_SCAN),
+    **dict.fromkeys((KINETO, GZIP), _BY_BLOCKS),
+    DICT: {"large blocks": None, "small blocks": lambda: _blocks(dictlines, BLOCK_SIZE=773)},
+}
+
+
+# What a mutant is asked for beside the report.
+
+
+def _parse(path: Path, format_: str, ended: Ended) -> None:
+    """What `parse` writes has the rows of the report without copies, and `prof` reads it."""
+    lines = _run(["parse", str(path)], path)
+    if lines.code > ended.code:  # it does not read copies, and what is wrong with them
+        raise WrongError(f"parse ends with {lines.code}, prof with {ended.code}: {lines.stderr}")
+    if not lines.output:
+        return
+    n = lines.output.count(b"\n")
+    path.with_name("lines").mkdir()
+    again = path.with_name("lines") / path.name
+    again.write_bytes(lines.output)
+    try:
+        read = _run(["prof", "--csv", str(again)], again)
+    finally:
+        again.unlink()
+        again.parent.rmdir()
+    if read.code or len(read.rows) != n:
+        raise WrongError(f"{n} lines of parse, {len(read.rows)} rows of them: {read.stderr}")
+
+
+def _info(path: Path, format_: str, ended: Ended) -> None:
+    told = _run(["info", "--json", str(path)], path)
+    if told.code != ended.code:
+        raise WrongError(f"info ends with {told.code}, prof with {ended.code}: {told.stderr}")
+    if told.code == 0:
+        json.loads(told.stdout)
+
+
+def _forced(path: Path, format_: str, ended: Ended) -> None:
+    """With FASTPROF_SCAN=pages a file is read as it is without, or refused with the reason."""
+    if format_ not in SQLITE:
+        return _width(path, ended)
+    report = ["prof", "--csv", "--all", "-c", ALL_COLUMNS, str(path)]
+    forced = _run(report, path, lambda: _scan("pages"))
+    if forced != ended and "FASTPROF_SCAN=pages, but " not in forced.stderr:
+        raise WrongError(f"forced to pages:\n{_difference(ended, forced)}")
+    return None
+
+
+def _width(path: Path, ended: Ended) -> None:
+    """Aligned columns have as many rows; so have objects."""
+    for style in (["-w", "200"], ["--json"]):
+        wide = _run(["prof", *style, "--all", "-c", ALL_COLUMNS, str(path)], path)
+        n = (wide.output or b"").count(b"\n") - (style[0] == "-w")
+        if wide.code != ended.code or (wide.code == 0 and n != len(ended.rows)):
+            raise WrongError(f"{style[0]}: {n} rows, {len(ended.rows)} in CSV")
+
+
+def _may_differ(path: Path, format_: str, ends: tuple[Ended, Ended]) -> bool:
+    """Whether SQLite itself finds other rows when it looks for some than when it takes all; or the
+    next event behind something malformed is a guess, which depends on how much text there is."""
+    if format_ not in SQLITE:
+        return any("malformed events were left out" in ended.stderr for ended in ends)
+    with closing(_connect(path)) as connection:
+        try:
+            told = connection.execute("PRAGMA integrity_check").fetchall()
+        except sqlite3.Error:
+            return False
+    return any("out of order" in line for (line,) in told)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+
+
+# How many rows there must be.
+
+
+def _rows_in(path: Path, format_: str, content: bytes) -> int | None:
+    if format_ == NSYS:
+        return _rows_by_sql(path)
+    if format_ == KINETO:
+        return _rows_by_json(content)
+    return None
+
+
+def _rows_by_sql(path: Path) -> int | None:
+    """None where SQLite finds anything wrong with the file."""
+    with closing(_connect(path)) as connection:
+        try:
+            if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+                return None
+            names = {name for (name,) in connection.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table'")}  # fmt: skip
+            tables = [table for table in TABLES_OF_ROWS[NSYS] if table in names]
+            return sum(
+                connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables
+            )
+        except (sqlite3.Error, UnicodeDecodeError):
+            return None
+
+
+def _rows_by_json(content: bytes) -> int | None:
+    """None where it is not JSON with a list of events."""
+    try:
+        root = json.loads(content, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    events = root.get("traceEvents") if isinstance(root, dict) else root
+    if not isinstance(events, list) or content.count(b'"traceEvents"') > 1:
+        return None
+    return sum(isinstance(each, dict) and table_of(each) == "gpu" for each in events)

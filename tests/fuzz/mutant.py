@@ -1,0 +1,65 @@
+"""The name of a mutant, its random numbers, and its content, which the name alone says again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fuzz import of_bytes, of_databases, of_gzip, of_pages, of_shapes, of_text, of_traces
+from fuzz.chance import Chance
+from fuzz.corpus import DICT, GZIP, KINETO, NSYS, NVPROF, Seed
+
+Mutate = Callable[[bytes, Chance], bytes]
+
+_SQLITE = of_bytes.KINDS | of_pages.KINDS | of_databases.KINDS
+# What can be done to a file of each format, by names.
+KINDS: Mapping[str, Mapping[str, Mutate]] = {
+    NSYS: _SQLITE,
+    NVPROF: _SQLITE,
+    KINETO: of_bytes.KINDS | of_text.KINDS | of_traces.KINDS,
+    GZIP: of_bytes.KINDS | of_gzip.KINDS,
+    DICT: of_bytes.KINDS | of_text.KINDS,
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Mutant `number` of a kind, made from a seed."""
+
+    seed: str
+    kind: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.seed}/{self.kind}/{self.number}"
+
+    @classmethod
+    def named(cls, name: str) -> Mutant:
+        """The mutant whose `str` this is."""
+        seed, kind, number = name.split("/")
+        return cls(seed, kind, int(number))
+
+    def content(self, seeds: Mapping[str, Seed]) -> bytes:
+        """The same bytes whenever and wherever it is made, from the same seeds."""
+        seed = seeds[self.seed]
+        make = (KINDS[seed.format] | of_shapes.KINDS)[self.kind]
+        return make(seed.content, Chance(str(self), self.number))
+
+    @property
+    def is_shape(self) -> bool:
+        """Whether it is large."""
+        return self.kind in of_shapes.KINDS
+
+
+def mutants(seeds: Mapping[str, Seed], n: int, seed: int) -> list[Mutant]:
+    """n mutants, of each kind of each seed about as many; other ones for another `seed`."""
+    ways = [(each.name, kind) for each in seeds.values() for kind in KINDS[each.format]]
+    random.Random(seed).shuffle(ways)
+    first = seed * 1_000_000
+    return [Mutant(*ways[i % len(ways)], first + i // len(ways)) for i in range(n)]
+
+
+def shapes(part: float = 1) -> list[Mutant]:
+    """All large files, or such with a part of the rows."""
+    return [Mutant(seed, kind, int(n * part)) for kind, (seed, n, _) in of_shapes.SHAPES.items()]

@@ -1,0 +1,169 @@
+"""The C readers under a coverage-guided fuzzer and sanitizers: `python -m fuzz.native --help`.
+
+The targets in native/ have libFuzzer's entry point. A clang with libFuzzer builds them with it; any
+other compiler with native/driver.c, which does the same in small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import sqlite_files
+from fuzz.corpus import corpus
+
+HERE = Path(__file__).resolve().parent / "native"
+CHECKS = HERE.parent.parent / "csrc"
+CSRC = HERE.parents[2] / "csrc"
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FLAGS = ("-std=c11", "-g", "-O1", f"-I{CSRC}", f"-I{CHECKS}", *SANITIZE)
+# The C files of each target.
+TARGETS = {
+    "kineto": "kineto kineto_event kineto_events kineto_rows kineto_texts json decimal names keys",
+    "dict": "dict literal names",
+    "names": "names",
+    "pages": "walk record btree pages column names keys",
+}
+LONGEST = 1 << 16  # bytes of an input
+NAMES = (
+    "aten::mm, seq = 7, op_id = 9, sizes = [[2, 3], []], input_op_ids = [(5, 0), (0, -1)]\n"
+    "a, seq = 9223372036854775807\nb, op_id = 1\nc, sizes = [[]]\nlayer:x\n\n",
+)
+
+
+# An abort is what the driver sees of either sanitizer.
+_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "abort_on_error=1"}
+
+
+class BuildError(Exception):
+    """The compiler cannot build a target; the text is what it said."""
+
+
+def compiler() -> str:
+    """The C compiler: $CC, else gcc."""
+    return os.environ.get("CC", "gcc")
+
+
+@functools.cache
+def has_libfuzzer() -> bool:
+    """Whether the compiler comes with libFuzzer."""
+    return _compiles(("-fsanitize=fuzzer",), "int LLVMFuzzerTestOneInput(void) { return 0; }")
+
+
+@functools.cache
+def why_not() -> str | None:
+    """Why targets cannot be built here, or None."""
+    if has_libfuzzer():
+        return None
+    if _compiles((*SANITIZE, "-fsanitize-coverage=trace-pc"), "int main(void) { return 0; }", "-c"):
+        return None
+    return f"{compiler()} has neither libFuzzer nor sanitizers and -fsanitize-coverage=trace-pc"
+
+
+def _compiles(flags: Sequence[str], text: str, *more: str) -> bool:
+    command = [compiler(), *flags, *more, "-x", "c", "-", "-o", os.devnull]
+    try:
+        return subprocess.run(command, input=text, capture_output=True, text=True).returncode == 0
+    except OSError:
+        return False
+
+
+def build(target: str, folder: Path) -> Path:
+    """The program of a target, made in a folder.
+
+    Raises
+    ------
+    BuildError
+    """
+    names = TARGETS.get(target, "").split()
+    sources = [HERE / f"{target}.c", *(CSRC / f"fp_{name}.c" for name in names)]
+    program = folder / target
+    if has_libfuzzer():
+        _call([compiler(), *FLAGS, "-fsanitize=fuzzer", *sources, "-o", program])
+        return program
+    driver = folder / "driver.o"
+    _call([compiler(), "-std=c11", "-O2", "-c", HERE / "driver.c", "-o", driver])
+    _call([compiler(), *FLAGS, "-fsanitize-coverage=trace-pc", *sources, driver, "-o", program])
+    return program
+
+
+def _call(command: Sequence[str | Path]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise BuildError(f"{' '.join(map(str, command))}:\n{done.stderr}")
+
+
+def run(
+    program: Path, inputs: Sequence[bytes], seconds: float, seed: int = 1
+) -> subprocess.CompletedProcess[str]:
+    """Run a target; with an exit code that is not 0, its folder has the input under `crash-`."""
+    given = program.parent / f"{program.name}.corpus"
+    given.mkdir(exist_ok=True)
+    for i, content in enumerate(inputs):
+        (given / str(i)).write_bytes(content[:LONGEST])
+    words = [f"-max_total_time={seconds:.0f}", f"-seed={seed}"]
+    words += [str(given)] if has_libfuzzer() else [str(path) for path in sorted(given.iterdir())]
+    return subprocess.run(
+        [program, *words],
+        cwd=program.parent,
+        env=os.environ | _OPTIONS,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+
+
+def inputs_of(target: str) -> list[bytes]:
+    """What a target starts with: small files, since a short run is one of many."""
+    if target == "pages":
+        return [*_databases()]
+    seeds = corpus(real=False)
+    if target == "dict":
+        return [line + b"\n" for line in seeds["dict"].content.splitlines()[:6]]
+    if target == "kineto":
+        root = json.loads(seeds["kineto"].content)
+        events = root.pop("traceEvents")
+        parts = [{**root, "traceEvents": events[i : i + 3]} for i in range(0, 18, 3)]
+        return [json.dumps(part).encode() for part in [*parts, events[:4]]]
+    return [text.encode() for text in NAMES]
+
+
+def _databases() -> Iterator[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(12):
+            path = sqlite_files.make(Path(folder) / str(number), number, page_size=512)
+            yield path.read_bytes()
+
+
+def main() -> int:
+    """The exit code: 1 when a target crashed."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.native", description=__doc__)
+    parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)} (default: all)")
+    parser.add_argument("--seconds", type=float, default=60, help="for each (default: 60)")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    reason = why_not()
+    if reason is not None:
+        sys.exit(reason)
+    failed = 0
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    for target in arguments.targets or TARGETS:
+        program = build(target, folder)
+        done = run(program, inputs_of(target), arguments.seconds, arguments.seed)
+        failed += done.returncode != 0
+        said = (done.stdout + done.stderr).strip()
+        print(f"{target}: {said.splitlines()[-1] if done.returncode == 0 else said}", flush=True)
+    if failed:
+        print(f"the inputs are in {folder}")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

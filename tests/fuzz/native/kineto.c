@@ -1,0 +1,84 @@
+/* kineto.c: any text -> the events of a trace; where nothing is malformed, the same in whatever
+ * blocks. Where the next event starts behind something malformed is a guess, made with what text
+ * there is. */
+#include "check.h"
+#include "fp_kineto.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static size_t size_of(int table, int column) {
+  fp_kineto_type type;
+  if (!fp_kineto_column(table, column, &type)) return 0;
+  return type == FP_KINETO_INT64 ? 8 : type == FP_KINETO_TRIPLE ? 12 : 4;
+}
+
+static void grow(fp_kineto_rows *tables) {
+  for (int table = 0; table < FP_KINETO_TABLES; table++) {
+    if (tables[table].rows < tables[table].capacity) continue;
+    tables[table].capacity += tables[table].capacity / 2 + 3;
+    for (int column = 0; column < FP_KINETO_COLUMNS && size_of(table, column); column++) {
+      void **to = &tables[table].columns[column];
+      *to = realloc(*to, (size_t)tables[table].capacity * size_of(table, column));
+      CHECK(*to);
+    }
+  }
+}
+
+/* A sum over all rows; texts count by their ids, which are in order of appearance. */
+static uint64_t sum_of(const fp_kineto_rows *tables) {
+  uint64_t sum = 0;
+  for (int table = 0; table < FP_KINETO_TABLES; table++) {
+    sum = sum * 31 + (uint64_t)tables[table].rows;
+    for (int column = 0; column < FP_KINETO_COLUMNS && size_of(table, column); column++) {
+      const uint8_t *bytes = tables[table].columns[column];
+      size_t n = (size_t)tables[table].rows * size_of(table, column);
+      for (size_t i = 0; i < n; i++) sum = sum * 31 + bytes[i];
+    }
+  }
+  return sum;
+}
+
+static uint64_t read_all(const char *bytes, size_t length, size_t block, int64_t *lost) {
+  fp_kineto_rows tables[FP_KINETO_TABLES] = {{0}};
+  fp_kineto *kineto = fp_kineto_new();
+  size_t at = 0, given = block < length ? block : length;
+  CHECK(kineto);
+  for (;;) {
+    size_t used = given + 1;
+    int has_events;
+    char *piece = exactly(bytes + at, given);
+    fp_status status = fp_kineto_read(kineto, piece, given, tables, &used);
+    free(piece);
+    CHECK(used <= given);
+    at += used;
+    given -= used;
+    CHECK(status == FP_OK || status == FP_MORE);
+    if (status == FP_MORE) {
+      grow(tables);
+      continue;
+    }
+    if (fp_kineto_state(kineto, &has_events) != FP_KINETO_READING || at + given == length) break;
+    given += block;
+    if (given > length - at) given = length - at;
+  }
+  int has_events;
+  int64_t lost_bytes;
+  uint64_t sum = sum_of(tables);
+  sum = sum * 31 + (uint64_t)fp_kineto_state(kineto, &has_events) * 2;
+  sum = sum * 31 + (uint64_t)has_events;
+  *lost = fp_kineto_lost(kineto, &lost_bytes);
+  CHECK(*lost >= 0 && lost_bytes >= *lost && lost_bytes <= (int64_t)length);
+  fp_kineto_free(kineto);
+  for (int table = 0; table < FP_KINETO_TABLES; table++)
+    for (int column = 0; column < FP_KINETO_COLUMNS; column++) free(tables[table].columns[column]);
+  return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  size_t block = size ? 1 + data[size - 1] : 1;
+  int64_t lost, lost_in_blocks;
+  uint64_t whole = read_all((const char *)data, size, size + 1, &lost);
+  uint64_t in_blocks = read_all((const char *)data, size, block + 40, &lost_in_blocks);
+  CHECK(lost || (whole == in_blocks && !lost_in_blocks));
+  return 0;
+}

@@ -1,0 +1,160 @@
+"""A fixed slice of the mutants of `make fuzz`, and that the engine sees what is wrong."""
+
+import os
+import re
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from fuzz import check, of_databases
+from fuzz.corpus import FORMATS, KINETO, NSYS, corpus
+from fuzz.mutant import KINDS, Mutant, mutants, shapes
+from fuzz.worker import outcomes
+
+N_MUTANTS = 200
+
+
+@pytest.fixture(scope="module")
+def seeds():
+    return corpus(real=False)
+
+
+def wrong(done):
+    return {str(each.mutant): each.detail for each in done if each.what == "wrong"}
+
+
+def test_mutants_end_in_rows_or_in_one_line(seeds):
+    done = list(outcomes(mutants(seeds, N_MUTANTS, seed=0), seeds))
+    assert wrong(done) == {}
+    assert len(done) == N_MUTANTS
+    assert {each.what for each in done} == {"rows", "refused"}
+
+
+def test_files_that_are_large_in_one_way_end_in_rows_or_in_one_line(seeds):
+    done = {each.mutant.kind: each for each in outcomes(shapes(0.02), seeds)}
+    assert wrong(done.values()) == {}
+    refused = {kind for kind, each in done.items() if each.what == "refused"}
+    assert refused <= {"crossing"}
+
+
+def test_each_seed_is_whole(seeds, tmp_path):
+    assert {seed.format for seed in seeds.values()} == set(FORMATS)
+    path = tmp_path / "in" / "x.trace"
+    path.parent.mkdir()
+    for seed in seeds.values():
+        path.write_bytes(seed.content)
+        for number in range(3):
+            ended = check.check(path, seed.format, number)
+            assert (ended.code, ended.stderr.count("\n")) == (0, 1), (seed.name, ended.stderr)
+            assert len(ended.rows) > 10, seed.name
+
+
+def test_a_mutant_is_the_same_whenever_it_is_made(seeds):
+    chosen = mutants(seeds, 400, seed=5)
+    assert len({str(mutant) for mutant in chosen}) == 400
+    for mutant in chosen[:40]:
+        again = Mutant.named(str(mutant))
+        assert again.content(seeds) == mutant.content(seeds)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_kind_of_mutation_changes_files(format_, seeds):
+    seed = next(seed for seed in seeds.values() if seed.format == format_)
+    for kind in KINDS[format_]:
+        made = {Mutant(seed.name, kind, number).content(seeds) for number in range(6)}
+        assert len(made - {seed.content}) > 1, kind
+
+
+def test_mutations_by_sql_leave_the_file_sound(seeds, tmp_path):
+    content = seeds["nsys-2024"].content
+    for kind in of_databases.KINDS:
+        path = tmp_path / kind
+        path.write_bytes(Mutant("nsys-2024", kind, 1).content(seeds))
+        if kind not in ("schema", "nulls"):
+            assert check._rows_by_sql(path) is not None, kind
+    assert content
+
+
+def refuse(*lines):
+    for line in lines:
+        print(line, file=sys.stderr)
+    return 1
+
+
+def write(path):
+    path.write_bytes(b"x")
+    return refuse("fastprof: x.trace: bad")
+
+
+# What a command may do wrong with the file it is given, and what is said of it.
+WRONG = {
+    "ValueError: mistake": lambda path: int("mistake"),
+    "2 lines for an error": lambda path: refuse("fastprof: x.trace: a", "b"),
+    "does not name the file": lambda path: refuse("fastprof: an index points outside"),
+    "memory ran out": lambda path: refuse("fastprof: x.trace: not enough memory"),
+    "exit code 3": lambda path: 3,
+    "overflow encountered": lambda path: warnings.warn("overflow encountered", stacklevel=1),
+    "left behind: out.part": lambda path: write(path.with_name("out.part")),
+    "the input is another one": write,
+    "an output file of a command that failed": lambda path: write(path.with_name("out")),
+    "neither a warning nor a count": lambda path: refuse("Traceback") - 1,
+}
+
+
+@pytest.mark.parametrize("expected", WRONG)
+def test_what_a_command_does_wrong_is_seen(expected, tmp_path, monkeypatch):
+    path = tmp_path / "in" / "x.trace"
+    path.parent.mkdir()
+    path.write_bytes(b"{}")
+    monkeypatch.setattr(check.cli, "main", lambda words: WRONG[expected](path))
+    with pytest.raises(check.WrongError, match=re.escape(expected.split(":")[0])) as found:
+        check.check(path, KINETO, 0)
+    assert expected in str(found.value)
+
+
+def test_ways_that_differ_and_rows_that_are_lost_are_seen(seeds, tmp_path, monkeypatch):
+    path = tmp_path / "in" / "x.trace"
+    path.parent.mkdir()
+    path.write_bytes(seeds["nsys-2024"].content)
+    command, losing = check.cli.main, []
+
+    def main(words):
+        code, out = command(words), Path(words[-1])
+        if os.environ.get("FASTPROF_SCAN") in losing:
+            out.write_bytes(b"".join(out.read_bytes().splitlines(keepends=True)[:-1]))
+        return code
+
+    monkeypatch.setattr(check.cli, "main", main)
+    losing.append("sqlite")
+    with pytest.raises(check.WrongError, match="sqlite and pages differ"):
+        check.check(path, NSYS, 2)
+    losing += ["", "pages"]
+    with pytest.raises(check.WrongError, match="rows, the file has"):
+        check.check(path, NSYS, 2)
+
+
+class Killer(Mutant):
+    """A mutant that ends the process that makes it."""
+
+    def content(self, seeds):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Staller(Mutant):
+    """A mutant that is never made."""
+
+    def content(self, seeds):
+        time.sleep(60)
+
+
+def test_what_kills_or_stalls_a_worker_is_named_and_the_next_one_is_tried(seeds):
+    chosen = [Killer("a", "b", 1), Staller("a", "b", 2), Mutant("dict", "bits", 0)]
+    killed, stalled, third = outcomes(chosen, seeds, seconds=3)
+    assert (str(killed.mutant), killed.what) == ("a/b/1", "wrong")
+    assert "the process ended with" in killed.detail and "in content" in killed.detail
+    assert "no end within 3 s" in stalled.detail and "in content" in stalled.detail
+    assert third.what in ("rows", "refused")
