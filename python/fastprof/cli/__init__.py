@@ -60,22 +60,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _guarded(run: Callable[[], int]) -> int:
     """Run, and turn what can go wrong into one line on stderr and an exit code."""
-    with _Signals() as signals:
-        try:
-            return run()
-        except BrokenPipeError:
-            forget_stdout()
-            return DONE
-        except (Exception, KeyboardInterrupt) as error:
-            # An interruption may reach us as another error: numpy's import makes it one.
-            if signals.received or isinstance(error, KeyboardInterrupt):
-                tell("interrupted")
-                return INTERRUPTED
-            message = _message(error)
-            if message is None:
-                raise
-            tell(message)
-            return MISTAKE if isinstance(error, CheckError) else BAD_INPUT
+    try:
+        with _Signals() as signals:
+            return _answered(run, signals)
+    except KeyboardInterrupt:  # just before the command began, or after it had ended
+        tell("interrupted")
+        return INTERRUPTED
+
+
+def _answered(run: Callable[[], int], signals: _Signals) -> int:
+    try:
+        return run()
+    except BrokenPipeError:
+        forget_stdout()
+        return DONE
+    except (Exception, KeyboardInterrupt) as error:
+        # An interruption may reach us as another error: numpy's import makes it one.
+        if signals.received or isinstance(error, KeyboardInterrupt):
+            tell("interrupted")
+            return INTERRUPTED
+        message = _message(error)
+        if message is None:
+            raise
+        tell(message)
+        return MISTAKE if isinstance(error, CheckError) else BAD_INPUT
 
 
 def _message(error: BaseException) -> str | None:
@@ -97,6 +105,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self.received = False
+        self._is_over = False
         self._n_received = 0
         self._before: dict[int, Any] = {}
 
@@ -107,13 +116,14 @@ class _Signals:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._is_over = True
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self._n_received += 1
-        if self._n_received == 2:
-            return  # what is half written is being removed
+        if self._is_over or self._n_received == 2:
+            return  # the command has ended, or what is half written is being removed
         if self._n_received > 2:  # that takes too long
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
