@@ -13,8 +13,9 @@
 
 #include <stddef.h>
 
-/* The most that glibc's malloc comes to keep by itself when it is freed. */
-#define FP_BLOCKS_LARGE ((size_t)1 << 22)
+/* From here on a page more does not count, and all columns of a million rows are large: as long as
+ * some were malloc's, what one kind freed was nothing to the other. */
+#define FP_BLOCKS_LARGE ((size_t)1 << 20)
 
 /* Any number of threads may use one fp_blocks. */
 typedef struct fp_blocks fp_blocks;

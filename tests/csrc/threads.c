@@ -179,8 +179,7 @@ static void *use_blocks(void *state) {
   room *all = state;
   int number = all->next_thread++;
   for (int step = 0; step < STEPS; step++) {
-    size_t size =
-        FP_BLOCKS_LARGE - ((size_t)1 << 20) + ((size_t)(step * 7 + number * 5) % 20 << 20);
+    size_t size = FP_BLOCKS_LARGE / 2 + ((size_t)(step * 7 + number * 5) % 20 << 20);
     uint8_t mark = (uint8_t)(number * STEPS + step);
     int zeros = step % 5 == 0;
     uint8_t *memory = zeros ? fp_blocks_allocate_zeros(all->blocks, size, 1)
