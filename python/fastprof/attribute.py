@@ -7,6 +7,7 @@ nodes; what a label means is read once for each distinct label.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,8 +59,12 @@ class Attribution:
     launch_frame_of_kernel: Int32
 
 
-def attribute(trace: Trace) -> Attribution:
+def attribute(
+    trace: Trace, nested: Callable[[list[Meaning]], object] = lambda meanings: None
+) -> Attribution:
     """Find the chain of ranges of every kernel, its call path and its forward call.
+
+    nested : called with what each label means, when the times of ranges are no longer needed
 
     Cost: linear in launches, ranges and the times that one range crosses another.
     """
@@ -75,6 +80,8 @@ def attribute(trace: Trace) -> Attribution:
         )  # fmt: skip
         meanings = [_meaning(label) for label in trace.labels]
         frame_parent, frame_range, frame_of_range, frame_of_launch = nesting.result()
+        del launch_thread
+        nested(meanings)
         label = take(ranges.label, frame_range)
         says = _says(meanings)
         folding = beside.run(_path.nodes, frame_parent, label, len(meanings))
@@ -83,6 +90,7 @@ def attribute(trace: Trace) -> Attribution:
             _path.directions(frame_parent, label, says),
         )  # fmt: skip
         node_of_frame, node_parent, node_label = folding.result()
+        del label
     launch_frame = take(frame_of_launch, trace.kernels.launch)
     frame = launch_frame
     if trace.kernels.origin is not None:

@@ -115,16 +115,16 @@ def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Content
     )
 
 
-def steps_of(trace: Trace, found: Attribution) -> Steps:
+def steps_of(trace: Trace, meanings: list[Meaning]) -> Steps:
     """The steps of torch.profiler's schedule; before the trace forgets when its ranges end."""
     number_of_label = {
         label: int(match[1])
-        for label, meaning in enumerate(found.meanings)
+        for label, meaning in enumerate(meanings)
         if meaning.name.startswith("ProfilerStep") and (match := _STEP.match(meaning.name))
     }
     if not number_of_label:
         return Steps()
-    numbers = np.full(len(found.meanings), -1, np.int64)
+    numbers = np.full(len(meanings), -1, np.int64)
     numbers[list(number_of_label)] = list(number_of_label.values())
     ranges = trace.ranges
     number = numbers[ranges.label]

@@ -15,6 +15,7 @@ from fastprof.attribute import attribute
 from fastprof.contents import steps_of
 from fastprof.errors import BadInputError
 from fastprof.fromdict import from_dict_lines
+from fastprof.markers import Meaning
 from fastprof.ops.user import load_packages
 from fastprof.profile import Profile
 from fastprof.sources import dictlines, estimate
@@ -83,7 +84,12 @@ def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool)
         profile = from_dict_lines(name, dictlines.read(path, name))
         return _recountable(profile, path, copies)
     trace = read_trace(path, progress, copies)
-    attribution = attribute(trace)
+
+    def nested(meanings: list[Meaning]) -> None:
+        trace.about.steps = steps_of(trace, meanings)
+        trace.forget_times()
+
+    attribution = attribute(trace, nested)
     check.tree(
         trace.name,
         attribution.node_parent,
@@ -91,8 +97,7 @@ def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool)
         attribution.frame_parent,
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
-    trace.about.steps = steps_of(trace, attribution)
-    trace.forget_ends()
+    trace.forget_threads()
     return _recountable(assemble(trace, attribution), path, copies)
 
 

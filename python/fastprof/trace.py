@@ -132,9 +132,11 @@ class Trace:
     told_forward: Int32 | None = None
     about: About = field(default_factory=lambda: About("unknown"))
 
-    def forget_ends(self) -> None:
-        """Free what nothing needs after attribution: ranges keep their labels and numbers only, and
-        launches their starts."""
+    def forget_times(self) -> None:
+        """Free what nothing needs once ranges are nested: their times, and the ends of launches."""
         nothing = np.empty(0, np.int64)
         self.ranges.start = self.ranges.end = self.launches.end = nothing
-        self.ranges.thread = nothing.astype(np.int32)
+
+    def forget_threads(self) -> None:
+        """Free what nothing needs after attribution: ranges keep their labels and numbers only."""
+        self.ranges.thread = np.empty(0, np.int32)

@@ -78,8 +78,8 @@ cdef extern from "fp_rows.h":
 # Behind each text.
 cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
 
-# Rows are formatted in blocks: small enough for the second-level cache, so large that handing one over
-# costs nothing.
+# Rows are formatted in blocks: small enough for the second-level cache, so large that handing one
+# over costs nothing.
 cdef int64_t BLOCK_SIZE = 1 << 20
 
 
