@@ -8,7 +8,7 @@ read what.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fastprof.sources.database import Columns, Database, Field, TableRows
@@ -47,20 +47,12 @@ class Pieces:
     def read(self, database: Database) -> None:
         """Read the first piece and those behind it, until there are no more."""
         self._rows.read(database, self._first, self._keep())
-        while self._waiting:
-            try:
-                row_ids = self._waiting.popleft()
-            except IndexError:
-                return
+        for row_ids in _until_empty(self._waiting.popleft):
             self._rows.read(database, row_ids, self._keep())
 
     def help(self, database: Database) -> None:
         """Read the last piece and those before it, on another thread, until there are no more."""
-        while self._waiting:
-            try:
-                row_ids = self._waiting.pop()
-            except IndexError:
-                return
+        for row_ids in _until_empty(self._waiting.pop):
             pools = Pools()
             rows = TableRows(database, self._table, self._fields(pools), self._room)
             rows.read(database, row_ids, self._keep())
@@ -79,3 +71,13 @@ class Pieces:
                 columns[name][part] = values
             pools.adopt(own, columns, part)
         return columns
+
+
+def _until_empty(take: Callable[[], tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What `take` gives until there is nothing left; others may take meanwhile."""
+    while True:
+        try:
+            taken = take()
+        except IndexError:
+            return
+        yield taken
