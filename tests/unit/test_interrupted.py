@@ -289,6 +289,21 @@ def test_the_page_of_operators_is_written_whole(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["make_ops.py", "ops.md"]
 
 
+IN_A_TEXT = """
+import os, signal, sys
+from fastprof.cli import _guarded
+sys.exit(_guarded(lambda: eval("[os.kill(os.getpid(), int(sys.argv[1])), [i for i in (1, 2)]]")))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_within_an_evaluated_text_gives_the_same_exit_code(number, tmp_path):
+    (tmp_path / "evaluated.py").write_text(IN_A_TEXT)
+    words = [sys.executable, "-m", "evaluated", str(int(number))]
+    done = subprocess.run(words, capture_output=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, b"fastprof: interrupted\n")
+
+
 HELD = """
 import os, signal, subprocess, sys
 from fastprof.cli import _Signals

@@ -100,6 +100,15 @@ def _message(error: BaseException) -> str | None:
     return None
 
 
+class _Interrupted(KeyboardInterrupt):
+    """What a signal raises.
+
+    Not KeyboardInterrupt itself: where that leaves an `exec` or `eval` of a text (dataclass and
+    namedtuple use them), Python ends by SIGINT in the end, though it was caught (run_eval_code_obj
+    in CPython's pythonrun.c).
+    """
+
+
 class _Signals:
     """Within it, SIGTERM ends the program as Ctrl-C does: what is half written is removed."""
 
@@ -128,4 +137,4 @@ class _Signals:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         self.received = True
-        raise KeyboardInterrupt
+        raise _Interrupted
