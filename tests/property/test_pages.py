@@ -3,7 +3,9 @@
 import contextlib
 import os
 import signal
+import struct
 
+import apsw
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ import fastprof
 import sqlite_files
 from fastprof import _column, _pools
 from fastprof.errors import BadInputError, SettingError
-from fastprof.sources.database import Database, Field
+from fastprof.sources.database import ALL_ROWS, Database, Field
 from real_data import data_dir
 
 KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.RANGE)
@@ -235,3 +237,24 @@ def test_pieces_are_all_rows_once(tmp_path, monkeypatch):
                     whole = database.scan(table, fields)
                     for name, column in whole.items():
                         assert np.array_equal(np.concatenate([p[name] for p in parts]), column)
+
+
+def test_a_table_whose_interior_pages_are_damaged_is_one_piece(tmp_path, monkeypatch):
+    path = tmp_path / "x.sqlite"
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA page_size = 512; CREATE TABLE t (a)")
+    connection.execute(
+        "WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
+        " INSERT INTO t SELECT i FROM n"
+    )
+    ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema")
+    connection.close()
+    monkeypatch.setenv("FASTPROF_SCAN", "sqlite")
+    with Database(path) as database:
+        assert len(database.pieces("t", 4)) == 4
+    content = bytearray(path.read_bytes())
+    first, second = struct.unpack_from(">2H", content, (root - 1) * 512 + 12)  # its cells
+    struct.pack_into(">2H", content, (root - 1) * 512 + 12, second, first)
+    path.write_bytes(content)
+    with Database(path) as database:
+        assert database.pieces("t", 4) == [ALL_ROWS]

@@ -178,11 +178,11 @@ class Database:
     def pieces(self, table: str, n: int) -> list[tuple[int, int]]:
         """At most n ranges of row ids, with about as many rows each, that are all rows together.
 
-        One, where SQLite reads: looking for a row id in a damaged tree, it may end elsewhere than
-        stepping does, and say nothing.
+        One, where the pages above the rows cannot be read: looking for a row id in a damaged tree,
+        SQLite may end elsewhere than stepping does, and say nothing.
         """
         try:
-            leaves = self._layout(table).table
+            leaves = self._pages.layout(table, self.rows).table
         except UnusualError:
             return [ALL_ROWS]
         if len(leaves) < n:
