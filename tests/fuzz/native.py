@@ -32,6 +32,7 @@ TARGETS = {
     "pages": "walk record btree pages column names keys",
 }
 LONGEST = 1 << 16  # bytes of an input
+_LINES = 30  # the last of those that a target said before it crashed
 NAMES = (
     "aten::mm, seq = 7, op_id = 9, sizes = [[2, 3], []], input_op_ids = [(5, 0), (0, -1)]\n"
     "a, seq = 9223372036854775807\nb, op_id = 1\nc, sizes = [[]]\nlayer:x\n\n",
@@ -159,7 +160,8 @@ def main() -> int:
         done = run(program, inputs_of(target), arguments.seconds, arguments.seed)
         failed += done.returncode != 0
         said = (done.stdout + done.stderr).strip()
-        print(f"{target}: {said.splitlines()[-1] if done.returncode == 0 else said}", flush=True)
+        lines = said.splitlines()[-1 if done.returncode == 0 else -_LINES :]
+        print(f"{target}: " + "\n".join(lines), flush=True)
     if failed:
         print(f"the inputs are in {folder}")
     return int(failed > 0)
