@@ -28,6 +28,10 @@ fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables) {
   return markers;
 }
 
+fp_seqmarkers *fp_seqmarkers_again(const fp_seqmarkers *markers) {
+  return fp_seqmarkers_new(&markers->tables);
+}
+
 void fp_seqmarkers_free(fp_seqmarkers *markers) {
   if (!markers) return;
   free(markers->found);

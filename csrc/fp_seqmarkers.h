@@ -23,6 +23,7 @@ typedef struct fp_seqmarkers fp_seqmarkers;
 
 /* NULL when out of memory. */
 fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables);
+fp_seqmarkers *fp_seqmarkers_again(const fp_seqmarkers *markers); /* of the same tables */
 void fp_seqmarkers_free(fp_seqmarkers *markers);
 
 /* The list of a row, valid until the next call: the torch ranges from the kernel to the root, each

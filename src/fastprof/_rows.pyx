@@ -1,14 +1,16 @@
 """Columns -> rows of bytes in a file: each says what stands before its cell and how to print it."""
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from fastprof._c cimport fp_status
+from fastprof._c cimport FP_MORE, fp_status
 from fastprof._status cimport check
 
 import io
+import itertools
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -45,6 +47,7 @@ cdef extern from "fp_seqmarkers.h":
         char quote
 
     fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables) nogil
+    fp_seqmarkers *fp_seqmarkers_again(const fp_seqmarkers *markers) nogil
     void fp_seqmarkers_free(fp_seqmarkers *markers) nogil
 
 cdef extern from "fp_rows.h":
@@ -78,9 +81,8 @@ cdef extern from "fp_rows.h":
 # Behind each text.
 cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
 
-# Rows are formatted in blocks: small enough for the second-level cache, so large that handing one
-# over costs nothing.
-cdef int64_t BLOCK_SIZE = 1 << 20
+# Rows are formatted in blocks: so large that waiting for one's turn to write costs nothing.
+cdef int64_t BLOCK_SIZE = 1 << 22
 
 
 cdef const int32_t *pointer32(const int32_t[::1] array) noexcept:
@@ -116,7 +118,7 @@ cdef class RowWriter:
     """Rows of `n_rows` columns of equal length, printed cell by cell and then `row_end`.
 
     Add the columns from left to right, then write. Arrays are borrowed, not copied: do not change
-    them before the last write. One thread at a time may write.
+    them before the last write.
 
     Parameters
     ----------
@@ -313,69 +315,115 @@ cdef class RowWriter:
         OSError
             What the file raises: a closed pipe, a full disk.
         InternalError
-            An id or offset points outside its table; the rows before are written.
+            An id or offset points outside its table.
         """
         cdef int64_t end = self.n_rows if last is None else last
         require(0 <= first <= end <= self.n_rows, "rows outside the columns")
-        with _Behind(file) as behind:
-            while first < end:
-                first = self._fill(behind, first, end)
-                PyErr_CheckSignals()
+        cdef _Block block = _Block(self)
+        cdef int64_t next_row = block.fill(first, end)
+        write_all(file, block.filled())
+        if next_row == end:
+            return
+        # Rows differ in length: most blocks of so many have room for the longer ones.
+        turns = _Turns(file, next_row, end, max(1, (next_row - first) * 3 // 4))
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(turns.work, _Block(self))
+            turns.work(block)
+            other.result()
 
-    cdef int64_t _fill(self, behind, int64_t first, int64_t end) except -1:
-        """Fill a block with rows and hand it over; the first row that is not in it."""
-        cdef int64_t capacity = BLOCK_SIZE, used = 0
+
+cdef class _Block:
+    """A block of rows, for one thread."""
+    cdef RowWriter rows
+    cdef fp_cell *cells  # whose markers remember the list they made last
+    cdef object bytes
+    cdef int64_t used
+
+    def __cinit__(self, RowWriter rows):
+        cdef size_t size = rows.n_cells * sizeof(fp_cell)
+        self.rows = rows
+        self.bytes = np.empty(BLOCK_SIZE, np.uint8)
+        self.cells = <fp_cell *>PyMem_Malloc(max(1, size))
+        if self.cells == NULL:
+            raise MemoryError
+        if size:
+            memcpy(self.cells, rows.cells, size)
+        for i in range(rows.n_cells):
+            self.cells[i].markers = NULL
+        for i in range(rows.n_cells):
+            if rows.cells[i].kind == FP_CELL_SEQMARKERS:
+                self.cells[i].markers = fp_seqmarkers_again(rows.cells[i].markers)
+                if self.cells[i].markers == NULL:
+                    raise MemoryError
+
+    def __dealloc__(self):
+        if self.cells != NULL:
+            for i in range(self.rows.n_cells):
+                fp_seqmarkers_free(self.cells[i].markers)
+        PyMem_Free(self.cells)
+
+    cpdef int64_t fill(self, int64_t first, int64_t end) except -1:
+        """Fill the block with rows from first on, at most to end - 1; the first not in it."""
         cdef fp_status status
-        cdef uint8_t[::1] view
-        while used == 0:
-            buffer = behind.buffer(capacity)
-            view = buffer
+        cdef uint8_t[::1] view = self.bytes
+        while True:
             with nogil:
-                status = fp_rows_write(self.cells, self.n_cells, self.row_end, first, end,
-                                       <char *>&view[0], capacity, &first, &used)
-            behind.write(buffer, used)
-            check(status, "writing rows")
-            capacity *= 2  # a row that no block of this size holds
-        return first
+                status = fp_rows_write(
+                    self.cells, self.rows.n_cells, self.rows.row_end, first, end,
+                    <char *>&view[0], view.shape[0], &first, &self.used)
+            if status != FP_MORE or self.used:
+                check(status, "writing rows")
+                return first
+            self.bytes = view = np.empty(2 * view.shape[0], np.uint8)  # for a row that long
+
+    def filled(self):
+        return memoryview(self.bytes)[:self.used]
 
 
-class _Behind:
-    """Writes blocks to a file on a thread of its own, while the next block is being filled."""
+class _Turns:
+    """Threads that fill blocks at the same time, and write them in the order of their rows."""
 
-    def __init__(self, file):
-        self._file = file
-        self._free = []
-        self._pool = self._pending = None
+    def __init__(self, file, first, end, rows):
+        self._file, self._first, self._end, self._rows = file, first, end, rows
+        self._numbers = itertools.count()  # of the blocks
+        self._written = 0
+        self._stopped = False
+        self._changed = threading.Condition()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, traceback):
+    def work(self, block):
+        """Fill and write blocks until there are no more, or another thread failed."""
         try:
-            if self._pending is not None:
-                self._finish()
-        finally:
-            if self._pool is not None:
-                self._pool.shutdown()
+            for number in self._numbers:
+                first = self._first + number * self._rows
+                if first >= self._end or not self._write(block, number, first):
+                    return
+                PyErr_CheckSignals()
+        except BaseException:
+            self._pass_on(stopped=True)
+            raise
 
-    def buffer(self, capacity):
-        """A block of `capacity` bytes that is not being written."""
-        while self._free:
-            block = self._free.pop()
-            if len(block) == capacity:
-                return block
-        return np.empty(capacity, np.uint8)
+    def _write(self, block, number, first):
+        """Whether a block could be written."""
+        end = min(first + self._rows, self._end)
+        first = block.fill(first, end)
+        with self._changed:
+            self._changed.wait_for(lambda: self._written == number or self._stopped)
+            if self._stopped:
+                return False
+        write_all(self._file, block.filled())
+        while first < end:
+            first = block.fill(first, end)
+            write_all(self._file, block.filled())
+        self._pass_on()
+        return True
 
-    def write(self, block, used):
-        """Write the first bytes of a block, when the block before it is written."""
-        if self._pending is not None:
-            self._finish()
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1)
-        view = memoryview(block)[:used]
-        self._pending = self._pool.submit(write_all, self._file, view), block
+    def _pass_on(self, stopped=False):
+        with self._changed:
+            self._stopped |= stopped
+            self._written += 1
+            self._changed.notify_all()
 
-    def _finish(self):
-        (future, block), self._pending = self._pending, None
-        future.result()
-        self._free.append(block)
+
+def _set_block(int64_t n):
+    global BLOCK_SIZE
+    BLOCK_SIZE = n

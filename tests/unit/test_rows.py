@@ -133,16 +133,43 @@ def test_read_only_columns_are_fine():
     assert ints(values) == "1|2|"
 
 
-def test_a_row_longer_than_a_block_is_written_whole():
-    long = b"x" * 3_000_000
-    writer = RowWriter(3, b"\n")
-    writer.add_texts(b"", int32(1, 0, 1), [long, b"short"], none_text=b"")
-    assert written(writer) == f"short\n{long.decode()}\nshort\n"
+BLOCK = 1 << 22  # bytes, as in _rows
 
 
-def test_many_blocks_join_without_a_seam():
-    values = np.arange(200_000)
-    assert ints(values) == "".join(f"{value}|" for value in values)
+def test_rows_longer_than_a_block_are_written_whole():
+    long = b"x" * (2 * BLOCK + 5)
+    for ids in ([1, 0, 1], [0, 1], [1] * 900_000 + [0, 1, 0]):
+        writer = RowWriter(len(ids), b"\n")
+        writer.add_texts(b"", int32(*ids), [long, b"short"], none_text=b"")
+        wanted = b"".join((b"short\n" if number else long + b"\n") for number in ids)
+        assert written(writer).encode() == wanted
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_many_blocks_join_without_a_seam(order):
+    values = 7 ** (np.arange(3_000_000)[::order] // 150_000)  # ever longer, or shorter
+    assert ints(values) == "".join(f"{value}|" for value in values.tolist())
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_an_error_at_any_block_is_raised_and_nothing_follows(number):
+    class Failing:
+        taken = b""
+
+        def write(self, view):
+            if len(self.taken) >= number * BLOCK // 2:
+                raise OSError("the disk is full")
+            self.taken += view
+            return len(view)
+
+    file = Failing()
+    values = np.arange(3_000_000)
+    writer = RowWriter(len(values), b"|")
+    writer.add_ints(b"", values, none=-1, none_text=b"")
+    with pytest.raises(OSError, match="the disk is full"):
+        writer.write(file)
+    begins = "".join(f"{value}|" for value in values).startswith(file.taken.decode())
+    assert begins
 
 
 def test_a_raw_file_that_takes_part_of_a_block_gets_all_of_it():
@@ -171,21 +198,23 @@ def test_a_full_disk_is_an_os_error():
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
-def test_ctrl_c_ends_writing_between_blocks():
+@pytest.mark.parametrize("moment", range(1, 5))
+def test_ctrl_c_ends_writing_between_blocks(moment):
     class Interrupted:
         blocks = 0
 
         def write(self, view):
             self.blocks += 1
-            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            if self.blocks == moment:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             return len(view)
 
     file = Interrupted()
-    writer = RowWriter(1_000_000, b"\n")
-    writer.add_ints(b"", np.arange(1_000_000), none=-1, none_text=b"")
+    writer = RowWriter(9_000_000, b"\n")
+    writer.add_ints(b"", np.arange(9_000_000), none=-1, none_text=b"")
     with pytest.raises(KeyboardInterrupt):
         writer.write(file)
-    assert file.blocks == 1
+    assert file.blocks <= moment + 2  # what the other thread was about to write
 
 
 def test_an_id_outside_the_texts_is_an_internal_error():

@@ -89,7 +89,7 @@ class _SparingFile(io.FileIO):
 
 
 # Bytes: kept in memory; written to disk at a time; how far behind what is dropped lies.
-_KEPT, _STEP, _LAG = 1 << 28, 1 << 25, 1 << 26
+_KEPT, _STEP, _LAG = 1 << 26, 1 << 24, 1 << 25
 
 
 def forget_stdout() -> None:
