@@ -365,13 +365,15 @@ cdef class _Block:
     cpdef int64_t fill(self, int64_t first, int64_t end) except -1:
         """Fill the block with rows from first on, at most to end - 1; the first not in it."""
         cdef fp_status status
+        cdef int64_t used  # on this thread's stack: written for every row
         cdef uint8_t[::1] view = self.bytes
         while True:
             with nogil:
                 status = fp_rows_write(
                     self.cells, self.rows.n_cells, self.rows.row_end, first, end,
-                    <char *>&view[0], view.shape[0], &first, &self.used)
-            if status != FP_MORE or self.used:
+                    <char *>&view[0], view.shape[0], &first, &used)
+            self.used = used
+            if status != FP_MORE or used:
                 check(status, "writing rows")
                 return first
             self.bytes = view = np.empty(2 * view.shape[0], np.uint8)  # for a row that long
