@@ -33,6 +33,7 @@ C_FILES = {
     "_path": ["fp_path", "fp_keys"],
     "_link": ["fp_link"],
     "_share": ["fp_share"],
+    "_calls": ["fp_calls"],
     "_take": ["fp_take"],
     "_rows": ["fp_rows", "fp_seqmarkers"],
     "_dict": ["fp_dict", "fp_literal", "fp_names"],

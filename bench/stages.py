@@ -52,7 +52,7 @@ STAGES = {
     "write": (
         "fastprof.report:write_rows",
         "fastprof.report:write_report",
-        "fastprof._rows:write_all",
+        "fastprof.report.turns:write_all",
     ),
 }
 REST = "rest"

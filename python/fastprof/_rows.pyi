@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -7,8 +7,6 @@ import numpy.typing as npt
 _Int32 = npt.NDArray[np.int32]
 _Int64 = npt.NDArray[np.int64]
 _Brackets = tuple[bytes, bytes, bytes]
-
-def write_all(file: BinaryIO, view: bytes | memoryview) -> None: ...
 
 class RowWriter:
     n_rows: int
@@ -60,4 +58,9 @@ class RowWriter:
         *,
         quote: bytes,
     ) -> None: ...
-    def write(self, file: BinaryIO, first: int = 0, last: int | None = None) -> None: ...
+    def block(self) -> Block: ...
+
+class Block:
+    def __init__(self, rows: RowWriter) -> None: ...
+    def fill(self, first: int, end: int) -> int: ...
+    def filled(self) -> memoryview: ...

@@ -1,12 +1,9 @@
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-def shares(
-    group: npt.NDArray[np.int32],
-    weight: npt.NDArray[np.int64],
-    totals: Sequence[npt.NDArray[np.int64]],
-    n_groups: int,
-) -> list[npt.NDArray[np.int64]]: ...
-def ordinal(group: npt.NDArray[np.int32], n_groups: int) -> npt.NDArray[np.int32]: ...
+_Int32 = npt.NDArray[np.int32]
+_Int64 = npt.NDArray[np.int64]
+
+def share(group: _Int32, weight: _Int64, total: _Int64, n_groups: int, out: _Int64) -> None: ...
+def add_up(group: _Int32, total: _Int64, shares: _Int64, n_groups: int) -> tuple[int, int]: ...
+def ordinal(group: _Int32, n_groups: int) -> _Int32: ...

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _path, _share, ops
+from fastprof import _calls, _path, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
 from fastprof.call import Call
@@ -21,6 +21,7 @@ from fastprof.markers import Kind, Meaning, op_name
 from fastprof.trace import Int32, Trace
 
 Bools = npt.NDArray[np.bool_]
+Flags = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -66,24 +67,24 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
     meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
     """
-    picked = _picked(trace, found)
-    frame = found.frame_of_kernel
-    own, of_meaning = take(picked, frame), take(picked, meaning)
-    from_forward = (meaning != frame) & (of_meaning >= 0)
-    from_forward &= ~_tells_more(trace, found, own, of_meaning)
-    call_frame = np.where(from_forward, of_meaning, own)
-    instance = take(_instances(found, picked), take(found.backward_of_frame, frame))
-    group = np.where(from_forward & (instance >= 0), instance, call_frame)
-    del instance, of_meaning, own
-    label = take(trace.ranges.label, take(found.frame_range, call_frame))
+    label_of_frame = take(trace.ranges.label, found.frame_range)
+    picked = _picked(found, label_of_frame)
+    label, backward, group, n_groups = _calls.find(
+        found.frame_of_kernel,
+        meaning,
+        label_of_frame,
+        picked,
+        found.backward_of_frame,
+        _instances(found, picked),
+        *_known(found.meanings),
+    )
     used, place = distinct(label, len(found.meanings))
-    names = [named(found.meanings[number]) for number in used if number >= 0]
     return CallsOfKernels(
-        named=names,
-        call=place - 1 if used and used[0] < 0 else place,
-        backward=from_forward,
+        named=[named(found.meanings[number]) for number in used if number >= 0],
+        call=place - np.int32(1) if used and used[0] < 0 else place,
+        backward=backward,
         group=group,
-        n_groups=len(found.frame_parent),
+        n_groups=n_groups,
     )
 
 
@@ -102,28 +103,26 @@ _RANKS: list[Callable[[Meaning], bool]] = [
 ]
 
 
-def _tells_more(trace: Trace, found: Attribution, own: Int32, forward: Int32) -> Bools:
-    """Whether a backward kernel's own operator has a known cost and its forward call's backward
-    pass has none: `convolution_backward` holds sizes from which a forward call's strides follow."""
-    calls = [meaning.call if meaning.has_arguments else None for meaning in found.meanings]
+def _known(meanings: list[Meaning]) -> tuple[Flags, Flags]:
+    """Of each label, whether its cost is known; whether that of its backward pass is not.
+
+    Where a backward kernel's own operator is of the first kind and its forward call of the second,
+    its own tells more: `convolution_backward` holds sizes from which a forward call's strides
+    follow.
+    """
+    calls = [meaning.call if meaning.has_arguments else None for meaning in meanings]
     known = [call is not None and ops.has_model(call) for call in calls]
     unknown_backward = [call is None or ops.work(call, "bprop") is None for call in calls]
-
-    def said(flags: list[bool], frame: Int32, of_none: bool) -> Bools:
-        label = take(trace.ranges.label, take(found.frame_range, frame))
-        return np.array([*flags, of_none], np.bool_)[label]  # the last for frame -1
-
-    return said(known, own, False) & said(unknown_backward, forward, True)
+    return np.array(known, np.uint8), np.array(unknown_backward, np.uint8)
 
 
-def _picked(trace: Trace, found: Attribution) -> Int32:
+def _picked(found: Attribution, label_of_frame: Int32) -> Int32:
     """The frame of the call that each frame is a part of, -1 for none."""
     ranks = [
         next((rank for rank, fits in enumerate(_RANKS) if fits(meaning)), _path.NO_RANK)
         for meaning in found.meanings
     ]
-    label = take(trace.ranges.label, found.frame_range)
-    return _path.best(found.frame_parent, label, np.array(ranks, np.uint8))
+    return _path.best(found.frame_parent, label_of_frame, np.array(ranks, np.uint8))
 
 
 def _instances(found: Attribution, picked: Int32) -> Int32:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import __version__, _path
+from fastprof import __version__, _path, _share
 from fastprof._take import take
 from fastprof.columns import Ints, Values
 from fastprof.errors import CheckError
@@ -119,26 +119,18 @@ def _own(place: Int32, weight: Int64, n: int) -> Int64:
 
 
 def shares(what: str, group: Int32, total: Int64, share: Int64, n_groups: int) -> None:
-    """Whether the shares of the kernels of each call add up to what the call costs. Linear.
+    """Whether the shares of the kernels of each call add up to what the call costs.
 
     Where kernels of one group have different totals, there is no sum that theirs could be.
 
-    group, total, share : [kernels] which call, what it costs (-1: not known), and the kernel's part
+    group, total, share : [kernels] which call, what it costs (-1: not known), and the kernel's
+        part; kernels of group -1 are left out
 
     Raises
     ------
     CheckError
     """
-    of_group = np.full(n_groups + 1, -1, np.int64)
-    of_group[group] = total
-    several = of_group[group] != total
-    if several.any():
-        mixed = np.zeros(n_groups + 1, np.bool_)
-        mixed[group[several]] = True
-        of_group[mixed] = -1
-        share = share[~mixed[group]]
-    expected = int(of_group[:-1][of_group[:-1] >= 0].sum())
-    found = int(share[share >= 0].sum())
+    expected, found = _share.add_up(group, total, share, n_groups)
     if expected != found:
         raise mistake(what, "the sum over kernels is not that over calls", expected, found)
 

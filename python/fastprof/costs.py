@@ -13,17 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _share, check, ops
+from fastprof import _calls, _share, check, ops
+from fastprof._calls import BESIDE, MOST_PARTS
 from fastprof._take import distinct
 from fastprof.call import Call
 from fastprof.calls import CallsOfKernels, Named
 from fastprof.columns import Ints, Values
 from fastprof.trace import Int32, Int64
-
-# What a kernel does of its call: part 0 .. MOST_PARTS - 1 of the Work, or one of these.
-MOST_PARTS = 3
-WHOLE = 3  # none of the call's kernels was recognised: all of them share the whole
-BESIDE = 4  # others were recognised: this one adds nothing
 
 NO_CALL = "na=na,"
 TENSOR_CORE_CELLS = ["0", "1", "-"]
@@ -39,7 +35,18 @@ class Costs:
         self, tables: _Tables, row: Int32, info: Int32, calls: CallsOfKernels, duration: Int64
     ) -> None:
         self._tables, self._calls, self._duration = tables, calls, duration
-        self._part = _parts(tables, row, info, calls)
+        self._part = _calls.parts(
+            row,
+            info,
+            calls.group,
+            calls.n_groups,
+            tables.part_of,
+            tables.sure,
+            tables.main,
+            tables.costed,
+            tables.whole_always,
+            tables.other,
+        )
         self._cell = row * np.int32(BESIDE + 1) + self._part
         self._tensor_cores = tables.tc[row, info]
 
@@ -84,16 +91,15 @@ class Costs:
 
     def _shared(self, what: str, table: list[int]) -> Ints:
         """Each kernel's share of its part's total."""
-        total_of_cell, part = np.array(table, np.int64), self._part
-        share = np.where(part == BESIDE, total_of_cell[self._cell], -1)
+        total, part = np.array(table, np.int64)[self._cell], self._part
+        share = np.where(part == BESIDE, total, np.int64(-1))
         for number in range(MOST_PARTS + 1):
-            rows = np.flatnonzero(part == number)
-            if len(rows):
-                totals = [total_of_cell[self._cell[rows]]]
-                group = self._calls.group[rows]
+            of_part = part == number
+            if of_part.any():
+                group = np.where(of_part, self._calls.group, np.int32(-1))
                 n_groups = self._calls.n_groups
-                share[rows] = _share.shares(group, self._duration[rows], totals, n_groups)[0]
-                check.shares(what, group, totals[0], share[rows], n_groups)
+                _share.share(group, self._duration, total, n_groups, share)
+                check.shares(what, group, total, share, n_groups)
         return Ints(share)
 
 
@@ -234,48 +240,3 @@ def _tensor_core(call: Call | None, work: ops.Work | None, info: ops.KernelInfo,
     if work is None or part < 0 or not work.parts[part].no_tensor_cores:
         return not_applicable
     return unknown if info.tensor_core is None else not_used
-
-
-def _parts(
-    tables: _Tables, row: npt.NDArray[Any], info: Int32, calls: CallsOfKernels
-) -> npt.NDArray[np.int8]:
-    """The part of each kernel; without a model it does not matter, and is BESIDE."""
-    part = tables.part_of[row, info]
-    costed = tables.costed[row]
-    recognised = np.zeros(calls.n_groups + 1, bool)  # the last for group -1
-    recognised[calls.group[(part >= 0) & tables.main[row, part]]] = True
-    unknown = np.zeros(calls.n_groups + 1, bool)
-    unknown[calls.group[costed & tables.other[info]]] = True
-    whole = (part < 0) & costed & ~recognised[calls.group]
-    whole &= tables.whole_always[row] | unknown[calls.group]
-    part = np.where(whole, WHOLE, np.where(part < 0, BESIDE, part)).astype(np.int8)
-    _second_gradient(tables, row, info, part, calls)
-    return part
-
-
-def _second_gradient(
-    tables: _Tables, row: npt.NDArray[Any], info: Int32, part: npt.NDArray[np.int8],
-    calls: CallsOfKernels,
-) -> None:  # fmt: skip
-    """Two kernels of one backward call that claim the same gradient, and none the other: where
-    their names do not tell for sure, one of them does the other.
-
-    A guess: the gradient of the left operand comes first. Both cost the same, so that the sum is
-    right whichever was which.
-    """
-    gradient = tables.main[row, 1] & ((part == 0) | (part == 1))
-    unsure = gradient & ~tables.sure[row, info]
-    if not unsure.any():
-        return
-    claimed = np.zeros((2, calls.n_groups + 1), bool)
-    for number in (0, 1):
-        claimed[number, calls.group[gradient & (part == number)]] = True
-    settled = np.zeros(calls.n_groups + 1, bool)
-    settled[calls.group[gradient & ~unsure]] = True
-    unsure &= claimed[0, calls.group] != claimed[1, calls.group]
-    count = _share.ordinal(np.where(unsure, calls.group, np.int32(-1)), calls.n_groups)
-    several = np.zeros(calls.n_groups + 1, bool)
-    several[calls.group[count > 0]] = True
-    moved = np.where(settled[calls.group], True, (count > 0) == (part == 0))
-    moved &= unsure & (settled | several)[calls.group]
-    part[moved] = 1 - part[moved]

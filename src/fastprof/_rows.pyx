@@ -1,17 +1,11 @@
-"""Columns -> rows of bytes in a file: each says what stands before its cell and how to print it."""
+"""Columns -> rows of bytes: each says what stands before its cell and how to print it."""
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from fastprof._c cimport FP_MORE, fp_status
 from fastprof._status cimport check
-
-import io
-import itertools
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -103,22 +97,11 @@ cdef int require(bint condition, str what) except -1:
     return 0
 
 
-def write_all(file, view):
-    """Write every byte of `view` to a binary file, also to one that takes only part at a time."""
-    while len(view):
-        written = file.write(view)
-        if written is None:
-            if isinstance(file, io.RawIOBase):
-                raise BlockingIOError("the output does not take more bytes now")
-            return
-        view = view[written:]
-
-
 cdef class RowWriter:
     """Rows of `n_rows` columns of equal length, printed cell by cell and then `row_end`.
 
-    Add the columns from left to right, then write. Arrays are borrowed, not copied: do not change
-    them before the last write.
+    Add the columns from left to right, then fill blocks. Arrays are borrowed, not copied: do not
+    change them before the last.
 
     Parameters
     ----------
@@ -307,70 +290,54 @@ cdef class RowWriter:
             raise MemoryError
         self.n_cells += 1
 
-    def write(self, file, int64_t first=0, last=None):
-        """Write rows first to last - 1 (default: all) to a binary file; memory does not grow.
-
-        Raises
-        ------
-        OSError
-            What the file raises: a closed pipe, a full disk.
-        InternalError
-            An id or offset points outside its table.
-        """
-        cdef int64_t end = self.n_rows if last is None else last
-        require(0 <= first <= end <= self.n_rows, "rows outside the columns")
-        cdef _Block block = _Block(self)
-        cdef int64_t next_row = block.fill(first, end)
-        write_all(file, block.filled())
-        if next_row == end:
-            return
-        # Rows differ in length: most blocks of so many have room for the longer ones.
-        turns = _Turns(file, next_row, end, max(1, (next_row - first) * 3 // 4))
-        with ThreadPoolExecutor(1) as pool:
-            other = pool.submit(turns.work, _Block(self))
-            turns.work(block)
-            other.result()
+    def block(self):
+        """A block to fill with rows, for one thread."""
+        return Block(self)
 
 
-cdef class _Block:
-    """A block of rows, for one thread."""
+cdef class Block:
+    """A block that is filled with rows, again and again, on one thread."""
     cdef RowWriter rows
     cdef fp_cell *cells  # whose markers remember the list they made last
+    cdef int64_t n_cells
     cdef object bytes
     cdef int64_t used
 
     def __cinit__(self, RowWriter rows):
-        cdef size_t size = rows.n_cells * sizeof(fp_cell)
         self.rows = rows
         self.bytes = np.empty(BLOCK_SIZE, np.uint8)
-        self.cells = <fp_cell *>PyMem_Malloc(max(1, size))
+        self.cells = <fp_cell *>PyMem_Malloc((rows.n_cells + 1) * sizeof(fp_cell))
         if self.cells == NULL:
             raise MemoryError
-        if size:
-            memcpy(self.cells, rows.cells, size)
         for i in range(rows.n_cells):
-            self.cells[i].markers = NULL
-        for i in range(rows.n_cells):
+            self.cells[i] = rows.cells[i]
             if rows.cells[i].kind == FP_CELL_SEQMARKERS:
                 self.cells[i].markers = fp_seqmarkers_again(rows.cells[i].markers)
                 if self.cells[i].markers == NULL:
                     raise MemoryError
+            self.n_cells += 1
 
     def __dealloc__(self):
-        if self.cells != NULL:
-            for i in range(self.rows.n_cells):
-                fp_seqmarkers_free(self.cells[i].markers)
+        for i in range(self.n_cells):
+            fp_seqmarkers_free(self.cells[i].markers)
         PyMem_Free(self.cells)
 
-    cpdef int64_t fill(self, int64_t first, int64_t end) except -1:
-        """Fill the block with rows from first on, at most to end - 1; the first not in it."""
+    def fill(self, int64_t first, int64_t end):
+        """Fill the block with rows from first on, at most to end - 1; the first not in it.
+
+        Raises
+        ------
+        InternalError
+            An id or offset points outside its table.
+        """
+        require(0 <= first <= end <= self.rows.n_rows, "rows outside the columns")
         cdef fp_status status
         cdef int64_t used  # on this thread's stack: written for every row
         cdef uint8_t[::1] view = self.bytes
         while True:
             with nogil:
                 status = fp_rows_write(
-                    self.cells, self.rows.n_cells, self.rows.row_end, first, end,
+                    self.cells, self.n_cells, self.rows.row_end, first, end,
                     <char *>&view[0], view.shape[0], &first, &used)
             self.used = used
             if status != FP_MORE or used:
@@ -379,53 +346,5 @@ cdef class _Block:
             self.bytes = view = np.empty(2 * view.shape[0], np.uint8)  # for a row that long
 
     def filled(self):
+        """The bytes of the rows that it was filled with, until it is filled again."""
         return memoryview(self.bytes)[:self.used]
-
-
-class _Turns:
-    """Threads that fill blocks at the same time, and write them in the order of their rows."""
-
-    def __init__(self, file, first, end, rows):
-        self._file, self._first, self._end, self._rows = file, first, end, rows
-        self._numbers = itertools.count()  # of the blocks
-        self._written = 0
-        self._stopped = False
-        self._changed = threading.Condition()
-
-    def work(self, block):
-        """Fill and write blocks until there are no more, or another thread failed."""
-        try:
-            for number in self._numbers:
-                first = self._first + number * self._rows
-                if first >= self._end or not self._write(block, number, first):
-                    return
-                PyErr_CheckSignals()
-        except BaseException:
-            self._pass_on(stopped=True)
-            raise
-
-    def _write(self, block, number, first):
-        """Whether a block could be written."""
-        end = min(first + self._rows, self._end)
-        first = block.fill(first, end)
-        with self._changed:
-            self._changed.wait_for(lambda: self._written == number or self._stopped)
-            if self._stopped:
-                return False
-        write_all(self._file, block.filled())
-        while first < end:
-            first = block.fill(first, end)
-            write_all(self._file, block.filled())
-        self._pass_on()
-        return True
-
-    def _pass_on(self, stopped=False):
-        with self._changed:
-            self._stopped |= stopped
-            self._written += 1
-            self._changed.notify_all()
-
-
-def _set_block(int64_t n):
-    global BLOCK_SIZE
-    BLOCK_SIZE = n

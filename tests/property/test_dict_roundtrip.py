@@ -12,6 +12,7 @@ from fastprof._rows import RowWriter
 from fastprof.columns import SeqMarkers
 from fastprof.report import write_rows
 from fastprof.report.dictlines import KEYS
+from fastprof.report.turns import write
 from fastprof.sources import dictlines
 from report_columns import ints, lists, values
 
@@ -168,5 +169,5 @@ def test_any_split_of_the_rows_writes_the_same_bytes(numbers, one, other):
     first, second = sorted((min(one, len(numbers)), min(other, len(numbers))))
     file = io.BytesIO()
     for part in ((0, first), (first, second), (second, None)):
-        writer.write(file, *part)
+        write(writer, file, *part)
     assert file.getvalue().decode() == "".join(f"{number}\n" for number in numbers)

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof._share import ordinal, shares
+from fastprof._share import add_up, ordinal, share
 from fastprof.errors import BadInputError, InternalError
 
 N_GROUPS = 3
@@ -22,9 +22,9 @@ def shared(rows, totals):
     group, weight = [g for g, _ in rows], [w for _, w in rows]
     of_rows = frozen([totals[g] if g >= 0 else 5 for g in group], np.int64)
     columns = frozen(group, np.int32), frozen(weight, np.int64)
-    first, second = shares(*columns, [of_rows, of_rows], len(totals))
-    assert first.tolist() == second.tolist()
-    return first.tolist()
+    out = np.full(len(rows), -77)
+    share(*columns, of_rows, len(totals), out)
+    return out.tolist()
 
 
 @settings(max_examples=400, deadline=None)
@@ -42,7 +42,7 @@ def test_shares_are_proportional_and_add_up_to_the_total(rows, totals):
             whole = sum(counted[i] for i in members)
             assert sum(got[i] for i in members) == total
             assert all(abs(got[i] - Fraction(total * counted[i], whole)) < 1 for i in members)
-    assert all(got[i] == -1 for i, row in enumerate(rows) if row[0] == -1)
+    assert all(got[i] == -77 for i, row in enumerate(rows) if row[0] == -1)
 
 
 @settings(max_examples=100, deadline=None)
@@ -73,17 +73,35 @@ def test_weights_whose_sum_does_not_fit_are_refused():
 def test_a_group_that_is_not_there_is_an_internal_error():
     group, one = np.array([1], np.int32), np.ones(1, np.int64)
     with pytest.raises(InternalError, match="sharing costs"):
-        shares(group, one, [one], 1)
+        share(group, one, one, 1, one.copy())
+    with pytest.raises(InternalError, match="adding up"):
+        add_up(group, one, one, 1)
     with pytest.raises(InternalError, match="ordinals"):
         ordinal(group, 1)
 
 
 def test_columns_of_different_length_are_refused():
     group, one, two = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(2, np.int64)
-    for weight, totals in (two, [one]), (one, [two]), (one, [one, two]):
+    for weight, total, out in (two, one, one), (one, two, one), (one, one, two):
         with pytest.raises(ValueError, match="lengths differ"):
-            shares(group, weight, totals, 1)
+            share(group, weight, total, 1, out)
+    with pytest.raises(ValueError, match="lengths differ"):
+        add_up(group, one, two, 1)
 
 
-def test_no_totals_have_no_shares():
-    assert shares(np.zeros(1, np.int32), np.zeros(1, np.int64), [], 1) == []
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(-1, 2), st.sampled_from([-1, 0, 3, 2**62]), TOTAL)))
+def test_totals_and_shares_are_added_up_where_a_group_has_one_total(rows):
+    group, total, shares = (
+        (list(column) for column in zip(*rows, strict=True)) if rows else [[]] * 3
+    )
+    wanted = [0, 0]
+    for number in range(N_GROUPS):
+        members = [i for i in range(len(rows)) if group[i] == number]
+        if len({total[i] for i in members}) == 1:
+            wanted[0] += max(total[members[0]], 0)
+            wanted[1] += sum(max(shares[i], 0) for i in members)
+    got = add_up(
+        frozen(group, np.int32), frozen(total, np.int64), frozen(shares, np.int64), N_GROUPS
+    )
+    assert got == tuple(number % 2**64 for number in wanted)

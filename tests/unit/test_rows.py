@@ -10,6 +10,7 @@ import pytest
 
 from fastprof._rows import RowWriter
 from fastprof.errors import InternalError
+from fastprof.report.turns import write
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -24,7 +25,7 @@ def int64(*values):
 
 def written(writer, *rows):
     file = io.BytesIO()
-    writer.write(file, *rows)
+    write(writer, file, *rows)
     return file.getvalue().decode()
 
 
@@ -167,7 +168,7 @@ def test_an_error_at_any_block_is_raised_and_nothing_follows(number):
     writer = RowWriter(len(values), b"|")
     writer.add_ints(b"", values, none=-1, none_text=b"")
     with pytest.raises(OSError, match="the disk is full"):
-        writer.write(file)
+        write(writer, file)
     begins = "".join(f"{value}|" for value in values).startswith(file.taken.decode())
     assert begins
 
@@ -176,7 +177,7 @@ def test_a_raw_file_that_takes_part_of_a_block_gets_all_of_it():
     file = Trickle(1000)
     writer = RowWriter(5000, b"\n")
     writer.add_ints(b"", np.arange(5000), none=-1, none_text=b"")
-    writer.write(file)
+    write(writer, file)
     assert file.taken.decode().split() == [str(value) for value in range(5000)]
 
 
@@ -186,7 +187,7 @@ def test_a_closed_pipe_is_an_os_error():
     writer = RowWriter(1, b"\n")
     writer.add_ints(b"", int64(1), none=-1, none_text=b"")
     with open(writing, "wb", buffering=0) as file, pytest.raises(BrokenPipeError):
-        writer.write(file)
+        write(writer, file)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -194,7 +195,7 @@ def test_a_full_disk_is_an_os_error():
     writer = RowWriter(1, b"\n")
     writer.add_ints(b"", int64(1), none=-1, none_text=b"")
     with open("/dev/full", "wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
-        writer.write(file)
+        write(writer, file)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
@@ -213,7 +214,7 @@ def test_ctrl_c_ends_writing_between_blocks(moment):
     writer = RowWriter(9_000_000, b"\n")
     writer.add_ints(b"", np.arange(9_000_000), none=-1, none_text=b"")
     with pytest.raises(KeyboardInterrupt):
-        writer.write(file)
+        write(writer, file)
     assert file.blocks <= moment + 2  # what the other thread was about to write
 
 

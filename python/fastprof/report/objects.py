@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from fastprof._rows import RowWriter
 from fastprof.columns import Column, SeqMarkers
+from fastprof.report import turns
 from fastprof.report.cells import Notation, add_cell
 
 
@@ -55,4 +56,4 @@ def write_objects(
     for key, column in columns.items():
         add_cell(writer, f"{before}{text(key)}: ", column, notation)
         before = ", "
-    writer.write(file)
+    turns.write(writer, file)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from fastprof._rows import RowWriter, write_all
+from fastprof._rows import RowWriter
 from fastprof.columns import Column
+from fastprof.report import turns
 from fastprof.report.cells import Notation, add_cell, encode
 from fastprof.report.columns import ReportColumn
 
@@ -47,10 +48,10 @@ def write_table(
     between, around : str
         Written between two cells, and before and after a row.
     """
-    write_all(file, encode(f"{around}{between.join(header)}{around}\n"))
+    turns.write_all(file, encode(f"{around}{between.join(header)}{around}\n"))
     writer = RowWriter(len(columns[chosen[0].key]), encode(f"{around}\n"))
     before = around
     for column, notation in zip(chosen, notations, strict=True):
         add_cell(writer, before, columns[column.key], notation)
         before = between
-    writer.write(file)
+    turns.write(writer, file)
