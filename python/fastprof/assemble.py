@@ -71,11 +71,6 @@ class Assembly:
         long_names, _ = self.names
         return cost(self.calls, long_names.values, long_names.ids, self.trace.kernels.duration)
 
-    def forget_costs(self) -> None:
-        """Free what costs and inherited columns need; it is made again when it is asked for."""
-        for name in ("calls", "costs", "meaning", "meaning_node"):
-            self.__dict__.pop(name, None)
-
     @property
     def flops(self) -> Ints:
         """A copy outside of all calls whose cost is known computes nothing."""
@@ -338,7 +333,6 @@ def _sub(assembly: Assembly) -> Ints:
 
 def _dict_columns(assembly: Assembly, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of dict lines: what is around the launch itself, nothing inherited."""
-    assembly.forget_costs()
     operators = assembly.operators
     return {
         "kShortName": columns["kernel"],

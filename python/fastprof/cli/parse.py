@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
     from fastprof._blocks import Reused
+    from fastprof.beside import Beside
     from fastprof.load import open as open_trace
     from fastprof.report import write_rows
     from fastprof.report.parquet import write_columns
@@ -41,12 +42,18 @@ def run(arguments: argparse.Namespace) -> int:
     with Reused():
         with Bar() as bar:
             profile = open_trace(arguments.file, bar)
+        columns = None
+        if arguments.format != "parquet" and len(profile):
+            with Beside() as beside:
+                covering = beside.run(lambda: profile.coverage)  # which `say` says
+                columns = profile.dict_columns()
+                covering.result()
         say(profile)
         if arguments.check:
             tell(f"checked: {profile.check()}")
         with output(arguments.output, arguments.file) as file:
             if arguments.format == "parquet":
                 write_columns({name: profile.column(name) for name in profile.names}, file)
-            elif len(profile):
-                write_rows(profile.dict_columns(), arguments.format, file)
+            elif columns:
+                write_rows(columns, arguments.format, file)
     return 0
