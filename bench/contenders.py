@@ -58,6 +58,34 @@ def floor(files: Files) -> None:
         nsys.floor(database)
 
 
+def walk_on_two_cores(files: Files) -> None:
+    """Read the columns of the large tables from the file's pages, and do nothing with them.
+
+    Integers are decoded, texts hashed; no columns, no pools: the floor, below SQLite.
+    """
+    from fastprof.beside import Beside
+    from fastprof.sources.database import Database
+    from fastprof.sources.nsys_schema import Pools
+
+    pools = Pools()
+    with Database(files.export) as database, Beside() as beside:
+        pieces = iter(
+            [
+                (name, fields(pools), row_ids)
+                for name, fields in _large_tables().items()
+                for row_ids in database.pieces(name, 16)
+            ]
+        )
+
+        def walk() -> None:
+            for piece in pieces:  # each goes to one of the two threads
+                database.floor_of_pages(*piece)
+
+        other = beside.run(walk)
+        walk()
+        other.result()
+
+
 def pages(files: Files) -> object:
     """Read the columns of the large tables from the file's pages, all rows, on one core."""
     from fastprof.sources.database import Database
@@ -169,12 +197,13 @@ def naive_parse(files: Files) -> None:
 
 INTERPRETER = Contender(interpreter)
 FLOOR, OPEN, PARSE = "floor", "open", "parse"
-PAGES, PAGES_TWO_CORES = "pages", "pages, two cores"
+WALK, PAGES, PAGES_TWO_CORES = "walk, two cores", "pages", "pages, two cores"
 OPEN_SQLITE, OPEN_ONE_CORE = "open through SQLite", "open on one core"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
     FLOOR: Contender(floor, job="open"),
+    WALK: Contender(walk_on_two_cores, job="open"),
     PAGES: Contender(pages, job="open"),
     PAGES_TWO_CORES: Contender(pages_on_two_cores, job="open"),
     OPEN: Contender(open_export, job="open"),

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- made by python -m bench publish -->", "<!-- end of what it made -->"
 NAMES = {
     "floor": "floor: step the same SELECTs in C, do nothing with the rows",
+    "walk, two cores": "walk: read the same from the file's pages, do nothing with it, two cores",
     "pages": "pages: the columns of the large tables from the file's pages, all rows",
     "pages, two cores": "the same on two cores",
     "open": "`fastprof.open`",

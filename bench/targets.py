@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.contenders import OPEN, OPEN_ONE_CORE, OPEN_SQLITE, PAGES_TWO_CORES, PARSE
+from bench.contenders import OPEN, OPEN_ONE_CORE, OPEN_SQLITE, PAGES_TWO_CORES, PARSE, WALK
 from bench.figures import Run
 
 TARGET_SIZE, LARGE = 10**6, 10**7
 FLOORS_AT_MOST = {
-    PAGES_TWO_CORES: 0.3,
+    WALK: 0.3,
     OPEN: 0.6,
     OPEN_SQLITE: 1.5,
     PARSE: 5.0,

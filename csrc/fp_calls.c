@@ -20,16 +20,15 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   int32_t known = 0;
   memset(number, -1, (size_t)t->n_frames * sizeof *number);
   for (int64_t i = 0; i < n; i++) {
-    if (is_outside(frame[i], t->n_frames) || is_outside(meaning[i], t->n_frames))
-      return FP_E_INDEX;
+    if (is_outside(frame[i], t->n_frames) || is_outside(meaning[i], t->n_frames)) return FP_E_INDEX;
     int32_t own = frame[i] < 0 ? -1 : t->picked[frame[i]];
     int32_t stands_for = own;
     int32_t forward = meaning[i] < 0 || meaning[i] == frame[i] ? -1 : t->picked[meaning[i]];
     if (is_outside(own, t->n_frames) || is_outside(forward, t->n_frames)) return FP_E_INDEX;
     int32_t own_label = label_of(t, own, &bad), forward_label = label_of(t, forward, &bad);
     if (bad) return FP_E_INDEX;
-    is_backward[i] = forward >= 0 && !(own_label >= 0 && t->known[own_label] &&
-                                       t->unknown_backward[forward_label]);
+    is_backward[i] = forward >= 0 &&
+                     !(own_label >= 0 && t->known[own_label] && t->unknown_backward[forward_label]);
     if (is_backward[i]) {
       int32_t backward = frame[i] < 0 ? -1 : t->backward[frame[i]];
       if (is_outside(backward, t->n_frames)) return FP_E_INDEX;

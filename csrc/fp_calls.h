@@ -28,9 +28,9 @@ typedef struct {
  *   group           [n] out: which instance of the call, numbered as they appear, -1 for none
  *   number          scratch, [n_frames]
  *   n_groups        out: how many instances */
-fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame,
-                        const int32_t *meaning, int64_t n, int32_t *label, uint8_t *is_backward,
-                        int32_t *group, int32_t *number, int32_t *n_groups);
+fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning,
+                        int64_t n, int32_t *label, uint8_t *is_backward, int32_t *group,
+                        int32_t *number, int32_t *n_groups);
 
 enum {
   FP_PARTS = 3,  /* a call has at most so many parts, 0 to 2 */

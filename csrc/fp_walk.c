@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fp_mix.h"
 #include "fp_record.h"
 
 /* A run is read at once: large enough for few calls, small enough to stay in a core's cache. Pages
@@ -311,29 +312,33 @@ static fp_status is_wanted(fp_walk *w, const uint8_t *bytes, const fp_column *co
   return FP_OK;
 }
 
+/* The next row with an id that is wanted: *bytes is its record, NULL behind the last. */
+static inline fp_status next_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
+  *bytes = NULL;
+  if (w->cell == w->n_cells) {
+    bool at_last = w->page && w->most_row_id >= w->last;
+    if (w->leaf == w->tree->n || at_last) return FP_OK;
+    fp_status status = next_leaf(w);
+    if (status != FP_OK || !w->n_cells) return status;
+  }
+  fp_status status = read_row(w, n_columns, bytes);
+  if (status != FP_OK || w->row_id <= w->last) return status;
+  w->cell = w->n_cells;
+  *bytes = NULL;
+  return FP_OK;
+}
+
 fp_status fp_walk_step(fp_walk *w, const fp_column *columns, int n_columns, fp_row_filter filter,
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped) {
   if (n_columns > FP_MAX_COLUMNS || filter.n_columns > n_columns) return FP_E_TOO_MANY;
   if (n_columns != w->n_places) return FP_E_INDEX;
   for (int64_t n = 0; n < limit; n++) {
     if (*kept >= capacity) return FP_MORE;
-    fp_status status = FP_OK;
-    const uint8_t *bytes = NULL;
+    const uint8_t *bytes;
     bool wanted = true;
-    if (w->cell == w->n_cells) {
-      bool at_last = w->page && w->most_row_id >= w->last;
-      if (w->leaf == w->tree->n || at_last) return FP_OK;
-      status = next_leaf(w);
-      if (status != FP_OK) return status;
-      if (!w->n_cells) return FP_OK;
-    }
-    status = read_row(w, n_columns, &bytes);
-    if (status != FP_OK) return status;
+    fp_status status = next_row(w, n_columns, &bytes);
+    if (status != FP_OK || !bytes) return status;
     if (w->row_id < w->first) continue;
-    if (w->row_id > w->last) {
-      w->cell = w->n_cells;
-      return FP_OK;
-    }
     ++*stepped;
     if (filter.keep) status = is_wanted(w, bytes, columns, &filter, &wanted);
     if (status == FP_OK && wanted) status = put_row(w, bytes, columns, n_columns, *kept);
@@ -341,4 +346,33 @@ fp_status fp_walk_step(fp_walk *w, const fp_column *columns, int n_columns, fp_r
     *kept += wanted;
   }
   return FP_MORE;
+}
+
+static uint64_t hash_of(const uint8_t *text, uint32_t length) {
+  uint64_t h = length;
+  uint32_t at = 0;
+  for (; at + 8 <= length; at += 8) h = fp_mix(h ^ fp_load_64(text + at), FP_MIX_1);
+  for (; at < length; at++) h = (h ^ text[at]) * FP_MIX_0;
+  return h;
+}
+
+fp_status fp_walk_floor(fp_walk *w, int64_t *stepped, uint64_t *sum) {
+  for (;;) {
+    const uint8_t *bytes;
+    fp_status status = next_row(w, w->n_places, &bytes);
+    if (status != FP_OK || !bytes) return status;
+    if (w->row_id < w->first) continue;
+    ++*stepped;
+    for (int i = 0; i < w->n_places; i++) {
+      int place = w->places[i].place + 1;
+      uint32_t type = w->record.type[place];
+      const uint8_t *value = bytes + w->record.at[place];
+      if (fp_type_is_integer(type))
+        *sum += (uint64_t)fp_record_integer(type, value);
+      else if (type == FP_TYPE_1)
+        *sum += 1;
+      else if (type >= FP_TYPE_BYTES)
+        *sum += hash_of(value, fp_type_length(type));
+    }
+  }
 }

@@ -246,14 +246,18 @@ static void shares_add_up(int32_t n) {
   int64_t *total = ARRAY(int64_t, n), *share = ARRAY(int64_t, n), sum[N_GROUPS], passed[N_GROUPS];
   int64_t left[N_GROUPS] = {totals[0], totals[1], 0};
   int32_t members[N_GROUPS] = {0};
-  for (int32_t i = 0; i < n; i++) total[i] = group[i] < 0 ? 9 : totals[group[i]];
+  uint64_t expected, found;
+  for (int32_t i = 0; i < n; i++) {
+    total[i] = group[i] < 0 ? 9 : totals[group[i]];
+    share[i] = -7;
+  }
   CHECK(fp_share_sum(group, weight, n, N_GROUPS, sum) == FP_OK);
   CHECK(fp_share(group, weight, total, n, sum, N_GROUPS, -1, passed, share) == FP_OK);
   ordinal = ARRAY(int32_t, n);
   CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     if (group[i] < 0) {
-      CHECK(share[i] == -1 && ordinal[i] == -1);
+      CHECK(share[i] == -7 && ordinal[i] == -1);
       continue;
     }
     CHECK(ordinal[i] == members[group[i]]++);
@@ -263,8 +267,14 @@ static void shares_add_up(int32_t n) {
       CHECK(share[i] >= 0 && (left[group[i]] -= share[i]) >= 0);
   }
   CHECK((!members[0] || left[0] == 0) && (!members[1] || left[1] == 0));
+  CHECK(fp_share_add_up(group, total, share, n, N_GROUPS, sum, &expected, &found) == FP_OK);
+  CHECK(expected == found && expected >= (members[0] ? (uint64_t)totals[0] : 0));
   if (n) {
+    share[n - 1] = share[n - 1] <= 0 ? 5 : share[n - 1] - 1; /* of group -1 nobody sees it */
+    CHECK(fp_share_add_up(group, total, share, n, N_GROUPS, sum, &expected, &found) == FP_OK);
+    CHECK((expected == found) == (group[n - 1] < 0));
     group[n - 1] = N_GROUPS;
+    CHECK(fp_share_add_up(group, total, share, n, N_GROUPS, sum, &expected, &found) == FP_E_INDEX);
     CHECK(fp_share_sum(group, weight, n, N_GROUPS, sum) == FP_E_INDEX);
     CHECK(fp_share(group, weight, total, n, sum, N_GROUPS, -1, passed, share) == FP_E_INDEX);
     CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_E_INDEX);

@@ -30,6 +30,7 @@ C_FILES = {
     "join": "join",
     "nest": "nest itree order keys",
     "path": "path link share take keys",
+    "calls": "calls",
     "rows": "rows seqmarkers",
     "dict": "dict literal names",
     "kineto": f"{KINETO} names keys",

@@ -289,6 +289,20 @@ class Database:
         sql = _select(table, self.chosen(table, fields), ALL_ROWS)
         return int(self._reader.floor(sql, f"{self.name}: table {table}"))
 
+    def floor_of_pages(
+        self, table: str, fields: Sequence[Field], row_ids: tuple[int, int] = ALL_ROWS
+    ) -> int:
+        """Read the same rows from the pages and do nothing with them; how many there were.
+
+        Raises
+        ------
+        UnusualError
+        """
+        layout = self._layout(table)
+        places = layout.places_of([field.name for field in self.chosen(table, fields)])
+        rows, _ = layout.table.floor(places, *row_ids)
+        return rows
+
 
 class TableRows:
     """Columns of a table that are being read: some of its rows, then others."""
