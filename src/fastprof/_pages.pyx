@@ -142,7 +142,6 @@ cdef class Table:
             raise ValueError(f"{len(room.specs)} columns, {len(places)} places")
         fill(_Walk(self, places, first, last), room, what, keep, progress)
 
-
     def floor(self, places, int64_t first, int64_t last):
         """Read the rows with ids first .. last, their places as in `scan`, and do nothing with
         them.
