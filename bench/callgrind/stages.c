@@ -108,8 +108,12 @@ static void make_groups(void) {
 static void share(void) {
   static int64_t sum[N_CALLS], passed[N_CALLS];
   static int32_t seen[N_CALLS], ordinal[N_CALLS];
-  CHECK(fp_share_sum(row, weight, N_CALLS, N_CALLS, sum) == FP_OK);
-  CHECK(fp_share(row, weight, total, N_CALLS, sum, N_CALLS, -1, passed, share_of) == FP_OK);
+  static int8_t part[N_CALLS];
+  const fp_share_rows rows = {row, part, row, weight, total, N_CALLS, N_CALLS, N_CALLS};
+  uint64_t expected, found;
+  CHECK(fp_share_sum(&rows, 0, sum) == FP_OK);
+  CHECK(fp_share(&rows, 0, sum, passed, share_of) == FP_OK);
+  CHECK(fp_share_add_up(&rows, 0, share_of, sum, &expected, &found) == FP_OK && expected == found);
   CHECK(fp_share_ordinal(row, N_CALLS, N_CALLS, seen, ordinal) == FP_OK);
 }
 

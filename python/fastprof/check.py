@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import __version__, _path, _share
+from fastprof import __version__, _path
 from fastprof._take import take
 from fastprof.columns import Ints, Values
 from fastprof.errors import CheckError
@@ -118,19 +118,13 @@ def _own(place: Int32, weight: Int64, n: int) -> Int64:
     return out[:n]
 
 
-def shares(what: str, group: Int32, total: Int64, share: Int64, n_groups: int) -> None:
-    """Whether the shares of the kernels of each call add up to what the call costs.
-
-    Where kernels of one group have different totals, there is no sum that theirs could be.
-
-    group, total, share : [kernels] which call, what it costs (-1: not known), and the kernel's
-        part; kernels of group -1 are left out
+def shares(what: str, expected: int, found: int) -> None:
+    """Whether the shares of the kernels add up to what their calls cost.
 
     Raises
     ------
     CheckError
     """
-    expected, found = _share.add_up(group, total, share, n_groups)
     if expected != found:
         raise mistake(what, "the sum over kernels is not that over calls", expected, found)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastprof import _calls, _share, check, ops
 from fastprof._calls import BESIDE, MOST_PARTS
-from fastprof._take import distinct
+from fastprof._take import distinct, take
 from fastprof.call import Call
 from fastprof.calls import CallsOfKernels, Named
 from fastprof.columns import Ints, Values
@@ -48,7 +48,7 @@ class Costs:
             tables.other,
         )
         self._cell = row * np.int32(BESIDE + 1) + self._part
-        self._tensor_cores = tables.tc[row, info]
+        self._row, self._info = row, info
 
     @property
     def mod(self) -> Values:
@@ -62,15 +62,16 @@ class Costs:
     def params(self) -> Values:
         return self._tables.params.column(self._cell)
 
-    @property
+    @cached_property
     def tc(self) -> Values:
-        return Values(self._tensor_cores.astype(np.int32), TENSOR_CORE_CELLS)
+        cells = self._tables.tc[self._row, self._info]
+        return Values(cells.astype(np.int32), TENSOR_CORE_CELLS)
 
     @property
     def tc_reason(self) -> Values:
         """Why tensor cores were not used, "-" where they were or could not be."""
         not_used = TENSOR_CORE_CELLS.index("0")
-        cells = self._tensor_cores
+        cells = self.tc.ids
         reasons = self._tables.reason.column(np.where(cells == not_used, self._cell, -1))
         settled = (cells >= 0) & (cells != not_used)
         ids = np.where(settled, np.int32(len(reasons.values)), reasons.ids)
@@ -91,15 +92,15 @@ class Costs:
 
     def _shared(self, what: str, table: list[int]) -> Ints:
         """Each kernel's share of its part's total."""
-        total, part = np.array(table, np.int64)[self._cell], self._part
-        share = np.where(part == BESIDE, total, np.int64(-1))
+        total, part = np.array(table, np.int64), self._part
+        share = take(total, self._cell)
+        share[part != BESIDE] = -1
+        calls = self._calls
+        parts = _share.Parts(calls.group, calls.n_groups, part, self._cell, self._duration, total)
         for number in range(MOST_PARTS + 1):
-            of_part = part == number
-            if of_part.any():
-                group = np.where(of_part, self._calls.group, np.int32(-1))
-                n_groups = self._calls.n_groups
-                _share.share(group, self._duration, total, n_groups, share)
-                check.shares(what, group, total, share, n_groups)
+            if (part == number).any():
+                parts.share(number, share)
+                check.shares(what, *parts.add_up(number, share))
         return Ints(share)
 
 

@@ -1,82 +1,99 @@
 """A cost that belongs to a group of kernels to each kernel's share."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
 
 from fastprof._c cimport FP_OK, fp_status
 from fastprof._status cimport check
 
 
 cdef extern from "fp_share.h":
-    fp_status fp_share_sum(const int32_t *group, const int64_t *weight, int64_t n,
-                           int32_t n_groups, int64_t *sum) nogil
-    fp_status fp_share(const int32_t *group, const int64_t *weight, const int64_t *total,
-                       int64_t n, const int64_t *sum, int32_t n_groups, int64_t none,
+    ctypedef struct fp_share_rows:
+        const int32_t *group
+        const int8_t *part
+        const int32_t *cell
+        const int64_t *weight
+        const int64_t *total
+        int64_t n
+        int32_t n_groups
+        int32_t n_cells
+
+    fp_status fp_share_sum(const fp_share_rows *rows, int8_t part, int64_t *sum) nogil
+    fp_status fp_share(const fp_share_rows *rows, int8_t part, const int64_t *sum,
                        int64_t *passed, int64_t *share) nogil
-    fp_status fp_share_add_up(const int32_t *group, const int64_t *total, const int64_t *share,
-                              int64_t n, int32_t n_groups, int64_t *of_group,
-                              uint64_t *expected, uint64_t *found) nogil
+    fp_status fp_share_add_up(const fp_share_rows *rows, int8_t part, const int64_t *share,
+                              int64_t *of_group, uint64_t *expected, uint64_t *found) nogil
     fp_status fp_share_ordinal(const int32_t *group, int64_t n, int32_t n_groups, int32_t *seen,
                                int32_t *ordinal) nogil
 
 
-def share(const int32_t[::1] group, const int64_t[::1] weight, const int64_t[::1] total,
-          int32_t n_groups, int64_t[::1] out):
-    """Put each row's part of its group's total, in proportion to its weight, into `out`.
-
-    The parts of a group whose rows carry the same total add up to it exactly. Zero weights count
-    as 1.
+cdef class Parts:
+    """Kernels, the part that each does of a call, and what that costs.
 
     Parameters
     ----------
     group : int32 [n]
-        0 .. n_groups - 1, or -1: the row of `out` stays as it is.
+        Which instance of the call, 0 .. n_groups - 1, or -1.
+    part : int8 [n]
+    cell : int32 [n]
+        Index into `total`.
     weight : int64 [n]
-    total : int64 [n]
-        A group's total, repeated on each of its rows; -1 (unknown) stays -1.
-    out : int64 [n]
+        Zero counts as 1.
+    total : int64 [cells]
+        -1: not known.
     """
-    cdef int64_t n = _rows(group, weight, total, out)
-    cdef int64_t[::1] sums = np.empty(n_groups + 1, np.int64)
-    cdef int64_t[::1] passed = np.empty(n_groups + 1, np.int64)
-    cdef fp_status status
-    if n == 0:
-        return
-    with nogil:
-        status = fp_share_sum(&group[0], &weight[0], n, n_groups, &sums[0])
-        if status == FP_OK:
-            status = fp_share(&group[0], &weight[0], &total[0], n, &sums[0], n_groups, -1,
-                              &passed[0], &out[0])
-    check(status, "sharing costs")
+    cdef fp_share_rows rows
+    cdef tuple kept
 
+    def __cinit__(self, const int32_t[::1] group, int32_t n_groups, const int8_t[::1] part,
+                  const int32_t[::1] cell, const int64_t[::1] weight, const int64_t[::1] total):
+        lengths = group.shape[0], part.shape[0], cell.shape[0], weight.shape[0]
+        if len(set(lengths)) != 1:
+            raise ValueError(f"lengths differ: {lengths}")
+        self.kept = group, part, cell, weight, total
+        self.rows.n, self.rows.n_groups = group.shape[0], n_groups
+        self.rows.n_cells = <int32_t>total.shape[0]
+        self.rows.total = &total[0] if self.rows.n_cells else NULL
+        if self.rows.n:
+            self.rows.group, self.rows.part = &group[0], &part[0]
+            self.rows.cell, self.rows.weight = &cell[0], &weight[0]
 
-def add_up(const int32_t[::1] group, const int64_t[::1] total, const int64_t[::1] shares,
-           int32_t n_groups):
-    """What the totals of all groups add up to, and what their rows' shares do, modulo 2^64.
+    def share(self, int8_t part, int64_t[::1] out):
+        """Put what each row costs that does this part into `out`, int64 [n]; leave the others.
 
-    Rows of group -1 are left out, and groups whose rows have different totals: there is no sum that
-    theirs could be. The columns are those of `share`; negative numbers are none.
-    """
-    cdef int64_t n = _rows(group, total, shares, shares)
-    cdef int64_t[::1] of_group = np.empty(n_groups + 1, np.int64)
-    cdef uint64_t expected = 0, found = 0
-    cdef fp_status status
-    if n:
+        That is its group's total in proportion to its weight; what rows of one group and one total
+        get adds up to that exactly.
+        """
+        cdef int64_t[::1] sums = np.empty(self.rows.n_groups + 1, np.int64)
+        cdef int64_t[::1] passed = np.empty(self.rows.n_groups + 1, np.int64)
+        cdef fp_status status
+        if out.shape[0] != self.rows.n:
+            raise ValueError(f"{self.rows.n} rows, {out.shape[0]} shares")
+        if self.rows.n == 0:
+            return
         with nogil:
-            status = fp_share_add_up(&group[0], &total[0], &shares[0], n, n_groups, &of_group[0],
-                                     &expected, &found)
-        check(status, "adding up shares")
-    return expected, found
+            status = fp_share_sum(&self.rows, part, &sums[0])
+            if status == FP_OK:
+                status = fp_share(&self.rows, part, &sums[0], &passed[0], &out[0])
+        check(status, "sharing costs")
 
+    def add_up(self, int8_t part, const int64_t[::1] shares):
+        """What the totals of all groups add up to, and what the shares do of the rows that do this
+        part, modulo 2^64; negative numbers are none.
 
-cdef int64_t _rows(const int32_t[::1] group, const int64_t[::1] first, const int64_t[::1] second,
-                   const int64_t[::1] third) except -1:
-    """How many rows all have."""
-    cdef int64_t n = group.shape[0]
-    lengths = n, first.shape[0], second.shape[0], third.shape[0]
-    if len(set(lengths)) != 1:
-        raise ValueError(f"lengths differ: {lengths}")
-    return n
+        Groups whose rows have different totals are left out: there is no sum that theirs could be.
+        """
+        cdef int64_t[::1] of_group = np.empty(self.rows.n_groups + 1, np.int64)
+        cdef uint64_t expected = 0, found = 0
+        cdef fp_status status
+        if shares.shape[0] != self.rows.n:
+            raise ValueError(f"{self.rows.n} rows, {shares.shape[0]} shares")
+        if self.rows.n:
+            with nogil:
+                status = fp_share_add_up(&self.rows, part, &shares[0], &of_group[0], &expected,
+                                         &found)
+            check(status, "adding up shares")
+        return expected, found
 
 
 def ordinal(const int32_t[::1] group, int32_t n_groups):

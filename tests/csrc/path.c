@@ -241,49 +241,59 @@ static void sub_counts_rows_in_a_row(int32_t n) {
 static void shares_add_up(int32_t n) {
   enum { N_GROUPS = 3 };
   const int64_t totals[N_GROUPS] = {INT64_MAX, random_below(50), -1};
-  int32_t *group = random_numbers(n, -1, N_GROUPS + 1), seen[N_GROUPS], *ordinal;
+  int32_t *group = random_numbers(n, -1, N_GROUPS + 1), *cell = random_numbers(n, 0, N_GROUPS);
   int64_t *weight = random_wide(n, random_below(2) ? INT64_MAX / 64 : -1, 5);
-  int64_t *total = ARRAY(int64_t, n), *share = ARRAY(int64_t, n), sum[N_GROUPS], passed[N_GROUPS];
+  int64_t *share = ARRAY(int64_t, n), sum[N_GROUPS], passed[N_GROUPS];
   int64_t left[N_GROUPS] = {totals[0], totals[1], 0};
-  int32_t members[N_GROUPS] = {0};
+  int32_t members[N_GROUPS] = {0}, n_before[N_GROUPS] = {0}, seen[N_GROUPS];
+  int32_t *ordinal = ARRAY(int32_t, n);
+  int8_t *part = (int8_t *)random_flags(n, 2);
   uint64_t expected, found;
   for (int32_t i = 0; i < n; i++) {
-    total[i] = group[i] < 0 ? 9 : totals[group[i]];
+    if (group[i] >= 0) cell[i] = group[i];
     share[i] = -7;
   }
-  CHECK(fp_share_sum(group, weight, n, N_GROUPS, sum) == FP_OK);
-  CHECK(fp_share(group, weight, total, n, sum, N_GROUPS, -1, passed, share) == FP_OK);
-  ordinal = ARRAY(int32_t, n);
+  const fp_share_rows rows = {group, part, cell, weight, totals, n, N_GROUPS, N_GROUPS};
+  CHECK(fp_share_sum(&rows, 1, sum) == FP_OK);
+  CHECK(fp_share(&rows, 1, sum, passed, share) == FP_OK);
   CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
-    if (group[i] < 0) {
-      CHECK(share[i] == -7 && ordinal[i] == -1);
+    CHECK(ordinal[i] == (group[i] < 0 ? -1 : n_before[group[i]]++));
+    if (group[i] < 0 || part[i] != 1) {
+      CHECK(share[i] == -7);
       continue;
     }
-    CHECK(ordinal[i] == members[group[i]]++);
+    members[group[i]]++;
     if (group[i] == 2)
       CHECK(share[i] == -1);
     else
       CHECK(share[i] >= 0 && (left[group[i]] -= share[i]) >= 0);
   }
   CHECK((!members[0] || left[0] == 0) && (!members[1] || left[1] == 0));
-  CHECK(fp_share_add_up(group, total, share, n, N_GROUPS, sum, &expected, &found) == FP_OK);
+  CHECK(fp_share_add_up(&rows, 1, share, sum, &expected, &found) == FP_OK);
   CHECK(expected == found && expected >= (members[0] ? (uint64_t)totals[0] : 0));
   if (n) {
-    share[n - 1] = share[n - 1] <= 0 ? 5 : share[n - 1] - 1; /* of group -1 nobody sees it */
-    CHECK(fp_share_add_up(group, total, share, n, N_GROUPS, sum, &expected, &found) == FP_OK);
-    CHECK((expected == found) == (group[n - 1] < 0));
+    int counts = group[n - 1] >= 0 && part[n - 1] == 1;
+    share[n - 1] = share[n - 1] <= 0 ? 5 : share[n - 1] - 1;
+    CHECK(fp_share_add_up(&rows, 1, share, sum, &expected, &found) == FP_OK);
+    CHECK((expected == found) == !counts);
+    part[n - 1] = 1;
+    for (int outside = 0; outside < 2; outside++) {
+      group[n - 1] = outside ? 0 : N_GROUPS;
+      cell[n - 1] = outside ? -1 : 0;
+      CHECK(fp_share_sum(&rows, 1, sum) == FP_E_INDEX);
+      CHECK(fp_share(&rows, 1, sum, passed, share) == FP_E_INDEX);
+      CHECK(fp_share_add_up(&rows, 1, share, sum, &expected, &found) == FP_E_INDEX);
+    }
     group[n - 1] = N_GROUPS;
-    CHECK(fp_share_add_up(group, total, share, n, N_GROUPS, sum, &expected, &found) == FP_E_INDEX);
-    CHECK(fp_share_sum(group, weight, n, N_GROUPS, sum) == FP_E_INDEX);
-    CHECK(fp_share(group, weight, total, n, sum, N_GROUPS, -1, passed, share) == FP_E_INDEX);
     CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_E_INDEX);
   }
   free(group);
+  free(cell);
   free(ordinal);
   free(weight);
-  free(total);
   free(share);
+  free(part);
 }
 
 /* Whether a forward range of the thread carries a number above 0, by the roles found. */
@@ -369,9 +379,11 @@ int main(void) {
     roles_are_those_of_label_and_place(n);
     indices_are_looked_up(n);
   }
-  const int32_t group[] = {0, 0};
+  const int32_t zero[] = {0, 0};
+  const int8_t part[] = {0, 0};
   const int64_t weight[] = {INT64_MAX, 1};
+  const fp_share_rows too_long = {zero, part, zero, weight, weight, 2, 1, 1};
   int64_t sum;
-  CHECK(fp_share_sum(group, weight, 2, 1, &sum) == FP_E_RANGE);
+  CHECK(fp_share_sum(&too_long, 0, &sum) == FP_E_RANGE);
   return 0;
 }

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof._share import add_up, ordinal, share
+from fastprof._share import Parts, ordinal
 from fastprof.errors import BadInputError, InternalError
 
 N_GROUPS = 3
@@ -17,13 +17,23 @@ TOTAL = st.integers(-1, 20) | st.sampled_from([INT64_MAX, INT64_MAX - 1, 10**15 
 ROWS = st.lists(st.tuples(st.integers(-1, N_GROUPS - 1), WEIGHT), max_size=12)
 
 
+def parts_of(group, weight, totals, part=None):
+    """Rows whose totals are those of their groups; all of part 0, unless it is told."""
+    n = len(group)
+    return Parts(
+        frozen(group, np.int32),
+        len(totals),
+        frozen([0] * n if part is None else part, np.int8),
+        frozen([max(g, 0) for g in group], np.int32),
+        frozen(weight, np.int64),
+        frozen(totals, np.int64),
+    )
+
+
 def shared(rows, totals):
     """The shares of rows (group, weight); totals[g] is the total of group g."""
-    group, weight = [g for g, _ in rows], [w for _, w in rows]
-    of_rows = frozen([totals[g] if g >= 0 else 5 for g in group], np.int64)
-    columns = frozen(group, np.int32), frozen(weight, np.int64)
     out = np.full(len(rows), -77)
-    share(*columns, of_rows, len(totals), out)
+    parts_of([g for g, _ in rows], [w for _, w in rows], totals).share(0, out)
     return out.tolist()
 
 
@@ -70,38 +80,60 @@ def test_weights_whose_sum_does_not_fit_are_refused():
         shared([(0, INT64_MAX), (0, 1)], [1])
 
 
-def test_a_group_that_is_not_there_is_an_internal_error():
-    group, one = np.array([1], np.int32), np.ones(1, np.int64)
-    with pytest.raises(InternalError, match="sharing costs"):
-        share(group, one, one, 1, one.copy())
-    with pytest.raises(InternalError, match="adding up"):
-        add_up(group, one, one, 1)
+@settings(max_examples=200, deadline=None)
+@given(ROWS, st.data())
+def test_each_part_is_shared_by_those_who_do_it(rows, data):
+    group, weight = [g for g, _ in rows], [w for _, w in rows]
+    part = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    totals = [7, 10**15 + 7, -1]
+    out = np.full(len(rows), -77)
+    parts_of(group, weight, totals, part).share(1, out)
+    doing = [row for row, number in zip(rows, part, strict=True) if number == 1]
+    alone = iter(shared(doing, totals))
+    assert out.tolist() == [next(alone) if number == 1 else -77 for number in part]
+
+
+def test_a_group_or_cell_that_is_not_there_is_an_internal_error():
+    zero, one = np.zeros(1, np.int32), np.ones(1, np.int64)
+    for group, cell in (np.array([1], np.int32), zero), (zero, np.array([-1], np.int32)):
+        parts = Parts(group, 1, np.zeros(1, np.int8), cell, one, one)
+        with pytest.raises(InternalError, match="sharing costs"):
+            parts.share(0, one.copy())
+        with pytest.raises(InternalError, match="adding up"):
+            parts.add_up(0, one)
     with pytest.raises(InternalError, match="ordinals"):
-        ordinal(group, 1)
+        ordinal(np.array([1], np.int32), 1)
 
 
 def test_columns_of_different_length_are_refused():
-    group, one, two = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(2, np.int64)
-    for weight, total, out in (two, one, one), (one, two, one), (one, one, two):
+    columns = [np.zeros(1, np.int32), 1, np.zeros(1, np.int8), np.zeros(1, np.int32)]
+    columns += [np.zeros(1, np.int64), np.zeros(3, np.int64)]
+    for place in (0, 2, 3, 4):
+        longer = [*columns]
+        longer[place] = np.zeros(2, columns[place].dtype)
         with pytest.raises(ValueError, match="lengths differ"):
-            share(group, weight, total, 1, out)
-    with pytest.raises(ValueError, match="lengths differ"):
-        add_up(group, one, two, 1)
+            Parts(*longer)
+    for method in (Parts(*columns).share, Parts(*columns).add_up):
+        with pytest.raises(ValueError, match="1 rows, 2 shares"):
+            method(0, np.zeros(2, np.int64))
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(-1, 2), st.sampled_from([-1, 0, 3, 2**62]), TOTAL)))
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 1), st.integers(0, 2), TOTAL)))
 def test_totals_and_shares_are_added_up_where_a_group_has_one_total(rows):
-    group, total, shares = (
-        (list(column) for column in zip(*rows, strict=True)) if rows else [[]] * 3
+    group, part, cell, shares = (
+        (list(column) for column in zip(*rows, strict=True)) if rows else [[]] * 4
     )
+    total = [5, -1, 2**62]
     wanted = [0, 0]
     for number in range(N_GROUPS):
-        members = [i for i in range(len(rows)) if group[i] == number]
-        if len({total[i] for i in members}) == 1:
-            wanted[0] += max(total[members[0]], 0)
+        members = [i for i in range(len(rows)) if group[i] == number and part[i] == 1]
+        totals = {total[cell[i]] for i in members}
+        if len(totals) == 1:
+            wanted[0] += max(*totals, 0)
             wanted[1] += sum(max(shares[i], 0) for i in members)
-    got = add_up(
-        frozen(group, np.int32), frozen(total, np.int64), frozen(shares, np.int64), N_GROUPS
-    )
-    assert got == tuple(number % 2**64 for number in wanted)
+    parts = Parts(
+        frozen(group, np.int32), N_GROUPS, frozen(part, np.int8), frozen(cell, np.int32),
+        frozen([1] * len(rows), np.int64), frozen(total, np.int64),
+    )  # fmt: skip
+    assert parts.add_up(1, frozen(shares, np.int64)) == tuple(n % 2**64 for n in wanted)
