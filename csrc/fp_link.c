@@ -94,20 +94,25 @@ static int32_t other_numbers(int64_t *numbers, int32_t n, int64_t linking) {
   return kept;
 }
 
-fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
-                          const int32_t *frame, const uint8_t *inside, int64_t n, int64_t *scratch,
-                          int32_t depth, int64_t *seq_of, int64_t *offset, int64_t *other) {
+fp_status fp_link_numbers(const fp_link_frames *t, const int32_t *frame, const uint8_t *inside,
+                          int64_t n, int64_t *scratch, int32_t depth, int64_t *seq_of,
+                          int64_t *offset, int64_t *other) {
   offset[0] = 0;
   for (int64_t i = 0; i < n; i++) {
     int32_t found = 0;
     int64_t linking = -1;
-    for (int32_t f = frame[i]; f >= 0; f = parent[f]) {
-      if (seq[f] < 0) continue;
+    for (int32_t f = frame[i]; f >= 0; f = t->parent[f]) {
+      int32_t range = t->range[f];
+      if ((uint32_t)range >= (uint32_t)t->n_ranges) return FP_E_INDEX;
+      int64_t seq = t->seq[range];
+      if (seq < 0) continue;
+      if ((uint32_t)t->label[range] >= (uint32_t)t->n_labels) return FP_E_INDEX;
+      if (!t->is_torch[t->label[range]]) continue;
       if (found == depth) return FP_E_INDEX;
-      scratch[found++] = seq[f];
+      scratch[found++] = seq;
       /* The innermost that counts; a 0 gives way to any other number further out. */
-      if ((!inside[i] || backward[f]) && (linking < 0 || (linking == 0 && seq[f] > 0)))
-        linking = seq[f];
+      if ((!inside[i] || t->backward[f]) && (linking < 0 || (linking == 0 && seq > 0)))
+        linking = seq;
     }
     seq_of[i] = linking;
     int32_t kept = other_numbers(scratch, found, linking);

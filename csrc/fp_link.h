@@ -51,10 +51,18 @@ fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope,
 fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n, const uint8_t *role,
                         const int64_t *seq, int32_t *call, uint8_t *links);
 
+/* Frames, and the numbers of their ranges. */
+typedef struct {
+  const int32_t *parent;   /* [n_frames] tree of frames, parents first */
+  const int32_t *range;    /* [n_frames] */
+  const uint8_t *backward; /* [n_frames] 1 for a backward frame */
+  const int64_t *seq;      /* [n_ranges] -1 for none */
+  const int32_t *label;    /* [n_ranges] */
+  const uint8_t *is_torch; /* [n_labels] 1 where a number counts */
+  int32_t n_ranges, n_labels;
+} fp_link_frames;
+
 /* What the torch ranges around a kernel say of its numbers.
- *   parent    [n_frames] tree of frames, parents first
- *   seq       [n_frames] the frame's own number, -1 for none
- *   backward  [n_frames] 1 for a backward frame
  *   frame     [n] innermost frame of each kernel, -1 for none
  *   inside    [n] 1 if the kernel runs in a backward pass
  * seq_of[i] is the number that links: of the innermost backward frame with a number for a kernel in
@@ -63,9 +71,9 @@ fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n, 
  * The other numbers of the chain go to other[offset[i] .. offset[i + 1]), sorted, each once.
  * Called with other == NULL it only fills seq_of and offset, [n + 1], so that the caller knows how
  * much room other needs. scratch: [depth of the deepest chain]. */
-fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
-                          const int32_t *frame, const uint8_t *inside, int64_t n, int64_t *scratch,
-                          int32_t depth, int64_t *seq_of, int64_t *offset, int64_t *other);
+fp_status fp_link_numbers(const fp_link_frames *frames, const int32_t *frame, const uint8_t *inside,
+                          int64_t n, int64_t *scratch, int32_t depth, int64_t *seq_of,
+                          int64_t *offset, int64_t *other);
 
 /* PyProf's "sub": how many rows of the same process in a row had this number and this operator
  * before. last_*: scratch, [n_processes]. */

@@ -28,6 +28,14 @@ def calls(
     parent: _Int32, range_of_frame: _Int32, role: _Uint8, seq: _Int64
 ) -> tuple[_Int32, _Uint8]: ...
 def numbers(
-    parent: _Int32, seq: _Int64, backward: _Uint8, frame: _Int32, inside: _Uint8, depth: int
+    parent: _Int32,
+    range_of_frame: _Int32,
+    backward: _Uint8,
+    seq: _Int64,
+    label: _Int32,
+    is_torch: _Uint8,
+    frame: _Int32,
+    inside: _Uint8,
+    depth: int,
 ) -> tuple[_Int64, _Int64, _Int64]: ...
 def sub(process: _Int32, seq: _Int64, operator_id: _Int32, n_processes: int) -> _Int32: ...

@@ -146,14 +146,11 @@ class Assembly:
     def numbers(self) -> tuple[Ints, Lists]:
         """seqId and altSeqId."""
         found, ranges = self.found, self.trace.ranges
-        is_torch = self.flags(_is_torch).astype(bool)
-        label = take(ranges.label, found.frame_range)
-        seq = take(ranges.seq, found.frame_range)
-        seq[~is_torch[label]] = -1
-        depth = _path.depth(found.node_parent)
         linking, offsets, others = _link.numbers(
-            found.frame_parent, seq, found.links_of_frame, self.frame,
-            (self.direction == BACKWARD).astype(np.uint8), depth,
+            found.frame_parent, found.frame_range, found.links_of_frame,
+            ranges.seq, ranges.label, self.flags(_is_torch),
+            self.frame, (self.direction == BACKWARD).view(np.uint8),
+            _path.depth(found.node_parent),
         )  # fmt: skip
         return Ints(linking), Lists(offsets, others)
 

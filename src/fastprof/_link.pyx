@@ -26,10 +26,19 @@ cdef extern from "fp_link.h":
     fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n,
                             const uint8_t *role, const int64_t *seq, int32_t *call,
                             uint8_t *links) nogil
-    fp_status fp_link_numbers(const int32_t *parent, const int64_t *seq, const uint8_t *backward,
-                              const int32_t *frame, const uint8_t *inside, int64_t n,
-                              int64_t *scratch, int32_t depth, int64_t *seq_of, int64_t *offset,
-                              int64_t *other) nogil
+    ctypedef struct fp_link_frames:
+        const int32_t *parent
+        const int32_t *range
+        const uint8_t *backward
+        const int64_t *seq
+        const int32_t *label
+        const uint8_t *is_torch
+        int32_t n_ranges
+        int32_t n_labels
+
+    fp_status fp_link_numbers(const fp_link_frames *frames, const int32_t *frame,
+                              const uint8_t *inside, int64_t n, int64_t *scratch, int32_t depth,
+                              int64_t *seq_of, int64_t *offset, int64_t *other) nogil
     fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
                           int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
                           int32_t n_processes, int32_t *sub) nogil
@@ -140,13 +149,17 @@ def calls(const int32_t[::1] parent, const int32_t[::1] range_of_frame, const ui
     return out, linking
 
 
-def numbers(const int32_t[::1] parent, const int64_t[::1] seq, const uint8_t[::1] backward,
-            const int32_t[::1] frame, const uint8_t[::1] inside, int32_t depth):
+def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
+            const uint8_t[::1] backward, const int64_t[::1] seq, const int32_t[::1] label,
+            const uint8_t[::1] is_torch, const int32_t[::1] frame, const uint8_t[::1] inside,
+            int32_t depth):
     """The sequence numbers of each kernel.
 
     Parameters
     ----------
-    parent, seq, backward : [frames] the tree, each frame's number (-1: none), backward flags
+    parent, range_of_frame, backward : [frames] the tree, each frame's range, backward flags
+    seq, label : [ranges] each range's number (-1: none), its label
+    is_torch : uint8 [labels], 1 where a number counts
     frame, inside : [n] innermost frame of each kernel (-1: none), 1 if in a backward pass
     depth : length of the longest chain of frames
 
@@ -156,7 +169,8 @@ def numbers(const int32_t[::1] parent, const int64_t[::1] seq, const uint8_t[::1
     offsets : int64 [n + 1]; the chain's other numbers are others[offsets[i]:offsets[i + 1]]
     others : int64, sorted within a kernel
     """
-    _same(parent, seq, backward)
+    _same(parent, range_of_frame, backward)
+    _same(seq, label)
     _same(frame, inside)
     cdef int64_t n = frame.shape[0]
     seqs, offsets = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
@@ -164,19 +178,26 @@ def numbers(const int32_t[::1] parent, const int64_t[::1] seq, const uint8_t[::1
     cdef int64_t[::1] offset = offsets
     cdef int64_t[::1] scratch = np.empty(depth + 1, np.int64)
     cdef int64_t[::1] other
+    cdef fp_link_frames frames
     cdef fp_status status
     if n == 0 or parent.shape[0] == 0:
         seqs[:] = -1
         return seqs, offsets, np.empty(0, np.int64)
+    frames.n_ranges, frames.n_labels = <int32_t>seq.shape[0], <int32_t>is_torch.shape[0]
+    frames.parent, frames.range = &parent[0], &range_of_frame[0]
+    frames.backward = &backward[0]
+    frames.seq = &seq[0] if frames.n_ranges else NULL
+    frames.label = &label[0] if frames.n_ranges else NULL
+    frames.is_torch = &is_torch[0] if frames.n_labels else NULL
     with nogil:
-        status = fp_link_numbers(&parent[0], &seq[0], &backward[0], &frame[0], &inside[0], n,
-                                 &scratch[0], depth, &seq_of[0], &offset[0], NULL)
+        status = fp_link_numbers(&frames, &frame[0], &inside[0], n, &scratch[0], depth, &seq_of[0],
+                                 &offset[0], NULL)
     check(status, "sequence numbers")
     others = np.empty(offsets[n] + 1, np.int64)
     other = others
     with nogil:
-        status = fp_link_numbers(&parent[0], &seq[0], &backward[0], &frame[0], &inside[0], n,
-                                 &scratch[0], depth, &seq_of[0], &offset[0], &other[0])
+        status = fp_link_numbers(&frames, &frame[0], &inside[0], n, &scratch[0], depth, &seq_of[0],
+                                 &offset[0], &other[0])
     check(status, "sequence numbers")
     return seqs, offsets, others[:offsets[n]]
 

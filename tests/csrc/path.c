@@ -192,11 +192,13 @@ static void other_numbers_are_those_of_the_chain(int32_t n) {
   int32_t depth = fp_path_depth(parent, n, scratch_depth);
   int64_t *scratch = ARRAY(int64_t, depth), *seq_of = ARRAY(int64_t, n);
   int64_t *offset = ARRAY(int64_t, n + 1);
-  CHECK(fp_link_numbers(parent, seq, backward, frame, inside, n, scratch, depth, seq_of, offset,
-                        NULL) == FP_OK);
+  int32_t *own = random_numbers(n, 0, 1), *label = random_numbers(n, 0, 1);
+  const uint8_t is_torch[] = {1};
+  for (int32_t i = 0; i < n; i++) own[i] = i;
+  const fp_link_frames frames = {parent, own, backward, seq, label, is_torch, n, 1};
+  CHECK(fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, offset, NULL) == FP_OK);
   int64_t *other = ARRAY(int64_t, offset[n]);
-  CHECK(fp_link_numbers(parent, seq, backward, frame, inside, n, scratch, depth, seq_of, offset,
-                        other) == FP_OK);
+  CHECK(fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, offset, other) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(seq_of[i] == -1 || chain_has(parent, seq, frame[i], seq_of[i]));
     for (int64_t k = offset[i]; k < offset[i + 1]; k++) {
@@ -205,6 +207,8 @@ static void other_numbers_are_those_of_the_chain(int32_t n) {
     }
   }
   free(parent);
+  free(own);
+  free(label);
   free(scratch_depth);
   free(seq);
   free(backward);

@@ -119,14 +119,15 @@ def test_role_follows_from_label_number_and_place(case):
 
 @st.composite
 def kernels_in_frames(draw):
-    """parent, seq and backward of frames; frame and inside of kernels."""
+    """parent, seq, backward and is_torch of frames; frame and inside of kernels."""
     n = draw(st.integers(0, 8))
     parent = [draw(st.integers(-1, i - 1)) for i in range(n)]
     numbers = st.integers(-1, 3) | st.just(INT64_MAX)
     seq = [draw(numbers) for _ in range(n)]
     backward = [draw(st.integers(0, 1)) for _ in range(n)]
+    is_torch = [draw(st.integers(0, 3)) > 0 for _ in range(n)]
     kernels = draw(st.lists(st.tuples(st.integers(-1, n - 1), st.integers(0, 1)), max_size=6))
-    return parent, seq, backward, kernels
+    return parent, seq, backward, is_torch, kernels
 
 
 def numbers_of_chain(found, inside):
@@ -141,15 +142,19 @@ def numbers_of_chain(found, inside):
 
 @settings(max_examples=400, deadline=None)
 @given(kernels_in_frames())
-@example(([-1, 0], [71, 72], [0, 0], [(1, 0)]))
-@example(([-1, 0, 1], [7, 7, 0], [1, 1, 0], [(2, 1)]))
+@example(([-1, 0], [71, 72], [0, 0], [True, True], [(1, 0)]))
+@example(([-1, 0, 1], [7, 7, 0], [1, 1, 0], [True, True, True], [(2, 1)]))
 def test_the_number_that_links_and_the_others_are_those_of_the_chain(case):
-    parent, seq, backward, kernels = case
+    parent, seq, backward, is_torch, kernels = case
+    n = len(parent)  # ranges: those of the frames, from the last on; labels: torch's and another
     linking, offsets, others = _link.numbers(
-        frozen(parent, np.int32), frozen(seq, np.int64), frozen(backward, np.uint8),
+        frozen(parent, np.int32), frozen(range(n)[::-1], np.int32), frozen(backward, np.uint8),
+        frozen(seq[::-1], np.int64), frozen([int(not each) for each in is_torch[::-1]], np.int32),
+        frozen([1, 0], np.uint8),
         frozen([frame for frame, _ in kernels], np.int32),
-        frozen([inside for _, inside in kernels], np.uint8), len(parent),
+        frozen([inside for _, inside in kernels], np.uint8), n,
     )  # fmt: skip
+    seq = [number if each else -1 for number, each in zip(seq, is_torch, strict=True)]
     got = [
         (int(linking[i]), others[offsets[i] : offsets[i + 1]].tolist()) for i in range(len(kernels))
     ]
@@ -160,19 +165,37 @@ def test_the_number_that_links_and_the_others_are_those_of_the_chain(case):
     assert len(others) == offsets[-1]
 
 
+def ids(*values):
+    return np.array(values, np.int32)
+
+
+def two_frames():
+    """One in the other, and a kernel inside of both."""
+    parent, own, flags = ids(-1, 0), ids(0, 1), np.zeros(2, np.uint8)
+    seq, label, is_torch = np.array([1, 2]), ids(0, 0), np.ones(1, np.uint8)
+    return [parent, own, flags, seq, label, is_torch, ids(1), np.zeros(1, np.uint8), 2]
+
+
 def test_a_chain_deeper_than_said_is_an_internal_error():
-    parent, seq, flags = np.array([-1, 0], np.int32), np.array([1, 2], np.int64), np.zeros(2, "u1")
-    frame, inside = np.array([1], np.int32), np.zeros(1, np.uint8)
+    assert _link.numbers(*two_frames())[0].tolist() == [2]
     with pytest.raises(InternalError, match="sequence numbers"):
-        _link.numbers(parent, seq, flags, frame, inside, 1)
-    assert _link.numbers(parent, seq, flags, frame, inside, 2)[0].tolist() == [2]
+        _link.numbers(*two_frames()[:-1], 1)
+
+
+@pytest.mark.parametrize("bad", [2, -1, 2**31 - 1])
+@pytest.mark.parametrize("column", [1, 4])  # range, label
+def test_a_range_or_label_that_is_not_there_is_an_internal_error(column, bad):
+    columns = two_frames()
+    columns[column][1] = bad
+    with pytest.raises(InternalError, match="sequence numbers"):
+        _link.numbers(*columns)
 
 
 @settings(max_examples=300, deadline=None)
 @given(kernels_in_frames())
-@example(([-1, 0, 1, 2, 3], [7, -1, 7, 8, 7], [0] * 5, []))
+@example(([-1, 0, 1, 2, 3], [7, -1, 7, 8, 7], [0] * 5, [True] * 5, []))
 def test_a_backward_call_is_the_outermost_frame_of_a_run_with_one_number(case):
-    parent, number, _, _ = case
+    parent, number, *_ = case
     n = len(parent)
     links = [value >= 0 for value in number]
     # The ranges of the frames, in any other order.
