@@ -75,8 +75,9 @@ cdef extern from "fp_rows.h":
 # Behind each text.
 cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
 
-# Rows are formatted in blocks: so large that waiting for one's turn to write costs nothing.
-cdef int64_t BLOCK_SIZE = 1 << 22
+# Rows are formatted in blocks: so large that waiting for one's turn to write costs nothing. With
+# what numpy's memory handler puts in front, they fill whole pages.
+cdef int64_t BLOCK_SIZE = (1 << 22) - 4096
 
 
 cdef const int32_t *pointer32(const int32_t[::1] array) noexcept:
