@@ -265,6 +265,16 @@ def test_text_behind_the_trace_is_told():
     assert read(trace(KERNEL) + " \n" * 2_000_000).warnings() == []
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 1 << 20])
+@pytest.mark.parametrize(
+    ("text", "n"), [("", 0), (" \n ", 0), ("\na", 1), ("  a b\n\n cd \n\n", 8)]
+)
+def test_text_behind_the_trace_is_counted_alike_in_any_blocks(text, n, size, monkeypatch):
+    monkeypatch.setattr(kineto_file, "BLOCK_SIZE", size)
+    monkeypatch.setattr(kineto_file, "COMPRESSED_SIZE", size)
+    assert read(trace(KERNEL) + text).unread_bytes == n
+
+
 def test_gzip_is_known_by_its_first_bytes_and_may_have_members(tmp_path):
     text = trace(KERNEL, OPERATOR).encode()
     path = tmp_path / "trace.json"

@@ -425,3 +425,13 @@ def test_an_escape_that_python_warns_of_is_read_in_silence(recwarn):
 def test_a_concrete_input_that_python_cannot_make_stays_a_text():
     event = "\x1f".join(["cpu_op", "", "", "aten::mm", "[[]]", '["Scalar"]', "", '["{[]: 1}"]'])
     assert read_event(event).call.args[0].value == "{[]: 1}"
+
+
+def test_arguments_of_more_tensors_than_any_call_has_are_not_told():
+    def said(n):
+        dims, types = json.dumps([[[4, 2]] * n]), json.dumps([["float"] * n])
+        return read_event("\x1f".join(["cpu_op", "", "", "aten::cat", dims, types, "", ""]))
+
+    assert len(said(50_000).call.args[0].value) == 50_000
+    assert not said(200_000).has_arguments
+    assert said(200_000).name == "aten::cat"

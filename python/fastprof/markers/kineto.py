@@ -24,6 +24,9 @@ __all__ = ["FIELD", "NUMBERED", "read_event"]
 FIELD: Final = "\x1f"
 NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
 _LONGEST_VALUE: Final = 1 << 16
+# Characters of the shapes, types or strides of one call: those of 50 000 tensors. Millions, which
+# only a damaged trace has, would take minutes.
+_LONGEST_ARGUMENTS: Final = 1 << 20
 _UNREADABLE: Final = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 
 # `torch/nn/modules/module.py(1511): _wrapped_call_impl`
@@ -90,8 +93,8 @@ def _python(name: str) -> Meaning:
 
 
 def _json(text: str) -> Any:
-    """The value that JSON text spells; None where there is none or it is no JSON."""
-    if not text:
+    """The value that JSON text spells; None where there is none, too much, or it is no JSON."""
+    if not 0 < len(text) <= _LONGEST_ARGUMENTS:
         return None
     try:
         return json.loads(text)

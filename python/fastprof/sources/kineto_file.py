@@ -259,29 +259,53 @@ def _feed(
     """
     waiting: list[bytes] = []
     n_waiting = n_left = n_bytes = 0
+    behind = _Behind()
     for block in _read_ahead(blocks):
         n_bytes += len(block)
         if progress is not None:
             progress("bytes of the trace", blocks.n_read, size)
-        if reader.is_whole or not reader.is_trace or n_left > LARGEST_EVENT:
-            n_left += len(block) if block.strip() else 0
+        if reader.is_whole:
+            behind.add(block)
+            continue
+        if not reader.is_trace or n_left > LARGEST_EVENT:
+            n_left += len(block)
             continue
         waiting.append(block)
         n_waiting += len(block)
         if n_waiting < 2 * n_left:
             continue
-        waiting = [_fed(reader, waiting)]
+        waiting = [_fed(reader, waiting, behind)]
         n_waiting = n_left = len(waiting[0])
     if n_waiting > n_left:
-        n_left = len(_fed(reader, waiting))
-    return n_bytes, n_left
+        n_left = len(_fed(reader, waiting, behind))
+    return n_bytes, behind.n_bytes if reader.is_whole else n_left
 
 
-def _fed(reader: KinetoReader, waiting: list[bytes]) -> bytes:
-    """Feed what has been waiting, and return what is left of it but for blanks at its end."""
+def _fed(reader: KinetoReader, waiting: list[bytes], behind: _Behind) -> bytes:
+    """Feed what has been waiting, and return what is left of it for the next time."""
     text = b"".join(waiting)
-    left = memoryview(text)[reader.feed(text) :]
-    return bytes(left) if not reader.is_whole else bytes(left).strip()
+    left = bytes(memoryview(text)[reader.feed(text) :])
+    if not reader.is_whole:
+        return left
+    behind.add(left)
+    return b""
+
+
+class _Behind:
+    """Counts the bytes behind the trace, but for blanks in front of them and at their end."""
+
+    def __init__(self) -> None:
+        self.n_bytes = self._n_blanks = 0
+
+    def add(self, text: bytes) -> None:
+        text = text if self.n_bytes else text.lstrip()
+        if not text:
+            return
+        told = text.rstrip()
+        if told:
+            self.n_bytes += self._n_blanks + len(told)
+            self._n_blanks = 0
+        self._n_blanks += len(text) - len(told)
 
 
 def _root(reader: KinetoReader) -> dict[str, Any]:
