@@ -15,6 +15,7 @@ import numpy as np
 from fastprof import _link, _nest, _path, activities, check
 from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
+from fastprof.beside import Beside
 from fastprof.calls import CallsOfKernels, find_calls
 from fastprof.columns import Column, Columns, Ints, Lists, SeqMarkers, Values
 from fastprof.contents import contents_of
@@ -52,7 +53,7 @@ class Assembly:
         """NOWHERE, FORWARD or BACKWARD."""
         return take(self.found.direction_of_node, self.node, NOWHERE)
 
-    @cached_property
+    @property
     def thread(self) -> Int32:
         """Of the launch, index into Trace.threads."""
         return take(self.trace.launches.thread, self.trace.kernels.launch)
@@ -70,6 +71,11 @@ class Assembly:
     def costs(self) -> Costs:
         long_names, _ = self.names
         return cost(self.calls, long_names.values, long_names.ids, self.trace.kernels.duration)
+
+    def forget_costs(self) -> None:
+        """Free what costs and inherited columns need; it is made again when it is asked for."""
+        for name in ("calls", "costs", "meaning", "meaning_node"):
+            self.__dict__.pop(name, None)
 
     @property
     def flops(self) -> Ints:
@@ -218,7 +224,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
         name=trace.name,
         columns=columns,
         extra=_further(assembly),
-        dict_columns=lambda: _dict_columns(assembly, columns),
+        make_dict_columns=lambda meanwhile: _dict_columns(assembly, columns, meanwhile),
         cover=lambda copies: cover(
             kernels.duration,
             kernels.launch >= 0,
@@ -328,29 +334,38 @@ def _sub(assembly: Assembly) -> Ints:
     return Ints(_link.sub(trace.kernels.process, seq.values, ids, len(trace.processes)))
 
 
-def _dict_columns(assembly: Assembly, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _dict_columns(
+    assembly: Assembly, columns: Mapping[str, Any], meanwhile: Callable[[], object]
+) -> dict[str, Any]:
     """The columns of dict lines: what is around the launch itself, nothing inherited."""
-    operators = assembly.operators
-    return {
-        "kShortName": columns["kernel"],
-        "kDuration": columns["sil"],
-        "layer": assembly.layer(assembly.node),
-        "trace": assembly.frames(assembly.node),
-        "reprMarkers": assembly.markers(Kind.MODULE),
-        "marker": assembly.markers(Kind.ARGUMENT),
+    with Beside() as beside:
+        done = beside.run(meanwhile)
+        operators = assembly.operators
+        made = {
+            "kShortName": columns["kernel"],
+            "kDuration": columns["sil"],
+            "layer": assembly.layer(assembly.node),
+            "trace": assembly.frames(assembly.node),
+            "reprMarkers": assembly.markers(Kind.MODULE),
+            "marker": assembly.markers(Kind.ARGUMENT),
+            "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
+            "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
+            "device": columns["device"],
+            "stream": columns["stream"],
+            "grid": columns["grid"],
+            "block": columns["block"],
+            "kLongName": assembly.names[0],
+        }
+        done.result()
+    # What follows is large: not at the same time as costs.
+    assembly.forget_costs()
+    return made | {
+        "dir": columns["dir"],
+        "tid": columns["tid"],
         "seqMarker": assembly.seq_markers(),
         "seqId": _as_lists(columns["seq"]),
         "subSeqId": columns["sub"],
         "altSeqId": columns["altseq"],
-        "dir": columns["dir"],
-        "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
-        "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
-        "tid": columns["tid"],
-        "device": columns["device"],
-        "stream": columns["stream"],
-        "grid": columns["grid"],
-        "block": columns["block"],
-        "kLongName": assembly.names[0],
     }
 
 

@@ -68,7 +68,7 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
         name=name,
         columns=report,
         extra={"name": lambda: columns["kLongName"], "exact": lambda: costs.exact},
-        dict_columns=lambda: columns,
+        make_dict_columns=lambda meanwhile: columns,
         cover=lambda copies: cover(
             duration, launched, _inside(columns), report["trace"], calls, costs.flops
         ),

@@ -77,8 +77,9 @@ class Profile:
         elsewhere), path (node of the call-path tree), exact (0 where flops or bytes are estimates,
         1 where not). A
         profile of dict lines has only name and exact.
-    dict_columns : function
-        Makes the columns of dict lines, by their keys.
+    make_dict_columns : function
+        Makes the columns of dict lines, by their keys; its argument may be called on a second core
+        meanwhile.
     cover : function
         Adds up the coverage, of copies and memsets too if its argument is true.
     coverage, coverage_of_kernels : Coverage
@@ -98,7 +99,7 @@ class Profile:
     name: str
     columns: Mapping[str, Column]
     extra: Mapping[str, Callable[[], Column]]
-    dict_columns: Callable[[], Mapping[str, Column | SeqMarkers]]
+    make_dict_columns: Callable[[Callable[[], object]], Mapping[str, Column | SeqMarkers]]
     cover: Callable[[bool], Coverage]
     count: Callable[[], Contents]
     about: About
@@ -111,6 +112,10 @@ class Profile:
 
     def __repr__(self) -> str:
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
+
+    def dict_columns(self) -> Mapping[str, Column | SeqMarkers]:
+        """The columns of dict lines, by their keys; beside them the coverage is added up."""
+        return self.make_dict_columns(lambda: self.coverage)
 
     @cached_property
     def coverage(self) -> Coverage:

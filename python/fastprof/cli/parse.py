@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
     from fastprof._blocks import Reused
-    from fastprof.beside import Beside
     from fastprof.load import open as open_trace
     from fastprof.report import write_rows
     from fastprof.report.parquet import write_columns
@@ -44,10 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             profile = open_trace(arguments.file, bar)
         columns = None
         if arguments.format != "parquet" and len(profile):
-            with Beside() as beside:
-                covering = beside.run(lambda: profile.coverage)  # which `say` says
-                columns = profile.dict_columns()
-                covering.result()
+            columns = profile.dict_columns()
         say(profile)
         if arguments.check:
             tell(f"checked: {profile.check()}")
