@@ -1,29 +1,33 @@
 import numpy as np
 import numpy.typing as npt
 
+_Int32 = npt.NDArray[np.int32]
+_Uint8 = npt.NDArray[np.uint8]
+_Bool = npt.NDArray[np.bool_]
+
 MOST_PARTS: int
 WHOLE: int
 BESIDE: int
 
 def find(
-    frame: npt.NDArray[np.int32],
-    meaning: npt.NDArray[np.int32],
-    label: npt.NDArray[np.int32],
-    picked: npt.NDArray[np.int32],
-    backward: npt.NDArray[np.int32],
-    instance: npt.NDArray[np.int32],
-    known: npt.NDArray[np.uint8],
-    unknown_backward: npt.NDArray[np.uint8],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], npt.NDArray[np.int32], int]: ...
+    frame: _Int32,
+    meaning: _Int32,
+    label: _Int32,
+    picked: _Int32,
+    backward: _Int32,
+    instance: _Int32,
+    known: _Uint8,
+    unknown_backward: _Uint8,
+) -> tuple[_Int32, _Bool, _Int32, int]: ...
 def parts(
-    row: npt.NDArray[np.int32],
-    info: npt.NDArray[np.int32],
-    group: npt.NDArray[np.int32],
+    row: _Int32,
+    info: _Int32,
+    group: _Int32,
     n_groups: int,
     part_of: npt.NDArray[np.int8],
-    sure: npt.NDArray[np.bool_],
-    main: npt.NDArray[np.bool_],
-    costed: npt.NDArray[np.bool_],
-    whole_always: npt.NDArray[np.bool_],
-    other: npt.NDArray[np.bool_],
+    sure: _Bool,
+    main: _Bool,
+    costed: _Bool,
+    whole_always: _Bool,
+    other: _Bool,
 ) -> npt.NDArray[np.int8]: ...

@@ -38,16 +38,14 @@ def test_each_kernel_gets_the_call_that_says_most(frames, kernels):
         own = picked[frame] if frame >= 0 else -1
         forward = picked[meaning] if meaning >= 0 and meaning != frame else -1
         tells_more = own >= 0 and known[label[own]] and unknown[label[forward]]
-        if forward >= 0 and not tells_more:
+        backward_of = bool(forward >= 0 and not tells_more)
+        call = group = forward if backward_of else own
+        if backward_of:
             around = backward[frame] if frame >= 0 else -1
             stands = instance[around] if around >= 0 else -1
-            call, group = forward, stands if stands >= 0 else forward
-        else:
-            call = group = own
+            group = stands if stands >= 0 else forward
         number = groups.setdefault(group, len(groups)) if group >= 0 else -1
-        wanted.append((label[call] if call >= 0 else -1, call == forward and call >= 0, number))
-        if own == forward and forward >= 0 and tells_more:
-            wanted[-1] = (label[own], False, number)
+        wanted.append((label[call] if call >= 0 else -1, backward_of, number))
     frame, meaning = (np.array([k[i] for k in kernels], np.int32) for i in (0, 1))
     labels, is_backward, group, n_groups = find(frame, meaning, *columns(frames))
     got = zip(labels.tolist(), is_backward.tolist(), group.tolist(), strict=True)

@@ -134,7 +134,7 @@ def test_read_only_columns_are_fine():
     assert ints(values) == "1|2|"
 
 
-BLOCK = 1 << 22  # bytes, as in _rows
+BLOCK = 1 << 22  # bytes: a little more than a block has
 
 
 def test_rows_longer_than_a_block_are_written_whole():
