@@ -60,7 +60,7 @@ static header *header_of(void *memory) { return (header *)((char *)memory - size
 /* Asks for huge pages where they fit; the system decides. */
 static void advise(char *start, size_t size) {
   size_t before = (PAGE - (uintptr_t)start % PAGE) % PAGE;
-  if (size >= 2 * HUGE) madvise(start + before, (size - before) / PAGE * PAGE, MADV_HUGEPAGE);
+  if (size >= HUGE) madvise(start + before, (size - before) / PAGE * PAGE, MADV_HUGEPAGE);
 }
 
 static void give_back(piece block) { munmap(block.start, block.capacity); }
@@ -198,6 +198,8 @@ static void count_used(fp_blocks *blocks, size_t more, size_t less) {
 /* The whole pages that a block of this size needs; 0: it is not to be mapped. */
 static size_t capacity_for(size_t size) {
   if (size < FP_BLOCKS_LARGE || size > SIZE_MAX / 2) return 0;
+  size_t whole = (size + sizeof(header) + HUGE - 1) / HUGE * HUGE;
+  if (whole - size < whole/4) return whole;
   return (size + sizeof(header) + PAGE - 1) / PAGE * PAGE;
 }
 

@@ -39,13 +39,14 @@ static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, in
 }
 
 fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
-                  fp_frames *frames, int32_t *frame_of_range, int32_t *frame_of_point) {
-  frames->n = 0;
-  for (int32_t i = 0; i < n_threads; i++) top[i] = -1;
-  int32_t range = 0;
-  for (int32_t point = 0; point <= points.n; point++) {
+                  fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
+                  int32_t *frame_of_point) {
+  int32_t range = place->range;
+  for (int32_t point = place->point; point <= points.n; point++) {
+    place->point = point;
     int64_t now = point < points.n ? points.start[point] : INT64_MAX;
     for (; range < ranges.n && ranges.start[range] <= now; range++) {
+      place->range = range;
       int32_t thread = ranges.thread[range];
       if ((uint32_t)thread >= (uint32_t)n_threads) return FP_E_INDEX;
       if (range > 0 && ranges.start[range] < ranges.start[range - 1]) return FP_E_ORDER;
@@ -54,6 +55,7 @@ fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, i
       if (status != FP_OK) return status;
       frame_of_range[range] = top[thread];
     }
+    place->range = range;
     if (point == points.n) break;
     int32_t thread = points.thread[point];
     if ((uint32_t)thread >= (uint32_t)n_threads) return FP_E_INDEX;

@@ -25,15 +25,21 @@ typedef struct {
   int32_t n, capacity;
 } fp_frames;
 
+/* How far a sweep is: the next range and point; both 0 before it. */
+typedef struct {
+  int32_t range, point;
+} fp_nest_place;
+
 /* One sweep over time; the frames are the stacks of all threads.
  *   ranges, points   both sorted; a point is an API call: what was open when it began counts
- *   top              scratch, [n_threads]
- *   frames           capacity at least ranges.n; n is set
+ *   top              scratch, [n_threads], -1 before the sweep: the frame that each thread is in
+ *   frames           n is 0 before the sweep
+ *   place            where to go on; after FP_MORE, with more capacity and all else as it was left
  *   frame_of_range   [ranges.n]
  *   frame_of_point   [points.n], -1 for none
- * Returns FP_OK, FP_MORE if the ranges cross so often that the capacity does not suffice,
- * FP_E_INDEX, FP_E_ORDER. */
+ * Returns FP_OK, FP_MORE if the capacity does not suffice, FP_E_INDEX, FP_E_ORDER. */
 fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
-                  fp_frames *frames, int32_t *frame_of_range, int32_t *frame_of_point);
+                  fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
+                  int32_t *frame_of_point);
 
 #endif

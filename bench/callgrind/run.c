@@ -64,8 +64,10 @@ void nest_run(void) {
   fp_intervals ranges = {RUN.start, RUN.end, RUN.thread, RUN.n};
   fp_intervals points = {RUN.launch_start, RUN.launch_end, RUN.launch_thread, RUN.n_launches};
   fp_frames frames = {FRAMES.parent, FRAMES.range, FRAMES.first_end, 0, MOST_RANGES};
+  fp_nest_place place = {0, 0};
   int32_t top[N_THREADS];
-  CHECK(fp_nest(ranges, points, N_THREADS, top, &frames, FRAMES.frame_of_range,
+  for (int32_t i = 0; i < N_THREADS; i++) top[i] = -1;
+  CHECK(fp_nest(ranges, points, N_THREADS, top, &frames, &place, FRAMES.frame_of_range,
                 FRAMES.frame_of_launch) == FP_OK);
   FRAMES.n = frames.n;
 }

@@ -29,8 +29,12 @@ cdef extern from "fp_nest.h":
         int64_t *first_end
         int32_t n
         int32_t capacity
+    ctypedef struct fp_nest_place:
+        int32_t range
+        int32_t point
     fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
-                      fp_frames *frames, int32_t *frame_of_range, int32_t *frame_of_point) nogil
+                      fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
+                      int32_t *frame_of_point) nogil
 
 
 cdef extern from "fp_itree.h":
@@ -94,30 +98,37 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
     of_ranges, of_points = np.empty(ranges.n + 1, np.int32), np.empty(points.n + 1, np.int32)
     cdef int32_t[::1] of_range = of_ranges
     cdef int32_t[::1] of_point = of_points
-    cdef int32_t[::1] top = np.empty(n_threads + 1, np.int32)
+    cdef int32_t[::1] top = np.full(n_threads + 1, -1, np.int32)
     cdef int32_t[::1] parent, frame_range
     cdef int64_t[::1] first_end
     cdef fp_frames frames
+    cdef fp_nest_place place
     cdef fp_status status = FP_MORE
-    cdef int64_t capacity = ranges.n + 1
+    # Most ranges nest: a few cross, so that growing for those would copy everything.
+    cdef int64_t capacity = ranges.n + ranges.n // 64 + 1024
+    parents, frame_ranges, first_ends = (np.empty(0, dtype) for dtype in _FRAME_TYPES)
+    frames.n = place.range = place.point = 0
     while status == FP_MORE:
         if capacity > _MOST_FRAMES_A_RANGE * (<int64_t>ranges.n + 1024) or capacity > 2147483647:
             raise BadInputError(
-                f"{what}: ranges of one thread cross each other more than {capacity} times; use "
+                f"{what}: ranges of one thread cross each other more than {frames.n} times; use "
                 "push/pop ranges, which nest, or end start/end ranges in the order they began")
-        parents, frame_ranges = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-        parent, frame_range, first_end = parents, frame_ranges, np.empty(capacity, np.int64)
+        for array in (parents, frame_ranges, first_ends):
+            array.resize(capacity, refcheck=False)
+        parent, frame_range, first_end = parents, frame_ranges, first_ends
         frames.parent, frames.range, frames.first_end = &parent[0], &frame_range[0], &first_end[0]
         frames.capacity = <int32_t>capacity
         with nogil:
-            status = fp_nest(ranges, points, n_threads, &top[0], &frames, &of_range[0],
+            status = fp_nest(ranges, points, n_threads, &top[0], &frames, &place, &of_range[0],
                              &of_point[0])
-        capacity += capacity // 2 + 1024
+        capacity += capacity // 2
     check(status, "nesting ranges")
     for array in (parents, frame_ranges):
         array.resize(frames.n, refcheck=False)
     return parents, frame_ranges, of_ranges[:ranges.n], of_points[:points.n]
 
+
+_FRAME_TYPES = np.int32, np.int32, np.int64  # of fp_frames' columns
 
 # Crossing costs a frame for each range that lies above one that ends: without bound, a hostile
 # file of n ranges makes n * n of them.

@@ -66,12 +66,19 @@ typedef struct {
   int32_t *of_range, *of_point;
 } swept;
 
+static void *longer(void *array, int32_t n, int32_t more, size_t size) {
+  char *out = array_of(more, (int64_t)size);
+  if (n) memcpy(out, array, (size_t)n * size);
+  free(array);
+  return out;
+}
+
+/* Room for exactly so many frames, with those that are there. */
 static void make_room(fp_frames *frames, int32_t capacity) {
-  free(frames->parent);
-  free(frames->range);
-  free(frames->first_end);
-  *frames = (fp_frames){ARRAY(int32_t, capacity), ARRAY(int32_t, capacity),
-                        ARRAY(int64_t, capacity), 0, capacity};
+  frames->parent = longer(frames->parent, frames->n, capacity, sizeof(int32_t));
+  frames->range = longer(frames->range, frames->n, capacity, sizeof(int32_t));
+  frames->first_end = longer(frames->first_end, frames->n, capacity, sizeof(int64_t));
+  frames->capacity = capacity;
 }
 
 static void free_swept(swept some) {
@@ -82,14 +89,21 @@ static void free_swept(swept some) {
   free(some.of_point);
 }
 
-/* Sweeps with just the room that the header asks for, and one more until it is enough. */
+static void nothing_is_open(int32_t *top) {
+  for (int32_t i = 0; i < N_THREADS; i++) top[i] = -1;
+}
+
+/* Sweeps with room that hardly suffices, and a little more whenever it does not. */
 static swept sweep(rows ranges, rows points) {
   swept out = {{0}, ARRAY(int32_t, ranges.n), ARRAY(int32_t, points.n)};
   int32_t top[N_THREADS], capacity = ranges.n;
+  fp_nest_place place = {0, 0};
   fp_status status;
+  nothing_is_open(top);
   do {
-    make_room(&out.frames, capacity++);
-    status = fp_nest(intervals(ranges), intervals(points), N_THREADS, top, &out.frames,
+    make_room(&out.frames, capacity);
+    capacity += 1 + random_below(3);
+    status = fp_nest(intervals(ranges), intervals(points), N_THREADS, top, &out.frames, &place,
                      out.of_range, out.of_point);
   } while (status == FP_MORE);
   CHECK(status == FP_OK);
@@ -144,24 +158,31 @@ static void deep_chains_are_swept(void) {
   free_rows(points);
 }
 
+static fp_status outcome(fp_intervals ranges, fp_intervals points, int32_t capacity) {
+  fp_frames frames = {0};
+  fp_nest_place place = {0, 0};
+  int32_t top[N_THREADS], of_range[2], of_point[2];
+  nothing_is_open(top);
+  make_room(&frames, capacity);
+  fp_status status =
+      fp_nest(ranges, points, N_THREADS, top, &frames, &place, of_range, of_point);
+  swept used = {frames, NULL, NULL};
+  free_swept(used);
+  return status;
+}
+
 static void wrong_input_is_said_to_be_so(void) {
   rows ranges = stairs(2, -1), none = stairs(0, 0);
-  fp_frames frames = {0};
-  int32_t top[N_THREADS], of[2];
-  make_room(&frames, 2);
   fp_intervals backwards = intervals(ranges), nothing = intervals(none);
   int64_t start[] = {5, 4};
   backwards.start = start;
-  CHECK(fp_nest(backwards, nothing, N_THREADS, top, &frames, of, NULL) == FP_E_ORDER);
-  CHECK(fp_nest(nothing, backwards, N_THREADS, top, &frames, NULL, of) == FP_E_ORDER);
+  CHECK(outcome(backwards, nothing, 2) == FP_E_ORDER);
+  CHECK(outcome(nothing, backwards, 2) == FP_E_ORDER);
   ranges.thread[1] = N_THREADS;
-  CHECK(fp_nest(intervals(ranges), nothing, N_THREADS, top, &frames, of, NULL) == FP_E_INDEX);
-  CHECK(fp_nest(nothing, intervals(ranges), N_THREADS, top, &frames, NULL, of) == FP_E_INDEX);
+  CHECK(outcome(intervals(ranges), nothing, 2) == FP_E_INDEX);
+  CHECK(outcome(nothing, intervals(ranges), 2) == FP_E_INDEX);
   ranges.thread[1] = 0;
-  frames.capacity = 1;
-  CHECK(fp_nest(intervals(ranges), nothing, N_THREADS, top, &frames, of, NULL) == FP_MORE);
-  swept unused = {frames, NULL, NULL};
-  free_swept(unused);
+  CHECK(outcome(intervals(ranges), nothing, 1) == FP_MORE);
   free_rows(ranges);
   free_rows(none);
 }
