@@ -198,9 +198,9 @@ static void count_used(fp_blocks *blocks, size_t more, size_t less) {
 /* The whole pages that a block of this size needs; 0: it is not to be mapped. */
 static size_t capacity_for(size_t size) {
   if (size < FP_BLOCKS_LARGE || size > SIZE_MAX / 2) return 0;
-  size_t whole = (size + sizeof(header) + HUGE - 1) / HUGE * HUGE;
-  if (whole - size < whole/4) return whole;
-  return (size + sizeof(header) + PAGE - 1) / PAGE * PAGE;
+  size_t capacity = (size + sizeof(header) + PAGE - 1) / PAGE * PAGE;
+  size_t huge = (capacity + HUGE - 1) / HUGE * HUGE;
+  return huge - capacity <= HUGE / 8 ? huge : capacity; /* which costs less than small pages do */
 }
 
 static void *large(fp_blocks *blocks, size_t size) {

@@ -29,7 +29,7 @@ fp_status fp_column_range_name(fp_names *names, fp_scratch *scratch, const char 
 
 fp_status fp_column_put_text(const fp_column *column, fp_scratch *scratch, int64_t row,
                              const char *text, size_t length) {
-  int32_t *id = (int32_t *)column->out + row * column->stride;
+  int32_t *id = (int32_t *)column->out + row;
   bool range = column->kind == FP_COLUMN_RANGE;
   if (!text) {
     *id = (int32_t)column->none;

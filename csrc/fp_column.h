@@ -36,10 +36,25 @@ typedef struct {
   bool may_be_null; /* false where the table is declared so: NULL, against the rules, is then 0 */
   fp_keys *keys;
   fp_names *names;
-  void *out;  /* int64_t or int32_t, [capacity * stride] */
-  int stride; /* 1, or more where columns lie beside each other in one array */
+  bool is_part; /* of `together`: a number, of the row that is being read only */
+  void *out;    /* int64_t or int32_t, [capacity]; [1] for a part */
   int64_t *seq, *op_id;
 } fp_column;
+
+/* Numbers that are kept once for all rows that have the same: their columns put them into `values`,
+ * and each row gets the id of what is there then. */
+typedef struct {
+  fp_names *pool; /* NULL: there are none */
+  const char *values;
+  size_t length; /* bytes of `values` */
+  int32_t *out;  /* [capacity] */
+} fp_together;
+
+typedef struct {
+  const fp_column *each;
+  int n;
+  fp_together together;
+} fp_columns;
 
 /* Whether to keep a row (0: no), by the numbers in its first columns. */
 typedef int (*fp_row_keep)(const void *state, const int64_t *values);
@@ -66,7 +81,7 @@ fp_status fp_column_put_text(const fp_column *column, fp_scratch *scratch, int64
 
 /* A number, or `none`, into any other column. */
 static inline fp_status fp_column_put_number(const fp_column *column, int64_t row, int64_t value) {
-  int64_t at = row * column->stride;
+  int64_t at = column->is_part ? 0 : row;
   switch (column->kind) {
     case FP_COLUMN_I64:
       ((int64_t *)column->out)[at] = value;
@@ -80,6 +95,12 @@ static inline fp_status fp_column_put_number(const fp_column *column, int64_t ro
       if (value == column->none) return FP_OK;
       return fp_keys_intern(column->keys, value >> column->shift, (int32_t *)column->out + at);
   }
+}
+
+/* To be called when all values of a row are in its columns. */
+static inline fp_status fp_column_end_row(const fp_together *together, int64_t row) {
+  if (!together->pool) return FP_OK;
+  return fp_names_intern(together->pool, together->values, together->length, together->out + row);
 }
 
 #endif

@@ -7,18 +7,77 @@
 
 #include "fp_mix.h"
 
+/* (scope, seq) -> the latest range with both, -1 for none. Numbers count up, so mostly there is a
+ * place for each between the smallest and the largest; else they are in slots. */
+enum { MOST_PLACES_A_RANGE = 8 };
+
 typedef struct {
   int64_t seq;
   int32_t scope;
   int32_t range; /* -1: empty */
 } slot;
 
-static slot *place_of(slot *slots, uint64_t mask, int32_t scope, int64_t seq) {
+typedef struct {
+  int64_t first_seq, last_seq; /* of the ranges that will be put */
+  int64_t first_scope, last_scope;
+  uint64_t n; /* how many ranges */
+  int32_t *places;
+  slot *slots;
+  uint64_t n_slots;
+} table;
+
+static void count(table *t, int32_t scope, int64_t seq) {
+  if (!t->n || seq < t->first_seq) t->first_seq = seq;
+  if (!t->n || seq > t->last_seq) t->last_seq = seq;
+  if (!t->n || scope < t->first_scope) t->first_scope = scope;
+  if (!t->n || scope > t->last_scope) t->last_scope = scope;
+  t->n++;
+}
+
+static fp_status allocate(table *t) {
+  uint64_t most = (t->n + 64) * MOST_PLACES_A_RANGE;
+  uint64_t numbers = (uint64_t)(t->last_seq - t->first_seq); /* and one more; none is negative */
+  uint64_t scopes = (uint64_t)(t->last_scope - t->first_scope);
+  if (numbers < most && scopes < most && (numbers + 1) * (scopes + 1) <= most) {
+    size_t size = (numbers + 1) * (scopes + 1) * sizeof(int32_t);
+    t->places = malloc(size);
+    if (t->places) memset(t->places, 0xff, size);
+    return t->places ? FP_OK : FP_E_MEMORY;
+  }
+  for (t->n_slots = 64; t->n_slots < t->n * 3 / 2;) t->n_slots *= 2;
+  t->slots = malloc(t->n_slots * sizeof *t->slots);
+  if (!t->slots) return FP_E_MEMORY;
+  for (uint64_t i = 0; i < t->n_slots; i++) t->slots[i].range = -1;
+  return FP_OK;
+}
+
+static slot *slot_of(const table *t, int32_t scope, int64_t seq) {
+  uint64_t mask = t->n_slots - 1;
   uint64_t h = fp_mix((uint64_t)seq ^ FP_MIX_1, (uint64_t)(uint32_t)scope ^ FP_MIX_0);
   for (uint64_t at = h & mask;; at = (at + 1) & mask) {
-    slot *place = &slots[at];
+    slot *place = &t->slots[at];
     if (place->range < 0 || (place->seq == seq && place->scope == scope)) return place;
   }
+}
+
+/* Of the numbers that were counted. */
+static size_t place_of(const table *t, int32_t scope, int64_t seq) {
+  uint64_t in_scope = (uint64_t)(seq - t->first_seq);
+  return (uint64_t)(scope - t->first_scope) * (uint64_t)(t->last_seq - t->first_seq + 1) + in_scope;
+}
+
+static void put(table *t, int32_t scope, int64_t seq, int32_t range) {
+  if (t->places)
+    t->places[place_of(t, scope, seq)] = range;
+  else
+    *slot_of(t, scope, seq) = (slot){seq, scope, range};
+}
+
+static int32_t find(const table *t, int32_t scope, int64_t seq) {
+  bool is_there = t->n && seq >= t->first_seq && seq <= t->last_seq && scope >= t->first_scope &&
+                  scope <= t->last_scope;
+  if (!is_there) return -1;
+  return t->places ? t->places[place_of(t, scope, seq)] : slot_of(t, scope, seq)->range;
 }
 
 static uint8_t role_of(const fp_link_ranges *r, int32_t i) {
@@ -46,22 +105,17 @@ void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_th
 
 fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
                   int32_t *forward) {
-  uint64_t n_forward = 0, n_slots = 64;
-  for (int32_t i = 0; i < n; i++) n_forward += role[i] == FP_LINK_FORWARD;
-  while (n_slots < n_forward * 3 / 2) n_slots *= 2;
-  slot *slots = malloc(n_slots * sizeof *slots);
-  if (!slots) return FP_E_MEMORY;
-  for (uint64_t i = 0; i < n_slots; i++) slots[i].range = -1;
+  table carriers = {0};
+  for (int32_t i = 0; i < n; i++)
+    if (role[i] == FP_LINK_FORWARD) count(&carriers, scope[i], seq[i]);
+  fp_status status = allocate(&carriers);
+  if (status != FP_OK) return status;
   for (int32_t i = 0; i < n; i++) {
-    forward[i] = -1;
-    if (role[i] == FP_LINK_NONE) continue;
-    slot *place = place_of(slots, n_slots - 1, scope[i], seq[i]);
-    if (role[i] == FP_LINK_BACKWARD)
-      forward[i] = place->range;
-    else
-      *place = (slot){seq[i], scope[i], i};
+    forward[i] = role[i] == FP_LINK_BACKWARD ? find(&carriers, scope[i], seq[i]) : -1;
+    if (role[i] == FP_LINK_FORWARD) put(&carriers, scope[i], seq[i], i);
   }
-  free(slots);
+  free(carriers.places);
+  free(carriers.slots);
   return FP_OK;
 }
 
@@ -73,6 +127,20 @@ fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n, 
     links[i] = role[range[i]] == FP_LINK_BACKWARD;
     bool goes_on = !links[i] || (around >= 0 && seq[range[around]] == seq[range[i]]);
     call[i] = goes_on ? around : i;
+  }
+  return FP_OK;
+}
+
+fp_status fp_link_meanings(const fp_link_calls_of *c, const int32_t *frame_of_range,
+                           int32_t n_ranges, int32_t *meaning) {
+  for (int32_t i = 0; i < c->n; i++) {
+    int32_t call = c->in_backward[i] ? c->call[i] : -1;
+    meaning[i] = i;
+    if (call < 0) continue;
+    if (call >= c->n || (uint32_t)c->range[call] >= (uint32_t)n_ranges) return FP_E_INDEX;
+    int32_t forward = c->forward[c->range[call]];
+    if (forward >= n_ranges) return FP_E_INDEX;
+    if (forward >= 0) meaning[i] = frame_of_range[forward];
   }
   return FP_OK;
 }

@@ -51,6 +51,21 @@ fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope,
 fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n, const uint8_t *role,
                         const int64_t *seq, int32_t *call, uint8_t *links);
 
+/* Frames, the backward calls that they are parts of, and what these link to. */
+typedef struct {
+  const int32_t *call;        /* [n] as fp_link_calls tells */
+  const int32_t *range;       /* [n] */
+  const uint8_t *in_backward; /* [n] 1 if the frame is inside, or is, a backward range */
+  int32_t n;
+  const int32_t *forward; /* [n_ranges] as fp_link tells */
+} fp_link_calls_of;
+
+/* The frame that says what each frame is for: inside a backward call that of its forward range,
+ * else, and where that is not known, the frame itself.
+ *   frame_of_range  [n_ranges] */
+fp_status fp_link_meanings(const fp_link_calls_of *calls, const int32_t *frame_of_range,
+                           int32_t n_ranges, int32_t *meaning);
+
 /* Frames, and the numbers of their ranges. */
 typedef struct {
   const int32_t *parent;   /* [n_frames] tree of frames, parents first */

@@ -4,12 +4,12 @@
 static fp_status add_frame(fp_frames *frames, const int64_t *end, int32_t parent, int32_t range,
                            int32_t *frame) {
   if (frames->n == frames->capacity) return FP_MORE;
-  int64_t first_end = end[range];
-  if (parent >= 0 && frames->first_end[parent] < first_end) first_end = frames->first_end[parent];
+  int32_t first = range;
+  if (parent >= 0 && end[frames->first[parent]] < end[range]) first = frames->first[parent];
   *frame = frames->n++;
   frames->parent[*frame] = parent;
   frames->range[*frame] = range;
-  frames->first_end[*frame] = first_end;
+  frames->first[*frame] = first;
   return FP_OK;
 }
 
@@ -19,9 +19,9 @@ static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, in
   int32_t top = *frame;
   while (top >= 0 && end[frames->range[top]] <= t) top = frames->parent[top];
   *frame = top;
-  if (top < 0 || frames->first_end[top] > t) return FP_OK;
+  if (top < 0 || end[frames->first[top]] > t) return FP_OK;
   int32_t below = top, n_open = 0;
-  for (; below >= 0 && frames->first_end[below] <= t; below = frames->parent[below])
+  for (; below >= 0 && end[frames->first[below]] <= t; below = frames->parent[below])
     n_open += end[frames->range[below]] > t;
   if (n_open > frames->capacity - frames->n) return FP_MORE;
   /* Parents come first, so the places are filled from the top downwards. */
@@ -38,7 +38,7 @@ static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, in
   return FP_OK;
 }
 
-fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
+fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
                   fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
                   int32_t *frame_of_point) {
   int32_t range = place->range;
@@ -58,8 +58,10 @@ fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, i
     place->range = range;
     if (point == points.n) break;
     int32_t thread = points.thread[point];
-    if ((uint32_t)thread >= (uint32_t)n_threads) return FP_E_INDEX;
+    frame_of_point[point] = -1;
+    if (thread >= n_threads) return FP_E_INDEX;
     if (point > 0 && now < points.start[point - 1]) return FP_E_ORDER;
+    if (thread < 0) continue;
     fp_status status = still_open(frames, ranges.end, now, &top[thread]);
     if (status != FP_OK) return status;
     frame_of_point[point] = top[thread];

@@ -18,10 +18,17 @@ typedef struct {
   int32_t n;
 } fp_intervals;
 
+/* API calls, by when they began. */
 typedef struct {
-  int32_t *parent;    /* [capacity], -1 for none, else less than the frame */
-  int32_t *range;     /* [capacity] */
-  int64_t *first_end; /* [capacity], scratch: when the first range of the frame's chain ends */
+  const int64_t *start;  /* ascending */
+  const int32_t *thread; /* 0 .. n_threads - 1; -1: not known, in no range */
+  int32_t n;
+} fp_points;
+
+typedef struct {
+  int32_t *parent; /* [capacity], -1 for none, else less than the frame */
+  int32_t *range;  /* [capacity] */
+  int32_t *first;  /* [capacity], scratch: which range of the frame's chain ends first */
   int32_t n, capacity;
 } fp_frames;
 
@@ -31,14 +38,14 @@ typedef struct {
 } fp_nest_place;
 
 /* One sweep over time; the frames are the stacks of all threads.
- *   ranges, points   both sorted; a point is an API call: what was open when it began counts
+ *   ranges, points   what was open when a point began counts
  *   top              scratch, [n_threads], -1 before the sweep: the frame that each thread is in
  *   frames           n is 0 before the sweep
  *   place            where to go on; after FP_MORE, with more capacity and all else as it was left
  *   frame_of_range   [ranges.n]
  *   frame_of_point   [points.n], -1 for none
  * Returns FP_OK, FP_MORE if the capacity does not suffice, FP_E_INDEX, FP_E_ORDER. */
-fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
+fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
                   fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
                   int32_t *frame_of_point);
 

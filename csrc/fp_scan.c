@@ -71,26 +71,32 @@ static fp_status put(fp_scan *scan, const fp_column *column, int i, int64_t row)
   return fp_column_put_number(column, row, number_of(scan, i, column));
 }
 
+static fp_status put_row(fp_scan *scan, const fp_columns *columns, int64_t row) {
+  for (int i = 0; i < columns->n; i++) {
+    fp_status status = put(scan, &columns->each[i], i, row);
+    if (status != FP_OK) return status;
+  }
+  return fp_column_end_row(&columns->together, row);
+}
+
 static bool wanted(fp_scan *scan, const fp_column *columns, const fp_row_filter *filter) {
   int64_t values[FP_MAX_COLUMNS];
   for (int i = 0; i < filter->n_columns; i++) values[i] = number_of(scan, i, &columns[i]);
   return filter->keep(filter->state, values);
 }
 
-fp_status fp_scan_step(fp_scan *scan, const fp_column *columns, int n_columns, fp_row_filter filter,
+fp_status fp_scan_step(fp_scan *scan, const fp_columns *columns, fp_row_filter filter,
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped) {
-  if (n_columns > FP_MAX_COLUMNS || filter.n_columns > n_columns) return FP_E_TOO_MANY;
+  if (columns->n > FP_MAX_COLUMNS || filter.n_columns > columns->n) return FP_E_TOO_MANY;
   for (int64_t n = 0; n < limit; n++) {
     if (*kept >= capacity) return FP_MORE;
     int result = scan->api->step(scan->statement);
     if (result == FP_SQLITE_DONE) return FP_OK;
     if (result != FP_SQLITE_ROW) return FP_E_SQLITE;
     ++*stepped;
-    if (filter.keep && !wanted(scan, columns, &filter)) continue;
-    for (int i = 0; i < n_columns; i++) {
-      fp_status status = put(scan, &columns[i], i, *kept);
-      if (status != FP_OK) return status;
-    }
+    if (filter.keep && !wanted(scan, columns->each, &filter)) continue;
+    fp_status status = put_row(scan, columns, *kept);
+    if (status != FP_OK) return status;
     ++*kept;
   }
   return FP_MORE;

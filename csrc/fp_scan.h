@@ -16,7 +16,7 @@ void fp_scan_free(fp_scan *scan);
 
 /* Step at most `limit` rows, writing kept ones from column[...][*kept] on while *kept < capacity.
  * FP_OK: all rows are read; FP_MORE: limit or capacity reached. *stepped counts rows stepped. */
-fp_status fp_scan_step(fp_scan *scan, const fp_column *columns, int n_columns, fp_row_filter filter,
+fp_status fp_scan_step(fp_scan *scan, const fp_columns *columns, fp_row_filter filter,
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped);
 
 /* The floor: step all rows and do nothing with them. */

@@ -284,10 +284,9 @@ static fp_status put_text(fp_walk *w, const uint8_t *bytes, const fp_place *plac
   return fp_column_put_text(column, &w->scratch, row, text, fp_type_length(type));
 }
 
-static fp_status put_row(fp_walk *w, const uint8_t *bytes, const fp_column *columns, int n_columns,
-                         int64_t row) {
-  for (int i = 0; i < n_columns; i++) {
-    const fp_column *column = &columns[i];
+static fp_status put_row(fp_walk *w, const uint8_t *bytes, const fp_columns *columns, int64_t row) {
+  for (int i = 0; i < columns->n; i++) {
+    const fp_column *column = &columns->each[i];
     int64_t value;
     fp_status status;
     if (column->kind >= FP_COLUMN_TEXT) {
@@ -298,7 +297,7 @@ static fp_status put_row(fp_walk *w, const uint8_t *bytes, const fp_column *colu
     }
     if (status != FP_OK) return status;
   }
-  return FP_OK;
+  return fp_column_end_row(&columns->together, row);
 }
 
 static fp_status is_wanted(fp_walk *w, const uint8_t *bytes, const fp_column *columns,
@@ -328,20 +327,20 @@ static inline fp_status next_row(fp_walk *w, int n_columns, const uint8_t **byte
   return FP_OK;
 }
 
-fp_status fp_walk_step(fp_walk *w, const fp_column *columns, int n_columns, fp_row_filter filter,
-                       int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped) {
-  if (n_columns > FP_MAX_COLUMNS || filter.n_columns > n_columns) return FP_E_TOO_MANY;
-  if (n_columns != w->n_places) return FP_E_INDEX;
+fp_status fp_walk_step(fp_walk *w, const fp_columns *columns, fp_row_filter filter, int64_t limit,
+                       int64_t capacity, int64_t *kept, int64_t *stepped) {
+  if (columns->n > FP_MAX_COLUMNS || filter.n_columns > columns->n) return FP_E_TOO_MANY;
+  if (columns->n != w->n_places) return FP_E_INDEX;
   for (int64_t n = 0; n < limit; n++) {
     if (*kept >= capacity) return FP_MORE;
     const uint8_t *bytes;
     bool wanted = true;
-    fp_status status = next_row(w, n_columns, &bytes);
+    fp_status status = next_row(w, columns->n, &bytes);
     if (status != FP_OK || !bytes) return status;
     if (w->row_id < w->first) continue;
     ++*stepped;
-    if (filter.keep) status = is_wanted(w, bytes, columns, &filter, &wanted);
-    if (status == FP_OK && wanted) status = put_row(w, bytes, columns, n_columns, *kept);
+    if (filter.keep) status = is_wanted(w, bytes, columns->each, &filter, &wanted);
+    if (status == FP_OK && wanted) status = put_row(w, bytes, columns, *kept);
     if (status != FP_OK) return status;
     *kept += wanted;
   }

@@ -35,7 +35,7 @@ fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place
 void fp_walk_free(fp_walk *walk);
 
 /* As fp_scan_step; the places are those of the columns. FP_E_UNUSUAL: fp_walk_why says it. */
-fp_status fp_walk_step(fp_walk *walk, const fp_column *columns, int n_columns, fp_row_filter filter,
+fp_status fp_walk_step(fp_walk *walk, const fp_columns *columns, fp_row_filter filter,
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped);
 const char *fp_walk_why(const fp_walk *walk);
 

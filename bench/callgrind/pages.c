@@ -104,24 +104,18 @@ void pages(void) {
                                     {4, FP_ADDED_NULL, 0}, {5, FP_ADDED_NULL, 0}};
   fp_names *labels = fp_names_new();
   fp_keys *keys = fp_keys_new();
-  const fp_column columns[] = {
-      {.kind = FP_COLUMN_I32, .none = -1, .out = type, .stride = 1},
-      {.kind = FP_COLUMN_I64, .none = -1, .out = start, .stride = 1},
-      {.kind = FP_COLUMN_I64, .none = -1, .may_be_null = true, .out = end, .stride = 1},
+  const fp_column each[] = {
+      {.kind = FP_COLUMN_I32, .none = -1, .out = type},
+      {.kind = FP_COLUMN_I64, .none = -1, .out = start},
+      {.kind = FP_COLUMN_I64, .none = -1, .may_be_null = true, .out = end},
       {.kind = FP_COLUMN_RANGE,
        .none = -1,
        .names = labels,
        .out = label,
-       .stride = 1,
        .seq = seq,
        .op_id = op_id},
-      {.kind = FP_COLUMN_KEY,
-       .none = -1,
-       .may_be_null = true,
-       .keys = keys,
-       .out = text_id,
-       .stride = 1},
-      {.kind = FP_COLUMN_KEY, .none = -1, .keys = keys, .out = thread, .stride = 1}};
+      {.kind = FP_COLUMN_KEY, .none = -1, .may_be_null = true, .keys = keys, .out = text_id},
+      {.kind = FP_COLUMN_KEY, .none = -1, .keys = keys, .out = thread}};
   uint8_t header[FP_PAGES_HEADER];
   const char *why = "";
   fp_pages all;
@@ -133,8 +127,9 @@ void pages(void) {
   CHECK(fp_btree_init(&all, ROOT, &tree, &why) == FP_OK);
   fp_walk *walk = fp_walk_new(&all, &tree, places, LENGTH(places), INT64_MIN, INT64_MAX);
   CHECK(labels && keys && walk);
-  CHECK(fp_walk_step(walk, columns, LENGTH(columns), (fp_row_filter){NULL, NULL, 0}, INT64_MAX,
-                     N_TEXTS, &kept, &stepped) == FP_MORE);
+  const fp_columns columns = {.each = each, .n = LENGTH(each)};
+  CHECK(fp_walk_step(walk, &columns, (fp_row_filter){NULL, NULL, 0}, INT64_MAX, N_TEXTS, &kept,
+                     &stepped) == FP_MORE);
   CHECK(kept == N_TEXTS && fp_names_count(labels) == N_DISTINCT && fp_keys_count(keys) == 2);
   fp_walk_free(walk);
   fp_btree_free(&tree);

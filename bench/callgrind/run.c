@@ -29,7 +29,7 @@ static void launch(int32_t thread) {
   CHECK(i < MOST_RANGES);
   now += 1 + random_below(300);
   RUN.launch_start[i] = now;
-  RUN.launch_end[i] = now += 5;
+  now += 5;
   RUN.launch_thread[i] = thread;
 }
 
@@ -62,8 +62,8 @@ void make_run(void) {
 
 void nest_run(void) {
   fp_intervals ranges = {RUN.start, RUN.end, RUN.thread, RUN.n};
-  fp_intervals points = {RUN.launch_start, RUN.launch_end, RUN.launch_thread, RUN.n_launches};
-  fp_frames frames = {FRAMES.parent, FRAMES.range, FRAMES.first_end, 0, MOST_RANGES};
+  fp_points points = {RUN.launch_start, RUN.launch_thread, RUN.n_launches};
+  fp_frames frames = {FRAMES.parent, FRAMES.range, FRAMES.first, 0, MOST_RANGES};
   fp_nest_place place = {0, 0};
   int32_t top[N_THREADS];
   for (int32_t i = 0; i < N_THREADS; i++) top[i] = -1;

@@ -16,7 +16,7 @@ enum { FORWARD_LABEL = N_LAYERS, N_FORMS = 4, N_LABELS = N_LAYERS + N_FORMS * N_
 typedef struct {
   int64_t start[MOST_RANGES], end[MOST_RANGES], seq[MOST_RANGES];
   int32_t thread[MOST_RANGES], label[MOST_RANGES], n;
-  int64_t launch_start[MOST_RANGES], launch_end[MOST_RANGES];
+  int64_t launch_start[MOST_RANGES];
   int32_t launch_thread[MOST_RANGES], n_launches;
   uint8_t bits[N_LABELS]; /* of FP_LABEL_* */
 } run_ranges;
@@ -24,7 +24,7 @@ typedef struct {
 /* Frames, nodes and links of the run; every function fills what those before it left empty. */
 typedef struct {
   int32_t parent[MOST_RANGES], range[MOST_RANGES], n;
-  int64_t first_end[MOST_RANGES];
+  int32_t first[MOST_RANGES];
   int32_t frame_of_range[MOST_RANGES], frame_of_launch[MOST_RANGES];
   int32_t label[MOST_RANGES], node[MOST_RANGES];
   fp_keys *nodes;

@@ -85,22 +85,21 @@ void scan(void) {
   fp_keys *threads = fp_keys_new();
   fp_scan *statement = fp_scan_new(&API, &db, "");
   CHECK(labels && threads && statement);
-  fp_column columns[] = {
-      {.kind = FP_COLUMN_I64, .none = -1, .may_be_null = true, .out = start, .stride = 1},
-      {.kind = FP_COLUMN_I64, .none = -1, .out = end, .stride = 1},
-      {.kind = FP_COLUMN_KEY, .none = -1, .shift = 24, .keys = threads, .out = thread, .stride = 1},
+  const fp_column each[] = {
+      {.kind = FP_COLUMN_I64, .none = -1, .may_be_null = true, .out = start},
+      {.kind = FP_COLUMN_I64, .none = -1, .out = end},
+      {.kind = FP_COLUMN_KEY, .none = -1, .shift = 24, .keys = threads, .out = thread},
       {.kind = FP_COLUMN_RANGE,
        .none = -1,
        .names = labels,
        .out = label,
-       .stride = 1,
        .seq = seq,
        .op_id = op_id},
   };
   int64_t kept = 0, stepped = 0;
   fp_row_filter all = {NULL, NULL, 0};
-  CHECK(fp_scan_step(statement, columns, LENGTH(columns), all, N_TEXTS + 1, N_TEXTS + 1, &kept,
-                     &stepped) == FP_OK);
+  const fp_columns columns = {.each = each, .n = LENGTH(each)};
+  CHECK(fp_scan_step(statement, &columns, all, N_TEXTS + 1, N_TEXTS + 1, &kept, &stepped) == FP_OK);
   CHECK(kept == N_TEXTS);
   fp_scan_free(statement);
   fp_names_free(labels);

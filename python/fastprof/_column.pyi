@@ -11,9 +11,10 @@ I32: int
 KEY: int
 TEXT: int
 RANGE: int
+TOGETHER: str
 
-# Name, kind, none, pool, shift, whether it may be null, side.
-_Column = tuple[str, int, int, Keys | Names | None, int, bool, int | None]
+# Name, kind, none, pool, shift, whether it may be null, whether its values are kept together.
+_Column = tuple[str, int, int, Keys | Names | None, int, bool, bool]
 
 class Filter: ...
 
@@ -29,6 +30,7 @@ class Room:
     def __init__(self, columns: Sequence[_Column], capacity: int) -> None: ...
     def __len__(self) -> int: ...
     def columns(self, further: int = 0) -> dict[str, npt.NDArray[Any]]: ...
+    def together(self) -> dict[str, npt.NDArray[Any]]: ...
 
 def split_range_names(
     pool: Names, texts: Sequence[str | None]

@@ -27,6 +27,13 @@ def forward_of(role: _Uint8, seq: _Int64, scope: _Int32) -> _Int32: ...
 def calls(
     parent: _Int32, range_of_frame: _Int32, role: _Uint8, seq: _Int64
 ) -> tuple[_Int32, _Uint8]: ...
+def meanings(
+    call: _Int32,
+    range_of_frame: _Int32,
+    in_backward: _Uint8,
+    forward: _Int32,
+    frame_of_range: _Int32,
+) -> _Int32: ...
 def numbers(
     parent: _Int32,
     range_of_frame: _Int32,

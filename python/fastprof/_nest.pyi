@@ -10,7 +10,6 @@ def sweep(
     end: _Int64,
     thread: _Int32,
     point_start: _Int64,
-    point_end: _Int64,
     point_thread: _Int32,
     n_threads: int,
     what: str = "ranges",

@@ -1,3 +1,6 @@
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,4 +18,7 @@ class Keys:
     def values(self) -> npt.NDArray[np.int64]: ...
 
 def pairs(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]: ...
+def alike(
+    columns: Sequence[npt.NDArray[Any]],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...
 def split_keys(pool: Keys) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...

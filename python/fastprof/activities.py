@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._pools import alike
 from fastprof._take import distinct, take
 from fastprof.columns import Ints, Values
 from fastprof.names import short_name
@@ -19,41 +20,41 @@ def names(trace: Trace) -> tuple[Values, Values]:
 
     A graph is `CUDA graph 3`, a copy `[CUDA memcpy HtoD]`, a memset `[CUDA memset]`.
     """
-    kernels = trace.kernels
-    used, place = distinct(kernels.name, len(trace.strings))
-    texts = [trace.strings[i] if i >= 0 else None for i in used]
-    if np.any(kernels.kind != Activity.KERNEL):
-        place = place.copy()
-        for rows, text in _unnamed(trace):
-            place[rows] = len(texts)
-            texts.append(text)
-    ids, long_names = _without_none(place, texts)
-    shorts: dict[str, int] = {}
-    of_long = [shorts.setdefault(_short(text), len(shorts)) for text in long_names]
-    return Values(ids, long_names), Values(take(np.array(of_long, np.int32), ids), list(shorts))
+    configs, rows = trace.kernels.configs, trace.kernels.config
+    copy_kind = configs.kind if configs.copy_kind is None else configs.copy_kind
+    graph = np.where(configs.kind == Activity.GRAPH, configs.graph_id, np.int32(-1))
+    named_as, first = alike([configs.kind, configs.name, copy_kind, graph])
+    long_names: dict[str, int] = {}
+    short_names: dict[str, int] = {}
+    long_of, short_of = (np.full(len(first), -1, np.int32) for _ in range(2))
+    for i, config in enumerate(first.tolist()):
+        if (name := _name(trace, config)) is not None:
+            long_of[i] = long_names.setdefault(name, len(long_names))
+            short_of[i] = short_names.setdefault(_short(name), len(short_names))
+    return (
+        Values(take(take(long_of, named_as), rows), list(long_names)),
+        Values(take(take(short_of, named_as), rows), list(short_names)),
+    )
+
+
+def _name(trace: Trace, config: int) -> str | None:
+    """What work of a configuration is called, None where its name is not in the trace."""
+    configs = trace.kernels.configs
+    kind, name = int(configs.kind[config]), int(configs.name[config])
+    if kind == Activity.GRAPH:
+        graph = int(configs.graph_id[config])
+        return f"CUDA graph {graph}" if graph >= 0 else "CUDA graph"
+    if name >= 0:
+        return trace.strings[name]
+    if kind == Activity.MEMCPY and configs.copy_kind is not None:
+        number = int(configs.copy_kind[config])
+        known = 0 < number < len(COPY_KINDS)
+        return f"[CUDA memcpy {COPY_KINDS[number]}]" if known else "[CUDA memcpy]"
+    return "[CUDA memset]" if kind == Activity.MEMSET else None
 
 
 def _short(name: str) -> str:
     return name.replace(" ", "_") if name.startswith("[CUDA ") else short_name(name)
-
-
-def _unnamed(trace: Trace) -> list[tuple[npt.NDArray[np.bool_], str]]:
-    """The rows that no string names, and what they are called."""
-    kernels = trace.kernels
-    found = []
-    graphs = kernels.kind == Activity.GRAPH
-    for graph in np.unique(kernels.graph_id[graphs]).tolist():
-        name = f"CUDA graph {graph}" if graph >= 0 else "CUDA graph"
-        found.append((graphs & (kernels.graph_id == graph), name))
-    nameless = kernels.name < 0
-    copies = nameless & (kernels.kind == Activity.MEMCPY)
-    if copies.any() and kernels.copy_kind is not None:
-        for kind in np.unique(kernels.copy_kind[copies]).tolist():
-            direction = COPY_KINDS[kind] if 0 < kind < len(COPY_KINDS) else ""
-            name = f"[CUDA memcpy {direction}]" if direction else "[CUDA memcpy]"
-            found.append((copies & (kernels.copy_kind == kind), name))
-    found.append((nameless & (kernels.kind == Activity.MEMSET), "[CUDA memset]"))
-    return found
 
 
 def launch_names(trace: Trace) -> Values:
@@ -71,7 +72,8 @@ def _without_none(place: Any, texts: Sequence[str | None]) -> tuple[Any, list[st
 
 def kinds(trace: Trace) -> Values:
     """kernel, graph, memcpy or memset."""
-    return Values(trace.kernels.kind.astype(np.int32), [each.name.lower() for each in Activity])
+    kind = take(trace.kernels.configs.kind, trace.kernels.config)
+    return Values(kind, [each.name.lower() for each in Activity])
 
 
 def damaged(trace: Trace) -> Ints:
@@ -84,7 +86,7 @@ def damaged(trace: Trace) -> Ints:
 
 def are_copies(trace: Trace) -> npt.NDArray[np.bool_]:
     """Which rows are memory copies or memsets."""
-    return trace.kernels.kind >= Activity.MEMCPY
+    return take(trace.kernels.configs.kind, trace.kernels.config) >= Activity.MEMCPY
 
 
 def copied(trace: Trace) -> Ints:
@@ -97,7 +99,7 @@ def copied(trace: Trace) -> Ints:
 
 def copy_directions(trace: Trace) -> Values:
     """From where to where a copy went: HtoD, DtoH, DtoD, PtoP, ..."""
-    kind = trace.kernels.copy_kind
-    known = np.full(len(trace.kernels), -1, np.int32) if kind is None else kind
-    known = np.where((known > 0) & (known < len(COPY_KINDS)), known - 1, -1).astype(np.int32)
-    return Values(known, list(COPY_KINDS[1:]))
+    configs = trace.kernels.configs
+    kind = np.full(len(configs), -1, np.int32) if configs.copy_kind is None else configs.copy_kind
+    known = np.where((kind > 0) & (kind < len(COPY_KINDS)), kind - 1, -1).astype(np.int32)
+    return Values(take(known, trace.kernels.config), list(COPY_KINDS[1:]))

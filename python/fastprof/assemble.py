@@ -17,7 +17,7 @@ from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.beside import Beside
 from fastprof.calls import CallsOfKernels, find_calls
-from fastprof.columns import Column, Columns, Ints, Lists, SeqMarkers, Values
+from fastprof.columns import Column, Columns, Ints, Lists, RepeatedInts, SeqMarkers, Values
 from fastprof.contents import contents_of
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
@@ -193,7 +193,7 @@ def _frames(chain: list[Meaning]) -> tuple[str, ...]:
 
 def assemble(trace: Trace, attribution: Attribution) -> Profile:
     """Make the Profile of a trace. Nothing is made per kernel before somebody asks for it."""
-    kernels = trace.kernels
+    kernels, configs = trace.kernels, trace.kernels.configs
     assembly = Assembly(trace, attribution)
     columns = Columns(
         {
@@ -212,10 +212,10 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "sil": lambda: Ints(kernels.duration),
             "tc": lambda: assembly.costs.tc,
             "tc_reason": lambda: assembly.costs.tc_reason,
-            "device": lambda: Ints(kernels.device),
-            "stream": lambda: Ints(kernels.stream),
-            "grid": lambda: Ints(kernels.grid),
-            "block": lambda: Ints(kernels.block),
+            "device": lambda: RepeatedInts(kernels.config, configs.device),
+            "stream": lambda: RepeatedInts(kernels.config, configs.stream),
+            "grid": lambda: RepeatedInts(kernels.config, configs.grid),
+            "block": lambda: RepeatedInts(kernels.config, configs.block),
             "flops": lambda: assembly.flops,
             "bytes": lambda: assembly.bytes,
         }
@@ -257,7 +257,7 @@ def _add_up(assembly: Assembly) -> check.Totals:
 def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
     """What makes each column that no report has."""
     trace, found = assembly.trace, assembly.found
-    kernels, launches = trace.kernels, trace.launches
+    kernels, launches, configs = trace.kernels, trace.launches, trace.kernels.configs
     duration = kernels.duration
     return {
         "start": lambda: Ints(kernels.start, none=_NO_TIME),
@@ -266,12 +266,12 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         ),
         "name": lambda: assembly.names[0],
         "pid": lambda: Ints(take(trace.processes, kernels.process)),
-        "context": lambda: Ints(kernels.context),
+        "context": lambda: RepeatedInts(kernels.config, configs.context),
         "correlation": lambda: Ints(kernels.correlation),
-        "registers": lambda: Ints(kernels.registers),
-        "shared_memory": lambda: Ints(kernels.shared_memory),
-        "graph_id": lambda: Ints(kernels.graph_id),
-        "graph_node": lambda: Ints(kernels.graph_node),
+        "registers": lambda: RepeatedInts(kernels.config, configs.registers),
+        "shared_memory": lambda: RepeatedInts(kernels.config, configs.shared_memory),
+        "graph_id": lambda: RepeatedInts(kernels.config, configs.graph_id),
+        "graph_node": lambda: RepeatedInts(kernels.config, configs.graph_node),
         "launch": lambda: activities.launch_names(trace),
         "kind": lambda: activities.kinds(trace),
         "damaged": lambda: activities.damaged(trace),

@@ -69,18 +69,14 @@ def attribute(
     Cost: linear in launches, ranges and the times that one range crosses another.
     """
     ranges, launches = trace.ranges, trace.launches
-    n_threads = len(trace.threads)
-    # A call without a thread gets one of its own, in which there are no ranges.
-    launch_thread = np.where(launches.thread >= 0, launches.thread, np.int32(n_threads))
     with Beside() as beside:
         nesting = beside.run(
             _nest.sweep,
             ranges.start, ranges.end, ranges.thread,
-            launches.start, launches.end, launch_thread, n_threads + 1, trace.name,
+            launches.start, launches.thread, len(trace.threads), trace.name,
         )  # fmt: skip
         meanings = [_meaning(label) for label in trace.labels]
         frame_parent, frame_range, frame_of_range, frame_of_launch = nesting.result()
-        del launch_thread
         nested(meanings)
         label = take(ranges.label, frame_range)
         says = _says(meanings)
@@ -144,9 +140,9 @@ def _links(
 ) -> tuple[Int32, Int32, UInt8]:
     """The backward call and the meaning of each frame, and whether its number links backward."""
     ranges = trace.ranges
-    own = np.arange(len(frame_parent), dtype=np.int32)
     if not any(m.backward for m in meanings):
-        return np.full(len(own), -1, np.int32), own, np.zeros(len(own), np.uint8)
+        n = len(frame_parent)
+        return np.full(n, -1, np.int32), np.arange(n, dtype=np.int32), np.zeros(n, np.uint8)
     in_backward = (direction == BACKWARD).view(np.uint8)
     role = _link.roles(
         ranges.label, ranges.thread, frame_of_range, ranges.seq, _bits(meanings),
@@ -158,8 +154,7 @@ def _links(
     call, links = _link.calls(frame_parent, frame_range, role, ranges.seq)
     if trace.told_forward is not None:
         _tell(forward, trace.told_forward, frame_range, call[frame_of_range])
-    linked = take(forward, take(frame_range, np.where(in_backward.view(bool), call, -1)))
-    meaning = np.where(linked >= 0, take(frame_of_range, linked), own)
+    meaning = _link.meanings(call, frame_range, in_backward, forward, frame_of_range)
     return call, meaning, links
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,34 @@ class Ints:
             return None if first == self.none else tuple(int(x) for x in self.values[row])
         value = int(self.values[row])
         return None if value == self.none else value
+
+
+class RepeatedInts(Ints):
+    """Numbers of few distinct rows: a row's is `distinct[ids[row]]`.
+
+    Parameters
+    ----------
+    ids : int32 [n]
+        Indices of `distinct`, none of them -1.
+    distinct : int32 or int64, [m] or [m, 3]
+    """
+
+    ids: npt.NDArray[np.int32]
+    distinct: npt.NDArray[Any]
+
+    def __init__(
+        self, ids: npt.NDArray[np.int32], distinct: npt.NDArray[Any], none: int = -1
+    ) -> None:
+        self.__dict__.update(ids=ids, distinct=distinct, none=none)
+
+    @cached_property
+    def values(self) -> npt.NDArray[Any]:
+        """As of any Ints; made when it is first asked for."""
+        made: npt.NDArray[Any] = self.distinct[self.ids]
+        return made
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclass(frozen=True)

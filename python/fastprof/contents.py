@@ -16,7 +16,7 @@ from fastprof.attribute import Attribution
 from fastprof.call import Call, Tensor
 from fastprof.calls import CallsOfKernels
 from fastprof.markers import Kind, Meaning
-from fastprof.trace import Activity, Int64, Trace
+from fastprof.trace import Activity, Int32, Int64, Trace
 
 _STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})\Z")
 # What the kinds of ranges are called; those called alike are counted together.
@@ -79,9 +79,9 @@ def contents_of(trace: Trace, found: Attribution) -> Contents:
     shapes, types = _tensors(calls)
     pids = sorted({int(pid) for pid in trace.processes.tolist() if pid >= 0})
     return Contents(
-        work=_work(kernels.kind, kernels.duration),
+        work=_work(take(kernels.configs.kind, kernels.config), kernels.duration),
         span=_span(kernels.start, kernels.duration),
-        devices=_counts(kernels.device),
+        devices=_counts(take(kernels.configs.device, kernels.config)),
         processes=pids,
         threads=len(trace.threads),
         launches=sum(launch >= 0 for launch in used_launches),
@@ -100,7 +100,7 @@ def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Content
     shapes, types = _tensors([name.call for name in calls.named if name.call is not None])
     some = {key: any(columns[key].values) for key in ("layer", "trace")}
     return Contents(
-        work=_work(np.zeros(len(duration), np.uint8), duration),
+        work=_work(np.zeros(len(duration), np.int32), duration),
         span=None,
         devices=_counts(columns["device"].values),
         processes=None,
@@ -134,7 +134,7 @@ def steps_of(trace: Trace, meanings: list[Meaning]) -> Steps:
     return Steps(number[rows], ranges.start[rows], ranges.end[rows], pid)
 
 
-def _work(kind: npt.NDArray[np.uint8], duration: Int64) -> dict[str, tuple[int, int]]:
+def _work(kind: Int32, duration: Int64) -> dict[str, tuple[int, int]]:
     found = {}
     for activity in Activity:
         rows = kind == activity

@@ -46,37 +46,51 @@ COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD"
 
 
 @dataclass
-class Kernels:
-    """GPU work, one row a kernel, CUDA graph launch, memory copy or memset.
+class Configs:
+    """What GPU work is launched with: a row for each distinct combination, of which there are few.
 
-    `process` indexes Trace.processes, `name` (demangled) Trace.strings, `launch`
-    Launches (the API call that launched it), `origin` Launches too: for a node of a CUDA graph, the
-    call that created the node. `kind` is one of `Activity`; `copied` (bytes) and `copy_kind` (an
-    index into COPY_KINDS) are known of copies and memsets, None where these were not read.
+    `name` (demangled) indexes Trace.strings; `kind` is one of `Activity`; `copy_kind` (an index
+    into COPY_KINDS) is known of copies, None where these were not read.
     """
 
-    start: Int64
-    duration: Int64
     device: Int32
     context: Int32
     stream: Int32
-    process: Int32
-    correlation: Int64
     name: Int32
-    grid: Int32  # [n, 3]
-    block: Int32  # [n, 3]
+    grid: Int32  # [configs, 3]
+    block: Int32  # [configs, 3]
     registers: Int32
     shared_memory: Int32  # static + dynamic, bytes a block
     graph_id: Int32
     graph_node: Int64
-    kind: npt.NDArray[np.uint8]
+    kind: Int32
+    copy_kind: Int32 | None = None
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass
+class Kernels:
+    """GPU work, one row a kernel, CUDA graph launch, memory copy or memset.
+
+    `process` indexes Trace.processes, `config` the rows of `configs`, `launch` Launches (the API
+    call that launched it), `origin` Launches too: for a node of a CUDA graph, the call that created
+    the node. `copied` (bytes) is known of copies and memsets, None where these were not read.
+    """
+
+    start: Int64
+    duration: Int64
+    process: Int32
+    correlation: Int64
+    config: Int32  # never -1
+    configs: Configs
     launch: Int32
     origin: Int32 | None  # None where no kernel's node was seen being created
     told_range: Int32 | None = None  # the range that the trace itself says, a row of Ranges
     external_id: Int64 | None = None  # of the range that torch.profiler says launched it
     damaged: npt.NDArray[np.bool_] | None = None  # rows whose duration cannot be true: it is -1
     copied: Int64 | None = None
-    copy_kind: Int32 | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -87,7 +101,6 @@ class Launches:
     """API calls that launched GPU work or created a graph node. `thread` indexes Trace.threads."""
 
     start: Int64
-    end: Int64
     thread: Int32
     name: Int32  # index into Trace.strings
 
@@ -133,9 +146,8 @@ class Trace:
     about: About = field(default_factory=lambda: About("unknown"))
 
     def forget_times(self) -> None:
-        """Free what nothing needs once ranges are nested: their times, and the ends of launches."""
-        nothing = np.empty(0, np.int64)
-        self.ranges.start = self.ranges.end = self.launches.end = nothing
+        """Free what nothing needs once ranges are nested: their times."""
+        self.ranges.start = self.ranges.end = np.empty(0, np.int64)
 
     def forget_threads(self) -> None:
         """Free what nothing needs after attribution: ranges keep their labels and numbers only."""

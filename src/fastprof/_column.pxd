@@ -1,8 +1,8 @@
 # Columns being filled with rows, whoever reads them: what _scan and _pages share.
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from fastprof._c cimport fp_status
-from fastprof._pools cimport fp_keys, fp_names
+from fastprof._pools cimport Names, fp_keys, fp_names
 
 
 cdef extern from "fp_column.h":
@@ -16,10 +16,19 @@ cdef extern from "fp_column.h":
         bint may_be_null
         fp_keys *keys
         fp_names *names
+        bint is_part
         void *out
-        int stride
         int64_t *seq
         int64_t *op_id
+    ctypedef struct fp_together:
+        fp_names *pool
+        const char *values
+        size_t length
+        int32_t *out
+    ctypedef struct fp_columns:
+        const fp_column *each
+        int n
+        fp_together together
     ctypedef bint (*fp_row_keep)(const void *state, const int64_t *values) noexcept nogil
     ctypedef struct fp_row_filter:
         fp_row_keep keep
@@ -32,15 +41,16 @@ cdef class Filter:
 
 
 cdef class Rows:
-    cdef fp_status step(self, const fp_column *columns, int n_columns, fp_row_filter keep,
-                        int64_t limit, int64_t capacity, int64_t *kept,
-                        int64_t *stepped) noexcept nogil
+    cdef fp_status step(self, const fp_columns *columns, fp_row_filter keep, int64_t limit,
+                        int64_t capacity, int64_t *kept, int64_t *stepped) noexcept nogil
     cdef int refuse(self, fp_status status, what) except -1
 
 
 cdef class Room:
     cdef list specs
     cdef dict arrays
+    cdef object values
+    cdef Names distinct
     cdef int64_t kept, capacity
 
 

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 
 from fastprof._c cimport FP_E_UNUSUAL, FP_MORE, fp_status
-from fastprof._pools cimport Keys, Names, fp_keys, fp_keys_find, fp_names
+from fastprof._pools cimport Keys, Names, fp_keys, fp_keys_find, fp_names, fp_names_bytes
 from fastprof._status cimport check
 
 
@@ -25,6 +25,11 @@ I32 = FP_COLUMN_I32
 KEY = FP_COLUMN_KEY
 TEXT = FP_COLUMN_TEXT
 RANGE = FP_COLUMN_RANGE
+
+# The column of which distinct row each row has, of columns whose values are kept together.
+TOGETHER = "together"
+
+_TYPES = {I64: np.int64, I32: np.int32, KEY: np.int32, TEXT: np.int32, RANGE: np.int32}
 
 cdef int64_t _ROWS_A_STEP = 1 << 18
 
@@ -71,9 +76,8 @@ cdef class Among(Filter):
 cdef class Rows:
     """Reads rows; made in other modules."""
 
-    cdef fp_status step(self, const fp_column *columns, int n_columns, fp_row_filter keep,
-                        int64_t limit, int64_t capacity, int64_t *kept,
-                        int64_t *stepped) noexcept nogil:
+    cdef fp_status step(self, const fp_columns *columns, fp_row_filter keep, int64_t limit,
+                        int64_t capacity, int64_t *kept, int64_t *stepped) noexcept nogil:
         """Put rows into columns, as fp_scan_step does."""
         return FP_E_UNUSUAL
 
@@ -87,9 +91,9 @@ cdef class Room:
 
     Parameters
     ----------
-    columns : list of (name, kind, none, pool, shift, may_be_null, side); pool a Keys or Names,
-        else None; may_be_null as the table's declaration says; side 0, 1 or 2 where the column
-        is one of the three of an array called `name`, else None
+    columns : list of (name, kind, none, pool, shift, may_be_null, together); pool a Keys or Names,
+        else None; may_be_null as the table's declaration says; together: whether its values, which
+        are numbers, are kept with those of other such columns, once for all rows that have the same
     capacity : how many rows to make room for at first; grows as needed
     """
 
@@ -100,6 +104,10 @@ cdef class Room:
         # One more than expected: growing copies all columns, room that is not used costs nothing.
         self.capacity = max(capacity + 1, 1024)
         self.arrays = _allocate(self.specs, self.capacity)
+        parts = [(name, kind) for name, kind, *_, together in self.specs if together]
+        parts.sort(key=lambda part: part[1] != FP_COLUMN_I64)  # the wide ones first: all aligned
+        self.values = np.zeros(1, [(name, _TYPES[kind]) for name, kind in parts])
+        self.distinct = Names()
 
     def __len__(self):
         """How many rows have been read."""
@@ -111,11 +119,25 @@ cdef class Room:
         Returns
         -------
         dict of arrays [rows]: int64 for I64, else int32; a RANGE column NAME also gives NAME_seq
-        and NAME_op_id, int64, -1 where the text has none. Sides come as [rows, 3]; those that no
-        column filled are undefined.
+        and NAME_op_id, int64, -1 where the text has none. Columns whose values are kept together
+        give TOGETHER instead: which of the distinct rows of `together` a row has.
         """
         _resize(self.arrays, self.kept + further)
         return self.arrays
+
+    def together(self):
+        """The distinct rows of the columns whose values are kept together, in order of appearance.
+
+        Returns
+        -------
+        dict of arrays [distinct rows]
+        """
+        cdef const int64_t *offsets = NULL
+        cdef const char *data = fp_names_bytes(self.distinct.pool, &offsets)
+        cdef bytes rows = data[:offsets[len(self.distinct)]]
+        names = self.values.dtype.names or ()
+        table = np.frombuffer(rows, self.values.dtype) if names else self.values
+        return {name: np.ascontiguousarray(table[name]) for name in names}
 
 
 cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1:
@@ -135,18 +157,19 @@ cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1:
     row_filter.keep, row_filter.state, row_filter.n_columns = NULL, NULL, 0
     if keep is not None:
         row_filter = keep.filter
+    cdef fp_columns columns
+    columns.each, columns.n = specs, n_columns
     cdef int64_t kept = room.kept, stepped = 0, limit = _ROWS_A_STEP
     cdef fp_status status = FP_MORE
     try:
-        _point(specs, room.specs, room.arrays)
+        _point(specs, &columns.together, room)
         while status == FP_MORE:
             if kept >= room.capacity:
                 room.capacity += room.capacity // 2
                 _resize(room.arrays, room.capacity)
-                _point(specs, room.specs, room.arrays)
+                _point(specs, &columns.together, room)
             with nogil:
-                status = rows.step(specs, n_columns, row_filter, limit, room.capacity, &kept,
-                                   &stepped)
+                status = rows.step(&columns, row_filter, limit, room.capacity, &kept, &stepped)
             PyErr_CheckSignals()
             if progress is not None:
                 progress(stepped)
@@ -160,43 +183,54 @@ cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1:
 
 def _allocate(columns, int64_t capacity):
     arrays = {}
-    for name, kind, _, _, _, _, side in columns:
-        sides = () if side is None else (3,)
-        if name not in arrays:
-            dtype = np.int64 if kind == FP_COLUMN_I64 else np.int32
-            arrays[name] = np.empty((capacity, *sides), dtype)
+    for name, kind, *_, together in columns:
+        if together:
+            arrays[TOGETHER] = None
+            continue
+        arrays[name] = np.empty(capacity, _TYPES[kind])
         if kind == FP_COLUMN_RANGE:
             arrays[name + "_seq"] = np.empty(capacity, np.int64)
             arrays[name + "_op_id"] = np.empty(capacity, np.int64)
+    if TOGETHER in arrays:
+        arrays[TOGETHER] = np.empty(capacity, np.int32)
     return arrays
 
 
 def _resize(arrays, int64_t capacity):
     for array in arrays.values():
-        array.resize((capacity, *array.shape[1:]), refcheck=False)
+        array.resize(capacity, refcheck=False)
 
 
 cdef char *_address(array):
     return <char *><uintptr_t>array.ctypes.data
 
 
-cdef int _point(fp_column *specs, columns, arrays) except -1:
+cdef int _point(fp_column *specs, fp_together *parts, Room room) except -1:
+    """Make the columns those of the room, whose arrays may have moved."""
     cdef int i
-    cdef Py_ssize_t offset
-    for i, (name, kind, none, pool, shift, may_be_null, side) in enumerate(columns):
+    arrays, fields = room.arrays, room.values.dtype.fields
+    for i, (name, kind, none, pool, shift, may_be_null, together) in enumerate(room.specs):
         specs[i].kind = kind
         specs[i].none = none
         specs[i].shift = shift
         specs[i].may_be_null = may_be_null
         specs[i].keys = (<Keys?>pool).pool if kind == FP_COLUMN_KEY else NULL
         specs[i].names = (<Names?>pool).pool if kind >= FP_COLUMN_TEXT else NULL
-        specs[i].stride = 1 if side is None else 3
-        offset = 0 if side is None else side * arrays[name].itemsize
-        specs[i].out = _address(arrays[name]) + offset
+        specs[i].is_part = together
         specs[i].seq = specs[i].op_id = NULL
+        if together:
+            specs[i].out = _address(room.values) + <Py_ssize_t>fields[name][1]
+            continue
+        specs[i].out = _address(arrays[name])
         if kind == FP_COLUMN_RANGE:
             specs[i].seq = <int64_t *>_address(arrays[name + "_seq"])
             specs[i].op_id = <int64_t *>_address(arrays[name + "_op_id"])
+    parts.pool = NULL
+    if TOGETHER in arrays:
+        parts.pool = room.distinct.pool
+        parts.values = _address(room.values)
+        parts.length = room.values.itemsize
+        parts.out = <int32_t *>_address(arrays[TOGETHER])
     return 0
 
 

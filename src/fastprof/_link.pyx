@@ -26,6 +26,14 @@ cdef extern from "fp_link.h":
     fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n,
                             const uint8_t *role, const int64_t *seq, int32_t *call,
                             uint8_t *links) nogil
+    ctypedef struct fp_link_calls_of:
+        const int32_t *call
+        const int32_t *range
+        const uint8_t *in_backward
+        int32_t n
+        const int32_t *forward
+    fp_status fp_link_meanings(const fp_link_calls_of *calls, const int32_t *frame_of_range,
+                               int32_t n_ranges, int32_t *meaning) nogil
     ctypedef struct fp_link_frames:
         const int32_t *parent
         const int32_t *range
@@ -147,6 +155,40 @@ def calls(const int32_t[::1] parent, const int32_t[::1] range_of_frame, const ui
                                    &links[0])
         check(status, "backward calls")
     return out, linking
+
+
+def meanings(const int32_t[::1] call, const int32_t[::1] range_of_frame,
+             const uint8_t[::1] in_backward, const int32_t[::1] forward,
+             const int32_t[::1] frame_of_range):
+    """The frame that says what each frame is for: of its backward call the forward range's, else
+    its own.
+
+    Parameters
+    ----------
+    call, range_of_frame, in_backward : [n] as in `calls` and `roles`
+    forward, frame_of_range : [ranges]
+
+    Returns
+    -------
+    int32 [n] : a frame
+    """
+    _same(call, range_of_frame, in_backward)
+    _same(forward, frame_of_range)
+    cdef fp_link_calls_of of_frames
+    cdef int32_t n_ranges = <int32_t>forward.shape[0]
+    of_frames.n = <int32_t>call.shape[0]
+    out = np.empty(of_frames.n, np.int32)
+    cdef int32_t[::1] meaning = out
+    cdef fp_status status
+    if of_frames.n and not n_ranges:
+        raise ValueError(f"{of_frames.n} frames of no ranges")
+    if of_frames.n:
+        of_frames.call, of_frames.range = &call[0], &range_of_frame[0]
+        of_frames.in_backward, of_frames.forward = &in_backward[0], &forward[0]
+        with nogil:
+            status = fp_link_meanings(&of_frames, &frame_of_range[0], n_ranges, &meaning[0])
+        check(status, "meanings of frames")
+    return out
 
 
 def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,

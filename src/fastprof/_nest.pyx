@@ -23,16 +23,20 @@ cdef extern from "fp_nest.h":
         const int64_t *end
         const int32_t *thread
         int32_t n
+    ctypedef struct fp_points:
+        const int64_t *start
+        const int32_t *thread
+        int32_t n
     ctypedef struct fp_frames:
         int32_t *parent
         int32_t *range
-        int64_t *first_end
+        int32_t *first
         int32_t n
         int32_t capacity
     ctypedef struct fp_nest_place:
         int32_t range
         int32_t point
-    fp_status fp_nest(fp_intervals ranges, fp_intervals points, int32_t n_threads, int32_t *top,
+    fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
                       fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
                       int32_t *frame_of_point) nogil
 
@@ -82,9 +86,10 @@ def order(const int64_t[::1] start, const int64_t[::1] end):
 
 
 def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] thread,
-          const int64_t[::1] point_start, const int64_t[::1] point_end,
-          const int32_t[::1] point_thread, int32_t n_threads, str what="ranges"):
-    """One sweep over ranges and points, both in `order`; `what` names their source in errors.
+          const int64_t[::1] point_start, const int32_t[::1] point_thread, int32_t n_threads,
+          str what="ranges"):
+    """One sweep over ranges in `order` and points in order of start; `what` names their source in
+    errors. A point on thread -1 is in no range.
 
     Returns
     -------
@@ -94,29 +99,30 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
     frame_of_point : int32 [points], what was open when the point began, -1 for nothing
     """
     cdef fp_intervals ranges = _intervals(start, end, thread)
-    cdef fp_intervals points = _intervals(point_start, point_end, point_thread)
+    cdef fp_points points
+    cdef fp_intervals begun = _intervals(point_start, point_start, point_thread)
+    points.start, points.thread, points.n = begun.start, begun.thread, begun.n
     of_ranges, of_points = np.empty(ranges.n + 1, np.int32), np.empty(points.n + 1, np.int32)
     cdef int32_t[::1] of_range = of_ranges
     cdef int32_t[::1] of_point = of_points
     cdef int32_t[::1] top = np.full(n_threads + 1, -1, np.int32)
-    cdef int32_t[::1] parent, frame_range
-    cdef int64_t[::1] first_end
+    cdef int32_t[::1] parent, frame_range, first
     cdef fp_frames frames
     cdef fp_nest_place place
     cdef fp_status status = FP_MORE
     # Most ranges nest: a few cross, so that growing for those would copy everything.
     cdef int64_t capacity = ranges.n + ranges.n // 64 + 1024
-    parents, frame_ranges, first_ends = (np.empty(0, dtype) for dtype in _FRAME_TYPES)
+    parents, frame_ranges, firsts = (np.empty(0, np.int32) for _ in range(3))
     frames.n = place.range = place.point = 0
     while status == FP_MORE:
         if capacity > _MOST_FRAMES_A_RANGE * (<int64_t>ranges.n + 1024) or capacity > 2147483647:
             raise BadInputError(
                 f"{what}: ranges of one thread cross each other more than {frames.n} times; use "
                 "push/pop ranges, which nest, or end start/end ranges in the order they began")
-        for array in (parents, frame_ranges, first_ends):
+        for array in (parents, frame_ranges, firsts):
             array.resize(capacity, refcheck=False)
-        parent, frame_range, first_end = parents, frame_ranges, first_ends
-        frames.parent, frames.range, frames.first_end = &parent[0], &frame_range[0], &first_end[0]
+        parent, frame_range, first = parents, frame_ranges, firsts
+        frames.parent, frames.range, frames.first = &parent[0], &frame_range[0], &first[0]
         frames.capacity = <int32_t>capacity
         with nogil:
             status = fp_nest(ranges, points, n_threads, &top[0], &frames, &place, &of_range[0],
@@ -127,8 +133,6 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
         array.resize(frames.n, refcheck=False)
     return parents, frame_ranges, of_ranges[:ranges.n], of_points[:points.n]
 
-
-_FRAME_TYPES = np.int32, np.int32, np.int64  # of fp_frames' columns
 
 # Crossing costs a frame for each range that lies above one that ends: without bound, a hostile
 # file of n ranges makes n * n of them.

@@ -6,7 +6,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from fastprof._c cimport FP_E_UNUSUAL, fp_status
-from fastprof._column cimport Filter, Room, Rows, fill, fp_column, fp_row_filter
+from fastprof._column cimport Filter, Room, Rows, fill, fp_columns, fp_row_filter
 from fastprof._status cimport check
 
 
@@ -48,8 +48,8 @@ cdef extern from "fp_walk.h":
     fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place *places,
                          int n_places, int64_t first, int64_t last) nogil
     void fp_walk_free(fp_walk *walk) nogil
-    fp_status fp_walk_step(fp_walk *walk, const fp_column *columns, int n_columns,
-                           fp_row_filter filter, int64_t limit, int64_t capacity, int64_t *kept,
+    fp_status fp_walk_step(fp_walk *walk, const fp_columns *columns, fp_row_filter filter,
+                           int64_t limit, int64_t capacity, int64_t *kept,
                            int64_t *stepped) nogil
     const char *fp_walk_why(const fp_walk *walk) nogil
     fp_status fp_walk_floor(fp_walk *walk, int64_t *stepped, uint64_t *sum) nogil
@@ -190,10 +190,9 @@ cdef class _Walk(Rows):
         fp_walk_free(self.walk)
         PyMem_Free(self.places)
 
-    cdef fp_status step(self, const fp_column *columns, int n_columns, fp_row_filter keep,
-                        int64_t limit, int64_t capacity, int64_t *kept,
-                        int64_t *stepped) noexcept nogil:
-        return fp_walk_step(self.walk, columns, n_columns, keep, limit, capacity, kept, stepped)
+    cdef fp_status step(self, const fp_columns *columns, fp_row_filter keep, int64_t limit,
+                        int64_t capacity, int64_t *kept, int64_t *stepped) noexcept nogil:
+        return fp_walk_step(self.walk, columns, keep, limit, capacity, kept, stepped)
 
     cdef int refuse(self, fp_status status, what) except -1:
         return _check(status, what, fp_walk_why(self.walk))

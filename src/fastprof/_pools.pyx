@@ -2,9 +2,15 @@
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
 
-from fastprof._c cimport fp_status
+from fastprof._c cimport FP_OK, fp_status
 from fastprof._status cimport check
+
+
+cdef enum:
+    _MOST_COLUMNS = 32
+    _MOST_BYTES = 256
 
 
 cdef class Names:
@@ -110,6 +116,58 @@ def pairs(const int32_t[::1] left, const int32_t[::1] right):
             status = fp_keys_intern_pairs(pool.pool, &left[0], &right[0], n, &id[0])
         check(status, "pairs")
     return out
+
+
+def alike(columns):
+    """Which rows have the same numbers in all columns.
+
+    Parameters
+    ----------
+    columns : list of arrays [n] or [n, sides] of numbers, C-contiguous; of a row together at most
+        256 bytes
+
+    Returns
+    -------
+    id : int32 [n], which of the distinct rows each row is, in order of first appearance
+    first : int32 [distinct rows], the first row that is so
+    """
+    cdef const char[:, ::1] column
+    cdef const char *start[_MOST_COLUMNS]
+    cdef size_t size[_MOST_COLUMNS]
+    cdef char values[_MOST_BYTES]
+    cdef char *end
+    cdef Names pool = Names()
+    cdef int64_t i, n = len(columns[0])
+    cdef int k, n_columns = len(columns)
+    cdef int32_t n_found = 0
+    cdef fp_status status = FP_OK
+    if any(len(each) != n for each in columns):
+        raise ValueError(f"lengths differ: {[len(each) for each in columns]}")
+    ids, firsts = np.empty(n, np.int32), np.empty(n, np.int32)
+    if n == 0:
+        return ids, firsts
+    if n_columns > _MOST_COLUMNS or sum(each[0].nbytes for each in columns) > _MOST_BYTES:
+        raise ValueError(f"{n_columns} columns; at most {_MOST_COLUMNS}, {_MOST_BYTES} bytes a row")
+    cdef int32_t[::1] id = ids
+    cdef int32_t[::1] first = firsts
+    for k in range(n_columns):
+        column = columns[k].reshape(n, -1).view(np.int8)
+        size[k] = column.shape[1]
+        start[k] = &column[0, 0]
+    with nogil:
+        for i in range(n):
+            end = values
+            for k in range(n_columns):
+                memcpy(end, start[k] + i * size[k], size[k])
+                end += size[k]
+            status = fp_names_intern(pool.pool, values, end - values, &id[i])
+            if status != FP_OK:
+                break
+            if id[i] == n_found:
+                first[n_found] = i
+                n_found += 1
+    check(status, "alike rows")
+    return ids, firsts[:n_found].copy()
 
 
 def split_keys(Keys pool):

@@ -4,7 +4,7 @@ import apsw
 from libc.stdint cimport int64_t, uintptr_t
 
 from fastprof._c cimport FP_E_SQLITE, fp_status
-from fastprof._column cimport Filter, Room, Rows, fill, fp_column, fp_row_filter
+from fastprof._column cimport Filter, Room, Rows, fill, fp_columns, fp_row_filter
 from fastprof._status cimport check
 
 from fastprof.errors import BadInputError, MissingDependencyError
@@ -28,8 +28,8 @@ cdef extern from "fp_scan.h":
         pass
     fp_scan *fp_scan_new(const fp_sqlite_api *api, sqlite3 *db, const char *sql) nogil
     void fp_scan_free(fp_scan *scan) nogil
-    fp_status fp_scan_step(fp_scan *scan, const fp_column *columns, int n_columns,
-                           fp_row_filter filter, int64_t limit, int64_t capacity, int64_t *kept,
+    fp_status fp_scan_step(fp_scan *scan, const fp_columns *columns, fp_row_filter filter,
+                           int64_t limit, int64_t capacity, int64_t *kept,
                            int64_t *stepped) nogil
     fp_status fp_scan_floor(fp_scan *scan, int64_t *stepped) nogil
 
@@ -100,10 +100,9 @@ cdef class _Steps(Rows):
     def __dealloc__(self):
         fp_scan_free(self.scan)
 
-    cdef fp_status step(self, const fp_column *columns, int n_columns, fp_row_filter keep,
-                        int64_t limit, int64_t capacity, int64_t *kept,
-                        int64_t *stepped) noexcept nogil:
-        return fp_scan_step(self.scan, columns, n_columns, keep, limit, capacity, kept, stepped)
+    cdef fp_status step(self, const fp_columns *columns, fp_row_filter keep, int64_t limit,
+                        int64_t capacity, int64_t *kept, int64_t *stepped) noexcept nogil:
+        return fp_scan_step(self.scan, columns, keep, limit, capacity, kept, stepped)
 
     cdef int refuse(self, fp_status status, what) except -1:
         return self.reader.refuse(what) if status == FP_E_SQLITE else check(status, what)

@@ -61,6 +61,8 @@ static fp_intervals intervals(rows some) {
   return (fp_intervals){some.start, some.end, some.thread, some.n};
 }
 
+static fp_points points_of(rows some) { return (fp_points){some.start, some.thread, some.n}; }
+
 typedef struct {
   fp_frames frames;
   int32_t *of_range, *of_point;
@@ -77,14 +79,14 @@ static void *longer(void *array, int32_t n, int32_t more, size_t size) {
 static void make_room(fp_frames *frames, int32_t capacity) {
   frames->parent = longer(frames->parent, frames->n, capacity, sizeof(int32_t));
   frames->range = longer(frames->range, frames->n, capacity, sizeof(int32_t));
-  frames->first_end = longer(frames->first_end, frames->n, capacity, sizeof(int64_t));
+  frames->first = longer(frames->first, frames->n, capacity, sizeof(int32_t));
   frames->capacity = capacity;
 }
 
 static void free_swept(swept some) {
   free(some.frames.parent);
   free(some.frames.range);
-  free(some.frames.first_end);
+  free(some.frames.first);
   free(some.of_range);
   free(some.of_point);
 }
@@ -103,7 +105,7 @@ static swept sweep(rows ranges, rows points) {
   do {
     make_room(&out.frames, capacity);
     capacity += 1 + random_below(3);
-    status = fp_nest(intervals(ranges), intervals(points), N_THREADS, top, &out.frames, &place,
+    status = fp_nest(intervals(ranges), points_of(points), N_THREADS, top, &out.frames, &place,
                      out.of_range, out.of_point);
   } while (status == FP_MORE);
   CHECK(status == FP_OK);
@@ -158,14 +160,13 @@ static void deep_chains_are_swept(void) {
   free_rows(points);
 }
 
-static fp_status outcome(fp_intervals ranges, fp_intervals points, int32_t capacity) {
+static fp_status outcome(fp_intervals ranges, fp_points points, int32_t capacity) {
   fp_frames frames = {0};
   fp_nest_place place = {0, 0};
   int32_t top[N_THREADS], of_range[2], of_point[2];
   nothing_is_open(top);
   make_room(&frames, capacity);
-  fp_status status =
-      fp_nest(ranges, points, N_THREADS, top, &frames, &place, of_range, of_point);
+  fp_status status = fp_nest(ranges, points, N_THREADS, top, &frames, &place, of_range, of_point);
   swept used = {frames, NULL, NULL};
   free_swept(used);
   return status;
@@ -173,16 +174,17 @@ static fp_status outcome(fp_intervals ranges, fp_intervals points, int32_t capac
 
 static void wrong_input_is_said_to_be_so(void) {
   rows ranges = stairs(2, -1), none = stairs(0, 0);
-  fp_intervals backwards = intervals(ranges), nothing = intervals(none);
+  fp_intervals backwards = intervals(ranges);
+  fp_points no_points = points_of(none), points_backwards = points_of(ranges);
   int64_t start[] = {5, 4};
-  backwards.start = start;
-  CHECK(outcome(backwards, nothing, 2) == FP_E_ORDER);
-  CHECK(outcome(nothing, backwards, 2) == FP_E_ORDER);
+  backwards.start = points_backwards.start = start;
+  CHECK(outcome(backwards, no_points, 2) == FP_E_ORDER);
+  CHECK(outcome(intervals(none), points_backwards, 2) == FP_E_ORDER);
   ranges.thread[1] = N_THREADS;
-  CHECK(outcome(intervals(ranges), nothing, 2) == FP_E_INDEX);
-  CHECK(outcome(nothing, intervals(ranges), 2) == FP_E_INDEX);
+  CHECK(outcome(intervals(ranges), no_points, 2) == FP_E_INDEX);
+  CHECK(outcome(intervals(none), points_of(ranges), 2) == FP_E_INDEX);
   ranges.thread[1] = 0;
-  CHECK(outcome(intervals(ranges), nothing, 1) == FP_MORE);
+  CHECK(outcome(intervals(ranges), no_points, 1) == FP_MORE);
   free_rows(ranges);
   free_rows(none);
 }

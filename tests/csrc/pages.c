@@ -126,14 +126,15 @@ static const fp_place PLACES[] = {
     {0, FP_ADDED_NULL, 0}, {1, FP_ADDED_NULL, 0}, {FP_PLACE_OF_ROW_ID, FP_ADDED_NULL, 0}};
 
 static fp_status step(fp_walk *walk, rows *out, fp_row_filter filter, int64_t limit) {
-  const fp_column columns[] = {
-      {.kind = FP_COLUMN_I64, .none = -9, .may_be_null = 1, .out = out->numbers, .stride = 1},
-      {.kind = FP_COLUMN_TEXT, .none = -1, .names = out->names, .out = out->texts, .stride = 1},
-      {.kind = FP_COLUMN_I64, .none = -9, .out = out->ids, .stride = 1}};
+  const fp_column each[] = {
+      {.kind = FP_COLUMN_I64, .none = -9, .may_be_null = 1, .out = out->numbers},
+      {.kind = FP_COLUMN_TEXT, .none = -1, .names = out->names, .out = out->texts},
+      {.kind = FP_COLUMN_I64, .none = -9, .out = out->ids}};
+  const fp_columns columns = {.each = each, .n = LENGTH(each)};
   fp_status status;
   do {
     int64_t before = out->stepped;
-    status = fp_walk_step(walk, columns, 3, filter, limit, N_ROWS + 8, &out->kept, &out->stepped);
+    status = fp_walk_step(walk, &columns, filter, limit, N_ROWS + 8, &out->kept, &out->stepped);
     CHECK(out->stepped - before <= limit);
   } while (status == FP_MORE && out->kept < N_ROWS + 8);
   out->why = status == FP_E_UNUSUAL ? fp_walk_why(walk) : "";

@@ -18,6 +18,7 @@ typedef struct {
   int64_t wide[N], seq[N], op_id[N];
   int32_t narrow[N], label[N], process[N];
   fp_column columns[FAKE_COLUMNS];
+  fp_together together;
   int64_t kept, stepped;
 } target;
 
@@ -35,10 +36,7 @@ static void init(target *out) {
                                 .op_id = out->op_id};
   out->columns[3] = (fp_column){
       .kind = FP_COLUMN_KEY, .none = -9, .shift = 24, .keys = out->keys, .out = out->process};
-  for (int i = 0; i < FAKE_COLUMNS; i++) {
-    out->columns[i].may_be_null = 1;
-    out->columns[i].stride = 1;
-  }
+  for (int i = 0; i < FAKE_COLUMNS; i++) out->columns[i].may_be_null = 1;
 }
 
 static void done(target *out) {
@@ -54,8 +52,8 @@ static struct sqlite3 database(const cell (*rows)[FAKE_COLUMNS], int n_rows, int
 
 static fp_status step(fp_scan *scan, target *out, fp_row_filter filter, int64_t limit,
                       int64_t capacity) {
-  return fp_scan_step(scan, out->columns, FAKE_COLUMNS, filter, limit, capacity, &out->kept,
-                      &out->stepped);
+  fp_columns columns = {.each = out->columns, .n = FAKE_COLUMNS, .together = out->together};
+  return fp_scan_step(scan, &columns, filter, limit, capacity, &out->kept, &out->stepped);
 }
 
 static void check_label(const target *out, int row, const char *label, size_t length, int64_t seq,
@@ -101,6 +99,44 @@ static void rows_fill_columns_in_steps_of_any_size(void) {
     CHECK(db.n_open == 0);
     done(&out);
   }
+}
+
+/* The first two columns, and the process, are the same in rows 0 and 2 of these. */
+static void numbers_of_rows_that_are_alike_are_kept_once(void) {
+  static const cell rows[][FAKE_COLUMNS] = {
+      {INT(INT64_MIN), NOTHING, TEXT("a"), INT(5 << 24)},
+      {INT(INT64_MIN), INT(8), TEXT("b"), INT(5 << 24)},
+      {INT(INT64_MIN), INT(-8), TEXT("c"), INT((5 << 24) + 1)},
+      {INT(0), INT(-8), TEXT("d"), INT(5 << 24)},
+  };
+  static const int32_t expected[] = {0, 1, 0, 2};
+  struct sqlite3 db = database(rows, LENGTH(rows), FP_SQLITE_DONE);
+  fp_scan *scan = fp_scan_new(&FAKE_API, &db, "SELECT");
+  struct {
+    int64_t wide;
+    int32_t narrow, process;
+  } parts;
+  int32_t alike[LENGTH(rows)];
+  fp_names *pool = fp_names_new();
+  target out;
+  init(&out);
+  CHECK(pool && scan);
+  void *places[] = {&parts.wide, &parts.narrow, NULL, &parts.process};
+  for (int i = 0; i < FAKE_COLUMNS; i++) {
+    out.columns[i].is_part = places[i] != NULL;
+    if (places[i]) out.columns[i].out = places[i];
+  }
+  out.together = (fp_together){pool, (const char *)&parts, sizeof parts, alike};
+  CHECK(step(scan, &out, ALL, 100, N) == FP_OK && out.kept == LENGTH(rows));
+  for (int i = 0; i < out.kept; i++) CHECK(alike[i] == expected[i] && out.label[i] == i);
+  const int64_t *offsets;
+  const char *bytes = fp_names_bytes(pool, &offsets);
+  CHECK(fp_names_count(pool) == 3 && offsets[3] == 3 * sizeof parts);
+  memcpy(&parts, bytes + offsets[1], sizeof parts);
+  CHECK(parts.wide == INT64_MIN && parts.narrow == 8 && parts.process == 0);
+  fp_scan_free(scan);
+  fp_names_free(pool);
+  done(&out);
 }
 
 static void a_full_column_is_not_written_past(void) {
@@ -193,13 +229,15 @@ static void too_many_columns_are_refused(void) {
   struct sqlite3 db = database(ROWS, N, FP_SQLITE_DONE);
   fp_scan *scan = fp_scan_new(&FAKE_API, &db, "SELECT");
   int64_t kept = 0, stepped = 0;
-  CHECK(fp_scan_step(scan, NULL, FP_MAX_COLUMNS + 1, ALL, 1, 1, &kept, &stepped) == FP_E_TOO_MANY);
+  fp_columns columns = {.n = FP_MAX_COLUMNS + 1};
+  CHECK(fp_scan_step(scan, &columns, ALL, 1, 1, &kept, &stepped) == FP_E_TOO_MANY);
   CHECK(kept == 0 && stepped == 0);
   fp_scan_free(scan);
 }
 
 int main(void) {
   rows_fill_columns_in_steps_of_any_size();
+  numbers_of_rows_that_are_alike_are_kept_once();
   a_full_column_is_not_written_past();
   rows_that_the_filter_leaves_out_take_no_room();
   an_error_in_the_middle_ends_the_scan();

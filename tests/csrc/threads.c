@@ -97,18 +97,18 @@ static void read_piece(shared *all, int piece, fp_names *names, fp_keys *threads
   int32_t *thread = ARRAY(int32_t, ROOM), *name = ARRAY(int32_t, ROOM);
   int64_t *correlation = ARRAY(int64_t, ROOM), *start = ARRAY(int64_t, ROOM);
   int64_t first = (int64_t)ROWS * piece / PIECES, last = (int64_t)ROWS * (piece + 1) / PIECES - 1;
-  const fp_column columns[] = {
-      {.kind = FP_COLUMN_KEY, .none = -1, .keys = threads, .out = thread, .stride = 1},
-      {.kind = FP_COLUMN_I64, .none = -1, .out = correlation, .stride = 1},
-      {.kind = FP_COLUMN_I64, .none = -1, .out = start, .stride = 1},
-      {.kind = FP_COLUMN_TEXT, .none = -1, .names = names, .out = name, .stride = 1}};
-  fp_walk *walk = fp_walk_new(&all->pages, &all->tree, places, 4, first, last);
+  const fp_column each[] = {{.kind = FP_COLUMN_KEY, .none = -1, .keys = threads, .out = thread},
+                            {.kind = FP_COLUMN_I64, .none = -1, .out = correlation},
+                            {.kind = FP_COLUMN_I64, .none = -1, .out = start},
+                            {.kind = FP_COLUMN_TEXT, .none = -1, .names = names, .out = name}};
+  const fp_columns columns = {.each = each, .n = LENGTH(each)};
+  fp_walk *walk = fp_walk_new(&all->pages, &all->tree, places, LENGTH(places), first, last);
   int64_t kept = 0, stepped = 0;
   CHECK(walk);
   fp_status status = FP_MORE;
   while (status == FP_MORE)
-    status = fp_walk_step(walk, columns, 4, (fp_row_filter){launched, all, 2}, 100, ROOM, &kept,
-                          &stepped);
+    status =
+        fp_walk_step(walk, &columns, (fp_row_filter){launched, all, 2}, 100, ROOM, &kept, &stepped);
   CHECK(status == FP_OK && stepped == last - first + 1);
   for (int64_t i = 0; i < kept; i++) {
     int64_t row = start[i] / 10;

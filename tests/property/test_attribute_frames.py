@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from intervals import Interval, chain, columns, frozen, intervals, is_open, nested
 
 from fastprof.attribute import attribute
-from fastprof.trace import Kernels, Launches, Ranges, Trace
+from fastprof.trace import Configs, Kernels, Launches, Ranges, Trace
 
 N_THREADS = 3
 LABELS = ["step", "layer:one", "\1aten::mm", "\1MmBackward0", "\1aten::mm, sizes = [[2], []]"]
@@ -26,6 +26,8 @@ def numbers(n, value=-1, dtype=np.int32):
 def kernels_of(rows):
     """Kernels with these (launch, origin), and nothing else that is known."""
     columns = {field.name: numbers(len(rows)) for field in fields(Kernels)}
+    columns["configs"] = Configs(*(numbers(1) for _ in fields(Configs)))
+    columns["config"] = numbers(len(rows), 0)
     columns["launch"] = frozen([launch for launch, _ in rows], np.int32)
     columns["origin"] = frozen([origin for _, origin in rows], np.int32)
     return Kernels(**columns)
@@ -39,11 +41,11 @@ def ranges_of(rows, label_and_seq):
 
 def trace_of(ranges, launches, kernels):
     n = len(launches)
-    start, end, thread = columns(launches)
+    start, _, thread = columns(launches)
     return Trace(
         name="made.sqlite",
         kernels=kernels_of([[at if at < n else -1 for at in row] for row in kernels]),
-        launches=Launches(start, end, thread, numbers(n)),
+        launches=Launches(start, thread, numbers(n)),
         ranges=ranges,
         phases=ranges_of([], []),
         labels=LABELS,

@@ -58,7 +58,8 @@ def test_a_node_is_one_distinct_chain_of_labels(ranges, labels, instants):
 @settings(max_examples=300, deadline=None)
 @given(intervals(max_size=20), intervals())
 def test_sweep_and_tree_say_the_same_of_one_thread(ranges, points):
-    parent, frame_range, _, of_point = _nest.sweep(*columns(ranges), *columns(points), 1)
+    begin, _, thread = columns(points)
+    parent, frame_range, _, of_point = _nest.sweep(*columns(ranges), begin, thread, 1)
     tree = tree_of(ranges)
     for point, frame in zip(points, of_point, strict=True):
         swept = [int(frame_range[at]) for at in chain(parent, frame)]

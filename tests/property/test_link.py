@@ -62,6 +62,47 @@ def outermost_of_run(parent, number, frame):
     return run[-1] if run else -1
 
 
+@st.composite
+def backward_calls(draw):
+    """Rows (call, range, in_backward) of frames, and (forward, frame) of ranges."""
+    n_frames, n_ranges = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    frame = st.tuples(
+        st.integers(-1, n_frames - 1), st.integers(0, n_ranges - 1), st.integers(0, 1)
+    )
+    range_ = st.tuples(st.integers(-1, n_ranges - 1), st.integers(0, n_frames - 1))
+    frames = draw(st.lists(frame, min_size=n_frames, max_size=n_frames))
+    return frames, draw(st.lists(range_, min_size=n_ranges, max_size=n_ranges))
+
+
+def meanings_of(frames, ranges):
+    call, range_of_frame, inside = ([row[i] for row in frames] for i in range(3))
+    forward, frame = ([row[i] for row in ranges] for i in range(2))
+    return _link.meanings(
+        frozen(call, np.int32), frozen(range_of_frame, np.int32), frozen(inside, np.uint8),
+        frozen(forward, np.int32), frozen(frame, np.int32),
+    )  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(backward_calls())
+def test_a_part_of_a_backward_call_means_its_forward_frame(case):
+    frames, ranges = case
+    expected = []
+    for own, (call, _, inside) in enumerate(frames):
+        forward = ranges[frames[call][1]][0] if inside and call >= 0 else -1
+        expected.append(ranges[forward][1] if forward >= 0 else own)
+    assert meanings_of(frames, ranges).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("frames", "ranges"),
+    [([(1, 0, 1)], [(0, 0)]), ([(0, 1, 1)], [(0, 0)]), ([(0, 0, 1)], [(1, 0)])],
+)
+def test_a_call_range_or_forward_that_is_not_there_is_an_internal_error(frames, ranges):
+    with pytest.raises(InternalError, match="meanings"):
+        meanings_of(frames, ranges)
+
+
 def test_numbers_that_differ_in_their_high_bits_only_do_not_slow_linking_down():
     seconds = {}
     for step in (1, 1 << 44):

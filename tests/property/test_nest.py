@@ -27,7 +27,8 @@ RANGES = nested(N_THREADS) | intervals(N_THREADS)
 
 
 def sweep(ranges, points, n_threads=N_THREADS):
-    return _nest.sweep(*columns(ranges), *columns(points), n_threads)
+    begin, _, thread = columns(points)
+    return _nest.sweep(*columns(ranges), begin, thread, n_threads)
 
 
 def chains(ranges, points):
@@ -127,11 +128,23 @@ def test_crossing_without_bound_is_refused_before_memory_is_full():
         sweep(ranges, points)
 
 
-@pytest.mark.parametrize("thread", [-1, N_THREADS])
-def test_a_thread_that_is_not_there_is_an_internal_error(thread):
-    for ranges, points in ([Interval(0, 1, thread)], []), ([], [Interval(0, 1, thread)]):
-        with pytest.raises(InternalError, match="nesting ranges"):
-            sweep(ranges, points)
+@pytest.mark.parametrize(
+    ("ranges", "points"),
+    [
+        ([Interval(0, 1, -1)], []),
+        ([Interval(0, 1, N_THREADS)], []),
+        ([], [Interval(0, 1, N_THREADS)]),
+    ],
+)
+def test_a_thread_that_is_not_there_is_an_internal_error(ranges, points):
+    with pytest.raises(InternalError, match="nesting ranges"):
+        sweep(ranges, points)
+
+
+def test_a_point_whose_thread_is_not_known_is_in_no_range():
+    ranges = [Interval(0, 9, thread) for thread in range(N_THREADS)]
+    points = [Interval(1, 1, 0), Interval(2, 2, -1), Interval(3, 3, 2)]
+    assert chains(ranges, points)[1] == [[0], [], [2]]
 
 
 @settings(max_examples=100, deadline=None)
@@ -146,4 +159,4 @@ def test_input_out_of_order_is_an_internal_error(rows):
 def test_columns_of_different_length_are_refused():
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="lengths differ"):
-        _nest.sweep(two, one, np.zeros(2, np.int32), one, one, np.zeros(1, np.int32), 1)
+        _nest.sweep(two, one, np.zeros(2, np.int32), one, np.zeros(1, np.int32), 1)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import struct
+from dataclasses import replace
 
 import apsw
 import numpy as np
@@ -13,7 +14,7 @@ import fastprof
 import sqlite_files
 from fastprof import _column, _pools
 from fastprof.errors import BadInputError, SettingError
-from fastprof.sources.database import ALL_ROWS, Database, Field
+from fastprof.sources.database import ALL_ROWS, Database, Field, TableRows
 from real_data import data_dir
 
 KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.RANGE)
@@ -59,6 +60,16 @@ def cells(columns, pool):
     return found
 
 
+def scan_together(database, table, fields):
+    """What `scan` gives, but read with the values of all columns kept once for rows alike."""
+    rows = TableRows(database, table, [replace(field, together=True) for field in fields])
+    rows.read(database, ALL_ROWS)
+    (row,), values = rows.columns().values(), rows.together()
+    together = np.stack(list(values.values()), axis=1)
+    assert len(np.unique(together, axis=0)) == len(together) == len(np.unique(row))
+    return {field.name: values[field.name][row] for field in fields}
+
+
 def read(path, way, monkeypatch, each_alone=True):
     """What comes out of each table of a file, and of how many reads the pages were the way."""
     monkeypatch.setenv("FASTPROF_SCAN", way)
@@ -78,6 +89,9 @@ def read(path, way, monkeypatch, each_alone=True):
                     database.read_by.clear()
                     try:
                         result = cells(database.scan(table, fields), pool)
+                        if group is alike and kind < _column.TEXT:
+                            again, pool = fields_of(group, kind)
+                            assert cells(scan_together(database, table, again), pool) == result
                     except BadInputError as error:
                         result = str(error)
                     by_pages += database.read_by == {table: ""}

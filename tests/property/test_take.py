@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof import _take
+from fastprof import _pools, _take
 from fastprof.errors import InternalError
 
 
@@ -57,3 +57,38 @@ def test_nothing_can_be_pointed_at_in_an_empty_column():
     assert _take.take(empty, empty).tolist() == []
     with pytest.raises(InternalError, match="look-up"):
         _take.take(empty, np.array([0], np.int32))
+
+
+DTYPES = st.sampled_from([np.int32, np.int64, (np.int32, 3)])
+
+
+@st.composite
+def tables(draw):
+    n, columns = draw(st.integers(0, 12)), []
+    for dtype in draw(st.lists(DTYPES, min_size=1, max_size=6)):
+        kind, sides = dtype if isinstance(dtype, tuple) else (dtype, 1)
+        cell = st.integers(-1, 1) | st.sampled_from([np.iinfo(kind).min, np.iinfo(kind).max])
+        cells = draw(st.lists(cell, min_size=n * sides, max_size=n * sides))
+        columns.append(frozen(cells, kind).reshape((n,) if sides == 1 else (n, sides)))
+    return columns
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables())
+def test_rows_are_alike_where_all_numbers_are(columns):
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    rows = [str(row) for row in rows]
+    ids, first = _pools.alike(columns)
+    assert ids.dtype == first.dtype == np.int32
+    assert [rows[i] for i in first] == list(dict.fromkeys(rows))
+    assert [rows[first[i]] for i in ids] == rows
+
+
+def test_columns_that_cannot_be_compared_row_by_row_are_refused():
+    two, three = np.zeros(2, np.int64), np.zeros(3, np.int32)
+    with pytest.raises(ValueError, match="lengths differ"):
+        _pools.alike([two, three])
+    with pytest.raises(ValueError, match="33 columns"):
+        _pools.alike([two] * 33)
+    with pytest.raises(ValueError, match="256 bytes"):
+        _pools.alike([np.zeros((2, 40))])

@@ -1,10 +1,13 @@
 """The table of report columns, and the choice from it."""
 
+import numpy as np
 import pytest
 
+from fastprof.columns import Ints, RepeatedInts
 from fastprof.errors import FastprofError, UnknownColumnError
 from fastprof.report import COLUMNS, DEFAULT_KEYS, select
 from fastprof.report.columns import last_frame
+from report_columns import report
 
 # key, header, kind and least width, as PyProf had them.
 PYPROF = """
@@ -67,3 +70,21 @@ def test_the_last_frame_is_shown_without_its_directory():
     assert last_frame(("a/b.py:1", "/c/d.py:22")) == "d.py:22"
     assert last_frame(("d.py:22",)) == "d.py:22"
     assert last_frame(()) == "-"
+
+
+@pytest.mark.parametrize("n", [0, 5, 500])  # none, too few to make texts of, many
+@pytest.mark.parametrize("style", ["csv", "spaces", "width", "json"])
+def test_repeated_numbers_are_written_as_any_numbers(style, n):
+    distinct = {
+        "device": np.array([0, -1, 12345], np.int32),
+        "stream": np.array([-(2**63), 2**63 - 1, -1]),
+        "grid": np.array([[1, 2, 3], [-1, -1, -1], [2147483647, 65535, 65535]], np.int32),
+        "block": np.array([[-1, 0, 0], [0, -1, 0], [1024, 1, 1]], np.int64),
+    }
+    ids = np.arange(n, dtype=np.int32) % 3
+    repeated = {key: RepeatedInts(ids, values) for key, values in distinct.items()}
+    plain = {key: Ints(values[ids]) for key, values in distinct.items()}
+    width = 120 if style == "width" else None
+    texts = [report(",".join(distinct), style, width, columns) for columns in (repeated, plain)]
+    assert texts[0] == texts[1]
+    assert all(repeated[key].at(row) == plain[key].at(row) for key in distinct for row in range(n))

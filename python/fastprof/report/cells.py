@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from fastprof._rows import RowWriter
-from fastprof.columns import Column, Ints, Lists, SeqMarkers, Values
+from fastprof.columns import Column, Ints, Lists, RepeatedInts, SeqMarkers, Values
 
 Brackets = tuple[bytes, bytes, bytes]
+
+# Making the text of a number here takes as long as writing about so many.
+_WORTH_A_TEXT = 16
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,26 @@ def _add_ints(writer: RowWriter, before: bytes, column: Ints, notation: Notation
         writer.add_ints(before, values, **known)
 
 
+def _add_repeated(
+    writer: RowWriter, before: bytes, column: RepeatedInts, notation: Notation
+) -> None:
+    if len(column.distinct) * _WORTH_A_TEXT > len(column):
+        _add_ints(writer, before, column, notation)
+        return
+    texts = [encode(_text_of(value, column.none, notation)) for value in column.distinct.tolist()]
+    writer.add_texts(before, np.ascontiguousarray(column.ids), texts, none_text=b"")
+
+
+def _text_of(value: int | list[int], none: int, notation: Notation) -> str:
+    """A number, or three, as a writer of numbers puts them."""
+    width = notation.width or 0
+    if isinstance(value, int):
+        return (notation.none if value == none else str(value)).rjust(width)
+    begin, between, end = (part.decode() for part in notation.triple)
+    text = notation.none if value[0] == none else begin + between.join(map(str, value)) + end
+    return text.ljust(width)[: width or None]
+
+
 def _add_values(writer: RowWriter, before: bytes, column: Values, notation: Notation) -> None:
     texts = [encode(notation.fit(notation.text(value))) for value in column.values]
     none_text = encode(notation.fit(notation.none))
@@ -142,6 +165,7 @@ def _add_seqmarkers(
 
 _ADD: dict[type, Callable[..., None]] = {
     Ints: _add_ints,
+    RepeatedInts: _add_repeated,
     Values: _add_values,
     Lists: _add_lists,
     SeqMarkers: _add_seqmarkers,

@@ -5,10 +5,19 @@ Source of names and meanings: the activity structures of https://docs.nvidia.com
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastprof import _column
 from fastprof.sources.database import Field
 
 I64, I32 = _column.I64, _column.I32
+
+SIZES, AXES = ("grid", "block"), "XYZ"
+
+
+def config_field(name: str, kind: int = I32, pool: Any = None) -> Field:
+    """A field that a work's configuration has, kept once for all work that is alike."""
+    return Field(name, kind, pool=pool, together=True)
 
 
 def work_fields() -> list[Field]:
@@ -16,33 +25,21 @@ def work_fields() -> list[Field]:
     return [
         Field("start", I64, needed=True),
         Field("end", I64, needed=True),
-        Field("deviceId", I32),
-        Field("contextId", I32),
-        Field("streamId", I32),
-        Field("graphId", I32),
+        *map(config_field, ("deviceId", "contextId", "streamId", "graphId")),
     ]
 
 
 def kernel_fields() -> list[Field]:
     """Of kernels, beside those of all work."""
-    sizes = [
-        Field(size + axis, I32, array=size, side=side)
-        for size in ("grid", "block")
-        for side, axis in enumerate("XYZ")
-    ]
-    return [
-        *sizes,
-        Field("registersPerThread", I32),
-        Field("staticSharedMemory", I32),
-        Field("dynamicSharedMemory", I32),
-        Field("graphNodeId", I64),
-    ]
+    sizes = [size + axis for size in SIZES for axis in AXES]
+    others = ("registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
+    return [*map(config_field, (*sizes, *others)), config_field("graphNodeId", I64)]
 
 
 def copy_fields() -> list[Field]:
     """Of memory copies and memsets, beside those of all work."""
     return [
         Field("bytes", I64),
-        Field("copyKind", I32),  # CUpti_ActivityMemcpyKind
-        Field("graphNodeId", I64),
+        config_field("copyKind"),  # CUpti_ActivityMemcpyKind
+        config_field("graphNodeId", I64),
     ]

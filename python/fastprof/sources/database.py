@@ -30,7 +30,7 @@ Progress = Callable[[str, int, int], None]  # what is read, rows so far, rows in
 class Field:
     """A column to read: its name in the table, and what becomes of its values.
 
-    `side` puts it beside others: columns of one `array`, [n, 3], are its sides 0, 1 and 2.
+    The values of those `together`, I64, I32 or KEY, are kept once for all rows that have the same.
     `sql` is the expression whose value it is, where that is not the column of its name.
     `kind` is one of _column.I64, I32, KEY, TEXT, RANGE; `none` is what NULL becomes, and what the
     whole column is when the table does not have it; KEY takes value >> shift into `pool`.
@@ -42,8 +42,7 @@ class Field:
     pool: Any = None
     shift: int = 0
     needed: bool = False
-    array: str = ""
-    side: int | None = None
+    together: bool = False
     sql: str = ""
 
 
@@ -316,20 +315,22 @@ class TableRows:
     ) -> None:
         """capacity : about how many rows will be kept; that of the table where it is None."""
         self._table, self._fields, self._room = table, fields, None
+        self._missing = list(fields)
         if table not in database.tables:
             database.refuse_posing(table)
             return
         self._chosen = database.chosen(table, fields)
+        self._missing = [field for field in fields if field not in self._chosen]
         may_be_null = {name.lower(): null for name, null in database.tables[table].items()}
         specs = [
             (
-                f.array or f.name,
+                f.name,
                 f.kind,
                 f.none,
                 f.pool,
                 f.shift,
                 may_be_null.get(f.name.lower(), True),
-                f.side,
+                f.together,
             )
             for f in self._chosen
         ]
@@ -344,11 +345,22 @@ class TableRows:
             database.read_rows(self._table, self._chosen, row_ids, self._room, keep)
 
     def columns(self, further: int = 0) -> Columns:
-        """All columns, and room for so many further rows behind what was read; no more is read."""
-        if self._room is None:
-            return _with_none({}, self._fields, 0)
-        missing = [field for field in self._fields if field not in self._chosen]
-        return _with_none(self._room.columns(further), missing, len(self._room) + further)
+        """All columns, and room for so many further rows behind what was read; no more is read.
+
+        Those of fields that are `together` are in `together`; here is _column.TOGETHER, int32: the
+        row of those.
+        """
+        columns = self._room.columns(further) if self._room is not None else {}
+        n = len(self) + further
+        if _column.TOGETHER not in columns and any(field.together for field in self._fields):
+            columns[_column.TOGETHER] = np.zeros(n, np.int32)  # all are alike: nothing is known
+        return _with_none(columns, [f for f in self._missing if not f.together], n)
+
+    def together(self) -> Columns:
+        """The distinct rows of all fields that are `together`."""
+        columns = self._room.together() if self._room is not None else {}
+        n = max((len(column) for column in columns.values()), default=1)
+        return _with_none(columns, [f for f in self._missing if f.together], n)
 
 
 def _forced() -> str:
@@ -371,10 +383,7 @@ def _with_none(columns: Columns, missing: Sequence[Field], n: int) -> Columns:
     """The columns, and n rows of "none" for each field that is missing."""
     for field in missing:
         dtype = np.int64 if field.kind == _column.I64 else np.int32
-        if field.side is None:
-            columns[field.name] = np.full(n, field.none, dtype)
-        else:
-            columns.setdefault(field.array, np.empty((n, 3), dtype))[:, field.side] = field.none
+        columns[field.name] = np.full(n, field.none, dtype)
         if field.kind == _column.RANGE:
             columns[field.name + "_seq"] = np.full(n, -1, np.int64)
             columns[field.name + "_op_id"] = np.full(n, -1, np.int64)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof import _join, _nest
 from fastprof._kineto import NONE
+from fastprof._pools import alike
+from fastprof._take import take
 from fastprof.errors import BadInputError
 from fastprof.sources import kineto_about, kineto_file, kineto_links, steps
 from fastprof.sources.database import Progress
@@ -19,6 +22,7 @@ from fastprof.trace import (
     COPY_KINDS,
     NEVER,
     Activity,
+    Configs,
     Int32,
     Int64,
     Kernels,
@@ -28,7 +32,13 @@ from fastprof.trace import (
 )
 
 # In the order of `kind` in the scanner's columns.
-_ACTIVITIES = np.array([Activity.KERNEL, Activity.MEMCPY, Activity.MEMSET], np.uint8)
+_ACTIVITIES = np.array([Activity.KERNEL, Activity.MEMCPY, Activity.MEMSET], np.int32)
+
+# The scanner's columns that make a configuration.
+_CONFIG = (
+    "kind", "name", "device", "context", "stream", "grid", "block", "registers", "shared_memory",
+    "graph_id", "graph_node",
+)  # fmt: skip
 
 # Work of one stream runs one after the other. Overlaps of some ten microseconds are real (launches
 # that depend on each other, clocks of microseconds); beyond this a duration is damaged.
@@ -114,27 +124,35 @@ def _read_kernels(file: KinetoFile, copies: bool) -> Kernels:
         rows, start = rows[order], start[order]
     n = len(rows)
     duration = events["duration"][rows]
+    config, first = alike([events[key] for key in _CONFIG])
     return Kernels(
         start=start,
         duration=np.where(duration == NONE, -1, duration),
-        device=events["device"][rows],
-        context=_narrow(events["context"][rows]),
-        stream=_narrow(events["stream"][rows]),
         process=np.full(n, -1, np.int32),
         correlation=events["correlation"][rows],
-        name=events["name"][rows],
-        grid=events["grid"][rows],
-        block=events["block"][rows],
-        registers=events["registers"][rows],
-        shared_memory=events["shared_memory"][rows],
-        graph_id=_narrow(events["graph_id"][rows]),
-        graph_node=events["graph_node"][rows],
-        kind=_ACTIVITIES[events["kind"][rows]],
+        config=config[rows],
+        configs=_configs_of(file, {key: events[key][first] for key in _CONFIG}, copies),
         launch=np.full(n, -1, np.int32),
         origin=None,
         copied=events["bytes"][rows] if copies else None,
-        copy_kind=_copy_kinds(file.names)[events["name"][rows]] if copies else None,
         external_id=events["external_id"][rows],
+    )
+
+
+def _configs_of(file: KinetoFile, columns: dict[str, npt.NDArray[Any]], copies: bool) -> Configs:
+    return Configs(
+        device=columns["device"],
+        context=_narrow(columns["context"]),
+        stream=_narrow(columns["stream"]),
+        name=columns["name"],
+        grid=columns["grid"],
+        block=columns["block"],
+        registers=columns["registers"],
+        shared_memory=columns["shared_memory"],
+        graph_id=_narrow(columns["graph_id"]),
+        graph_node=columns["graph_node"],
+        kind=_ACTIVITIES[columns["kind"]],
+        copy_kind=_copy_kinds(file.names)[columns["name"]] if copies else None,
     )
 
 
@@ -153,11 +171,13 @@ def _copy_kinds(names: list[str]) -> Int32:
 
 def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
     """Rows whose duration cannot be true: negative, or far into the next work of their stream."""
-    order = np.lexsort((kernels.start, kernels.stream, kernels.device))
-    start, duration = kernels.start[order], kernels.duration[order]
-    place = kernels.device[order].astype(np.int64) << 32 | kernels.stream[order].astype(np.int64)
+    configs = kernels.configs
+    place = configs.device.astype(np.int64) << 32 | configs.stream.astype(np.int64)
+    place_of = take(np.where(configs.stream >= 0, place, -1), kernels.config)
+    order = np.lexsort((kernels.start, place_of))
+    start, duration, place_of = kernels.start[order], kernels.duration[order], place_of[order]
     next_start = np.append(start[1:], NEVER)
-    alone = np.append(place[1:] != place[:-1], True) | (kernels.stream[order] < 0)
+    alone = np.append(place_of[1:] != place_of[:-1], True) | (place_of == -1)
     overlap = np.where(alone, 0, np.minimum(duration, NEVER // 4) - (next_start - start))
     damaged = np.zeros(len(order), bool)
     damaged[order] = (duration < -1) | (overlap > _LONGEST_OVERLAP)
@@ -180,10 +200,8 @@ def _read_launches(file: KinetoFile, threads: Threads, kernels: Kernels) -> Laun
         used, kernels.launch = used[1:], kernels.launch - 1
     rows = rows[used]
     start = events["start"][rows]
-    duration = np.maximum(events["duration"][rows], 0)
     columns = {
         "start": start,
-        "end": start + duration,
         "thread": threads.find(events["pid"][rows], events["tid"][rows]),
         "name": events["name"][rows],
     }

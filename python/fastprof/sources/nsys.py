@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastprof import _pools
 from fastprof.beside import Beside
-from fastprof.sources import nsys_about, steps
+from fastprof.sources import cupti_work, nsys_about, steps
 from fastprof.sources import nsys_launches as launches_of
 from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
@@ -137,14 +137,14 @@ def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kern
     """GPU work in order of start; launch and origin still -1."""
     has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
     name = "demangledName" if has_names else "shortName"
-    kernels = database.scan(schema.KERNELS, schema.kernel_fields(pools, name))
-    kernels["name"] = kernels.pop(name)
-    graphs = database.scan(schema.GRAPHS, schema.graph_fields(pools))
+    kernels = cupti_work.scan(database, schema.KERNELS, schema.kernel_fields(pools, name))
+    kernels.configs["name"] = kernels.configs.pop(name)
+    graphs = cupti_work.scan(database, schema.GRAPHS, schema.graph_fields(pools))
     kinds = {Activity.KERNEL: kernels, Activity.GRAPH: graphs}
     if copies:
         for kind, table in ((Activity.MEMCPY, schema.COPIES), (Activity.MEMSET, schema.SETS)):
-            kinds[kind] = database.scan(table, schema.copy_fields(pools))
-    return steps.kernels_of(kinds, "globalPid")
+            kinds[kind] = cupti_work.scan(database, table, schema.copy_fields(pools))
+    return cupti_work.kernels_of(kinds, "globalPid")
 
 
 def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:

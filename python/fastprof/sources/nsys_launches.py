@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fastprof import _join
+from fastprof._take import take
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources import steps
 from fastprof.sources.database import Database
@@ -52,20 +53,21 @@ class Reading:
             kernels.origin = np.where(nodes["row"] >= 0, nodes["row"] + np.int32(n), np.int32(-1))
             columns = {name: np.concatenate([columns[name], nodes[name]]) for name in columns}
         columns = steps.launches_in_order(columns, kernels)
-        return Launches(columns["start"], columns["end"], columns["globalTid"], columns["nameId"])
+        return Launches(columns["start"], columns["globalTid"], columns["nameId"])
 
 
 def read_graph_nodes(
     database: Database, pools: schema.Pools, kernels: Kernels
 ) -> dict[str, Any] | None:
     """The calls that created graph nodes, and in `row` which of them made each kernel's node."""
-    if not np.any(kernels.graph_node >= 0):
+    graph_node = kernels.configs.graph_node
+    if not np.any(graph_node >= 0):
         return None
     nodes = database.scan(schema.GRAPH_NODES, schema.graph_node_fields(pools))
     process = process_of(nodes["globalTid"], pools, schema.PROCESS_SHIFT)
     join = _join.Join(process, nodes["graphNodeId"])
     join.offer(process, nodes["graphNodeId"])
-    row = join.rows(kernels.process, kernels.graph_node)
+    row = join.rows(kernels.process, take(graph_node, kernels.config))
     # Instantiating a graph copies its nodes; what the user's code did is the first original.
     original = np.append(join.rows(process, nodes["originalGraphNodeId"]), np.int32(-1))
     for _ in range(_MOST_COPIES):

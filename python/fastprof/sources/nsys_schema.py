@@ -63,7 +63,7 @@ def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
     """`name` is the column that names the kernel."""
     return [
         *graph_fields(pools),
-        Field(name, KEY, pool=pools.strings),
+        cupti_schema.config_field(name, KEY, pools.strings),
         *cupti_schema.kernel_fields(),
     ]
 
@@ -86,7 +86,6 @@ def launch_fields(pools: Pools) -> list[Field]:
         Field("globalTid", KEY, pool=pools.threads, needed=True),  # the filter looks at these two
         Field("correlationId", I64, needed=True),
         Field("start", I64, needed=True),
-        Field("end", I64, needed=True),
         Field("nameId", KEY, pool=pools.strings),
     ]
 
@@ -94,7 +93,6 @@ def launch_fields(pools: Pools) -> list[Field]:
 def graph_node_fields(pools: Pools) -> list[Field]:
     return [
         Field("start", I64, needed=True),
-        Field("end", I64, needed=True),
         Field("globalTid", KEY, pool=pools.threads, needed=True),
         Field("nameId", KEY, pool=pools.strings),
         Field("graphNodeId", I64, needed=True),

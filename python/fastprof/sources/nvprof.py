@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import _join, _pools
-from fastprof.sources import nvprof_about, steps
+from fastprof.sources import cupti_work, nvprof_about, steps
 from fastprof.sources import nvprof_schema as schema
-from fastprof.sources.database import Columns, Database, Field
+from fastprof.sources.cupti_work import Work, one_after_the_other
+from fastprof.sources.database import Database, Field
 from fastprof.sources.demangle import demangled
 from fastprof.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ranges, Trace
 
@@ -64,18 +65,17 @@ def read(database: Database, copies: bool = False) -> Trace:
 def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
     """GPU work in order of start; process, launch and origin still -1."""
 
-    def scan(tables: Sequence[str], fields: list[Field]) -> Columns:
-        return steps.joined([database.scan(table, fields) for table in tables])
+    def scan(tables: Sequence[str], fields: list[Field]) -> Work:
+        return one_after_the_other([cupti_work.scan(database, each, fields) for each in tables])
 
     kinds = {Activity.KERNEL: scan(schema.KERNELS, schema.kernel_fields(pools))}
     if copies:
         kinds[Activity.MEMCPY] = scan(schema.COPIES, schema.copy_fields())
         kinds[Activity.MEMSET] = scan([schema.SETS], schema.copy_fields())
-    for columns in kinds.values():
-        columns["process"] = np.full(len(columns["start"]), -1, np.int32)
+    for _, configs in kinds.values():
         for key in ("graphId", "graphNodeId"):
-            columns[key][columns[key] == 0] = -1  # 0 is none
-    return steps.kernels_of(kinds, "process")
+            configs[key][configs[key] == 0] = -1  # 0 is none
+    return cupti_work.kernels_of(kinds, None)
 
 
 def _read_launches(
@@ -108,7 +108,7 @@ def _read_launches(
     kernels.process[:] = of_launch[kernels.launch]
     if len(pools.processes) == 1:
         kernels.process[:] = 0  # whose launch was not captured, too
-    launches = Launches(columns["start"], columns["end"], columns["thread"], columns["name"])
+    launches = Launches(columns["start"], columns["thread"], columns["name"])
     return launches, list(names)
 
 

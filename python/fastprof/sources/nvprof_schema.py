@@ -64,7 +64,7 @@ def kernel_fields(pools: Pools) -> list[Field]:
     return [
         *cupti_schema.work_fields(),
         _CORRELATION,
-        Field("name", KEY, pool=pools.strings),
+        cupti_schema.config_field("name", KEY, pools.strings),
         *cupti_schema.kernel_fields(),
     ]
 
@@ -79,7 +79,6 @@ def launch_fields(pools: Pools) -> list[Field]:
         Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # the filter looks at these two
         _CORRELATION,
         Field("start", I64, needed=True),
-        Field("end", I64, needed=True),
         Field("cbid", I32),
     ]
 

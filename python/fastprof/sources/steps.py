@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,21 @@ import numpy.typing as npt
 
 from fastprof import _column, _nest, _pools
 from fastprof.sources.database import Columns, Database, Field
-from fastprof.trace import Activity, Kernels, Ranges
+from fastprof.trace import Kernels, Ranges
 
 
-def joined(tables: Sequence[Columns]) -> Columns:
-    """The rows of several tables one after the other; a column that a table lacks is -1 in it."""
+def joined(tables: Sequence[Columns], by: str = "start") -> Columns:
+    """The rows of several tables one after the other; a column that a table lacks is -1 in it.
+
+    by : a column that all have
+    """
     like = {key: column for table in tables for key, column in table.items()}
-    filled = [table for table in tables if len(table["start"])] or list(tables[:1])
+    filled = [table for table in tables if len(table[by])] or list(tables[:1])
     parts = [
-        {key: table[key] if key in table else _none(table, column) for key, column in like.items()}
+        {
+            key: table[key] if key in table else np.full(len(table[by]), -1, column.dtype)
+            for key, column in like.items()
+        }
         for table in filled
     ]
     if len(parts) == 1:
@@ -26,65 +32,9 @@ def joined(tables: Sequence[Columns]) -> Columns:
     return {key: np.concatenate([part[key] for part in parts]) for key in like}
 
 
-def _none(table: Columns, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # A column that says "none" in every row of the table.
-    return np.full((len(table["start"]), *like.shape[1:]), -1, like.dtype)
-
-
-def kernels_of(tables: Mapping[Activity, Columns], process: str) -> Kernels:
-    """GPU work in order of start, of the columns of CUPTI's tables; launch and origin come later.
-
-    process : which column holds the process. All tables have start and end, those of kernels
-        all other columns, those of copies `bytes` and `copyKind`.
-    """
-    kernels = tables[Activity.KERNEL]
-    static, dynamic = (kernels.pop(f"{kind}SharedMemory") for kind in ("static", "dynamic"))
-    kernels["shared"] = np.where((static < 0) | (dynamic < 0), np.int32(-1), static + dynamic)
-    del static, dynamic
-    for size in (kernels["grid"], kernels["block"]):
-        if len(size) and size.min() < 0:
-            size[np.any(size < 0, axis=1)] = -1  # one side is not known: none is
-    for kind, table in tables.items():
-        table["kind"] = np.full(len(table["start"]), kind, np.uint8)
-    columns = joined(list(tables.values()))
-    start = columns["start"]
-    if np.any(start[1:] < start[:-1]):
-        order = np.argsort(start, kind="stable")
-        columns = {key: column[order] for key, column in columns.items()}
-    duration = columns["end"]
-    duration -= columns["start"]
-    duration[duration < 0] = -1  # it ended before it began, or took longer than 64 bits hold
-    return Kernels(
-        start=columns["start"],
-        duration=duration,
-        device=columns["deviceId"],
-        context=columns["contextId"],
-        stream=columns["streamId"],
-        process=columns[process],
-        correlation=columns["correlationId"],
-        name=columns["name"],
-        grid=columns["grid"],
-        block=columns["block"],
-        registers=columns["registersPerThread"],
-        shared_memory=columns["shared"],
-        graph_id=_once(columns["graphId"]),
-        graph_node=_once(columns["graphNodeId"]),
-        kind=columns["kind"],
-        launch=np.empty(0, np.int32),
-        origin=None,
-        copied=columns.get("bytes"),
-        copy_kind=columns.get("copyKind"),
-    )
-
-
-def _once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A column that says "none" in every row, kept as one value; others as they are."""
-    return column if np.any(column != -1) else np.broadcast_to(column[:1], column.shape)
-
-
 def launches_in_order(columns: Columns, kernels: Kernels) -> Columns:
     """The columns of API calls in order of time; the kernels' indices into them follow."""
-    order = _nest.order(columns["start"], columns["end"])
+    order = _nest.order(columns["start"], columns["start"])
     if order is None:
         return columns
     place = np.full(len(order) + 1, -1, np.int32)
@@ -128,7 +78,8 @@ def read_strings(
     for key, text in zip(keys.tolist(), places.tolist(), strict=True):
         strings[key] = text_of[text] if text >= 0 else None
     known = np.array([text is not None for text in strings] + [True])
-    lost = np.unique(kernels.name[~known[kernels.name]])
+    name = kernels.configs.name
+    lost = np.unique(name[~known[name]])
     warnings = []
     if len(lost):
         ids = ", ".join(str(wanted.values()[index]) for index in lost[:3])

@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef struct {
   int64_t numbers[ROOM], seqs[ROOM], op_ids[ROOM], ids[ROOM];
-  int32_t texts[ROOM], ranges[ROOM], keys[ROOM], small[ROOM];
+  int32_t texts[ROOM], ranges[ROOM], keys[ROOM], small[ROOM], alike[ROOM];
+  int32_t parts[2]; /* of the row that is being read */
 } rows;
 
 static const fp_place PLACES[] = {{FP_PLACE_OF_ROW_ID, FP_ADDED_NULL, 0},
@@ -22,22 +23,34 @@ static const fp_place PLACES[] = {{FP_PLACE_OF_ROW_ID, FP_ADDED_NULL, 0},
                                   {2, FP_ADDED_NULL, 0},
                                   {3, FP_ADDED_NUMBER, -1}};
 
-/* The first columns of all kinds, one more for each variant. */
+/* The first columns of all kinds, one more for each variant; the last variant has all, and keeps
+ * the numbers of two together. */
+enum { N_COLUMNS = 6, VARIANTS = N_COLUMNS + 1 };
+
 static int columns_for(int variant, rows *out, fp_names *names, fp_keys *keys, fp_column *columns) {
+  bool are_parts = variant == N_COLUMNS;
   const fp_column all[] = {
-      {.kind = FP_COLUMN_I64, .none = -9, .out = out->ids, .stride = 1},
-      {.kind = FP_COLUMN_I64, .none = -9, .may_be_null = 1, .out = out->numbers, .stride = 1},
-      {.kind = FP_COLUMN_TEXT, .none = -1, .names = names, .out = out->texts, .stride = 1},
+      {.kind = FP_COLUMN_I64, .none = -9, .out = out->ids},
+      {.kind = FP_COLUMN_I64, .none = -9, .may_be_null = 1, .out = out->numbers},
+      {.kind = FP_COLUMN_TEXT, .none = -1, .names = names, .out = out->texts},
       {.kind = FP_COLUMN_RANGE,
        .none = -1,
        .names = names,
        .out = out->ranges,
-       .stride = 1,
        .seq = out->seqs,
        .op_id = out->op_ids},
-      {.kind = FP_COLUMN_KEY, .none = -1, .keys = keys, .shift = 3, .out = out->keys, .stride = 1},
-      {.kind = FP_COLUMN_I32, .none = -1, .may_be_null = 1, .out = out->small, .stride = 1}};
-  int n = 1 + variant % LENGTH(all);
+      {.kind = FP_COLUMN_KEY,
+       .none = -1,
+       .keys = keys,
+       .shift = 3,
+       .is_part = are_parts,
+       .out = are_parts ? out->parts : out->keys},
+      {.kind = FP_COLUMN_I32,
+       .none = -1,
+       .may_be_null = 1,
+       .is_part = are_parts,
+       .out = are_parts ? out->parts + 1 : out->small}};
+  int n = are_parts ? N_COLUMNS : 1 + variant;
   memcpy(columns, all, sizeof all[0] * (size_t)n);
   return n;
 }
@@ -49,20 +62,26 @@ static int64_t read_rows(const fp_pages *pages, const fp_btree *tree, int varian
   fp_names *names = fp_names_new();
   fp_keys *keys = fp_keys_new();
   rows *out = malloc(sizeof *out);
-  fp_column columns[6];
-  int n_columns = columns_for(variant, out, names, keys, columns);
-  fp_walk *walk = fp_walk_new(pages, tree, PLACES, n_columns, first, last);
+  fp_names *distinct = fp_names_new();
+  CHECK(names && keys && distinct && out);
+  fp_column each[N_COLUMNS];
+  fp_columns columns = {.each = each, .n = columns_for(variant, out, names, keys, each)};
+  if (each[columns.n - 1].is_part)
+    columns.together =
+        (fp_together){distinct, (const char *)out->parts, sizeof out->parts, out->alike};
+  fp_walk *walk = fp_walk_new(pages, tree, PLACES, columns.n, first, last);
   int64_t total = 0, before = INT64_MIN;
-  CHECK(names && keys && out && walk);
+  CHECK(walk);
   fp_status status;
   do {
     int64_t kept = 0, stepped = 0;
-    status = fp_walk_step(walk, columns, n_columns, all, limit, ROOM, &kept, &stepped);
+    status = fp_walk_step(walk, &columns, all, limit, ROOM, &kept, &stepped);
     CHECK(kept >= 0 && kept <= stepped && stepped <= limit && kept <= ROOM);
     for (int64_t i = 0; i < kept; i++) {
       CHECK(out->ids[i] >= first && out->ids[i] <= last);
       CHECK((total == 0 && i == 0) || out->ids[i] > before);
       before = out->ids[i];
+      if (columns.together.pool) CHECK(out->alike[i] < fp_names_count(distinct));
     }
     total += kept;
   } while (status == FP_MORE);
@@ -70,6 +89,7 @@ static int64_t read_rows(const fp_pages *pages, const fp_btree *tree, int varian
   if (status == FP_E_UNUSUAL) CHECK(*fp_walk_why(walk));
   fp_walk_free(walk);
   fp_names_free(names);
+  fp_names_free(distinct);
   fp_keys_free(keys);
   free(out);
   return status == FP_OK ? total : -1;
@@ -80,7 +100,7 @@ static void read_table(const fp_pages *pages, uint32_t root) {
   const char *why = "";
   fp_status status = fp_btree_init(pages, root, &tree, &why);
   CHECK(status == FP_OK || (status == FP_E_UNUSUAL && *why));
-  for (int variant = 0; status == FP_OK && variant < 6; variant++) {
+  for (int variant = 0; status == FP_OK && variant < VARIANTS; variant++) {
     int64_t whole = read_rows(pages, &tree, variant, INT64_MIN, INT64_MAX, ROOM);
     if (whole < 0) break;
     int64_t middle = tree.n > 1 ? tree.leaves[tree.n / 2 - 1].last : whole / 2;
