@@ -43,13 +43,12 @@ int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit
 }
 
 fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
-                         fp_keys *nodes, int32_t *found, int32_t *node) {
+                         fp_tree *nodes, int32_t *found, int32_t *node) {
   for (int32_t i = 0; i < n; i++) {
     int32_t n_found = fp_itree_open_at(tree, t[i], found, tree.n);
     node[i] = -1;
     for (int32_t k = 0; k < n_found; k++) {
-      int64_t key = (int64_t)(node[i] + 1) << 32 | (uint32_t)label[found[k]];
-      fp_status status = fp_keys_intern(nodes, key, &node[i]);
+      fp_status status = fp_tree_below(nodes, node[i], label[found[k]], &node[i]);
       if (status != FP_OK) return status;
     }
   }

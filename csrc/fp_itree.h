@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-#include "fp_keys.h"
 #include "fp_status.h"
+#include "fp_tree.h"
 
 typedef struct {
   const int64_t *start, *end; /* sorted as fp_order.h says */
@@ -26,11 +26,11 @@ void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end);
 int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit);
 
 /* What is open at each of n instants, as nodes of a tree of labels: equal chains of labels are the
- * same node. `nodes` grows, its keys are (parent node + 1) << 32 | label.
+ * same node. `nodes` grows.
  *   label   [tree.n]
  *   found   scratch, [tree.n]
  *   node    [n], -1 where nothing is open */
 fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
-                         fp_keys *nodes, int32_t *found, int32_t *node);
+                         fp_tree *nodes, int32_t *found, int32_t *node);
 
 #endif

@@ -2,7 +2,7 @@
 #include "fp_path.h"
 
 fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *wanted,
-                  int32_t n_labels, fp_keys *nodes, int32_t *node) {
+                  int32_t n_labels, fp_tree *nodes, int32_t *node) {
   for (int32_t i = 0; i < n; i++) {
     if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
     int32_t above = parent[i] < 0 ? -1 : node[parent[i]];
@@ -10,8 +10,7 @@ fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n, const 
       node[i] = above;
       continue;
     }
-    int64_t key = (int64_t)(above + 1) << 32 | (uint32_t)label[i];
-    fp_status status = fp_keys_intern(nodes, key, &node[i]);
+    fp_status status = fp_tree_below(nodes, above, label[i], &node[i]);
     if (status != FP_OK) return status;
   }
   return FP_OK;
@@ -69,4 +68,17 @@ int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) {
     if (depth[i] > most) most = depth[i];
   }
   return most;
+}
+
+int32_t fp_path_misplaced(const int32_t *parent, const int32_t *node, int32_t n,
+                          const int32_t *above, int32_t n_nodes) {
+  int32_t found = 0;
+  for (int32_t i = 0; i < n_nodes; i++)
+    if (above[i] < -1 || above[i] >= i) return -1;
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] < -1 || parent[i] >= i || node[i] < -1 || node[i] >= n_nodes) return -1;
+    int32_t around = parent[i] < 0 ? -1 : node[parent[i]];
+    found += (node[i] < 0 ? -1 : above[node[i]]) != around;
+  }
+  return found;
 }

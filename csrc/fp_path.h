@@ -6,14 +6,13 @@
 
 #include <stdint.h>
 
-#include "fp_keys.h"
 #include "fp_status.h"
+#include "fp_tree.h"
 
 /* node[i] of every frame i. label[i] is the frame's label; one with wanted[label] == 0 is left out,
- * and its node is its parent's (wanted NULL: all are wanted). New nodes are added to `nodes`
- * with the key (parent node + 1) << 32 | label, so a node's parent comes before it. */
+ * and its node is its parent's (wanted NULL: all are wanted). New nodes are added to `nodes`. */
 fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *wanted,
-                  int32_t n_labels, fp_keys *nodes, int32_t *node);
+                  int32_t n_labels, fp_tree *nodes, int32_t *node);
 
 /* out[i] = own[i] if that is not -1, else what the parent has: the innermost value around i. */
 fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n, int32_t *out);
@@ -43,5 +42,12 @@ fp_status fp_path_sums(const int32_t *parent, int32_t n, int64_t *value);
 
 /* Length of the longest chain; parents come before their children. depth: scratch, [n]. */
 int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth);
+
+/* How many frames are not where they belong: the parent of a frame's node is not its parent's node.
+ * -1 if a parent does not come before its child, or a node is not there.
+ *   parent, node  [n] of frames
+ *   above         [n_nodes] parent of each node, -1 at the roots */
+int32_t fp_path_misplaced(const int32_t *parent, const int32_t *node, int32_t n,
+                          const int32_t *above, int32_t n_nodes);
 
 #endif

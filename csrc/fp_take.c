@@ -37,3 +37,11 @@ fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, in
   for (int64_t i = 0; i < n; i++) place[i] = number[index[i] + 1];
   return FP_OK;
 }
+
+void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps, int64_t n_gaps) {
+  for (int64_t i = 0; i < n_gaps; i++) {
+    int64_t first = gaps[i] + 1, end = i + 1 < n_gaps ? gaps[i + 1] : n;
+    memmove(items + (size_t)(first - 1 - i) * size, items + (size_t)first * size,
+            (size_t)(end - first) * size);
+  }
+}

@@ -2,6 +2,7 @@
 #ifndef FP_TAKE_H
 #define FP_TAKE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "fp_status.h"
@@ -19,5 +20,10 @@ fp_status fp_take_i64(const int64_t *values, int64_t n_values, const int32_t *in
  *   n_used   how many */
 fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, int32_t *number,
                            int32_t *used, int32_t *n_used, int32_t *place);
+
+/* Close the gaps that these items leave, in place.
+ *   items  [n] of `size` bytes each
+ *   gaps   [n_gaps], ascending, each once, all below n */
+void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps, int64_t n_gaps);
 
 #endif

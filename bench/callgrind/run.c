@@ -74,7 +74,7 @@ void nest_run(void) {
 
 void path_run(void) {
   for (int32_t i = 0; i < FRAMES.n; i++) FRAMES.label[i] = RUN.label[FRAMES.range[i]];
-  FRAMES.nodes = fp_keys_new();
+  FRAMES.nodes = fp_tree_new();
   CHECK(FRAMES.nodes);
 }
 

@@ -3,9 +3,9 @@
 #define RUN_H
 
 #include "check.h" /* tests/csrc */
-#include "fp_keys.h"
 #include "fp_link.h"
 #include "fp_nest.h"
+#include "fp_tree.h"
 
 enum { N_STEPS = 40, N_LAYERS = 12, N_OPS = 8, N_THREADS = 2, MOST_RANGES = 40000 };
 
@@ -27,7 +27,7 @@ typedef struct {
   int32_t first[MOST_RANGES];
   int32_t frame_of_range[MOST_RANGES], frame_of_launch[MOST_RANGES];
   int32_t label[MOST_RANGES], node[MOST_RANGES];
-  fp_keys *nodes;
+  fp_tree *nodes;
 } run_frames;
 
 extern run_ranges RUN;

@@ -129,13 +129,13 @@ static void take(void) {
 static void itree(void) {
   static int64_t max_end[MOST_RANGES];
   static int32_t found[MOST_RANGES], node[MOST_RANGES];
-  fp_keys *nodes = fp_keys_new();
+  fp_tree *nodes = fp_tree_new();
   CHECK(nodes);
   fp_itree_build(RUN.end, RUN.n, max_end);
   fp_itree tree = {RUN.start, RUN.end, max_end, RUN.n};
   CHECK(fp_itree_nodes(tree, RUN.label, RUN.launch_start, RUN.n_launches, nodes, found, node) ==
         FP_OK);
-  fp_keys_free(nodes);
+  fp_tree_free(nodes);
 }
 
 static void keys(void) {

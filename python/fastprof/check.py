@@ -75,15 +75,14 @@ def tree(
     ------
     CheckError
     """
-    nodes = np.arange(len(node_parent), dtype=np.int32)
-    if not np.all(node_parent < nodes) or np.any(node_parent < -1):
+    wrong = _path.misplaced(frame_parent, node_of_frame, node_parent)
+    if wrong < 0:
         raise mistake(name, "the call-path tree", "parents before children", "others")
-    wrong = np.count_nonzero(take(node_of_frame, frame_parent) != take(node_parent, node_of_frame))
     if wrong:
         raise mistake(name, "ranges whose path is not one longer than that around them", 0, wrong)
-    own = np.bincount(node_of_kernel + 1, minlength=len(nodes) + 1)
-    if len(own) != len(nodes) + 1:
-        raise mistake(name, "paths of kernels", len(nodes), len(own) - 1)
+    most = int(node_of_kernel.max(initial=-1))
+    if most >= len(node_parent):
+        raise mistake(name, "paths of kernels", len(node_parent), most + 1)
 
 
 def inclusive(name: str, frame_of_kernel: Int32, time: Int64, found: Any) -> None:

@@ -4,10 +4,10 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 
 from fastprof._c cimport FP_MORE, fp_status
-from fastprof._pools cimport Keys, fp_keys
 from fastprof._status cimport check
+from fastprof._tree cimport Tree as Labels
+from fastprof._tree cimport fp_tree
 
-from fastprof._pools import split_keys
 from fastprof.errors import BadInputError
 
 
@@ -50,7 +50,7 @@ cdef extern from "fp_itree.h":
     void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end) nogil
     int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit) nogil
     fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
-                             fp_keys *nodes, int32_t *found, int32_t *node) nogil
+                             fp_tree *nodes, int32_t *found, int32_t *node) nogil
 
 
 cdef fp_intervals _intervals(const int64_t[::1] start, const int64_t[::1] end,
@@ -174,13 +174,13 @@ cdef class Tree:
         if label.shape[0] != self.tree.n:
             raise ValueError(f"{label.shape[0]} labels for {self.tree.n} ranges")
         cdef int32_t n = <int32_t>t.shape[0]
-        cdef Keys pool = Keys()
+        cdef Labels tree = Labels()
         out = np.full(n, -1, np.int32)
         cdef int32_t[::1] node = out
         cdef fp_status status
         if n and self.tree.n:
             with nogil:
-                status = fp_itree_nodes(self.tree, &label[0], &t[0], n, pool.pool, &self.found[0],
+                status = fp_itree_nodes(self.tree, &label[0], &t[0], n, tree.nodes, &self.found[0],
                                         &node[0])
             check(status, "phases")
-        return out, *split_keys(pool)
+        return out, *tree.read()

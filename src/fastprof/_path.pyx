@@ -4,15 +4,14 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fastprof._c cimport fp_status
-from fastprof._pools cimport Keys, fp_keys
 from fastprof._status cimport check
-
-from fastprof._pools import split_keys
+from fastprof._tree cimport Tree as Labels
+from fastprof._tree cimport fp_tree
 
 
 cdef extern from "fp_path.h":
     fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n,
-                      const uint8_t *wanted, int32_t n_labels, fp_keys *nodes,
+                      const uint8_t *wanted, int32_t n_labels, fp_tree *nodes,
                       int32_t *node) nogil
     fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n,
                                 int32_t *out) nogil
@@ -25,6 +24,8 @@ cdef extern from "fp_path.h":
                                  const uint8_t *says, int32_t n_labels, uint8_t *direction) nogil
     fp_status fp_path_sums(const int32_t *parent, int32_t n, int64_t *value) nogil
     int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) nogil
+    int32_t fp_path_misplaced(const int32_t *parent, const int32_t *node, int32_t n,
+                              const int32_t *above, int32_t n_nodes) nogil
 
 
 NO_RANK = FP_NO_RANK
@@ -63,15 +64,15 @@ def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels,
             raise ValueError(f"{mask.shape[0]} flags for {n_labels} labels")
         if n_labels:
             mask_address = &mask[0]
-    cdef Keys pool = Keys()
+    cdef Labels tree = Labels()
     out = np.empty(n, np.int32)
     cdef int32_t[::1] node = out
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_path(&parent[0], &label[0], n, mask_address, n_labels, pool.pool, &node[0])
+            status = fp_path(&parent[0], &label[0], n, mask_address, n_labels, tree.nodes, &node[0])
         check(status, "call paths")
-    return out, *split_keys(pool)
+    return out, *tree.read()
 
 
 def innermost(const int32_t[::1] parent, const int32_t[::1] own):
@@ -159,3 +160,19 @@ def depth(const int32_t[::1] parent):
     if n == 0:
         return 0
     return fp_path_depth(&parent[0], n, &scratch[0])
+
+
+def misplaced(const int32_t[::1] parent, const int32_t[::1] node, const int32_t[::1] above):
+    """How many frames are not below their parents in the call-path tree; -1 if it is no tree.
+
+    Parameters
+    ----------
+    parent, node : [n] parent and node of each frame, -1 for none
+    above : [nodes] parent of each node, -1 for none
+    """
+    cdef int32_t n = _length(parent, node), n_nodes = <int32_t>above.shape[0], found = 0
+    cdef const int32_t *first = &above[0] if n_nodes else NULL
+    if n:
+        with nogil:
+            found = fp_path_misplaced(&parent[0], &node[0], n, first, n_nodes)
+    return found

@@ -168,12 +168,3 @@ def alike(columns):
                 n_found += 1
     check(status, "alike rows")
     return ids, firsts[:n_found].copy()
-
-
-def split_keys(Keys pool):
-    """The parent and the name of each entry of a pool of (parent + 1) << 32 | name keys.
-
-    Such a pool is a tree: an entry's parent is an earlier one, -1 at the roots. Both int32 [n].
-    """
-    keys = pool.values()
-    return (keys >> 32).astype(np.int32) - 1, (keys & 0xFFFFFFFF).astype(np.int32)

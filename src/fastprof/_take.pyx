@@ -15,6 +15,8 @@ cdef extern from "fp_take.h":
     fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values,
                                int32_t *number, int32_t *used, int32_t *n_used,
                                int32_t *place) nogil
+    void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
+                         int64_t n_gaps) nogil
 
 
 def take(values, const int32_t[::1] index, int64_t none=-1):
@@ -70,3 +72,24 @@ def distinct(const int32_t[::1] index, int32_t n_values):
         status = fp_take_distinct(&index[0], n, n_values, &number[0], &used[0], &n_used, &place[0])
     check(status, "distinct values")
     return all_used[:n_used].tolist(), places
+
+
+def without(items, const int64_t[::1] rows):
+    """An array without some of its rows; its own memory, whose rows move up.
+
+    Parameters
+    ----------
+    items : [n], C-contiguous
+    rows : int64 [m], ascending, each once
+    """
+    cdef int64_t n = len(items), n_gaps = rows.shape[0], i
+    cdef size_t size = items.itemsize
+    cdef char[::1] memory
+    for i in range(n_gaps):
+        if not (rows[i - 1] if i else -1) < rows[i] < n:
+            raise ValueError(f"row {rows[i]} of {n}: ascending ones are needed")
+    if n_gaps:
+        memory = items.view(np.int8)
+        with nogil:
+            fp_take_without(&memory[0], size, n, &rows[0], n_gaps)
+    return items[:n - n_gaps]

@@ -109,19 +109,19 @@ static void paths_and_trees_grow(void) {
   static int32_t parent[N], label[N], node[N], found[N];
   static int64_t start[N], end[N], max_end[N], t[N];
   for (int32_t i = 0; i < N; i++) {
-    parent[i] = i - 1;
+    parent[i] = i % 3 ? i - 1 : -1; /* many roots, too */
     label[i] = start[i] = t[i] = i;
     end[i] = N;
   }
-  fp_keys *nodes;
-  TRY_NEW(nodes, fp_keys_new());
+  fp_tree *nodes;
+  TRY_NEW(nodes, fp_tree_new());
   TRY(fp_path(parent, label, N, NULL, N, nodes, node));
-  CHECK(fp_keys_count(nodes) == N);
+  CHECK(fp_tree_count(nodes) == N);
   fp_itree_build(end, N, max_end);
   fp_itree tree = {start, end, max_end, N};
   TRY(fp_itree_nodes(tree, label, t, N, nodes, found, node));
-  CHECK(fp_keys_count(nodes) == N && node[N - 1] == N - 1);
-  fp_keys_free(nodes);
+  CHECK(fp_tree_count(nodes) > N);
+  fp_tree_free(nodes);
 }
 
 static void markers_are_listed(void) {

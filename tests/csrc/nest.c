@@ -204,15 +204,12 @@ static void check_open(fp_itree tree, rows ranges, int64_t t) {
   free(expected);
 }
 
-static void check_node(const fp_keys *nodes, int32_t node, fp_itree tree, const int32_t *label,
-                       int64_t t) {
+static void check_node(const int32_t *above, const int32_t *label_of_node, int32_t node,
+                       fp_itree tree, const int32_t *label, int64_t t) {
   for (int32_t i = tree.n - 1; i >= 0; i--) {
     if (tree.start[i] > t || tree.end[i] <= t) continue;
-    CHECK(node >= 0 && node < fp_keys_count(nodes));
-    int64_t key = fp_keys_values(nodes)[node];
-    CHECK((int32_t)(key & 0xffffffff) == label[i]);
-    CHECK((key >> 32) - 1 < node);
-    node = (int32_t)(key >> 32) - 1;
+    CHECK(node >= 0 && label_of_node[node] == label[i] && above[node] < node);
+    node = above[node];
   }
   CHECK(node == -1);
 }
@@ -221,7 +218,7 @@ static void the_tree_finds_what_is_open(int32_t n, int32_t span) {
   rows ranges = in_order(random_rows(n, span));
   int64_t *max_end = ARRAY(int64_t, n), *t = ARRAY(int64_t, n);
   int32_t *label = ARRAY(int32_t, n), *found = ARRAY(int32_t, n), *node = ARRAY(int32_t, n);
-  fp_keys *nodes = fp_keys_new();
+  fp_tree *nodes = fp_tree_new();
   fp_itree_build(ranges.end, n, max_end);
   fp_itree tree = {ranges.start, ranges.end, max_end, n};
   for (int32_t i = 0; i < n; i++) {
@@ -230,8 +227,16 @@ static void the_tree_finds_what_is_open(int32_t n, int32_t span) {
     check_open(tree, ranges, t[i]);
   }
   CHECK(fp_itree_nodes(tree, label, t, n, nodes, found, node) == FP_OK);
-  for (int32_t i = 0; i < n; i++) check_node(nodes, node[i], tree, label, t[i]);
-  fp_keys_free(nodes);
+  int32_t n_nodes = fp_tree_count(nodes);
+  int32_t *above = ARRAY(int32_t, n_nodes), *label_of_node = ARRAY(int32_t, n_nodes);
+  fp_tree_read(nodes, above, label_of_node);
+  for (int32_t i = 0; i < n; i++) {
+    CHECK(node[i] < n_nodes);
+    check_node(above, label_of_node, node[i], tree, label, t[i]);
+  }
+  fp_tree_free(nodes);
+  free(above);
+  free(label_of_node);
   free(max_end);
   free(t);
   free(label);

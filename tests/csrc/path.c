@@ -1,4 +1,5 @@
-/* path.c: fp_path, fp_link, fp_share and fp_take against walks along chains and over all rows. */
+/* path.c: fp_tree, fp_path, fp_link, fp_share and fp_take against walks along chains and over all
+ * rows. */
 #include "check.h"
 #include "fp_link.h"
 #include "fp_path.h"
@@ -32,38 +33,81 @@ static uint8_t *random_flags(int32_t n, int32_t count) {
 }
 
 /* Walks up frame and node side by side: they must have the same wanted labels. */
-static void check_path(const fp_keys *nodes, int32_t node, const int32_t *parent,
+typedef struct {
+  int32_t n, *above, *label;
+} chains;
+
+static chains read_tree(const fp_tree *nodes) {
+  int32_t n = fp_tree_count(nodes);
+  chains out = {n, ARRAY(int32_t, n), ARRAY(int32_t, n)};
+  fp_tree_read(nodes, out.above, out.label);
+  for (int32_t i = 0; i < n; i++) CHECK(out.above[i] >= -1 && out.above[i] < i);
+  return out;
+}
+
+static void free_chains(chains some) {
+  free(some.above);
+  free(some.label);
+}
+
+static void check_path(const chains *nodes, int32_t node, const int32_t *parent,
                        const int32_t *label, const uint8_t *wanted, int32_t frame) {
   for (; frame >= 0; frame = parent[frame]) {
     if (wanted && !wanted[label[frame]]) continue;
-    CHECK(node >= 0 && node < fp_keys_count(nodes));
-    int64_t key = fp_keys_values(nodes)[node];
-    CHECK((key & 0xffffffff) == label[frame] && (key >> 32) - 1 < node);
-    node = (int32_t)(key >> 32) - 1;
+    CHECK(node >= 0 && node < nodes->n && nodes->label[node] == label[frame]);
+    node = nodes->above[node];
   }
   CHECK(node == -1);
+}
+
+/* Few labels and many, so that some nodes have few others below them and some have many. */
+static void equal_chains_are_one_node(int32_t n, int32_t n_labels) {
+  fp_tree *tree = fp_tree_new();
+  int32_t *found = ARRAY(int32_t, n), *above = ARRAY(int32_t, n), *label = ARRAY(int32_t, n);
+  CHECK(tree);
+  for (int32_t i = 0; i < n; i++) {
+    above[i] = random_below(3) ? random_below(fp_tree_count(tree) / 20 + 1) - 1 : -1;
+    label[i] = random_below(n_labels) - (random_below(9) == 0);
+    CHECK(fp_tree_below(tree, above[i], label[i], &found[i]) == FP_OK);
+  }
+  chains nodes = read_tree(tree);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t again;
+    CHECK(nodes.above[found[i]] == above[i] && nodes.label[found[i]] == label[i]);
+    CHECK(fp_tree_below(tree, above[i], label[i], &again) == FP_OK && again == found[i]);
+  }
+  for (int32_t i = 0; i < nodes.n; i++)
+    for (int32_t k = 0; k < i; k++)
+      CHECK(nodes.above[i] != nodes.above[k] || nodes.label[i] != nodes.label[k]);
+  free_chains(nodes);
+  free(found);
+  free(above);
+  free(label);
+  fp_tree_free(tree);
 }
 
 static void nodes_are_paths(int32_t n) {
   int32_t *parent = random_tree(n), *label = random_numbers(n, 0, N_LABELS);
   int32_t *node = ARRAY(int32_t, n), *depth = ARRAY(int32_t, n), deepest = 0;
   uint8_t *wanted = random_below(2) ? random_flags(N_LABELS, 2) : NULL;
-  fp_keys *nodes = fp_keys_new();
-  CHECK(fp_path(parent, label, n, wanted, N_LABELS, nodes, node) == FP_OK);
+  fp_tree *tree = fp_tree_new();
+  CHECK(fp_path(parent, label, n, wanted, N_LABELS, tree, node) == FP_OK);
+  chains nodes = read_tree(tree);
   for (int32_t i = 0; i < n; i++) {
     int32_t length = 0;
-    check_path(nodes, node[i], parent, label, wanted, i);
+    check_path(&nodes, node[i], parent, label, wanted, i);
     for (int32_t at = i; at >= 0; at = parent[at]) length++;
     if (length > deepest) deepest = length;
   }
   CHECK(fp_path_depth(parent, n, depth) == deepest);
   if (n) {
     label[n - 1] = N_LABELS;
-    CHECK(fp_path(parent, label, n, wanted, N_LABELS, nodes, node) == FP_E_INDEX);
+    CHECK(fp_path(parent, label, n, wanted, N_LABELS, tree, node) == FP_E_INDEX);
     parent[n - 1] = n - 1;
     CHECK(fp_path_innermost(parent, label, n, node) == FP_E_INDEX);
   }
-  fp_keys_free(nodes);
+  free_chains(nodes);
+  fp_tree_free(tree);
   free(parent);
   free(label);
   free(node);
@@ -383,6 +427,7 @@ int main(void) {
     roles_are_those_of_label_and_place(n);
     indices_are_looked_up(n);
   }
+  for (int i = 0; i < 20; i++) equal_chains_are_one_node(random_below(1000), 1 + random_below(300));
   const int32_t zero[] = {0, 0};
   const int8_t part[] = {0, 0};
   const int64_t weight[] = {INT64_MAX, 1};

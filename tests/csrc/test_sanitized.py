@@ -28,15 +28,15 @@ C_FILES = {
     "blocks": "blocks",
     "threads": "walk record btree pages column names keys join blocks",
     "join": "join",
-    "nest": "nest itree order keys",
-    "path": "path link share take keys",
+    "nest": "nest itree order tree",
+    "path": "path tree link share take",
     "calls": "calls",
     "rows": "rows seqmarkers",
     "dict": "dict literal names",
     "kineto": f"{KINETO} names keys",
     "scan": "scan column names keys",
     "pages": "walk record btree pages column names keys",
-    "memory": f"scan column names keys dict literal seqmarkers join link path itree {KINETO}",
+    "memory": f"scan column names keys dict literal seqmarkers join link path tree itree {KINETO}",
 }
 LEAK = """
 #include <stdlib.h>

@@ -34,6 +34,26 @@ def test_distinct_indices_are_those_that_occur_in_order(case):
     assert [used[i] for i in place] == index
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(0, 12).flatmap(lambda n: st.sets(st.integers(0, n - 1)) if n else st.just(set())),
+    st.integers(0, 3),
+    st.sampled_from([np.int8, np.int32, np.int64]),
+)
+def test_without_some_rows_are_all_others(gaps, further, dtype):
+    n = max(gaps, default=-1) + 1 + further
+    rows = np.array(sorted(gaps), np.int64)
+    got = _take.without(np.arange(n, dtype=dtype), rows)
+    assert got.dtype == dtype
+    assert got.tolist() == [i for i in range(n) if i not in gaps]
+
+
+@pytest.mark.parametrize("rows", [[3], [-1], [1, 1], [1, 0]])
+def test_rows_that_are_not_there_or_not_in_order_are_refused(rows):
+    with pytest.raises(ValueError, match="of 3"):
+        _take.without(np.zeros(3, np.int64), np.array(rows, np.int64))
+
+
 def test_extreme_values_come_through():
     values = np.array([INT64_MIN, INT64_MAX], np.int64)
     assert _take.take(values, np.array([1, 0, -1], np.int32), INT64_MIN).tolist() == [

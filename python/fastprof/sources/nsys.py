@@ -49,8 +49,8 @@ def read(database: Database, copies: bool = False) -> Trace:
         reading.pieces.help(database)
         running.result()
         helping.result()
-        calls.put_together(pools)
-        reading.put_together(pools)
+        calls.pieces.adopt(pools)
+        reading.pieces.adopt(pools)
         finishing = beside.run(_finish_ranges, reading, pools, kernels)
         launches = calls.finish(pools, kernels, nodes)
         strings, warnings, (ranges, phases) = finishing.result()
@@ -68,7 +68,7 @@ def read(database: Database, copies: bool = False) -> Trace:
         launches=launches,
         ranges=ranges,
         phases=phases,
-        labels=reading.labels(),
+        labels=pools.labels.texts(),
         strings=strings,
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process_of_thread,
@@ -85,7 +85,7 @@ def _finish_ranges(
     strings, warnings = steps.read_strings(
         database, schema.STRINGS, schema.string_fields, pools.strings, kernels, EXPORT_AGAIN
     )
-    return strings, warnings, reading.finish(strings)
+    return strings, warnings, reading.finish(pools, strings)
 
 
 def floor(database: Database) -> int:

@@ -36,15 +36,11 @@ class Reading:
             len(kernels),
         )
 
-    def put_together(self, pools: schema.Pools) -> None:
-        """When all is read: threads and strings become indices of these pools."""
-        self._columns = self.pieces.together(pools)
-
     def finish(
         self, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
     ) -> Launches:
         """Calls in order of time, and those that created a node; sets kernels' indices; once."""
-        columns = self._columns
+        columns = self.pieces.together()
         process = process_of(columns["globalTid"], pools, self._shift)
         self._join.offer(process, columns.pop("correlationId"))
         kernels.launch = self._join.rows(kernels.process, kernels.correlation)

@@ -8,11 +8,13 @@ read what.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fastprof._take import take
 from fastprof.sources.database import Columns, Database, Field, TableRows
 from fastprof.sources.nsys_schema import Pools
+from fastprof.trace import Int32
 
 # So many that both cores end at about the same time, and so few that beginning one costs nothing.
 _PIECES = 16
@@ -58,19 +60,32 @@ class Pieces:
             rows.read(database, row_ids, self._keep())
             self._helped.append((pools, rows))
 
-    def together(self, pools: Pools) -> Columns:
-        """The columns of all rows, which are to refer to these pools; once, when all are read."""
-        begin = len(self._rows)
-        columns = self._rows.columns(sum(len(rows) for _, rows in self._helped))
-        pools.adopt(self._pools, columns, slice(begin))
-        while self._helped:
-            own, rows = self._helped.pop()
-            part = slice(begin, begin + len(rows))
-            begin += len(rows)
-            for name, values in rows.columns().items():
+    def adopt(self, pools: Pools) -> None:
+        """Put what was read into these pools, when all is read and nobody else uses them."""
+        read = [(self._pools, self._rows), *reversed(self._helped)]
+        self._adopted = [(pools.adopt(own), rows) for own, rows in read]
+        self._helped.clear()
+
+    def together(self) -> Columns:
+        """The columns of all rows, which refer to the pools that adopted them; once."""
+        (place_of, rows), *others = self._adopted
+        begin = len(rows)
+        columns = rows.columns(sum(len(helped) for _, helped in others))
+        _refer(columns, slice(begin), place_of)
+        for place_of, helped in others:
+            part = slice(begin, begin + len(helped))
+            begin += len(helped)
+            for name, values in helped.columns().items():
                 columns[name][part] = values
-            pools.adopt(own, columns, part)
+            _refer(columns, part, place_of)
+        self._adopted.clear()
         return columns
+
+
+def _refer(columns: Columns, rows: slice, place_of: Mapping[str, Int32]) -> None:
+    """Make rows refer to other pools."""
+    for name in place_of.keys() & columns.keys():
+        columns[name][rows] = take(place_of[name], columns[name][rows])
 
 
 def _until_empty(take: Callable[[], tuple[int, int]]) -> Iterator[tuple[int, int]]:

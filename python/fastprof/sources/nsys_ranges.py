@@ -6,12 +6,15 @@ kernels, and the first helps when it is done.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from fastprof import _column
+from fastprof import _column, _pools
+from fastprof._take import distinct, without
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources import steps
-from fastprof.sources.database import Database
+from fastprof.sources.database import Columns, Database
 from fastprof.sources.nsys_pieces import Pieces
 from fastprof.trace import Ranges
 
@@ -44,43 +47,27 @@ class Reading:
             database, table_of(database), schema.range_fields, lambda: _column.Among(kept)
         )
 
-    def put_together(self, pools: schema.Pools) -> None:
-        """When all is read: threads, strings and labels become indices of these pools."""
-        self.columns = self.pieces.together(pools)
-        self._labels = pools.labels
-
-    def finish(self, strings: list[str | None]) -> tuple[Ranges, Ranges]:
+    def finish(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
         """Ranges in order, and apart from them those that ended on another thread; once."""
-        columns = self.columns
-        self._name_registered(strings)
+        columns = self.pieces.together()
+        _name_registered(columns, pools.labels, strings)
         end_thread = columns["endGlobalTid"]
         ended = np.flatnonzero(end_thread >= 0)
         ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
         moved = ended[end_thread[ended] != columns["globalTid"][ended]]
         nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
         phases = steps.ranges_in_order(dict(columns), np.setdiff1d(moved, np.concatenate(nowhere)))
-        n = len(end_thread)
         del end_thread, columns["endGlobalTid"], columns["eventType"], columns["textId"]
-        others = np.concatenate([moved, *nowhere])
-        if not len(others):
-            return steps.ranges_in_order(columns, slice(None)), phases
-        kept = np.ones(n, bool)
-        kept[others] = False
-        return steps.ranges_in_order(columns, kept), phases
+        others = np.unique(np.concatenate([moved, *nowhere]))
+        columns = {name: without(column, others) for name, column in columns.items()}
+        return steps.ranges_in_order(columns, slice(None)), phases
 
-    def _name_registered(self, strings: list[str | None]) -> None:
-        """Ranges whose text was registered have it in StringIds: give them their labels too."""
-        columns = self.columns
-        rows = np.flatnonzero((columns["text"] < 0) & (columns["textId"] >= 0))
-        ids = columns["textId"][rows]
-        used = np.unique(ids)
-        texts = [strings[index] for index in used.tolist()]
-        label, seq, op_id = _column.split_range_names(self._labels, texts)
-        at = np.searchsorted(used, ids)
-        columns["text"][rows] = label[at]
-        columns["text_seq"][rows] = seq[at]
-        columns["text_op_id"][rows] = op_id[at]
 
-    def labels(self) -> list[str]:
-        """The distinct range names."""
-        return self._labels.texts()
+def _name_registered(columns: Columns, labels: _pools.Names, strings: Sequence[str | None]) -> None:
+    """Ranges whose text was registered have it in StringIds: give them their labels too."""
+    rows = np.flatnonzero((columns["text"] < 0) & (columns["textId"] >= 0))
+    used, place = distinct(columns["textId"][rows], len(strings))
+    label, seq, op_id = _column.split_range_names(labels, [strings[index] for index in used])
+    columns["text"][rows] = label[place]
+    columns["text_seq"][rows] = seq[place]
+    columns["text_op_id"][rows] = op_id[place]

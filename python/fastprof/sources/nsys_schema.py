@@ -6,15 +6,12 @@ https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Refe
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fastprof import _column, _pools
-from fastprof._take import take
 from fastprof.sources import cupti_schema
 from fastprof.sources.database import Field
-from fastprof.trace import NEVER
+from fastprof.trace import NEVER, Int32
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 LAUNCHES = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -45,18 +42,23 @@ class Pools:
         self.threads = _pools.Keys()
         self.processes = _pools.Keys()
 
-    def adopt(self, other: Pools, columns: dict[str, Any], rows: slice) -> None:
-        """Make columns that were read into another's pools refer to these; not processes."""
+    def adopt(self, other: Pools) -> dict[str, Int32]:
+        """Put what is in another's pools into these; not processes.
+
+        Returns
+        -------
+        dict of column to int32
+            The id here of each id there, for the columns that refer to ids which are others here.
+        """
+        found = {}
         for place, names in (
             (self.labels.adopt(other.labels), ("text",)),
             (self.strings.adopt(other.strings), ("nameId", "textId")),
             (self.threads.adopt(other.threads), ("globalTid", "endGlobalTid")),
         ):
-            if np.array_equal(place, np.arange(len(place))):
-                continue  # as in an empty pool
-            for name in names:
-                if name in columns:
-                    columns[name][rows] = take(place, columns[name][rows])
+            if not np.array_equal(place, np.arange(len(place))):  # as in an empty pool
+                found.update(dict.fromkeys(names, place))
+        return found
 
 
 def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
