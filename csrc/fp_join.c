@@ -1,8 +1,10 @@
 /* fp_join.c: see fp_join.h.
  *
- * Correlation ids grow with time: those of one process are dense, so one array indexed by id minus
- * the smallest serves it, and neighbours in time are neighbours in memory. Pairs of a process whose
- * ids lie too far apart for that go to a hash table. */
+ * Correlation ids grow with time: those of one process are dense. So a bit for each number between
+ * the smallest and the largest says whether it is an id, and how many there are before it says
+ * where its row stands: what is asked most, for ids that are none, is answered by bits that fit
+ * into a core's cache. Pairs of a process whose ids lie too far apart for that go to a hash table.
+ */
 #include "fp_join.h"
 
 #include <stdlib.h>
@@ -10,20 +12,26 @@
 
 #include "fp_mix.h"
 
-/* What stands in an array or slot: nothing, an id without a row, or FIRST_ROW + row. */
-enum { EMPTY = 0, NO_ROW = 1, FIRST_ROW = 2 };
+/* Where a row stands: none yet, or FIRST_ROW + row. */
+enum { NO_ROW = 0, FIRST_ROW = 1 };
 
-/* An array of at most this many places an id is worth it; a hash slot takes 16 bytes, a place 4. */
-enum { MOST_PLACES_AN_ID = 8, FEW_PLACES = 1024 };
+/* So many numbers an id are worth their bits; a hash slot takes 16 bytes, 64 numbers take 12. */
+enum { MOST_NUMBERS_AN_ID = 64, FEW_NUMBERS = 1024 };
 
 typedef struct {
-  int64_t first, last; /* ids; first > last: no array */
+  uint64_t bits;   /* of 64 numbers */
+  uint64_t before; /* ids of all smaller numbers */
+} numbers;
+
+typedef struct {
+  int64_t first, last; /* ids; first > last: there are none */
   int64_t n;           /* pairs of the process, repeats counted */
-  uint32_t *rows;      /* [last - first + 1] */
+  numbers *numbers;    /* [(last - first) / 64 + 1], or NULL: they are in slots */
+  uint32_t *rows;      /* [ids] */
 } process_ids;
 
 typedef struct {
-  int64_t id;
+  int64_t id; /* -1: empty */
   int32_t process;
   uint32_t row;
 } slot;
@@ -35,22 +43,40 @@ struct fp_join {
   uint64_t mask;
 };
 
-static uint32_t *place_in_slots(const fp_join *join, int32_t process, int64_t id, slot **place) {
+/* Bits that are set: pairs, fours and bytes of bits are added up, then all bytes in the highest. */
+static uint64_t count_bits(uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+  return ((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56;
+}
+
+static slot *slot_of(const fp_join *join, int32_t process, int64_t id) {
   uint64_t h = fp_mix((uint64_t)id ^ FP_MIX_1, (uint64_t)(uint32_t)process ^ FP_MIX_0);
   for (uint64_t at = h & join->mask;; at = (at + 1) & join->mask) {
-    *place = &join->slots[at];
-    if ((*place)->row == EMPTY || ((*place)->id == id && (*place)->process == process))
-      return &(*place)->row;
+    slot *place = &join->slots[at];
+    if (place->id < 0 || (place->id == id && place->process == process)) return place;
   }
 }
 
-/* Where the row of a pair stands; NULL if the pair cannot be in the table. */
+/* The numbers among which an id of the process would be; NULL: among none. */
+static numbers *numbers_of(const process_ids *p, int64_t id) {
+  return id < p->first || id > p->last ? NULL : &p->numbers[(id - p->first) >> 6];
+}
+
+static int bit_of(const process_ids *p, int64_t id) { return (id - p->first) & 63; }
+
+/* Where the row of a pair stands; NULL if the pair is not in the table. */
 static uint32_t *place_of(const fp_join *join, int32_t process, int64_t id) {
   if (id < 0 || (uint32_t)process >= (uint32_t)join->n_processes) return NULL;
   const process_ids *p = &join->processes[process];
-  if (p->rows) return id < p->first || id > p->last ? NULL : &p->rows[id - p->first];
-  slot *unused;
-  return join->slots ? place_in_slots(join, process, id, &unused) : NULL;
+  if (p->numbers) {
+    const numbers *among = numbers_of(p, id);
+    uint64_t bit = (uint64_t)1 << bit_of(p, id);
+    if (!among || !(among->bits & bit)) return NULL;
+    return &p->rows[among->before + count_bits(among->bits & (bit - 1))];
+  }
+  slot *place = join->slots ? slot_of(join, process, id) : NULL;
+  return place && place->id >= 0 ? &place->row : NULL;
 }
 
 static fp_status count_ids(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
@@ -69,61 +95,83 @@ static fp_status count_ids(fp_join *join, const int32_t *process, const int64_t 
   return FP_OK;
 }
 
-/* An array for each process whose ids are dense, slots for the others. */
+/* Bits for each process whose ids are dense, slots for the others. */
 static fp_status allocate(fp_join *join) {
   uint64_t n_scattered = 0, n_slots = 64;
   for (int32_t i = 0; i < join->n_processes; i++) {
     process_ids *p = &join->processes[i];
     if (p->n == 0) continue;
     uint64_t span = (uint64_t)(p->last - p->first); /* plus one; ids are not negative */
-    if (span / MOST_PLACES_AN_ID >= (uint64_t)p->n && span >= FEW_PLACES) {
+    if (span / MOST_NUMBERS_AN_ID >= (uint64_t)p->n && span >= FEW_NUMBERS) {
       n_scattered += (uint64_t)p->n;
       continue;
     }
-    p->rows = calloc((size_t)span + 1, sizeof(uint32_t));
-    if (!p->rows) return FP_E_MEMORY;
+    p->numbers = calloc((size_t)(span >> 6) + 1, sizeof *p->numbers);
+    if (!p->numbers) return FP_E_MEMORY;
   }
   if (n_scattered == 0) return FP_OK;
   while (n_slots < n_scattered * 2) n_slots *= 2;
-  join->slots = calloc(n_slots, sizeof(slot));
+  join->slots = malloc(n_slots * sizeof(slot));
   join->mask = n_slots - 1;
+  for (uint64_t i = 0; join->slots && i < n_slots; i++) join->slots[i].id = -1;
   return join->slots ? FP_OK : FP_E_MEMORY;
 }
 
 static void add(fp_join *join, int32_t process, int64_t id) {
   if (process < 0 || id < 0) return;
   process_ids *p = &join->processes[process];
-  if (p->rows) {
-    p->rows[id - p->first] = NO_ROW;
-    return;
+  if (p->numbers)
+    numbers_of(p, id)->bits |= (uint64_t)1 << bit_of(p, id);
+  else
+    *slot_of(join, process, id) = (slot){id, process, NO_ROW};
+}
+
+/* Count the ids before each 64 numbers, and make room for their rows. */
+static fp_status number_ids(process_ids *p) {
+  uint64_t n = 0;
+  for (int64_t i = 0; i <= (p->last - p->first) >> 6; i++) {
+    p->numbers[i].before = n;
+    n += count_bits(p->numbers[i].bits);
   }
-  slot *place;
-  place_in_slots(join, process, id, &place);
-  *place = (slot){id, process, NO_ROW};
+  p->rows = calloc((size_t)n, sizeof *p->rows);
+  return p->rows ? FP_OK : FP_E_MEMORY;
+}
+
+static fp_status fill(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
+  fp_status status = count_ids(join, process, id, n);
+  if (status == FP_OK) status = allocate(join);
+  for (int64_t i = 0; status == FP_OK && i < n; i++) add(join, process[i], id[i]);
+  for (int32_t p = 0; status == FP_OK && p < join->n_processes; p++)
+    if (join->processes[p].numbers) status = number_ids(&join->processes[p]);
+  return status;
 }
 
 fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n) {
   fp_join *join = calloc(1, sizeof *join);
-  if (!join) return NULL;
-  if (count_ids(join, process, id, n) != FP_OK || allocate(join) != FP_OK) {
+  if (join && fill(join, process, id, n) != FP_OK) {
     fp_join_free(join);
     return NULL;
   }
-  for (int64_t i = 0; i < n; i++) add(join, process[i], id[i]);
   return join;
 }
 
 void fp_join_free(fp_join *join) {
   if (!join) return;
-  for (int32_t i = 0; join->processes && i < join->n_processes; i++) free(join->processes[i].rows);
+  for (int32_t i = 0; join->processes && i < join->n_processes; i++) {
+    free(join->processes[i].numbers);
+    free(join->processes[i].rows);
+  }
   free(join->processes);
   free(join->slots);
   free(join);
 }
 
 bool fp_join_has(const fp_join *join, int32_t process, int64_t id) {
-  const uint32_t *row = place_of(join, process, id);
-  return row && *row != EMPTY;
+  if (id < 0 || (uint32_t)process >= (uint32_t)join->n_processes) return false;
+  const process_ids *p = &join->processes[process];
+  if (!p->numbers) return join->slots && slot_of(join, process, id)->id >= 0;
+  const numbers *among = numbers_of(p, id);
+  return among && among->bits >> bit_of(p, id) & 1;
 }
 
 void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
