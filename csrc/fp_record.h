@@ -1,8 +1,8 @@
 /* fp_record.h: the header of a row's record -> where its columns are, and of what type they are.
  *
  * A record is a header, which gives the type of each column, and the columns' values one after the
- * other (https://www.sqlite.org/fileformat2.html, "Record Format"). Rows beside each other often
- * have the same header: then nothing is done anew. */
+ * other (https://www.sqlite.org/fileformat2.html, "Record Format"). A table's rows have few
+ * different headers: those met last are remembered, and nothing is done anew for them. */
 #ifndef FP_RECORD_H
 #define FP_RECORD_H
 
@@ -13,8 +13,8 @@
 #include "fp_status.h"
 
 enum {
-  FP_RECORD_COLUMNS = 256, /* the first columns; where others are is not kept */
-  FP_RECORD_REMEMBERED = 320,
+  FP_RECORD_COLUMNS = 256,   /* the first columns; where others are is not kept */
+  FP_RECORD_REMEMBERED = 96, /* bytes of a header; longer ones are read each time */
 };
 
 /* Types 1 to 6 are integers, 8 and 9 the numbers 0 and 1, 7 is a real; an even type from 12 on is a
@@ -29,13 +29,23 @@ enum {
   FP_TYPE_BYTES = 12,
 };
 
-/* type and at: [0] stands for the row id, [1 + i] for column i. */
 typedef struct {
-  int n; /* columns that are in [1 + i], absent ones too */
-  uint32_t type[1 + FP_RECORD_COLUMNS];
-  uint32_t at[1 + FP_RECORD_COLUMNS]; /* where the value begins, in bytes from the record's start */
+  uint32_t type;
+  uint32_t at; /* where the value begins, in bytes from the record's start */
+} fp_part;
+
+/* What all records with one header have. */
+typedef struct {
+  uint32_t header_length, length; /* of the record; 0: there is none */
   uint8_t header[FP_RECORD_REMEMBERED];
-  uint32_t header_length, length; /* of the record that the fields above are of; 0: of none */
+  fp_part part[]; /* [0] stands for the row id, [1 + i] for column i, absent ones too */
+} fp_layout;
+
+typedef struct {
+  int n; /* columns that are told */
+  size_t size;
+  char *layouts;   /* by their headers' hashes, `size` bytes each */
+  fp_layout *last; /* the one that was told last */
 } fp_record;
 
 static inline uint32_t fp_type_length(uint32_t type) {
@@ -58,12 +68,13 @@ bool fp_record_real(const uint8_t *p, int64_t *value);
 uint32_t fp_record_header_length(const uint8_t *bytes, uint32_t length);
 
 /* Nothing is read yet. Of each record the first n columns will be told, whether it has them or not.
- */
-void fp_record_init(fp_record *record, int n);
+ * FP_E_MEMORY. */
+fp_status fp_record_init(fp_record *record, int n);
+void fp_record_free(fp_record *record);
 
-/* Read the header of a record of `length` bytes, of which the header's are there. false when the
- * parts do not add up to the record. */
-bool fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
-                    uint32_t length);
+/* Read the header of a record of `length` bytes, of which the header's are there: the record's
+ * layout, until the next is read. NULL when the parts do not add up to the record. */
+const fp_layout *fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
+                                uint32_t length);
 
 #endif

@@ -26,7 +26,8 @@ struct fp_walk {
   int64_t row_id, most_row_id; /* of the row before, and of what the leaf may have */
   uint32_t most_local, least_local;
   fp_record record;
-  uint8_t *whole; /* a record of several pages, put together as far as needed */
+  const fp_layout *layout; /* of the row that was read */
+  uint8_t *whole;          /* a record of several pages, put together as far as needed */
   uint32_t whole_length, whole_capacity, next_page;
   fp_window beyond;   /* overflow pages */
   uint8_t *seen;      /* a bit a page: whether it was one of a chain; NULL until there is one */
@@ -70,11 +71,11 @@ fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place
   w->leaf = leaf_of(tree, first);
   w->why = "";
   w->n_places = n_places;
-  fp_record_init(&w->record, n_known);
   /* How much of a record is in its leaf: "B-tree Cell Format", X and M. */
   w->most_local = usable - 35;
   w->least_local = (usable - 12) * 32 / 255 - 23;
-  if (fp_window_init(pages, capacity, &w->run) != FP_OK) {
+  if (fp_record_init(&w->record, n_known) != FP_OK ||
+      fp_window_init(pages, capacity, &w->run) != FP_OK) {
     fp_walk_free(w);
     return NULL;
   }
@@ -85,6 +86,7 @@ void fp_walk_free(fp_walk *w) {
   if (!w) return;
   fp_window_free(&w->run);
   fp_window_free(&w->beyond);
+  fp_record_free(&w->record);
   free(w->whole);
   free(w->seen);
   free(w->scratch.bytes);
@@ -178,8 +180,8 @@ static uint32_t end_of_wanted(const fp_walk *w, int n_columns) {
   uint32_t end = 0;
   for (int i = 0; i < n_columns; i++) {
     int place = w->places[i].place + 1;
-    uint32_t type = w->record.type[place];
-    uint32_t at = type == FP_TYPE_ABSENT ? 0 : w->record.at[place] + fp_type_length(type);
+    uint32_t type = w->layout->part[place].type;
+    uint32_t at = type == FP_TYPE_ABSENT ? 0 : w->layout->part[place].at + fp_type_length(type);
     if (at > end) end = at;
   }
   return end;
@@ -199,8 +201,8 @@ static fp_status read_long(fp_walk *w, const uint8_t *local, uint32_t n_local, u
   if (!header_length) return unusual(w, "a row begins as none does");
   status = gather(w, header_length, length);
   if (status != FP_OK) return status;
-  if (!fp_record_read(&w->record, w->whole, header_length, length))
-    return unusual(w, "the parts of a row do not add up");
+  w->layout = fp_record_read(&w->record, w->whole, header_length, length);
+  if (!w->layout) return unusual(w, "the parts of a row do not add up");
   status = gather(w, end_of_wanted(w, n_columns), length);
   *bytes = w->whole;
   return status;
@@ -231,8 +233,8 @@ static fp_status read_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
   if (n > room) return unusual(w, "a row goes on past its page");
   uint32_t header_length = fp_record_header_length(p, n);
   if (!header_length) return unusual(w, "a row begins as none does");
-  if (!fp_record_read(&w->record, p, header_length, n))
-    return unusual(w, "the parts of a row do not add up");
+  w->layout = fp_record_read(&w->record, p, header_length, n);
+  if (!w->layout) return unusual(w, "the parts of a row do not add up");
   *bytes = p;
   return FP_OK;
 }
@@ -240,14 +242,14 @@ static fp_status read_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
 /* The number of a column that is neither an integer in the row nor 0 or 1. */
 static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *place,
                               const fp_column *column, int64_t *value) {
-  uint32_t type = w->record.type[place->place + 1];
+  uint32_t type = w->layout->part[place->place + 1].type;
   int64_t null = column->may_be_null ? column->none : 0;
   *value = null;
   switch (type) {
     case FP_TYPE_NULL:
       return FP_OK;
     case FP_TYPE_REAL:
-      if (!fp_record_real(bytes + w->record.at[place->place + 1], value)) *value = null;
+      if (!fp_record_real(bytes + w->layout->part[place->place + 1].at, value)) *value = null;
       return FP_OK;
     case FP_TYPE_ROW_ID:
       *value = w->row_id;
@@ -263,9 +265,9 @@ static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *
 
 static inline fp_status number_of(fp_walk *w, const uint8_t *bytes, const fp_place *place,
                                   const fp_column *column, int64_t *value) {
-  uint32_t type = w->record.type[place->place + 1];
+  uint32_t type = w->layout->part[place->place + 1].type;
   if (fp_type_is_integer(type)) {
-    *value = fp_record_integer(type, bytes + w->record.at[place->place + 1]);
+    *value = fp_record_integer(type, bytes + w->layout->part[place->place + 1].at);
   } else if (type == FP_TYPE_0 || type == FP_TYPE_1) {
     *value = type - FP_TYPE_0;
   } else {
@@ -276,11 +278,11 @@ static inline fp_status number_of(fp_walk *w, const uint8_t *bytes, const fp_pla
 
 static fp_status put_text(fp_walk *w, const uint8_t *bytes, const fp_place *place,
                           const fp_column *column, int64_t row) {
-  uint32_t type = w->record.type[place->place + 1];
+  uint32_t type = w->layout->part[place->place + 1].type;
   bool none = type == FP_TYPE_NULL || (type == FP_TYPE_ABSENT && place->added == FP_ADDED_NULL);
   if (none) return fp_column_put_text(column, &w->scratch, row, NULL, 0);
   if (type < FP_TYPE_BYTES) return unusual(w, "a text is a number, or was added with a default");
-  const char *text = (const char *)bytes + w->record.at[place->place + 1];
+  const char *text = (const char *)bytes + w->layout->part[place->place + 1].at;
   return fp_column_put_text(column, &w->scratch, row, text, fp_type_length(type));
 }
 
@@ -364,8 +366,8 @@ fp_status fp_walk_floor(fp_walk *w, int64_t *stepped, uint64_t *sum) {
     ++*stepped;
     for (int i = 0; i < w->n_places; i++) {
       int place = w->places[i].place + 1;
-      uint32_t type = w->record.type[place];
-      const uint8_t *value = bytes + w->record.at[place];
+      uint32_t type = w->layout->part[place].type;
+      const uint8_t *value = bytes + w->layout->part[place].at;
       if (fp_type_is_integer(type))
         *sum += (uint64_t)fp_record_integer(type, value);
       else if (type == FP_TYPE_1)

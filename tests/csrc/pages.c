@@ -338,14 +338,52 @@ static void a_type_says_how_long_a_value_is(void) {
                          (uint8_t)(type & 0x7f)};
     uint32_t length = header[0] + fp_type_length(type);
     fp_record record;
-    fp_record_init(&record, 2);
+    CHECK(fp_record_init(&record, 2) == FP_OK);
     bool there_is = type != FP_TYPE_ABSENT && type != FP_TYPE_ROW_ID;
-    CHECK(fp_record_read(&record, header, header[0], length) == there_is);
+    CHECK((fp_record_read(&record, header, header[0], length) != NULL) == there_is);
     CHECK(!fp_record_read(&record, header, header[0], length + 1));
-    if (!there_is || !fp_record_read(&record, header, header[0], length)) continue;
-    CHECK(record.type[1] == type && record.at[1] == header[0]);
-    CHECK(record.type[0] == FP_TYPE_ROW_ID && record.type[2] == FP_TYPE_ABSENT);
+    const fp_layout *layout = fp_record_read(&record, header, header[0], length);
+    CHECK((layout != NULL) == there_is);
+    if (there_is) {
+      CHECK(layout->part[1].type == type && layout->part[1].at == header[0]);
+      CHECK(layout->part[0].type == FP_TYPE_ROW_ID && layout->part[2].type == FP_TYPE_ABSENT);
+    }
+    fp_record_free(&record);
   }
+}
+
+/* More different headers than are remembered, short ones and long ones, in any order. */
+static void a_header_that_returns_says_the_same(void) {
+  enum { HEADERS = 300, MOST = 120 };
+  static uint8_t headers[HEADERS][MOST + 8];
+  uint32_t length[HEADERS];
+  fp_record record;
+  CHECK(fp_record_init(&record, 40) == FP_OK);
+  for (int i = 0; i < HEADERS; i++) {
+    int n = 1 + random_below(random_below(5) ? 30 : MOST - 1);
+    headers[i][0] = (uint8_t)(n + 1);
+    length[i] = (uint32_t)n + 1;
+    for (int k = 1; k <= n; k++) {
+      do headers[i][k] = (uint8_t)random_below(0x80);
+      while (headers[i][k] == FP_TYPE_ABSENT || headers[i][k] == FP_TYPE_ROW_ID);
+      length[i] += fp_type_length(headers[i][k]);
+    }
+  }
+  for (int round = 0; round < 5000; round++) {
+    int i = random_below(random_below(2) ? 20 : HEADERS);
+    const fp_layout *layout = fp_record_read(&record, headers[i], headers[i][0], length[i]);
+    uint32_t at = headers[i][0];
+    CHECK(layout);
+    for (int k = 1; k <= 40; k++) {
+      bool is_there = k < headers[i][0];
+      CHECK(layout->part[k].type == (is_there ? headers[i][k] : FP_TYPE_ABSENT));
+      if (!is_there) continue;
+      CHECK(layout->part[k].at == at);
+      at += fp_type_length(headers[i][k]);
+    }
+    CHECK(!fp_record_read(&record, headers[i], headers[i][0], length[i] + 1));
+  }
+  fp_record_free(&record);
 }
 
 static void reals_become_integers_as_in_sqlite(void) {
@@ -380,6 +418,7 @@ int main(void) {
   headers_that_are_not_known_are_refused();
   numbers_of_any_length_are_read();
   a_type_says_how_long_a_value_is();
+  a_header_that_returns_says_the_same();
   reals_become_integers_as_in_sqlite();
   return 0;
 }
