@@ -98,23 +98,27 @@ def pages(files: Files) -> object:
 
 
 def pages_on_two_cores(files: Files) -> object:
-    """The same on two, each with pools of its own."""
+    """The same on two, each with pools of its own: kernels on one, and all else on both."""
     from fastprof.beside import Beside
-    from fastprof.sources.database import Database
+    from fastprof.sources.database import ALL_ROWS, Database, TableRows
     from fastprof.sources.nsys_pieces import Pieces
-    from fastprof.sources.nsys_schema import Pools
+    from fastprof.sources.nsys_schema import KERNELS, Pools
 
+    pools = Pools()
     with Database(files.export) as database, database.another() as other, Beside() as beside:
-        tables = [
-            Pieces(database, name, fields, lambda: None) for name, fields in _large_tables().items()
-        ]
+        large = _large_tables()
+        kernels = TableRows(database, KERNELS, large.pop(KERNELS)(pools))
+        tables = [Pieces(database, name, fields, lambda: None) for name, fields in large.items()]
         helping = [beside.run(table.help, other) for table in reversed(tables)]
+        kernels.read(database, ALL_ROWS)
         for table in tables:
             table.read(database)
         for each in helping:
             each.result()
-        pools = Pools()
-        columns = [table.together(pools) for table in tables]
+        columns = [kernels.columns()]
+        for table in tables:
+            table.adopt(pools)
+            columns.append(table.together())
     return columns[0]["start"]
 
 

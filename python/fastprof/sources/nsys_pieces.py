@@ -25,7 +25,7 @@ class Pieces:
 
     Parameters
     ----------
-    fields : makes the fields to read, for pools
+    fields : makes the fields to read, for pools; none of them is `together`
     keep : makes the filter of a piece
     capacity : about how many rows that keeps in all; None: nearly all
     """
