@@ -6,6 +6,7 @@
 
 #include "fp_itree.h"
 #include "fp_join.h"
+#include "fp_keys.h"
 #include "fp_order.h"
 #include "fp_path.h"
 #include "fp_share.h"
