@@ -15,7 +15,7 @@
 /* Where a row stands: none yet, or FIRST_ROW + row. */
 enum { NO_ROW = 0, FIRST_ROW = 1 };
 
-/* So many numbers an id are worth their bits; a hash slot takes 16 bytes, 64 numbers take 12. */
+/* So many numbers an id are worth their bits; a hash slot takes 16 bytes, and so do 64 numbers. */
 enum { MOST_NUMBERS_AN_ID = 64, FEW_NUMBERS = 1024 };
 
 typedef struct {

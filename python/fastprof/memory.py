@@ -13,7 +13,7 @@ from pathlib import Path
 from fastprof.errors import NotEnoughMemoryError, SettingError
 
 # Bytes that reading and reporting take at least, as measured (tests/unit/test_memory.py).
-OF_KERNEL, OF_RANGE = 200, 55
+OF_KERNEL, OF_RANGE = 130, 50
 OF_DICT_BYTE, OF_JSON_BYTE = 0.2, 0.3
 VARIABLE = "FASTPROF_MEMORY"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
