@@ -137,7 +137,7 @@ cdef class Room:
         cdef bytes rows = data[:offsets[len(self.distinct)]]
         names = self.values.dtype.names or ()
         table = np.frombuffer(rows, self.values.dtype) if names else self.values
-        return {name: np.ascontiguousarray(table[name]) for name in names}
+        return {name: table[name].copy() for name in names}
 
 
 cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1:

@@ -127,6 +127,12 @@ def test_copies_have_rows_when_they_are_asked_for(rows):
     ]
 
 
+@pytest.mark.parametrize("year", [2016, 2021])
+@pytest.mark.parametrize("copies", [False, True])
+def test_tables_without_any_work_are_no_rows(rows, year, copies):
+    assert rows(NvprofFile(year=year).launch(10, 20, corr=7, tid=1), "kind", copies=copies) == []
+
+
 def test_copies_are_left_out_when_they_are_not(rows):
     file = NvprofFile().kernel(10, 11, corr=1).copy(20, 24, 2, kind=1, n_bytes=4096)
     assert rows(file, "kind", "copied", "copy_direction") == [("kernel", None, None)]
