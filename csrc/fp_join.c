@@ -63,17 +63,23 @@ static numbers *numbers_of(const process_ids *p, int64_t id) {
   return id < p->first || id > p->last ? NULL : &p->numbers[(id - p->first) >> 6];
 }
 
-static int bit_of(const process_ids *p, int64_t id) { return (id - p->first) & 63; }
+static uint64_t bit_of(const process_ids *p, int64_t id) {
+  return (uint64_t)1 << ((id - p->first) & 63);
+}
+
+static bool is_among(const process_ids *p, int64_t id) {
+  const numbers *among = numbers_of(p, id);
+  return among && among->bits & bit_of(p, id);
+}
 
 /* Where the row of a pair stands; NULL if the pair is not in the table. */
 static uint32_t *place_of(const fp_join *join, int32_t process, int64_t id) {
   if (id < 0 || (uint32_t)process >= (uint32_t)join->n_processes) return NULL;
   const process_ids *p = &join->processes[process];
   if (p->numbers) {
+    if (!is_among(p, id)) return NULL;
     const numbers *among = numbers_of(p, id);
-    uint64_t bit = (uint64_t)1 << bit_of(p, id);
-    if (!among || !(among->bits & bit)) return NULL;
-    return &p->rows[among->before + count_bits(among->bits & (bit - 1))];
+    return &p->rows[among->before + count_bits(among->bits & (bit_of(p, id) - 1))];
   }
   slot *place = join->slots ? slot_of(join, process, id) : NULL;
   return place && place->id >= 0 ? &place->row : NULL;
@@ -121,7 +127,7 @@ static void add(fp_join *join, int32_t process, int64_t id) {
   if (process < 0 || id < 0) return;
   process_ids *p = &join->processes[process];
   if (p->numbers)
-    numbers_of(p, id)->bits |= (uint64_t)1 << bit_of(p, id);
+    numbers_of(p, id)->bits |= bit_of(p, id);
   else
     *slot_of(join, process, id) = (slot){id, process, NO_ROW};
 }
@@ -170,8 +176,7 @@ bool fp_join_has(const fp_join *join, int32_t process, int64_t id) {
   if (id < 0 || (uint32_t)process >= (uint32_t)join->n_processes) return false;
   const process_ids *p = &join->processes[process];
   if (!p->numbers) return join->slots && slot_of(join, process, id)->id >= 0;
-  const numbers *among = numbers_of(p, id);
-  return among && among->bits >> bit_of(p, id) & 1;
+  return is_among(p, id);
 }
 
 void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {

@@ -135,9 +135,10 @@ cdef class Room:
         cdef const int64_t *offsets = NULL
         cdef const char *data = fp_names_bytes(self.distinct.pool, &offsets)
         cdef bytes rows = data[:offsets[len(self.distinct)]]
-        names = self.values.dtype.names or ()
-        table = np.frombuffer(rows, self.values.dtype) if names else self.values
-        return {name: table[name].copy() for name in names}
+        if TOGETHER not in self.arrays:
+            return {}
+        table = np.frombuffer(rows, self.values.dtype)
+        return {name: table[name].copy() for name in table.dtype.names}
 
 
 cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1:
@@ -185,13 +186,12 @@ def _allocate(columns, int64_t capacity):
     arrays = {}
     for name, kind, *_, together in columns:
         if together:
-            arrays[TOGETHER] = None
             continue
         arrays[name] = np.empty(capacity, _TYPES[kind])
         if kind == FP_COLUMN_RANGE:
             arrays[name + "_seq"] = np.empty(capacity, np.int64)
             arrays[name + "_op_id"] = np.empty(capacity, np.int64)
-    if TOGETHER in arrays:
+    if any(together for *_, together in columns):
         arrays[TOGETHER] = np.empty(capacity, np.int32)
     return arrays
 

@@ -170,9 +170,10 @@ def misplaced(const int32_t[::1] parent, const int32_t[::1] node, const int32_t[
     parent, node : [n] parent and node of each frame, -1 for none
     above : [nodes] parent of each node, -1 for none
     """
-    cdef int32_t n = _length(parent, node), n_nodes = <int32_t>above.shape[0], found = 0
-    cdef const int32_t *first = &above[0] if n_nodes else NULL
-    if n:
-        with nogil:
-            found = fp_path_misplaced(&parent[0], &node[0], n, first, n_nodes)
+    cdef int32_t n = _length(parent, node), n_nodes = <int32_t>above.shape[0], found
+    cdef const int32_t *parents = &parent[0] if n else NULL
+    cdef const int32_t *nodes = &node[0] if n else NULL
+    cdef const int32_t *of_nodes = &above[0] if n_nodes else NULL
+    with nogil:
+        found = fp_path_misplaced(parents, nodes, n, of_nodes, n_nodes)
     return found

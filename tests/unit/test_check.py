@@ -51,6 +51,11 @@ def test_a_tree_that_is_right_is_taken():
     check.tree("x", ids(), ids(), ids(), ids())
 
 
+def test_a_tree_without_frames_is_looked_at_too():
+    with pytest.raises(fastprof.CheckError, match="call-path tree"):
+        check.tree("x", ids(0), ids(), ids(), ids())
+
+
 @pytest.mark.parametrize(
     ("parent", "node_of_frame", "node_of_kernel"),
     [

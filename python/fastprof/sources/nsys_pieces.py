@@ -45,6 +45,7 @@ class Pieces:
         self._pools = Pools()
         self._rows = TableRows(database, table, fields(self._pools), capacity)
         self._helped: list[tuple[Pools, TableRows]] = []
+        self._adopted: list[tuple[Mapping[str, Int32], TableRows]] = []
 
     def read(self, database: Database) -> None:
         """Read the first piece and those behind it, until there are no more."""
