@@ -28,7 +28,7 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
     int32_t own_label = label_of(t, own, &bad), forward_label = label_of(t, forward, &bad);
     if (bad) return FP_E_INDEX;
     is_backward[i] = forward >= 0 &&
-                     !(own_label >= 0 && t->known[own_label] && t->unknown_backward[forward_label]);
+                     !(own_label >= 0 && t->known[own_label] & t->unknown_backward[forward_label]);
     if (is_backward[i]) {
       int32_t backward = frame[i] < 0 ? -1 : t->backward[frame[i]];
       if (is_outside(backward, t->n_frames)) return FP_E_INDEX;

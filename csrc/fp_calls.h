@@ -15,13 +15,13 @@ typedef struct {
   const int32_t *backward; /* [n_frames] the backward call around it */
   const int32_t *instance; /* [n_frames] of a backward call: the frame that stands for it and for
                               all others that belong to the same forward call */
-  const uint8_t *known;    /* [n_labels] whether the cost of such a call is known */
-  const uint8_t *unknown_backward; /* [n_labels] whether that of its backward pass is not */
+  const uint8_t *known; /* [n_labels] bits: what is known of the cost of such a call */
+  const uint8_t *unknown_backward; /* [n_labels] what is not known of its backward pass's */
 } fp_calls_frames;
 
 /* Find the call of each of n kernels: that of the frame that says what the kernel is for, where
- * that is its forward call, but for one whose backward cost is not known where that of the
- * kernel's own call is; else its own.
+ * that is its forward call, unless the kernel's own call knows what this does not (a common bit of
+ * known and unknown_backward); else its own.
  *   frame, meaning  [n] the kernel's frame, and the one that says what it is for
  *   label           [n] out: the label of the call, -1 for none
  *   is_backward     [n] out: 1 where the call is the forward one of the kernel's

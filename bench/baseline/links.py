@@ -9,7 +9,7 @@ from bench.baseline.meanings import TORCH
 from bench.baseline.tables import PROCESS_SHIFT
 
 
-def link(frames: Iterable[Frame]) -> None:
+def link(frames: list[Frame]) -> None:
     """Set `forward` and `asks` of the backward calls among frames in order of start.
 
     The forward call of number N is the latest-starting one with N before it, in its process, or
@@ -19,12 +19,14 @@ def link(frames: Iterable[Frame]) -> None:
     numbered = [frame for frame in frames if frame.seq is not None]
     counting = {frame.thread for frame in numbered if frame.seq and frame.node.carries}
     latest: dict[tuple[object, int | None], Frame] = {}
+    earlier = Makers(frames, counting)
     for frame in numbered:
         if frame.node.asks:
             frame.asks = True
-            frame.forward = latest.get((scope_of(frame), frame.seq))
+            frame.forward = maker(frame, latest.get((scope_of(frame), frame.seq)), earlier)
         elif frame.node.carries and (frame.seq or frame.thread in counting):
             latest[scope_of(frame), frame.seq] = frame
+            earlier.carrier(frame)
 
 
 def scope_of(frame: Frame) -> object:
@@ -63,7 +65,7 @@ def numbers_of(frame: Frame) -> tuple[int | None, list[int]]:
     The innermost that counts links; in a backward pass only those of backward calls do. A 0 gives
     way to any other number, and is left out where another is there.
     """
-    inside, linking, numbers = frame.node.is_backward, None, set()
+    inside, linking, numbers = frame.node.in_backward_range, None, set()
     around: Frame | None = frame
     while around is not None:
         seq = around.seq

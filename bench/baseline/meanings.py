@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -51,9 +52,15 @@ class Meaning:
         self.call: Call | None = None
         self.has_arguments = False
         self.frames: tuple[str, ...] = ()
-        self.backward = self.node = self.recompute = False
+        self.backward = self.node = self.recompute = self.engine = False
         # Of a torch range what stands before its numbers and behind, escaped as repr does it.
         self.quoted = "", ""
+
+    def saying(self, what: str) -> Meaning:
+        """The same meaning with one flag more."""
+        other = copy(self)
+        setattr(other, what, True)
+        return other
 
     @property
     def op(self) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from bench.baseline.meanings import (
     ARGUMENT,
     BACKWARD_WORD,
+    ENGINE,
     LAYER,
     MODULE,
     NODE,
@@ -59,10 +60,25 @@ class Node(dict[Meaning, "Node"]):
         return [meaning for meaning in self.chain if meaning.kind in kinds]
 
     @cached_property
+    def _turn(self) -> Meaning | None:
+        """The innermost label that says in which direction what is inside runs."""
+        return next((m for m in reversed(self.chain) if m.backward or m.recompute or m.engine), None)
+
+    @cached_property
     def is_backward(self) -> bool:
-        """Inside a backward range, unless a recomputation lies between."""
-        turns = (m for m in reversed(self.chain) if m.backward or m.recompute)
-        return next((not turn.recompute for turn in turns), False)
+        """Inside a backward range, unless a recomputation lies between; or run by the engine."""
+        return self._turn is not None and not self._turn.recompute
+
+    @cached_property
+    def in_backward_range(self) -> bool:
+        return self.is_backward and not (self._turn and self._turn.engine)
+
+    @cached_property
+    def beside_node(self) -> bool:
+        """Run by the engine for a node, but not within that node."""
+        marks = (m for m in reversed(self.chain) if m.node)
+        inner = next(marks, None)
+        return inner is not None and inner.name.startswith(ENGINE) and inner is not self.meaning
 
     @cached_property
     def direction(self) -> str | None:

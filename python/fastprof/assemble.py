@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof import _link, _nest, _path, activities, check
 from fastprof._take import distinct, take
@@ -51,7 +52,20 @@ class Assembly:
     @cached_property
     def direction(self) -> Int32:
         """NOWHERE, FORWARD or BACKWARD."""
-        return take(self.found.direction_of_node, self.node, NOWHERE)
+        direction = take(self.found.direction_of_node, self.node, NOWHERE)
+        if self.found.in_engine is not None:
+            direction[self.found.in_engine] = BACKWARD
+        return direction
+
+    def _in_backward(self) -> npt.NDArray[np.bool_]:
+        """Whether each kernel is inside a backward range; the engine's other work is not."""
+        says = [
+            0 if m.backward or m.recompute else 1 if m.engine else -1 for m in self.found.meanings
+        ]
+        own = np.array([*says, -1], np.int32)[self.found.node_label]
+        beside = take(_path.innermost(self.found.node_parent, own), self.node, 1) == 1
+        inside: npt.NDArray[np.bool_] = (self.direction == BACKWARD) & ~beside
+        return inside
 
     @property
     def thread(self) -> Int32:
@@ -155,8 +169,7 @@ class Assembly:
         linking, offsets, others = _link.numbers(
             found.frame_parent, found.frame_range, found.links_of_frame,
             ranges.seq, ranges.label, self.flags(_is_torch),
-            self.frame, (self.direction == BACKWARD).view(np.uint8),
-            _path.depth(found.node_parent),
+            self.frame, self._in_backward().view(np.uint8), _path.depth(found.node_parent),
         )  # fmt: skip
         return Ints(linking), Lists(offsets, others)
 

@@ -8,15 +8,16 @@ nodes; what a label means is read once for each distinct label.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _link, _nest, _path
-from fastprof._take import take
+from fastprof import _link, _nest, _path, autograd_threads, node_makers, recomputed
+from fastprof._take import distinct, take
 from fastprof.beside import Beside
 from fastprof.markers import Kind, Meaning, read, read_event
+from fastprof.nest import Nest
 from fastprof.trace import OF_EVENT, OF_TORCH, Int32, Trace, label_text
 
 UInt8 = npt.NDArray[np.uint8]
@@ -43,6 +44,8 @@ class Attribution:
     frame_of_kernel : [kernels] the innermost frame; for a node of a CUDA graph, where the node was
         created if that is known
     launch_frame_of_kernel : [kernels] the innermost frame around the launch
+    in_engine : [kernels] whether a thread of the autograd engine launched it outside all ranges:
+        it runs backward, and its frame is what the waiting thread had open; None where none was
     """
 
     meanings: list[Meaning]
@@ -57,6 +60,7 @@ class Attribution:
     links_of_frame: UInt8
     frame_of_kernel: Int32
     launch_frame_of_kernel: Int32
+    in_engine: npt.NDArray[np.bool_] | None = None
 
 
 def attribute(
@@ -77,16 +81,31 @@ def attribute(
         )  # fmt: skip
         meanings = [_meaning(label) for label in trace.labels]
         frame_parent, frame_range, frame_of_range, frame_of_launch = nesting.result()
+        engine = autograd_threads.find(trace, meanings)
+        waiting = autograd_threads.waiting_frames(trace, engine, frame_of_launch)
         nested(meanings)
+        if engine.any():
+            root = frame_parent[frame_of_range] < 0
+            rows = autograd_threads.roots(trace, meanings, engine, root)
+            _relabel(trace, meanings, rows, lambda meaning: replace(meaning, engine=True))
         label = take(ranges.label, frame_range)
         says = _says(meanings)
+        direction = _path.directions(frame_parent, label, says)
+        nest = Nest(ranges, meanings, frame_parent, frame_range, frame_of_range)
+        again = recomputed.find(nest, direction == BACKWARD)
+        if len(again):
+            _relabel(trace, meanings, again, lambda meaning: replace(meaning, recompute=True))
+            label = take(ranges.label, frame_range)
+            says = _says(meanings)
+            direction = _path.directions(frame_parent, label, says)
         folding = beside.run(_path.nodes, frame_parent, label, len(meanings))
-        backward, meaning, links = _links(
-            trace, meanings, frame_parent, frame_range, frame_of_range,
-            _path.directions(frame_parent, label, says),
-        )  # fmt: skip
+        backward, meaning, links = _links(trace, nest, direction)
         node_of_frame, node_parent, node_label = folding.result()
         del label
+    in_engine = None
+    if (waiting >= 0).any():
+        in_engine = take(waiting, trace.kernels.launch) >= 0
+        frame_of_launch = np.where(waiting >= 0, waiting, frame_of_launch)
     launch_frame = take(frame_of_launch, trace.kernels.launch)
     frame = launch_frame
     if trace.kernels.origin is not None:
@@ -107,7 +126,21 @@ def attribute(
         links_of_frame=links,
         frame_of_kernel=frame,
         launch_frame_of_kernel=launch_frame,
+        in_engine=in_engine,
     )
+
+
+def _relabel(
+    trace: Trace, meanings: list[Meaning], rows: Int32, more: Callable[[Meaning], Meaning]
+) -> None:
+    """Give some ranges labels of their own, of the same text, whose meanings say more."""
+    used, place = distinct(trace.ranges.label[rows], len(meanings))
+    if not used:
+        return
+    trace.ranges.label = trace.ranges.label.copy()
+    trace.ranges.label[rows] = place + np.int32(len(meanings))
+    trace.labels += [trace.labels[label] for label in used]
+    meanings += [more(meanings[label]) for label in used]
 
 
 def _meaning(label: str) -> Meaning:
@@ -121,7 +154,7 @@ def _says(meanings: list[Meaning]) -> UInt8:
     """What each label says of the direction, for `_path.directions`."""
     return np.array(
         [
-            _path.SAYS_BACKWARD * m.backward
+            _path.SAYS_BACKWARD * (m.backward or m.engine)
             | _path.SAYS_FORWARD * (m.recompute and not m.backward)
             | _path.SAYS_TORCH * (m.kind not in _SAYS_NOTHING)
             for m in meanings
@@ -130,16 +163,11 @@ def _says(meanings: list[Meaning]) -> UInt8:
     )
 
 
-def _links(
-    trace: Trace,
-    meanings: list[Meaning],
-    frame_parent: Int32,
-    frame_range: Int32,
-    frame_of_range: Int32,
-    direction: UInt8,
-) -> tuple[Int32, Int32, UInt8]:
+def _links(trace: Trace, nest: Nest, direction: UInt8) -> tuple[Int32, Int32, UInt8]:
     """The backward call and the meaning of each frame, and whether its number links backward."""
-    ranges = trace.ranges
+    ranges, meanings = nest.ranges, nest.meanings
+    frame_parent, frame_range = nest.frame_parent, nest.frame_range
+    frame_of_range = nest.frame_of_range
     if not any(m.backward for m in meanings):
         n = len(frame_parent)
         return np.full(n, -1, np.int32), np.arange(n, dtype=np.int32), np.zeros(n, np.uint8)
@@ -154,6 +182,7 @@ def _links(
     call, links = _link.calls(frame_parent, frame_range, role, ranges.seq)
     if trace.told_forward is not None:
         _tell(forward, trace.told_forward, frame_range, call[frame_of_range])
+    node_makers.mend(forward, role, scope, nest)
     meaning = _link.meanings(call, frame_range, in_backward, forward, frame_of_range)
     return call, meaning, links
 

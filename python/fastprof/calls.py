@@ -69,9 +69,10 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     """
     label_of_frame = take(trace.ranges.label, found.frame_range)
     picked = _picked(found, label_of_frame)
+    beside = take(_beside_nodes(found, label_of_frame), found.frame_of_kernel, 0) != 0
     label, backward, group, n_groups = _calls.find(
         found.frame_of_kernel,
-        meaning,
+        np.where(beside, found.frame_of_kernel, meaning),
         label_of_frame,
         picked,
         found.backward_of_frame,
@@ -97,6 +98,8 @@ _RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
     lambda m: m.kind == Kind.ARGUMENT,
     lambda m: m.call is not None and ops.find(m.call) is not None,  # of unknown shapes
+    lambda m: m.kind == Kind.TORCH and "::" in m.name and not m.autograd_node,
+    # A TorchScript function, a custom function of autograd, a node: an operator inside tells more.
     lambda m: m.kind == Kind.TORCH,
     # What torch announces of itself around work that is no operator of its own: a fused optimizer.
     lambda m: m.kind == Kind.USER and _ANNOUNCED.match(m.name) is not None,
@@ -104,16 +107,49 @@ _RANKS: list[Callable[[Meaning], bool]] = [
 
 
 def _known(meanings: list[Meaning]) -> tuple[Flags, Flags]:
-    """Of each label, whether its cost is known; whether that of its backward pass is not.
+    """Of each label, what is known of its cost, and what is not known of its backward pass's: bits.
 
-    Where a backward kernel's own operator is of the first kind and its forward call of the second,
-    its own tells more: `convolution_backward` holds sizes from which a forward call's strides
-    follow.
+    Where a backward kernel's own operator has a bit that its forward call has too, its own tells
+    more: `convolution_backward` holds sizes from which a forward call's strides follow (bit 1: the
+    cost of these arguments), a collective tells more than the compiled function that it runs in
+    (bit 2: the operator has a formula, or is none).
     """
     calls = [meaning.call if meaning.has_arguments else None for meaning in meanings]
-    known = [call is not None and ops.has_model(call) for call in calls]
-    unknown_backward = [call is None or ops.work(call, "bprop") is None for call in calls]
+    formula = [m.call is not None and ops.find(m.call) is not None for m in meanings]
+    known = [
+        (call is not None and ops.has_model(call)) | has << 1
+        for call, has in zip(calls, formula, strict=True)
+    ]
+    unknown_backward = [
+        (call is None or ops.work(call, "bprop") is None) | (not has) << 1
+        for call, has in zip(calls, formula, strict=True)
+    ]
     return np.array(known, np.uint8), np.array(unknown_backward, np.uint8)
+
+
+_OF_THE_ENGINE = "autograd::engine::evaluate_function: "
+
+
+def _beside_nodes(found: Attribution, label_of_frame: Int32) -> Int32:
+    """[frames] 1 for what the engine runs for a node but not within it: sums of gradients, hooks.
+
+    It is no part of the backward pass of the node's forward call. A node that is not there itself
+    is taken to be all that the engine ran for it.
+    """
+    engine = np.array([m.name.startswith(_OF_THE_ENGINE) for m in found.meanings], bool)
+    node = np.array([m.autograd_node for m in found.meanings], bool) & ~engine
+    if not engine.any():
+        return np.zeros(len(label_of_frame), np.int32)
+    parent = found.frame_parent
+    is_engine, is_node = engine[label_of_frame], node[label_of_frame]
+    has_node = np.zeros(len(parent) + 1, bool)  # the last for parent -1
+    has_node[parent[is_node]] = True
+    own = np.full(len(parent), -1, np.int32)
+    own[is_engine] = has_node[:-1][is_engine]
+    own[is_node] = 0
+    beside = _path.innermost(parent, own)
+    beside[is_engine] = 0
+    return np.maximum(beside, 0)
 
 
 def _picked(found: Attribution, label_of_frame: Int32) -> Int32:
@@ -122,7 +158,9 @@ def _picked(found: Attribution, label_of_frame: Int32) -> Int32:
         next((rank for rank, fits in enumerate(_RANKS) if fits(meaning)), _path.NO_RANK)
         for meaning in found.meanings
     ]
-    return _path.best(found.frame_parent, label_of_frame, np.array(ranks, np.uint8))
+    again = np.array([meaning.recompute for meaning in found.meanings], bool)[label_of_frame]
+    parent = np.where(again, np.int32(-1), found.frame_parent)  # no call of the node around it
+    return _path.best(parent, label_of_frame, np.array(ranks, np.uint8))
 
 
 def _instances(found: Attribution, picked: Int32) -> Int32:

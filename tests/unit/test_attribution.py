@@ -163,7 +163,7 @@ def test_seq_0_of_torch_1_on_the_backward_thread_is_no_forward_carrier(rows):
     assert rows(export, "dir", "layer") == [
         ("fprop", ("first",)),
         ("fprop", ("second",)),
-        ("fprop", ("noise",)),
+        ("bprop", ("noise",)),
         ("bprop", ("second",)),
         ("bprop", ("first",)),
     ]

@@ -23,6 +23,8 @@ ROOMS = [
     {"about", "beside", "call", "columns", "extras", "names", "signals", "whole"},
     {"check", "memory"},
     {"trace", "markers", "ops", "annotate"},
+    {"nest"},
+    {"autograd_threads", "node_makers", "recomputed"},
     {"sources", "attribute", "integrations"},
     {"calls", "activities"},
     {"contents", "costs", "coverage"},

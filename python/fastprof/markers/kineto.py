@@ -32,6 +32,10 @@ _UNREADABLE: Final = (ValueError, TypeError, SyntaxError, MemoryError, Recursion
 # `torch/nn/modules/module.py(1511): _wrapped_call_impl`
 _FRAME: Final = re.compile(r"(.+?)\((\d+)\): (.+)\Z", re.DOTALL)
 _MODULE: Final = "nn.Module: "
+# Where non-reentrant checkpointing runs a forward pass again, in the names of 1.11 to today.
+_RECOMPUTE: Final = re.compile(
+    r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): (?:recompute_fn|unpack_hook|unpack)\Z", re.DOTALL
+)
 # Arguments that are no tensors, by the type that the profiler writes.
 _LISTS: Final = frozenset({"TensorList", "GenericList"})
 _PROFILER: Final = re.compile(r"/torch/profiler/|/torch/utils/_python_dispatch\.py")
@@ -89,7 +93,13 @@ def _python(name: str) -> Meaning:
     if match is None:
         return Meaning(Kind.HIDDEN, name, name)
     line = f"{match[1]}:{match[2]}"
-    return Meaning(Kind.FRAME, name, name, frames=(line,) if _is_own(line) else ())
+    return Meaning(
+        Kind.FRAME,
+        name,
+        name,
+        frames=(line,) if _is_own(line) else (),
+        recompute=_RECOMPUTE.match(name) is not None,
+    )
 
 
 def _json(text: str) -> Any:

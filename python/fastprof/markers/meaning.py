@@ -52,7 +52,10 @@ class Meaning:
         Whether the torch range is the run of one node of the autograd graph (`MulBackward0`), not
         an operator for the backward pass (`aten::threshold_backward`).
     recompute : bool
-        Whether the torch range runs a forward pass again (activation checkpointing).
+        Whether the range runs a forward pass again (activation checkpointing).
+    engine : bool
+        Whether the range runs backward because the autograd engine runs it, whatever its name: sums
+        of gradients and hooks are plain operators.
     """
 
     kind: Kind
@@ -67,3 +70,4 @@ class Meaning:
     backward: bool = False
     autograd_node: bool = False
     recompute: bool = False
+    engine: bool = False
