@@ -26,6 +26,7 @@ RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
     lambda m: m.kind == ARGUMENT,
     lambda m: m.call is not None and ops.find(m.call) is not None,
+    lambda m: m.kind == TORCH and "::" in m.name and not m.node,
     lambda m: m.kind == TORCH,
     lambda m: m.kind == USER and ANNOUNCED.match(m.name) is not None,
 ]
@@ -50,7 +51,8 @@ def find_calls(frames: Iterable[Frame]) -> Callable[[Frame], KernelCall]:
 
     @cache
     def call_of(frame: Frame) -> KernelCall:
-        own, forward = picked(frame), meaning_of(frame)
+        own = picked(frame)
+        forward = frame if is_beside_node(frame) else meaning_of(frame)
         of_forward = None if forward is frame else picked(forward)
         if of_forward is None or tells_more(own, of_forward):
             return _named(own, "fprop", own)
@@ -74,18 +76,39 @@ def picked(frame: Frame) -> Frame | None:
 @cache
 def _picked_depth(node: Node) -> int | None:
     """How many labels lie around the one that is picked of a chain."""
+    again = max((i for i, meaning in enumerate(node.chain) if meaning.recompute), default=0)
     for fits in RANKS:
         for depth, meaning in enumerate(node.chain):
-            if fits(meaning):
+            if depth >= again and fits(meaning):
                 return depth
     return None
 
 
+def is_beside_node(frame: Frame) -> bool:
+    """Whether the engine ran it for a node, but not within that node."""
+    around: Frame | None = frame
+    while around is not None:
+        if around.node.is_engine:
+            return around is not frame and around.has_node
+        if around.node.is_node:
+            return False
+        around = around.parent
+    return False
+
+
 def tells_more(own: Frame | None, forward: Frame) -> bool:
     """Whether the operator of a backward kernel has a known cost and the backward pass of its
-    forward call has none."""
+    forward call has none; or a formula, and the forward call none."""
+    if own is None:
+        return False
+    has_formula = [
+        frame.node.meaning.call is not None and ops.find(frame.node.meaning.call) is not None
+        for frame in (own, forward)
+    ]
+    if has_formula == [True, False]:
+        return True
     own_call, call = (
-        frame.node.meaning.call if frame and frame.node.meaning.has_arguments else None
+        frame.node.meaning.call if frame.node.meaning.has_arguments else None
         for frame in (own, forward)
     )
     known = own_call is not None and ops.has_model(own_call)

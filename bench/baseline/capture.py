@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
+from bench.baseline.engine import Probes, engine_threads, marked
 from bench.baseline.frames import NEVER, Frame, Launch, Range, sweep
 from bench.baseline.links import link
 from bench.baseline.meanings import Reader
 from bench.baseline.nodes import Node
+from bench.baseline.recomputed import recomputed
 from bench.baseline.tables import GRAPH_NODES, PROCESS_SHIFT, Kernel, Tables
 
 MOST_COPIES = 64  # of a graph from a graph
@@ -22,13 +24,15 @@ MOST_COPIES = 64  # of a graph from a graph
 class Capture:
     """Kernels in order of start, and beside each its launch and its frame, None where unknown.
 
-    `all_frames` are those of the ranges, in their order, `root` is the empty chain, `strings` has
-    the texts that ids stand for.
+    `by_engine` says which a thread of the autograd engine launched outside all ranges: their
+    frames are what the waiting thread had open. `all_frames` are those of the ranges, in their
+    order, `root` is the empty chain, `strings` has the texts that ids stand for.
     """
 
     kernels: list[Kernel]
     launches: list[Launch | None]
     frames: list[Frame | None]
+    by_engine: list[bool]
     all_frames: list[Frame]
     strings: dict[int, str]
     root: Node
@@ -49,13 +53,17 @@ def open_export(path: Path) -> Capture:
     ranges = read_ranges(tables)
     root = Node()
     distinct = {id(each): each for each in (*launches, *origins) if each is not None}
-    all_frames = sweep(ranges, distinct.values(), root)
+    engine = engine_threads(ranges, tables.thread_names())
+    ranges = recomputed(marked(ranges, engine))
+    probes = Probes(distinct.values(), {each[2] for each in ranges} - engine, engine)
+    all_frames = sweep(ranges, [*distinct.values(), *probes.launches], root)
     link(all_frames)
+    by_engine = [launch is not None and probes.settle(launch) for launch in launches]
     frames = [launch and launch.frame for launch in launches]
     for i, origin in enumerate(origins):
         if origin is not None and origin.frame is not None:
             frames[i] = origin.frame
-    return Capture(kernels, launches, frames, all_frames, tables.strings(), root)
+    return Capture(kernels, launches, frames, by_engine, all_frames, tables.strings(), root)
 
 
 @contextmanager

@@ -26,14 +26,15 @@ def dict_lines(capture: Capture) -> Iterator[str]:
     """The lines, each with its end. What repeats with the call path is put together once."""
     names: dict[object, tuple[str, str]] = {}
     last: Frame | None = None
-    numbers, markers, node = (None, []), "[]", capture.root
+    numbers, markers, node, direction = (None, []), "[]", capture.root, None
     subs = Subs()
-    for kernel, launch, frame in zip(
-        capture.kernels, capture.launches, capture.frames, strict=True
+    for kernel, launch, frame, by_engine in zip(
+        capture.kernels, capture.launches, capture.frames, capture.by_engine, strict=True
     ):
         if frame is not last:
             last = frame
             node = capture.root if frame is None else frame.node.bare
+            direction = None if frame is None else frame.node.direction
             numbers = (None, []) if frame is None else numbers_of(frame)
             markers = "[]" if frame is None else seq_markers(frame)
         seq, others = numbers
@@ -45,7 +46,7 @@ def dict_lines(capture: Capture) -> Iterator[str]:
             f"{{'kShortName': {short}, 'kDuration': {duration(kernel)}, {around}{markers}, "
             f"'seqId': {'[]' if seq is None else [seq]}, "
             f"'subSeqId': {subs.next(kernel.process, seq, node)}, "
-            f"'altSeqId': {others}, {beside}"
+            f"'altSeqId': {others}, 'dir': {('bprop' if by_engine else direction)!r}, {beside}"
             f"'tid': {None if launch is None else launch.thread & LOW_24_BITS}, "
             f"'device': {kernel.device}, 'stream': {kernel.stream}, "
             f"'grid': {size(*kernel[7:10])}, 'block': {size(*kernel[10:13])}, "

@@ -17,7 +17,7 @@ class Frame:
 
     __slots__ = (
         *("parent", "node", "seq", "op_id", "end", "first_end", "thread", "copied_from"),
-        *("forward", "asks"),
+        *("forward", "asks", "has_node"),
     )
 
     def __init__(
@@ -30,6 +30,9 @@ class Frame:
         self.copied_from = copied_from
         self.forward: Frame | None = None  # of a backward call
         self.asks = False
+        self.has_node = False  # of what the engine runs: whether the node itself is inside
+        if parent is not None and node.is_node and not node.is_engine:
+            parent.has_node = True
 
     @property
     def original(self) -> Frame:

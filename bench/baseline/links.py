@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from bench.baseline.frames import Frame
+from bench.baseline.makers import Makers
 from bench.baseline.meanings import TORCH
 from bench.baseline.tables import PROCESS_SHIFT
 
@@ -13,20 +12,24 @@ def link(frames: list[Frame]) -> None:
     """Set `forward` and `asks` of the backward calls among frames in order of start.
 
     The forward call of number N is the latest-starting one with N before it, in its process, or
-    inside its recomputation. PyTorch 1 gives 0 to what has no number: 0 counts only on threads
-    with forward ranges that have a larger one.
+    inside its recomputation, unless names say another (makers). PyTorch 1 gives 0 to what has no
+    number: 0 counts only on threads with forward ranges that have a larger one.
     """
-    numbered = [frame for frame in frames if frame.seq is not None]
-    counting = {frame.thread for frame in numbered if frame.seq and frame.node.carries}
-    latest: dict[tuple[object, int | None], Frame] = {}
-    earlier = Makers(frames, counting)
-    for frame in numbered:
+    numbered = [(i, frame) for i, frame in enumerate(frames) if frame.seq is not None]
+    counting = {frame.thread for _, frame in numbered if frame.seq and frame.node.carries}
+    scopes: dict[object, int] = {}
+    makers = Makers(
+        frames,
+        [
+            (scopes.setdefault(scope_of(frame), len(scopes)), frame.seq or 0, i)
+            for i, frame in numbered
+            if frame.node.carries and (frame.seq or frame.thread in counting)
+        ],
+    )
+    for i, frame in numbered:
         if frame.node.asks:
             frame.asks = True
-            frame.forward = maker(frame, latest.get((scope_of(frame), frame.seq)), earlier)
-        elif frame.node.carries and (frame.seq or frame.thread in counting):
-            latest[scope_of(frame), frame.seq] = frame
-            earlier.carrier(frame)
+            frame.forward = makers.maker(i, scopes.get(scope_of(frame), -1))
 
 
 def scope_of(frame: Frame) -> object:

@@ -48,13 +48,13 @@ class Node(dict[Meaning, "Node"]):
 
     @cached_property
     def dict_text(self) -> tuple[str, str]:
-        """What stands in a dict line before the seqMarker, and behind altSeqId."""
+        """What stands in a dict line before the seqMarker, and behind dir."""
         mods, ops = self.operators
         around = (
             f"'layer': {list(self.layer)}, 'trace': {list(self.trace)}, "
             f"'reprMarkers': {self.modules}, 'marker': {self.arguments}, 'seqMarker': "
         )
-        return around, f"'dir': {self.direction!r}, 'mod': {list(mods)}, 'op': {list(ops)}, "
+        return around, f"'mod': {list(mods)}, 'op': {list(ops)}, "
 
     def of_kind(self, *kinds: str) -> list[Meaning]:
         return [meaning for meaning in self.chain if meaning.kind in kinds]
@@ -62,7 +62,9 @@ class Node(dict[Meaning, "Node"]):
     @cached_property
     def _turn(self) -> Meaning | None:
         """The innermost label that says in which direction what is inside runs."""
-        return next((m for m in reversed(self.chain) if m.backward or m.recompute or m.engine), None)
+        return next(
+            (m for m in reversed(self.chain) if m.backward or m.recompute or m.engine), None
+        )
 
     @cached_property
     def is_backward(self) -> bool:
@@ -73,12 +75,14 @@ class Node(dict[Meaning, "Node"]):
     def in_backward_range(self) -> bool:
         return self.is_backward and not (self._turn and self._turn.engine)
 
-    @cached_property
-    def beside_node(self) -> bool:
-        """Run by the engine for a node, but not within that node."""
-        marks = (m for m in reversed(self.chain) if m.node)
-        inner = next(marks, None)
-        return inner is not None and inner.name.startswith(ENGINE) and inner is not self.meaning
+    @property
+    def is_engine(self) -> bool:
+        """What the engine runs for a node: the node, hooks, sums of gradients."""
+        return self.meaning is not None and self.meaning.name.startswith(ENGINE)
+
+    @property
+    def is_node(self) -> bool:
+        return self.meaning is not None and self.meaning.node
 
     @cached_property
     def direction(self) -> str | None:

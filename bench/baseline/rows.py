@@ -34,7 +34,7 @@ def rows(capture: Capture) -> Iterator[dict[str, Any]]:
             "tid": None if launch is None else launch.thread & LOW_24_BITS,
             "layer": meaning.layer,
             "trace": meaning.trace,
-            "dir": node.direction,
+            "dir": "bprop" if capture.by_engine[i] else node.direction,
             "sub": subs.next(kernel.process, seq, node),
             "mod": share.call.mod,
             "op": share.op,

@@ -124,5 +124,13 @@ class Tables:
         filled = [table for table in present if next(self.select(table, "start"), None)]
         return (filled or present or list(RANGES))[0]
 
+    def thread_names(self) -> dict[int, str]:
+        """Thread to name; of several the last."""
+        names = self.strings() if "ThreadNames" in self.columns else {}
+        return {
+            thread: names.get(name, "")
+            for thread, name in self.select("ThreadNames", "globalTid", "nameId")
+        }
+
     def strings(self) -> dict[int, str]:
         return dict(self.select(STRINGS, "id", "value"))

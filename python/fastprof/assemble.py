@@ -63,9 +63,9 @@ class Assembly:
             0 if m.backward or m.recompute else 1 if m.engine else -1 for m in self.found.meanings
         ]
         own = np.array([*says, -1], np.int32)[self.found.node_label]
-        beside = take(_path.innermost(self.found.node_parent, own), self.node, 1) == 1
-        inside: npt.NDArray[np.bool_] = (self.direction == BACKWARD) & ~beside
-        return inside
+        beside = _path.innermost(self.found.node_parent, own) == 1
+        inside = (self.found.direction_of_node == BACKWARD) & ~beside
+        return np.asarray(np.append(inside, False)[self.node])
 
     @property
     def thread(self) -> Int32:

@@ -80,9 +80,9 @@ def attribute(
             launches.start, launches.thread, len(trace.threads), trace.name,
         )  # fmt: skip
         meanings = [_meaning(label) for label in trace.labels]
-        frame_parent, frame_range, frame_of_range, frame_of_launch = nesting.result()
         engine = autograd_threads.find(trace, meanings)
-        waiting = autograd_threads.waiting_frames(trace, engine, frame_of_launch)
+        frames, borrowed = autograd_threads.borrow(trace, engine, nesting.result())
+        frame_parent, frame_range, frame_of_range, frame_of_launch = frames
         nested(meanings)
         if engine.any():
             root = frame_parent[frame_of_range] < 0
@@ -103,9 +103,8 @@ def attribute(
         node_of_frame, node_parent, node_label = folding.result()
         del label
     in_engine = None
-    if (waiting >= 0).any():
-        in_engine = take(waiting, trace.kernels.launch) >= 0
-        frame_of_launch = np.where(waiting >= 0, waiting, frame_of_launch)
+    if borrowed.any():
+        in_engine = np.append(borrowed, False)[trace.kernels.launch]
     launch_frame = take(frame_of_launch, trace.kernels.launch)
     frame = launch_frame
     if trace.kernels.origin is not None:
@@ -139,7 +138,7 @@ def _relabel(
         return
     trace.ranges.label = trace.ranges.label.copy()
     trace.ranges.label[rows] = place + np.int32(len(meanings))
-    trace.labels += [trace.labels[label] for label in used]
+    trace.labels = [*trace.labels, *(trace.labels[label] for label in used)]
     meanings += [more(meanings[label]) for label in used]
 
 

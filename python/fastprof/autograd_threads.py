@@ -42,34 +42,61 @@ def find(trace: Trace, meanings: list[Meaning]) -> Bools:
     return named | (has_backward & ~has_forward)
 
 
-def waiting_frames(trace: Trace, engine: Bools, frame_of_launch: Int32) -> Int32:
-    """[launches] The frame that the waiting thread has open, for launches of the engine's threads
-    that have no frame; -1 for all others.
+Nesting = tuple[Int32, Int32, Int32, Int32]  # what _nest.sweep returns
+
+
+def borrow(trace: Trace, engine: Bools, nesting: Nesting) -> tuple[Nesting, Bools]:
+    """Give launches of the engine's threads that are in no range the waiting thread's frame.
 
     The waiting thread is the one of the process, none of the engine's, that has a range open at the
     time; of several the one that launched most, of these the one with the smallest number.
+
+    Returns
+    -------
+    The nesting with those frames, and [launches] which have one.
     """
     launches, ranges = trace.launches, trace.ranges
-    found = np.full(len(launches), -1, np.int32)
-    alone = np.flatnonzero((frame_of_launch < 0) & np.append(engine, False)[launches.thread])
-    if not len(alone) or not len(ranges):
-        return found
-    n = len(trace.threads)
+    alone = np.flatnonzero((nesting[3] < 0) & np.append(engine, False)[launches.thread])
+    candidates = _candidates(trace, engine)
+    borrowed = np.zeros(len(launches), bool)
+    if not len(alone) or not len(candidates):
+        return nesting, borrowed
+    # Frames may depend on where a sweep is asked: one sweep for the launches and in their places.
     process = trace.process_of_thread
-    launched = np.bincount(launches.thread[launches.thread >= 0], minlength=n)
-    has_ranges = np.bincount(ranges.thread, minlength=n) > 0
+    asked = [
+        alone[process[launches.thread[alone]] == process[thread]] for thread in candidates.tolist()
+    ]
+    row = np.concatenate([np.arange(len(launches)), *asked])
+    threads = [
+        np.full(len(rows), thread, np.int32) for rows, thread in zip(asked, candidates, strict=True)
+    ]
+    order = np.argsort(launches.start[row], kind="stable")
+    thread = np.concatenate([launches.thread, *threads])
+    parent, of_frame, of_range, frames = _nest.sweep(
+        ranges.start, ranges.end, ranges.thread,
+        launches.start[row[order]], thread[order], len(trace.threads), trace.name,
+    )  # fmt: skip
+    frame_of_point = np.empty(len(row), np.int32)
+    frame_of_point[order] = frames
+    found = frame_of_point[: len(launches)].copy()
+    at = len(launches)
+    for rows in asked:
+        there = frame_of_point[at : at + len(rows)]
+        at += len(rows)
+        first = (found[rows] < 0) & (there >= 0)
+        found[rows[first]] = there[first]
+        borrowed[rows[first]] = True
+    return (parent, of_frame, of_range, found), borrowed
+
+
+def _candidates(trace: Trace, engine: Bools) -> npt.NDArray[np.intp]:
+    """Threads that may wait for the engine, the likeliest first."""
+    n = len(trace.threads)
+    thread = trace.launches.thread
+    launched = np.bincount(thread[thread >= 0], minlength=n)
+    has_ranges = np.bincount(trace.ranges.thread, minlength=n) > 0
     candidates = np.flatnonzero(has_ranges & ~engine)
-    order = np.lexsort((trace.threads[candidates], -launched[candidates]))
-    for thread in candidates[order].tolist():
-        open_ = alone[(found[alone] < 0) & (process[launches.thread[alone]] == process[thread])]
-        if not len(open_):
-            continue
-        there = np.full(len(open_), thread, np.int32)
-        *_, frames = _nest.sweep(
-            ranges.start, ranges.end, ranges.thread, launches.start[open_], there, n, trace.name
-        )
-        found[open_] = frames
-    return found
+    return candidates[np.lexsort((trace.threads[candidates], -launched[candidates]))]
 
 
 def roots(trace: Trace, meanings: list[Meaning], engine: Bools, root: Bools) -> Int32:

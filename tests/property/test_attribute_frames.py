@@ -1,5 +1,6 @@
 """From a whole trace to the chain of labels of each launch, against a walk over all ranges."""
 
+from collections import Counter
 from dataclasses import fields
 
 import numpy as np
@@ -84,12 +85,22 @@ def test_a_kernel_has_the_labels_that_were_open_when_it_was_launched(
     trace = trace_of(ranges_of(ranges, label_and_seq), launches, kernels)
     found = attribute(trace)
 
+    said = [(row.thread, *label_and_seq[i]) for i, row in enumerate(ranges)]
+    forward = {thread for thread, label, seq in said if label in (2, 4) and seq > 0}
+    engine = {thread for thread, label, _ in said if label == 3} - forward
+    launched = Counter(launch.thread for launch in launches)
+    others = sorted({thread for thread, *_ in said} - engine, key=lambda i: (-launched[i], i))
+
     def around(at):
         if at < 0:
             return []
         t, _, thread = launches[at]
-        rows = [i for i, row in enumerate(ranges) if is_open(row, t, thread)]
-        return [LABELS[label_and_seq[i][0]] for i in rows]
+        waiting = others if thread in engine else []
+        for each in (thread, *waiting):
+            rows = [i for i, row in enumerate(ranges) if is_open(row, t, each)]
+            if rows:
+                return [LABELS[label_and_seq[i][0]] for i in rows]
+        return []
 
     for i, (launch, origin) in enumerate(
         zip(trace.kernels.launch, trace.kernels.origin, strict=True)
