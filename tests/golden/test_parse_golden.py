@@ -34,13 +34,32 @@ def _read(path: Path) -> list[Line]:
 
 
 # kLongName: demanglers differ. seqId, altSeqId, subSeqId: below.
-EXACT = ["kShortName", "kDuration", "layer", "trace", "reprMarkers", "marker", "seqMarker", "dir"]
+# dir: below.
+EXACT = ["kShortName", "kDuration", "layer", "trace", "reprMarkers", "marker", "seqMarker"]
 EXACT += ["mod", "op", "tid", "device", "stream", "grid", "block"]
 
 
 @pytest.mark.parametrize("key", EXACT)
 def test_key_is_the_authors_on_every_line(lines: list[tuple[Line, Line]], key: str) -> None:
     assert [ours[key] for ours, _ in lines] == [theirs[key] for _, theirs in lines]
+
+
+def test_direction_is_the_authors_but_of_what_the_autograd_thread_does_between_nodes(
+    lines: list[tuple[Line, Line]],
+) -> None:
+    """Sums of gradients and copies into `.grad` on the thread that runs the backward pass are
+    backward work; PyProf called them fprop, as no range around them says Backward."""
+    backward_threads = {theirs["tid"] for _, theirs in lines if theirs["dir"] == "bprop"}
+    forward_threads = {
+        theirs["tid"] for _, theirs in lines if theirs["tid"] not in backward_threads
+    }
+    assert backward_threads and forward_threads
+    differing = [(ours, theirs) for ours, theirs in lines if ours["dir"] != theirs["dir"]]
+    for ours, theirs in differing:
+        assert (ours["dir"], theirs["dir"]) == ("bprop", "fprop")
+        assert ours["tid"] in backward_threads
+        assert all(", seq = 0" in marker for marker in theirs["seqMarker"]), theirs["seqMarker"]
+    assert 0 < len(differing) < 40
 
 
 def test_keys_come_in_the_order_of_pyprof(lines: list[tuple[Line, Line]]) -> None:

@@ -49,6 +49,8 @@ FORWARD = [
     "layer_norm",
     "a, seq = b",
     "CheckpointFunction",
+    "ext::lookup_rows",
+    "LookupFunction",
 ]
 BACKWARD = [
     "autograd::engine::evaluate_function: AddmmBackward0",
@@ -57,6 +59,9 @@ BACKWARD = [
     "aten::threshold_backward",
     "CheckpointFunctionBackward",
     "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+    "torch::autograd::CppNode<ext::LookupRowsOp>",
+    "autograd::engine::evaluate_function: LookupFunctionBackward",
+    "LookupFunctionBackward",
 ]
 KERNELS = [
     "void at::native::(anonymous namespace)::vectorized_elementwise_kernel<4, float>(int)",
