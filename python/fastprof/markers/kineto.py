@@ -14,6 +14,7 @@ import re
 from typing import Any, Final
 
 from fastprof.call import UNKNOWN, Arg, Tensor
+from fastprof.markers.aten_schemas import n_before
 from fastprof.markers.frames import is_library_frame
 from fastprof.markers.literal import parsed
 from fastprof.markers.meaning import Kind, Meaning
@@ -59,13 +60,22 @@ def read_event(label: str) -> Meaning | str:
         return _python(name)
     if _ANNOTATION.match(name):
         return name
-    dims, types, strides, concrete = (_json(text) for text in (*texts, "", "", "", "")[:4])
+    dims, types, strides, concrete = _own(
+        name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
+    )
     told = dims is not None or category == NUMBERED or is_torch_name(name) or is_node(name)
     if not (told and category != "user_annotation") and not name.startswith(_OF_TORCH):
         return name
     arguments = _arguments(dims, types, strides, concrete)
     text = name if dims is None else f"{name}, sizes = {_sizes_text(_shapes(dims))}"
     return torch_meaning(text, name, arguments, _frames(stack), _layers(hierarchy))
+
+
+def _own(name: str, columns: list[Any]) -> list[Any]:
+    """Dims, types, strides and concrete inputs of an operator's own arguments."""
+    types = columns[1]
+    n = n_before(name, types) if isinstance(types, list) else 0
+    return [each[n:] if n and isinstance(each, list) else each for each in columns]
 
 
 def _frames(stack: str) -> tuple[str, ...]:
