@@ -1,7 +1,11 @@
-"""Which call each kernel works for.
+"""Which call each kernel works for, and what tells its cost.
 
 A kernel's call is the outermost range around it whose operator has a model; with no model anywhere,
 the outermost. A backward kernel works for the forward call that its autograd node came from.
+
+The report names the call. Its cost is that of the products inside of it where their own sizes and
+types are known: what backward passes do differs from node to node, and autocast calls an operator
+again within itself, in another type.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +21,9 @@ import numpy.typing as npt
 from fastprof import _calls, _path, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
-from fastprof.call import Call
+from fastprof.call import Call, Tensor
 from fastprof.markers import Kind, Meaning, op_name
+from fastprof.ops.registry import Formula
 from fastprof.trace import Int32, Trace
 
 Bools = npt.NDArray[np.bool_]
@@ -52,14 +58,27 @@ class CallsOfKernels:
     named : the distinct calls
     call : int32 [kernels], index into `named`, -1 for none
     backward : bool [kernels], whether the kernel does the backward work of the call
-    group : int32 [kernels], which instance of the call, 0 .. n_groups - 1, -1 for none
+    work : int32 [kernels], index into `named`: the call whose cost tells, that call or one inside
+        of it; -1 for none
+    gradient : bool [kernels], whether the kernel does the backward pass of `work`
+    helper : int32 [kernels], index into `named`: the operator that the kernel does beside the
+        products of `work`, a cast for example; -1 for none
+    group : int32 [kernels], which instance of what tells its cost, -1 for none
+    taken : bool [groups], whether the main parts are those of calls inside of it
     """
 
     named: list[Named]
     call: Int32
     backward: Bools
+    work: Int32
+    gradient: Bools
+    helper: Int32
     group: Int32
-    n_groups: int
+    taken: Bools
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.taken)
 
 
 def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKernels:
@@ -68,24 +87,55 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
     """
     label_of_frame = take(trace.ranges.label, found.frame_range)
+    calls = [m.call if m.has_arguments else None for m in found.meanings]
+    says = _says(found.meanings)
+    known = (says[label_of_frame] & _calls.KNOWN) != 0
+    frames = np.arange(len(known), dtype=np.int32)
     picked = _picked(found, label_of_frame)
-    label, backward, group, n_groups = _calls.find(
+    label, backward, work, gradient, helper, group, taken = _calls.find(
         found.frame_of_kernel,
         meaning,
-        label_of_frame,
-        picked,
-        found.backward_of_frame,
-        _instances(found, picked),
-        *_known(found.meanings),
+        (
+            found.frame_parent,
+            label_of_frame,
+            _first_frames(found.frame_range, len(trace.ranges)),
+            picked,
+            _path.innermost(found.frame_parent, np.where(known, frames, np.int32(-1))),
+            found.backward_of_frame,
+            _instances(found, picked),
+        ),
+        says,
+        _types(calls),
     )
-    used, place = distinct(label, len(found.meanings))
+    (label, work, helper), used = _numbered([label, work, helper], len(found.meanings))
     return CallsOfKernels(
-        named=[named(found.meanings[number]) for number in used if number >= 0],
-        call=place - np.int32(1) if used and used[0] < 0 else place,
+        named=[named(found.meanings[number]) for number in used],
+        call=label,
         backward=backward,
+        work=work,
+        gradient=gradient,
+        helper=helper,
         group=group,
-        n_groups=n_groups,
+        taken=taken,
     )
+
+
+def _first_frames(range_of_frame: Int32, n_ranges: int) -> Int32:
+    """The frame that stands for each: the first of its range. Ranges that cross have several."""
+    first = np.empty(n_ranges, np.int32)
+    first[range_of_frame[::-1]] = np.arange(len(range_of_frame), dtype=np.int32)[::-1]
+    return take(first, range_of_frame)
+
+
+def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[int]]:
+    """Labels as numbers from 0 up, -1 as it is, and which label each number means."""
+    found = [distinct(column, n_labels) for column in columns]
+    used = sorted({label for labels, _ in found for label in labels if label >= 0})
+    number = {label: i for i, label in enumerate(used)} | {-1: -1}
+    return [
+        take(np.array([number[label] for label in labels], np.int32), place)
+        for labels, place in found
+    ], used
 
 
 _ANNOUNCED = re.compile(
@@ -103,17 +153,68 @@ _RANKS: list[Callable[[Meaning], bool]] = [
 ]
 
 
-def _known(meanings: list[Meaning]) -> tuple[Flags, Flags]:
-    """Of each label, whether its cost is known; whether that of its backward pass is not.
+# Products of matrices, convolutions and attention: calls whose work these kinds of kernels do.
+FAMILY_KERNELS: Final = frozenset({"gemm", "convolution", "attention"})
+_FAMILY_ROOMS: Final = tuple(
+    f"{ops.__name__}.{room}." for room in ("matrix", "convolution", "attention")
+)
+# One gradient of a convolution. Its sizes tell less than those of the operator around both.
+_ONE_GRADIENT: Final = re.compile(r"_backward_(?:input|weights?|bias)\Z")
 
-    Where a backward kernel's own operator is of the first kind and its forward call of the second,
-    its own tells more: `convolution_backward` holds sizes from which a forward call's strides
-    follow.
-    """
-    calls = [meaning.call if meaning.has_arguments else None for meaning in meanings]
-    known = [call is not None and ops.has_model(call) for call in calls]
-    unknown_backward = [call is None or ops.work(call, "bprop") is None for call in calls]
-    return np.array(known, np.uint8), np.array(unknown_backward, np.uint8)
+
+def _says(meanings: list[Meaning]) -> Flags:
+    """What each label says of its call, for `_calls.find`."""
+    return np.array([_said(meaning) for meaning in meanings], np.uint8)
+
+
+def _said(meaning: Meaning) -> int:
+    call = meaning.call
+    if call is None:
+        return _calls.UNKNOWN_BACKWARD
+    gradient = _calls.GRADIENT * (meaning.backward and not meaning.autograd_node)
+    work = ops.work(call, "fprop") if meaning.has_arguments else None
+    backward = ops.work(call, "bprop") if meaning.has_arguments else None
+    if work is None:
+        family = _calls.FAMILY * _is_of_family(ops.find(call))
+        return gradient | family | _calls.UNKNOWN_BACKWARD * (backward is None)
+    mains = [part.kernels for part in work.parts if part.role != "bias"]
+    family = bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
+    return (
+        gradient
+        | _calls.KNOWN
+        | _calls.UNKNOWN_BACKWARD * (backward is None)
+        | _calls.FAMILY * (family and not _ONE_GRADIENT.search(call.op))
+        | _calls.MOVES * (work.cost.flops == 0)
+        | _calls.BIAS * _has_others(work)
+        | _calls.BIAS_BACKWARD * _has_others(backward)
+    )
+
+
+def _is_of_family(formula: Formula | None) -> bool:
+    return formula is not None and formula.function.__module__.startswith(_FAMILY_ROOMS)
+
+
+def _has_others(work: ops.Work | None) -> bool:
+    return work is not None and any(not part.kernels <= FAMILY_KERNELS for part in work.parts)
+
+
+def _types(calls: list[Call | None]) -> Int32:
+    """The number of the type that each call works in: that of its first tensor; -1 for none."""
+    numbers: dict[str, int] = {}
+    return np.array(
+        [
+            next(
+                (
+                    numbers.setdefault(arg.value.dtype, len(numbers))
+                    for arg in (call.args if call else ())
+                    if isinstance(arg.value, Tensor) and arg.value.dtype
+                ),
+                -1,
+            )
+            for call in calls
+        ],
+        np.int32,
+    )
 
 
 def _picked(found: Attribution, label_of_frame: Int32) -> Int32:
