@@ -48,11 +48,12 @@ static bool frames_are_sound(const fp_calls_frames *t) {
 
 /* Autocast calls an operator again within itself, or what does its work, in another type. */
 static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
-  const uint8_t product = FP_CALL_KNOWN | FP_CALL_FAMILY;
   int32_t call = t->picked[frame];
-  if (call < 0 || !says(t, call, product) || !says(t, frame, product)) return false;
-  int32_t outer = t->dtype[t->label[call]], own = t->dtype[t->label[frame]];
-  return outer >= 0 && own >= 0 && outer != own;
+  if (!says(t, call, FP_CALL_KNOWN) || !says(t, frame, FP_CALL_KNOWN)) return false;
+  int32_t outer = t->label[call], own = t->label[frame];
+  if (t->dtypes[outer] < 0 || t->dtypes[own] < 0 || t->dtypes[outer] == t->dtypes[own])
+    return false;
+  return t->name[outer] == t->name[own] || said(t, call) & said(t, frame) & FP_CALL_FAMILY;
 }
 
 static void find_retyped(const fp_calls_frames *t, int32_t *retyped) {
@@ -103,17 +104,19 @@ static int32_t base_of(const fp_calls_frames *t, const fp_kernel *k, const int32
   int32_t call = k->forward >= 0 ? k->forward : k->own;
   if (k->retyped >= 0) return t->label[k->retyped];
   if (call < 0) return -1;
-  /* A cast before the call in another type is none of its kernels, but says its type. */
-  int32_t label = t->label[call], typed = inside[t->first[call]];
-  return typed >= 0 && says(t, call, FP_CALL_KNOWN | FP_CALL_FAMILY) ? typed : label;
+  /* A cast before the call in another type is none of its kernels, but of its type. */
+  int32_t retyped = inside[t->first[call]];
+  return retyped >= 0 && says(t, call, FP_CALL_KNOWN) ? retyped : t->label[call];
 }
 
-/* Whether the kernel's own operator only helps the products of its call. */
-static bool helps(const fp_calls_frames *t, const fp_kernel *k) {
+/* Whether the kernel's own operator only helps the products of its call, or the call in another
+ * type. */
+static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
   int32_t call = k->forward >= 0 ? k->forward : k->own;
   uint8_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
-  if (!says(t, call, FP_CALL_KNOWN | FP_CALL_FAMILY)) return false;
-  if (!(inner & FP_CALL_KNOWN) || inner & FP_CALL_FAMILY) return false;
+  if (!says(t, call, FP_CALL_KNOWN) || !(inner & FP_CALL_KNOWN)) return false;
+  if (k->retyped < 0 && inside[t->first[call]] >= 0 && inner & FP_CALL_MOVES) return true;
+  if (!says(t, call, FP_CALL_FAMILY) || inner & FP_CALL_FAMILY) return false;
   return inner & FP_CALL_MOVES || !(said(t, call) & bias);
 }
 
@@ -142,7 +145,7 @@ static int32_t tell(const fp_calls_frames *t, const fp_kernel *k, const int32_t 
     return k->own;
   }
   of->work[i] = base_of(t, k, inside);
-  if (helps(t, k)) {
+  if (helps(t, k, inside)) {
     of->helper[i] = label_of(t, k->inner);
     return k->inner;
   }

@@ -30,7 +30,8 @@ typedef struct {
   const int32_t *instance; /* [n_frames] of a backward call: the frame that stands for it and for
                               all others that belong to the same forward call */
   const uint8_t *says;     /* [n_labels] of FP_CALL_* */
-  const int32_t *dtype;    /* [n_labels] number of the type that the call works in */
+  const int32_t *name;     /* [n_labels] number of the operator */
+  const int32_t *dtypes;   /* [n_labels] number of the types that the call works in, -1 for none */
 } fp_calls_frames;
 
 /* What each of n kernels works for. */
@@ -53,8 +54,10 @@ typedef struct {
  *   2. the kernel's own operator, of known cost, in the backward pass of a call that is not of the
  *      family where it is, or whose backward cost is not known. It is the call, too, unless it is
  *      an operator for the backward pass
- *   3. the call that autocast makes of the same family within the call, in another type
- *   4. an operator of known cost beside the products: it helps them
+ *   3. the call that autocast makes within the call: the same operator, or one of the family within
+ *      one of the family, with other types
+ *   4. an operator beside the products of a call of the family, or beside a call by 3: it helps
+ * them
  *
  *   frame, meaning    [n] the kernel's frame, and the one that says what it is for
  *   taken             out: of each instance, 1 where 1 or 3 tells the cost of kernels inside of it;

@@ -23,7 +23,8 @@ def find(
     meaning: _Int32,
     frames: Sequence[_Int32],
     says: _Uint8,
-    dtype: _Int32,
+    name: _Int32,
+    dtypes: _Int32,
 ) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Bool]: ...
 def parts(
     row: _Int32,

@@ -11,7 +11,7 @@ again within itself, in another type.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ from fastprof.attribute import Attribution
 from fastprof.call import Call, Tensor
 from fastprof.markers import Kind, Meaning, op_name
 from fastprof.ops.registry import Formula
+from fastprof.ops.tensor import canonical_type
 from fastprof.trace import Int32, Trace
 
 Bools = npt.NDArray[np.bool_]
@@ -105,7 +106,8 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
             _instances(found, picked),
         ),
         says,
-        _types(calls),
+        _numbers([None if call is None else (call.mod, call.op) for call in calls]),
+        _numbers([_types(call) for call in calls]),
     )
     (label, work, helper), used = _numbered([label, work, helper], len(found.meanings))
     return CallsOfKernels(
@@ -198,21 +200,19 @@ def _has_others(work: ops.Work | None) -> bool:
     return work is not None and any(not part.kernels <= FAMILY_KERNELS for part in work.parts)
 
 
-def _types(calls: list[Call | None]) -> Int32:
-    """The number of the type that each call works in: that of its first tensor; -1 for none."""
-    numbers: dict[str, int] = {}
+def _types(call: Call | None) -> frozenset[str] | None:
+    """The floating types of a call's tensors; None where it has none."""
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)] if call else []
+    # A number that was made a tensor has a type of its own.
+    names = {canonical_type(tensor.dtype) or "" for tensor in tensors if tensor.shape}
+    return frozenset(name for name in names if "float" in name) or None
+
+
+def _numbers(values: Sequence[Hashable | None]) -> Int32:
+    """A number for each distinct value, -1 for None."""
+    numbers: dict[Hashable, int] = {}
     return np.array(
-        [
-            next(
-                (
-                    numbers.setdefault(arg.value.dtype, len(numbers))
-                    for arg in (call.args if call else ())
-                    if isinstance(arg.value, Tensor) and arg.value.dtype
-                ),
-                -1,
-            )
-            for call in calls
-        ],
+        [-1 if each is None else numbers.setdefault(each, len(numbers)) for each in values],
         np.int32,
     )
 

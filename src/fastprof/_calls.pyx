@@ -26,7 +26,8 @@ cdef extern from "fp_calls.h":
         const int32_t *backward
         const int32_t *instance
         const uint8_t *says
-        const int32_t *dtype
+        const int32_t *name
+        const int32_t *dtypes
 
     ctypedef struct fp_calls_of:
         int32_t *label
@@ -89,7 +90,7 @@ cdef uint8_t *_set(array):
     return &flags[0]
 
 
-def find(frame, meaning, frames, says, dtype):
+def find(frame, meaning, frames, says, name, dtypes):
     """The call that each kernel works for, and what tells its cost.
 
     Parameters
@@ -110,8 +111,10 @@ def find(frame, meaning, frames, says, dtype):
         it is a product of matrices, a convolution, or attention. GRADIENT: an operator for the
         backward pass. MOVES: known to compute nothing. BIAS, BIAS_BACKWARD: beside products it does
         what other operators do.
-    dtype : int32 [labels]
-        Number of the type that the call works in, -1 for none.
+    name : int32 [labels]
+        Number of the operator.
+    dtypes : int32 [labels]
+        Number of the types that the call works in, -1 for none.
 
     Returns
     -------
@@ -138,7 +141,8 @@ def find(frame, meaning, frames, says, dtype):
     table.backward = _numbers(backward, table.n_frames)
     table.instance = _numbers(instance, table.n_frames)
     table.says = _flags(says, table.n_labels)
-    table.dtype = _numbers(dtype, table.n_labels)
+    table.name = _numbers(name, table.n_labels)
+    table.dtypes = _numbers(dtypes, table.n_labels)
     cdef const int32_t *own = _numbers(frame, n)
     cdef const int32_t *of_meaning = _numbers(meaning, n)
     numbers = [np.empty(n, np.int32) for _ in range(4)]
