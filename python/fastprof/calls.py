@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from fastprof.call import Call, Tensor
 from fastprof.markers import Kind, Meaning, op_name
 from fastprof.ops.registry import Formula
 from fastprof.ops.tensor import canonical_type
+from fastprof.results import told_results
 from fastprof.trace import Int32, Trace
 
 Bools = npt.NDArray[np.bool_]
@@ -33,11 +34,15 @@ Flags = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Named:
-    """A distinct call as the report names it; `call` is None when its arguments are not known."""
+    """A distinct call as the report names it; `call` is None when its arguments are not known.
+
+    `exact` is False where its result is an estimate, and so what its cost follows from.
+    """
 
     mod: str | None
     op: str | None
     call: Call | None
+    exact: bool = True
 
 
 def named(meaning: Meaning) -> Named:
@@ -87,12 +92,14 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
     meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
     """
-    label_of_frame = take(trace.ranges.label, found.frame_range)
-    calls = [m.call if m.has_arguments else None for m in found.meanings]
-    says = _says(found.meanings)
-    known = (says[label_of_frame] & _calls.KNOWN) != 0
-    frames = np.arange(len(known), dtype=np.int32)
-    picked = _picked(found, label_of_frame)
+    told = told_results(trace, found)
+    meanings, label_of_frame = told.meanings, told.label_of_frame
+    calls = [m.call if m.has_arguments else None for m in meanings]
+    says = _says(meanings)
+    tells = np.array([_tells_all(call) for call in calls], bool) & (says & _calls.KNOWN != 0)
+    frames = np.arange(len(label_of_frame), dtype=np.int32)
+    own = np.where(tells[label_of_frame], frames, np.int32(-1))
+    picked = _picked(meanings, found.frame_parent, label_of_frame)
     label, backward, work, gradient, helper, group, taken = _calls.find(
         found.frame_of_kernel,
         meaning,
@@ -101,7 +108,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
             label_of_frame,
             _first_frames(found.frame_range, len(trace.ranges)),
             picked,
-            _path.innermost(found.frame_parent, np.where(known, frames, np.int32(-1))),
+            _path.innermost(found.frame_parent, own),
             found.backward_of_frame,
             _instances(found, picked),
         ),
@@ -109,9 +116,11 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
         _numbers([_types(call) for call in calls]),
     )
-    (label, work, helper), used = _numbered([label, work, helper], len(found.meanings))
+    (label, work, helper), used = _numbered([label, work, helper], len(meanings))
     return CallsOfKernels(
-        named=[named(found.meanings[number]) for number in used],
+        named=[
+            replace(named(meanings[number]), exact=number not in told.estimated) for number in used
+        ],
         call=label,
         backward=backward,
         work=work,
@@ -160,7 +169,6 @@ FAMILY_KERNELS: Final = frozenset({"gemm", "convolution", "attention"})
 _FAMILY_ROOMS: Final = tuple(
     f"{ops.__name__}.{room}." for room in ("matrix", "convolution", "attention")
 )
-# One gradient of a convolution. Its sizes tell less than those of the operator around both.
 _ONE_GRADIENT: Final = re.compile(r"_backward_(?:input|weights?|bias)\Z")
 
 
@@ -185,11 +193,16 @@ def _said(meaning: Meaning) -> int:
         gradient
         | _calls.KNOWN
         | _calls.UNKNOWN_BACKWARD * (backward is None)
-        | _calls.FAMILY * (family and not _ONE_GRADIENT.search(call.op))
+        | _calls.FAMILY * family
         | _calls.MOVES * (work.cost.flops == 0)
         | _calls.BIAS * _has_others(work)
         | _calls.BIAS_BACKWARD * _has_others(backward)
     )
+
+
+def _tells_all(call: Call | None) -> bool:
+    """Not one gradient of a convolution: the operator around both tells more sizes."""
+    return call is not None and _ONE_GRADIENT.search(call.op) is None
 
 
 def _is_of_family(formula: Formula | None) -> bool:
@@ -208,6 +221,27 @@ def _types(call: Call | None) -> frozenset[str] | None:
     return frozenset(name for name in names if "float" in name) or None
 
 
+def typed_like(call: Call, other: Call) -> Call:
+    """A call that tells no types with the type of another, where that has a single one.
+
+    Ranges of emit_nvtx hold sizes only; the marker of the forward call around them holds types.
+    """
+    types = _types(other)
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)]
+    if types is None or len(types) > 1 or any(tensor.dtype for tensor in tensors):
+        return call
+    (dtype,) = types
+    return replace(
+        call,
+        args=tuple(
+            replace(arg, value=replace(arg.value, dtype=dtype))
+            if isinstance(arg.value, Tensor)
+            else arg
+            for arg in call.args
+        ),
+    )
+
+
 def _numbers(values: Sequence[Hashable | None]) -> Int32:
     """A number for each distinct value, -1 for None."""
     numbers: dict[Hashable, int] = {}
@@ -217,13 +251,13 @@ def _numbers(values: Sequence[Hashable | None]) -> Int32:
     )
 
 
-def _picked(found: Attribution, label_of_frame: Int32) -> Int32:
+def _picked(meanings: list[Meaning], frame_parent: Int32, label_of_frame: Int32) -> Int32:
     """The frame of the call that each frame is a part of, -1 for none."""
     ranks = [
         next((rank for rank, fits in enumerate(_RANKS) if fits(meaning)), _path.NO_RANK)
-        for meaning in found.meanings
+        for meaning in meanings
     ]
-    return _path.best(found.frame_parent, label_of_frame, np.array(ranks, np.uint8))
+    return _path.best(frame_parent, label_of_frame, np.array(ranks, np.uint8))
 
 
 def _instances(found: Attribution, picked: Int32) -> Int32:

@@ -7,6 +7,7 @@ never copied, so that the sum over kernels equals the sum over calls.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from fastprof._calls import BESIDE, MOST_PARTS
 from fastprof._pools import pairs
 from fastprof._take import distinct, take
 from fastprof.call import Call
-from fastprof.calls import CallsOfKernels, Named
+from fastprof.calls import CallsOfKernels, Named, typed_like
 from fastprof.columns import Ints, Values
 from fastprof.trace import Int32, Int64
 
@@ -242,7 +243,18 @@ class _Tables:
 
 def _work(key: _Key, named: list[Named]) -> ops.Work | None:
     call = named[key.work].call if key.work >= 0 else None
-    return ops.work(call, "bprop" if key.gradient else "fprop") if call else None
+    if call is None:
+        return None
+    outer = named[key.call].call
+    if outer is not None and key.work != key.call and key.helper < 0:
+        call = typed_like(call, outer)
+    work = ops.work(call, "bprop" if key.gradient else "fprop")
+    return work if work is None or named[key.work].exact else _estimated(work)
+
+
+def _estimated(work: ops.Work) -> ops.Work:
+    parts = (replace(part, cost=replace(part.cost, exact=False)) for part in work.parts)
+    return ops.Work(tuple(parts))
 
 
 def _known(count: int | None) -> int:

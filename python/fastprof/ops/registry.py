@@ -30,6 +30,7 @@ __all__ = [
     "MODULES",
     "TORCH",
     "Formula",
+    "argument",
     "find",
     "formulas",
     "has_model",
@@ -99,14 +100,21 @@ class Formula:
         """
         if direction == "bprop" and not self.directed:
             raise CannotModel("no formula for the backward pass")
-        arguments = self._arguments(signatures, call)
+        arguments = self.bound(signatures, call)
         if self.directed:
             arguments["direction"] = direction
         if self.asks_result:
             arguments["result"] = UNKNOWN if call.result is None else checked(call.result)
         return _as_work(self.function(**arguments), call)
 
-    def _arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
+    def bound(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
+        """The arguments of a call by parameter, read by the first signature that fits.
+
+        Raises
+        ------
+        CannotModel
+            When none does.
+        """
         problem = CannotModel(f"{len(call.args)} arguments do not fit")
         for signature in signatures:
             for bound in signature.bind(call.args):
@@ -281,6 +289,16 @@ def find(call: Call) -> Formula | None:
     """Formula of the operator that is called, None when there is none."""
     entry = _entry(call)
     return None if entry is None else entry.formula
+
+
+def argument(call: Call, parameter: str) -> Any:
+    """What a call gives for a parameter of its operator's formula; None where that is not told."""
+    entry = _entry(call)
+    try:
+        arguments = entry.formula.bound(entry.signatures, call) if entry else {}
+    except CannotModel:
+        return None
+    return arguments.get(parameter)
 
 
 def formulas() -> list[tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]]:
