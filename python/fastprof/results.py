@@ -248,8 +248,8 @@ def _labelled(
         meaning, (tensor, exact) = meanings[label[at]], results.values[result[at]]
         if not exact:
             estimated.append(len(meanings) + len(more))
-        assert meaning.call is not None
-        more.append(replace(meaning, call=replace(meaning.call, result=tensor)))
+        call = meaning.call and replace(meaning.call, result=tensor)
+        more.append(replace(meaning, call=call))
     out = label_of_frame.copy()
     out[rows] = pair + np.int32(len(meanings))
     return Told([*meanings, *more], out, frozenset(estimated))
