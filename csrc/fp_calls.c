@@ -6,41 +6,180 @@
 
 static bool is_outside(int32_t index, int32_t n) { return index < -1 || index >= n; }
 
-/* The label of a frame, which may be -1; *bad where one is out of range. */
-static int32_t label_of(const fp_calls_frames *t, int32_t frame, bool *bad) {
-  if (frame < 0) return -1;
-  *bad |= (uint32_t)t->label[frame] >= (uint32_t)t->n_labels;
-  return *bad ? -1 : t->label[frame];
+/* A kernel and the frames that say something of it; -1 for none. */
+typedef struct {
+  int32_t own, forward; /* of its own call, and of the forward call that it does backward work of */
+  int32_t backward;     /* of the backward call around it */
+  int32_t instance;     /* that stands for the call: own, forward, or of the backward calls */
+  int32_t inner;        /* of the innermost operator of known cost within the call */
+  int32_t retyped;      /* of the call that autocast makes within the one that tells the cost */
+} fp_kernel;
+
+/* What is found on the way. */
+typedef struct {
+  int32_t *retyped; /* [n_frames] the frame of the call in another type around it, -1 for none */
+  int32_t *inside;  /* [n_frames] of a call: the label of one inside of it that tells the cost */
+  int32_t *number;  /* [n_frames] of an instance */
+} fp_calls_state;
+
+/* What a frame's label says; nothing without a frame. */
+static uint8_t said(const fp_calls_frames *t, int32_t frame) {
+  return frame < 0 ? 0 : t->says[t->label[frame]];
+}
+
+static bool says(const fp_calls_frames *t, int32_t frame, uint8_t bits) {
+  return (said(t, frame) & bits) == bits;
+}
+
+static int32_t label_of(const fp_calls_frames *t, int32_t frame) {
+  return frame < 0 ? -1 : t->label[frame];
+}
+
+static bool frames_are_sound(const fp_calls_frames *t) {
+  const int32_t *const columns[] = {t->first, t->picked, t->inner, t->backward, t->instance};
+  for (int32_t i = 0; i < t->n_frames; i++) {
+    if (t->parent[i] >= i || (uint32_t)t->label[i] >= (uint32_t)t->n_labels) return false;
+    for (int column = 0; column < 5; column++)
+      if (is_outside(columns[column][i], t->n_frames)) return false;
+    if (t->first[i] < 0) return false;
+  }
+  return true;
+}
+
+/* Autocast calls an operator again within itself, or what does its work, in another type. */
+static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
+  int32_t call = t->picked[frame];
+  if (!says(t, call, FP_CALL_KNOWN) || !says(t, frame, FP_CALL_KNOWN)) return false;
+  int32_t outer = t->label[call], own = t->label[frame];
+  if (t->dtypes[outer] < 0 || t->dtypes[own] < 0 || t->dtypes[outer] == t->dtypes[own])
+    return false;
+  return t->name[outer] == t->name[own] || said(t, call) & said(t, frame) & FP_CALL_FAMILY;
+}
+
+static void find_retyped(const fp_calls_frames *t, int32_t *retyped) {
+  for (int32_t i = 0; i < t->n_frames; i++) {
+    int32_t parent = t->parent[i];
+    bool inherits = parent >= 0 && retyped[parent] >= 0 && t->picked[parent] == t->picked[i];
+    retyped[i] = inherits ? retyped[parent] : is_retyped(t, i) ? t->first[i] : -1;
+  }
+}
+
+static fp_kernel kernel_of(const fp_calls_frames *t, const fp_calls_state *s, int32_t frame,
+                           int32_t meaning) {
+  fp_kernel k = {-1, -1, -1, -1, -1, -1};
+  if (meaning >= 0 && meaning != frame) k.forward = t->picked[meaning];
+  if (frame >= 0) k.own = t->picked[frame];
+  k.instance = k.forward >= 0 ? k.forward : k.own;
+  if (meaning >= 0) k.retyped = s->retyped[meaning];
+  if (frame < 0) return k;
+  if (k.forward >= 0) k.backward = t->backward[frame];
+  if (k.backward >= 0 && t->instance[k.backward] >= 0) k.instance = t->instance[k.backward];
+  /* Parents come first: what comes before the outermost frame of the call is around it. */
+  int32_t outermost = k.forward >= 0 ? k.backward : k.own;
+  if (t->inner[frame] >= outermost) k.inner = t->inner[frame];
+  return k;
+}
+
+static bool does_product(const fp_calls_frames *t, const fp_kernel *k) {
+  return k->forward >= 0 && says(t, k->forward, FP_CALL_FAMILY) &&
+         says(t, k->inner, FP_CALL_KNOWN | FP_CALL_FAMILY);
+}
+
+/* Others than the instance's own kernels do its main parts: those of a call inside of it. */
+static void take_parts(const fp_calls_frames *t, const fp_kernel *k, int32_t *inside) {
+  if (k->forward < 0 && k->retyped >= 0) inside[t->first[k->own]] = t->label[k->retyped];
+  if (!does_product(t, k) || k->backward < 0) return;
+  int32_t label = t->label[k->inner], last = t->first[k->inner];
+  for (int32_t at = k->inner; at > k->backward && t->parent[at] >= 0;) {
+    at = t->parent[at];
+    if (t->first[at] == last) continue;
+    if (inside[t->first[at]] >= 0) break;
+    inside[t->first[at]] = label;
+  }
+  if (t->first[k->instance] != last) inside[t->first[k->instance]] = label;
+}
+
+/* The label of the call whose cost tells, but for what is inside of it. */
+static int32_t base_of(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
+  int32_t call = k->forward >= 0 ? k->forward : k->own;
+  if (k->retyped >= 0) return t->label[k->retyped];
+  if (call < 0) return -1;
+  /* A cast before the call in another type is none of its kernels, but of its type. */
+  int32_t retyped = inside[t->first[call]];
+  return retyped >= 0 && says(t, call, FP_CALL_KNOWN) ? retyped : t->label[call];
+}
+
+/* Whether the kernel's own operator only helps the products of its call, or the call in another
+ * type. */
+static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
+  int32_t call = k->forward >= 0 ? k->forward : k->own;
+  uint8_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
+  if (!says(t, call, FP_CALL_KNOWN) || !(inner & FP_CALL_KNOWN)) return false;
+  if (k->retyped < 0 && inside[t->first[call]] >= 0 && inner & FP_CALL_MOVES) return true;
+  if (!says(t, call, FP_CALL_FAMILY) || inner & FP_CALL_FAMILY) return false;
+  return inner & FP_CALL_MOVES || !(said(t, call) & bias);
+}
+
+/* Writes all but the group of kernel i. The frame of the instance that it belongs to. */
+static int32_t tell(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside,
+                    const fp_calls_of *of, int64_t i) {
+  bool is_backward = k->forward >= 0;
+  of->is_backward[i] = is_backward;
+  of->is_gradient[i] = is_backward;
+  of->label[i] = label_of(t, is_backward ? k->forward : k->own);
+  of->helper[i] = -1;
+  if (does_product(t, k)) {
+    of->is_gradient[i] = 0;
+    of->work[i] = label_of(t, k->inner);
+    return k->inner;
+  }
+  bool is_other = is_backward && says(t, k->inner, FP_CALL_KNOWN | FP_CALL_FAMILY);
+  bool knows =
+      says(t, k->own, FP_CALL_KNOWN) && (is_other || says(t, k->forward, FP_CALL_UNKNOWN_BACKWARD));
+  knows |= says(t, k->own, FP_CALL_FORMULA) && !says(t, k->forward, FP_CALL_FORMULA);
+  if (is_backward && knows) {
+    if (!says(t, k->own, FP_CALL_GRADIENT)) {
+      of->is_backward[i] = 0;
+      of->label[i] = label_of(t, k->own);
+    }
+    of->is_gradient[i] = 0;
+    of->work[i] = label_of(t, k->own);
+    return k->own;
+  }
+  of->work[i] = base_of(t, k, inside);
+  if (helps(t, k, inside)) {
+    of->helper[i] = label_of(t, k->inner);
+    return k->inner;
+  }
+  return !is_backward && k->retyped >= 0 ? k->retyped : k->instance;
 }
 
 fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const int32_t *meaning,
-                        int64_t n, int32_t *label, uint8_t *is_backward, int32_t *group,
-                        int32_t *number, int32_t *n_groups) {
-  bool bad = false;
+                        int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
+                        int32_t *n_groups) {
+  const size_t n_frames = (size_t)t->n_frames;
+  const fp_calls_state s = {scratch, scratch + n_frames, scratch + 2 * n_frames};
   int32_t known = 0;
-  memset(number, -1, (size_t)t->n_frames * sizeof *number);
+  if (!frames_are_sound(t)) return FP_E_INDEX;
+  find_retyped(t, s.retyped);
+  memset(s.inside, -1, n_frames * sizeof *s.inside);
+  memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
     if (is_outside(frame[i], t->n_frames) || is_outside(meaning[i], t->n_frames)) return FP_E_INDEX;
-    int32_t own = frame[i] < 0 ? -1 : t->picked[frame[i]];
-    int32_t stands_for = own;
-    int32_t forward = meaning[i] < 0 || meaning[i] == frame[i] ? -1 : t->picked[meaning[i]];
-    if (is_outside(own, t->n_frames) || is_outside(forward, t->n_frames)) return FP_E_INDEX;
-    int32_t own_label = label_of(t, own, &bad), forward_label = label_of(t, forward, &bad);
-    if (bad) return FP_E_INDEX;
-    is_backward[i] = forward >= 0 &&
-                     !(own_label >= 0 && t->known[own_label] & t->unknown_backward[forward_label]);
-    if (is_backward[i]) {
-      int32_t backward = frame[i] < 0 ? -1 : t->backward[frame[i]];
-      if (is_outside(backward, t->n_frames)) return FP_E_INDEX;
-      int32_t instance = backward < 0 ? -1 : t->instance[backward];
-      if (is_outside(instance, t->n_frames)) return FP_E_INDEX;
-      stands_for = instance >= 0 ? instance : forward;
+    const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
+    take_parts(t, &k, s.inside);
+  }
+  for (int64_t i = 0; i < n; i++) {
+    const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
+    int32_t instance = tell(t, &k, s.inside, of, i);
+    of->group[i] = -1;
+    if (instance < 0) continue;
+    instance = t->first[instance];
+    if (s.number[instance] < 0) {
+      taken[known] = s.inside[instance] >= 0;
+      s.number[instance] = known++;
     }
-    label[i] = is_backward[i] ? forward_label : own_label;
-    group[i] = -1;
-    if (stands_for < 0) continue;
-    if (number[stands_for] < 0) number[stands_for] = known++;
-    group[i] = number[stands_for];
+    of->group[i] = s.number[instance];
   }
   *n_groups = known;
   return FP_OK;
@@ -75,9 +214,10 @@ static int added(const fp_parts_tables *t, int32_t row, int32_t info, int before
 
 /* The part of a kernel whose group is known; *group_state learns that it was met. */
 static int8_t resolved(const fp_parts_tables *t, int32_t row, int32_t info, bool has_group,
-                       uint8_t *group_state) {
+                       bool is_taken, uint8_t *group_state) {
   int64_t cell = (int64_t)row * t->n_infos + info;
   int part = t->part_of[cell], state = *group_state;
+  if (is_taken && (part < 0 || t->main[row * FP_PARTS + part])) return FP_BESIDE;
   if (part < 0) {
     bool whole = t->costed[row] && !(state & RECOGNISED);
     return whole && (t->whole_always[row] || state & UNKNOWN) ? FP_WHOLE : FP_BESIDE;
@@ -92,20 +232,21 @@ static int8_t resolved(const fp_parts_tables *t, int32_t row, int32_t info, bool
 }
 
 fp_status fp_parts_find(const fp_parts_tables *t, const int32_t *row, const int32_t *info,
-                        const int32_t *group, int64_t n, int32_t n_groups, int8_t *part,
-                        uint8_t *state) {
-  memset(state, 0, (size_t)n_groups + 1);
+                        const fp_parts_groups *groups, int64_t n, int8_t *part, uint8_t *state) {
+  const int32_t *group = groups->group, none = groups->n_groups;
+  memset(state, 0, (size_t)none + 1);
   for (int64_t i = 0; i < n; i++) {
     if ((uint32_t)row[i] >= (uint32_t)t->n_rows || (uint32_t)info[i] >= (uint32_t)t->n_infos)
       return FP_E_INDEX;
     int found = t->part_of[(int64_t)row[i] * t->n_infos + info[i]];
-    if (is_outside(group[i], n_groups) || found < -1 || found >= FP_PARTS) return FP_E_INDEX;
-    uint8_t *all = &state[group[i] < 0 ? n_groups : group[i]];
+    if (is_outside(group[i], none) || found < -1 || found >= FP_PARTS) return FP_E_INDEX;
+    uint8_t *all = &state[group[i] < 0 ? none : group[i]];
     *all |= (uint8_t)added(t, row[i], info[i], *all);
   }
   for (int64_t i = 0; i < n; i++) {
-    uint8_t *all = &state[group[i] < 0 ? n_groups : group[i]];
-    part[i] = resolved(t, row[i], info[i], group[i] >= 0, all);
+    bool is_taken = group[i] >= 0 && groups->taken[group[i]];
+    uint8_t *all = &state[group[i] < 0 ? none : group[i]];
+    part[i] = resolved(t, row[i], info[i], group[i] >= 0, is_taken, all);
   }
   return FP_OK;
 }

@@ -1,7 +1,10 @@
-"""Frames -> the call that each kernel works for, and which kernels work for one call together.
+"""Frames -> the call that each kernel works for, which kernels work for one call together, and what
+tells the cost.
 
 A kernel's call is the outermost range around it whose operator has a formula in fastprof.ops; with
 none anywhere, the outermost marker or torch range. A backward kernel works for the forward call.
+Its cost is that of a product inside of the call where its own sizes are known. Results that only
+what stands around a call tells (fastprof.results) are not looked for.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from bench.baseline.links import backward_call, meaning_of
 from bench.baseline.meanings import ARGUMENT, TORCH, USER, Meaning
 from bench.baseline.nodes import Node
 from fastprof import ops
-from fastprof.call import Call
+from fastprof.call import Arg, Call, Tensor
 
 ANNOUNCED = re.compile(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
 )
+# One gradient of a convolution; the operator around both tells more.
+ONE_GRADIENT = re.compile(r"_backward_(?:input|weights?|bias)\Z")
 # Which ranges may be a kernel's call, the best first.
 RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
@@ -32,34 +37,212 @@ RANKS: list[Callable[[Meaning], bool]] = [
 ]
 
 
+FAMILY_KERNELS = {"gemm", "convolution", "attention"}
+FAMILY_ROOMS = tuple(f"fastprof.ops.{room}." for room in ("matrix", "convolution", "attention"))
+
+
 class KernelCall(NamedTuple):
-    """What a kernel works for: how the report names it, and its instance, one for each time."""
+    """What a kernel works for: how the report names it, what tells its cost, and its instance, one
+    for each time."""
 
     mod: str | None
     op: str | None
-    call: Call | None
-    direction: str
+    call: Call | None  # that the report names
+    work: Call | None  # whose cost tells
+    direction: str  # of that
+    helper: Call | None  # the operator beside the products of `work` that the kernel does
     instance: Frame | None
+    is_taken: bool  # whether calls inside of the instance do its main parts
 
 
-NO_CALL = KernelCall(None, None, None, "fprop", None)
+NO_CALL = KernelCall(None, None, None, None, "fprop", None, None, False)
 
 
-def find_calls(frames: Iterable[Frame]) -> Callable[[Frame], KernelCall]:
+class Around(NamedTuple):
+    """A kernel, and the frames that say something of it."""
+
+    own: Frame | None
+    forward: Frame | None
+    backward: Frame | None  # the backward call around it
+    instance: Frame | None
+    inner: Frame | None  # the innermost operator of known cost within the call
+    retyped: Frame | None  # the call that autocast makes within the call
+
+    @property
+    def call(self) -> Frame | None:
+        return self.own if self.forward is None else self.forward
+
+
+def find_calls(
+    frames: Iterable[Frame], of_kernels: Iterable[Frame]
+) -> Callable[[Frame], KernelCall]:
     """What gives the call of a kernel by its frame; `frames` are those of all ranges, in order."""
     instances = backward_instances(frames)
+    inside: dict[Frame, Meaning] = {}
+
+    @cache
+    def around(frame: Frame) -> Around:
+        own = picked(frame)
+        meaning = frame if is_beside_node(frame) else meaning_of(frame)
+        forward = None if meaning is frame else picked(meaning)
+        backward = None if forward is None else backward_call(frame)
+        instance = own if forward is None else instances.get(backward, backward) or forward
+        outermost = own if forward is None else backward
+        inner = innermost_known(frame, outermost)
+        return Around(own, forward, backward, instance, inner, retyped(meaning))
+
+    for frame in of_kernels:
+        take_parts(around(frame), inside)
 
     @cache
     def call_of(frame: Frame) -> KernelCall:
-        own = picked(frame)
-        forward = frame if is_beside_node(frame) else meaning_of(frame)
-        of_forward = None if forward is frame else picked(forward)
-        if of_forward is None or tells_more(own, of_forward):
-            return _named(own, "fprop", own)
-        call = backward_call(frame)
-        return _named(of_forward, "bprop", instances.get(call, call) or of_forward)
+        return told_by(around(frame), inside)
 
     return call_of
+
+
+def told_by(kernel: Around, inside: dict[Frame, Meaning]) -> KernelCall:
+    own, forward, inner = kernel.own, kernel.forward, kernel.inner
+    if does_product(kernel):
+        return _named(forward, _call(inner), "fprop", None, inner, inside)
+    if forward is not None and own is not None:
+        is_other = inner is not None and is_known(inner) and is_of_family(inner)
+        tells = is_known(own) and (is_other or cost_of(forward, "bprop") is None)
+        if tells or (has_formula(own) and not has_formula(forward)):
+            meaning = own.node.meaning
+            shown = forward if meaning.backward and not meaning.node else own
+            return _named(shown, _call(own), "fprop", None, own, inside)
+    base = kernel.call and kernel.call.node.meaning
+    if kernel.retyped is not None:
+        base = kernel.retyped.node.meaning
+    elif kernel.call is not None and is_known(kernel.call):
+        base = inside.get(kernel.call.original, base)
+    direction = "fprop" if forward is None else "bprop"
+    work = base.call if base is not None and base.has_arguments else None
+    if helps(kernel, inside):
+        return _named(kernel.call, work, direction, _call(inner), inner, inside)
+    instance = kernel.instance
+    if forward is None and kernel.retyped is not None:
+        instance = kernel.retyped
+    return _named(kernel.call, work, direction, None, instance, inside)
+
+
+def take_parts(kernel: Around, inside: dict[Frame, Meaning]) -> None:
+    """Note around each product that its calls' main parts are done by others: by its kernels."""
+    if kernel.forward is None and kernel.retyped is not None and kernel.own is not None:
+        inside[kernel.own.original] = kernel.retyped.node.meaning
+    if not does_product(kernel) or kernel.backward is None:
+        return
+    at, last = kernel.inner, kernel.inner.original
+    while at is not kernel.backward and at is not None:
+        at = at.parent
+        if at is not None and at.original is not last:
+            inside.setdefault(at.original, kernel.inner.node.meaning)
+    if kernel.instance.original is not last:
+        inside[kernel.instance.original] = kernel.inner.node.meaning
+
+
+def does_product(kernel: Around) -> bool:
+    forward, inner = kernel.forward, kernel.inner
+    if forward is None or inner is None:
+        return False
+    return is_of_family(forward) and is_of_family(inner)
+
+
+def helps(kernel: Around, inside: dict[Frame, Meaning]) -> bool:
+    """Whether a kernel only helps the products of its call, or the call in another type."""
+    call, inner = kernel.call, kernel.inner
+    if call is None or inner is None or not is_known(call):
+        return False
+    moves = cost_of(inner, "fprop").cost.flops == 0
+    if kernel.retyped is None and call.original in inside and moves:
+        return True
+    if not is_of_family(call) or is_of_family(inner):
+        return False
+    work = cost_of(call, "fprop" if kernel.forward is None else "bprop")
+    has_others = any(not part.kernels <= FAMILY_KERNELS for part in (work.parts if work else ()))
+    return moves or not has_others
+
+
+def innermost_known(frame: Frame, outermost: Frame | None) -> Frame | None:
+    at: Frame | None = frame
+    while at is not None:
+        one_gradient = ONE_GRADIENT.search(at.node.meaning.call.op if at.node.meaning.call else "")
+        if is_known(at) and not one_gradient:
+            return at
+        at = None if at is outermost else at.parent
+    return None
+
+
+def retyped(frame: Frame) -> Frame | None:
+    """The outermost frame of the call that autocast makes within the call of a frame: the same
+    operator, or a product within a product, with other types."""
+    call, at, found = picked(frame), frame, None
+    while at is not call and at is not None:
+        if _is_retyped(call, at):
+            found = at
+        at = at.parent
+    return found
+
+
+def _is_retyped(call: Frame | None, frame: Frame) -> bool:
+    if call is None or not is_known(call) or not is_known(frame):
+        return False
+    outer, own = _call(call), _call(frame)
+    if None in (types(outer), types(own)) or types(outer) == types(own):
+        return False
+    is_same = (outer.mod, outer.op) == (own.mod, own.op)
+    return is_same or (is_of_family(call) and is_of_family(frame))
+
+
+def types(call: Call) -> set[str] | None:
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor) and arg.value.shape]
+    return {t.dtype for t in tensors if t.dtype and "float" in t.dtype} or None
+
+
+def typed(call: Call, other: Call) -> Call:
+    """A call without types, with the type of another call if that has a single one."""
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)]
+    if len(types(other) or ()) != 1 or any(tensor.dtype for tensor in tensors):
+        return call
+    (dtype,) = types(other)
+    args = [
+        Arg(arg.name, Tensor(arg.value.shape, dtype)) if isinstance(arg.value, Tensor) else arg
+        for arg in call.args
+    ]
+    return Call(call.mod, call.op, tuple(args))
+
+
+def _call(frame: Frame) -> Call | None:
+    return frame.node.meaning.call if frame.node.meaning.has_arguments else None
+
+
+def cost_of(frame: Frame, direction: str) -> ops.Work | None:
+    return _cost_of(frame.node.meaning, direction)
+
+
+@cache
+def _cost_of(meaning: Meaning, direction: str) -> ops.Work | None:
+    return ops.work(meaning.call, direction) if meaning.has_arguments else None
+
+
+def is_known(frame: Frame) -> bool:
+    return cost_of(frame, "fprop") is not None
+
+
+def has_formula(frame: Frame) -> bool:
+    call = frame.node.meaning.call
+    return call is not None and ops.find(call) is not None
+
+
+def is_of_family(frame: Frame) -> bool:
+    """Products of matrices, convolutions and attention."""
+    work, call = cost_of(frame, "fprop"), frame.node.meaning.call
+    if work is None:
+        formula = ops.find(call) if call else None
+        return formula is not None and formula.function.__module__.startswith(FAMILY_ROOMS)
+    mains = [part.kernels for part in work.parts if part.role != "bias"]
+    return bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
 
 
 def picked(frame: Frame) -> Frame | None:
@@ -96,25 +279,6 @@ def is_beside_node(frame: Frame) -> bool:
     return False
 
 
-def tells_more(own: Frame | None, forward: Frame) -> bool:
-    """Whether the operator of a backward kernel has a known cost and the backward pass of its
-    forward call has none; or a formula, and the forward call none."""
-    if own is None:
-        return False
-    has_formula = [
-        frame.node.meaning.call is not None and ops.find(frame.node.meaning.call) is not None
-        for frame in (own, forward)
-    ]
-    if has_formula == [True, False]:
-        return True
-    own_call, call = (
-        frame.node.meaning.call if frame.node.meaning.has_arguments else None
-        for frame in (own, forward)
-    )
-    known = own_call is not None and ops.has_model(own_call)
-    return known and (call is None or ops.work(call, "bprop") is None)
-
-
 def backward_instances(frames: Iterable[Frame]) -> dict[Frame | None, Frame]:
     """One backward call for all that belong to one forward call.
 
@@ -137,13 +301,24 @@ def backward_instances(frames: Iterable[Frame]) -> dict[Frame | None, Frame]:
     return instances
 
 
-def _named(frame: Frame | None, direction: str, instance: Frame | None) -> KernelCall:
+def _named(
+    frame: Frame | None,
+    work: Call | None,
+    direction: str,
+    helper: Call | None,
+    instance: Frame | None,
+    inside: dict[Frame, Meaning],
+) -> KernelCall:
     if frame is None:
         return NO_CALL
     meaning = frame.node.meaning
     call = meaning.call
-    if meaning.kind == ARGUMENT:
-        return KernelCall(call.mod, call.op, call, direction, instance)
     qualified = call is not None and "::" in meaning.name and not meaning.backward
+    mod, op = call.mod if qualified else None, meaning.op
+    if meaning.kind == ARGUMENT:
+        mod, op = call.mod, call.op
     known = call if meaning.has_arguments else None
-    return KernelCall(call.mod if qualified else None, meaning.op, known, direction, instance)
+    if work is not None and known is not None and work is not known and helper is None:
+        work = typed(work, known)
+    together = None if instance is None else instance.original
+    return KernelCall(mod, op, known, work, direction, helper, together, together in inside)

@@ -57,6 +57,8 @@ class Share:
     @property
     def cost(self) -> ops.Cost:
         """Of the part, which all kernels that do it share."""
+        if self.call.helper is not None:
+            return ops.Cost(0, ops.work(self.call.helper, "fprop").cost.bytes)
         if self.work is None:
             return ops.Cost(None, None)
         if self.part == BESIDE:
@@ -72,6 +74,8 @@ class Share:
             return "1"
         if self.call.call is None:
             return None
+        if self.call.helper is not None:
+            return "-"
         claimed, _ = claim(self.parts, self.info)
         if claimed is None or not self.parts[claimed].no_tensor_cores:
             return "-"
@@ -86,11 +90,11 @@ def shares(
     classify = cache(lambda name: ops.KernelInfo("other") if name is None else ops.classify(name))
     found = []
     for call, name, duration in zip(calls, names, durations, strict=True):
-        work = work_of(call.call, call.direction) if call.call else None
+        work = work_of(call.work, call.direction) if call.work else None
         found.append(Share(call, work, classify(name), duration))
     together: defaultdict[Frame | None, list[Share]] = defaultdict(list)
     for share in found:
-        if share.work is not None:
+        if share.work is not None and share.call.helper is None:
             together[share.call.instance].append(share)
     for group in together.values():
         divide(group)
@@ -115,6 +119,10 @@ def divide(group: list[Share]) -> None:
         share.part = BESIDE if claimed is None else claimed
     is_recognised = any(share.is_main for share in group)
     has_unknown = any(share.info.kind == "other" for share in group)
+    if group[0].call.is_taken:
+        for share in group:
+            share.part = BESIDE if share.is_main else share.part
+        return
     for share in group:
         always = any(not part.optional for part in share.mains)
         if share.part == BESIDE and not is_recognised and (always or has_unknown):

@@ -15,7 +15,8 @@ from bench.baseline.tables import LOW_24_BITS
 
 def rows(capture: Capture) -> Iterator[dict[str, Any]]:
     """Rows in order of start; None is what is not known."""
-    call_of = find_calls(capture.all_frames)
+    of_kernels = [frame for frame in capture.frames if frame is not None]
+    call_of = find_calls(capture.all_frames, of_kernels)
     calls = [NO_CALL if frame is None else call_of(frame) for frame in capture.frames]
     names = [capture.long_name(kernel) for kernel in capture.kernels]
     durations = [duration(kernel) for kernel in capture.kernels]

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -8,22 +10,28 @@ _Bool = npt.NDArray[np.bool_]
 MOST_PARTS: int
 WHOLE: int
 BESIDE: int
+KNOWN: int
+UNKNOWN_BACKWARD: int
+FAMILY: int
+GRADIENT: int
+MOVES: int
+BIAS: int
+BIAS_BACKWARD: int
+FORMULA: int
 
 def find(
     frame: _Int32,
     meaning: _Int32,
-    label: _Int32,
-    picked: _Int32,
-    backward: _Int32,
-    instance: _Int32,
-    known: _Uint8,
-    unknown_backward: _Uint8,
-) -> tuple[_Int32, _Bool, _Int32, int]: ...
+    frames: Sequence[_Int32],
+    says: _Uint8,
+    name: _Int32,
+    dtypes: _Int32,
+) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Bool]: ...
 def parts(
     row: _Int32,
     info: _Int32,
     group: _Int32,
-    n_groups: int,
+    taken: _Bool,
     part_of: npt.NDArray[np.int8],
     sure: _Bool,
     main: _Bool,

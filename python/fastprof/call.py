@@ -56,9 +56,11 @@ class Call:
     """One call of an operator: `mod` "torch.nn.functional", `op` "linear", and its arguments.
 
     An ATen call has mod "aten" and unnamed arguments: a Tensor (dtype None unless the trace has
-    it) for each tensor input, None for what the trace gives no shape of.
+    it) for each tensor input, None for what the trace gives no shape of. `result` is the tensor
+    that the call returned, as far as what stands around the call tells it; None where nothing does.
     """
 
     mod: str
     op: str
     args: tuple[Arg, ...] = field(default=())
+    result: Tensor | None = None

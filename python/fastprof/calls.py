@@ -1,14 +1,19 @@
-"""Which call each kernel works for.
+"""Which call each kernel works for, and what tells its cost.
 
 A kernel's call is the outermost range around it whose operator has a model; with no model anywhere,
 the outermost. A backward kernel works for the forward call that its autograd node came from.
+
+The report names the call. Its cost is that of the products inside of it where their own sizes and
+types are known: what backward passes do differs from node to node, and autocast calls an operator
+again within itself, in another type.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +21,11 @@ import numpy.typing as npt
 from fastprof import _calls, _path, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
-from fastprof.call import Call
+from fastprof.call import Call, Tensor
 from fastprof.markers import Kind, Meaning, op_name
+from fastprof.ops.registry import Formula
+from fastprof.ops.tensor import canonical_type
+from fastprof.results import told_results
 from fastprof.trace import Int32, Trace
 
 Bools = npt.NDArray[np.bool_]
@@ -26,11 +34,15 @@ Flags = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Named:
-    """A distinct call as the report names it; `call` is None when its arguments are not known."""
+    """A distinct call as the report names it; `call` is None when its arguments are not known.
+
+    `exact` is False where its result is an estimate, and so what its cost follows from.
+    """
 
     mod: str | None
     op: str | None
     call: Call | None
+    exact: bool = True
 
 
 def named(meaning: Meaning) -> Named:
@@ -52,14 +64,27 @@ class CallsOfKernels:
     named : the distinct calls
     call : int32 [kernels], index into `named`, -1 for none
     backward : bool [kernels], whether the kernel does the backward work of the call
-    group : int32 [kernels], which instance of the call, 0 .. n_groups - 1, -1 for none
+    work : int32 [kernels], index into `named`: the call whose cost tells, that call or one inside
+        of it; -1 for none
+    gradient : bool [kernels], whether the kernel does the backward pass of `work`
+    helper : int32 [kernels], index into `named`: the operator that the kernel does beside the
+        products of `work`, a cast for example; -1 for none
+    group : int32 [kernels], which instance of what tells its cost, -1 for none
+    taken : bool [groups], whether the main parts are those of calls inside of it
     """
 
     named: list[Named]
     call: Int32
     backward: Bools
+    work: Int32
+    gradient: Bools
+    helper: Int32
     group: Int32
-    n_groups: int
+    taken: Bools
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.taken)
 
 
 def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKernels:
@@ -67,26 +92,65 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
     meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
     """
-    label_of_frame = take(trace.ranges.label, found.frame_range)
-    picked = _picked(found, label_of_frame)
-    beside = take(_beside_nodes(found, label_of_frame), found.frame_of_kernel, 0) != 0
-    label, backward, group, n_groups = _calls.find(
+    told = told_results(trace, found)
+    meanings, label_of_frame = told.meanings, told.label_of_frame
+    calls = [m.call if m.has_arguments else None for m in meanings]
+    says = _says(meanings)
+    tells = np.array([_tells_all(call) for call in calls], bool) & (says & _calls.KNOWN != 0)
+    frames = np.arange(len(label_of_frame), dtype=np.int32)
+    own = np.where(tells[label_of_frame], frames, np.int32(-1))
+    picked = _picked(meanings, found.frame_parent, label_of_frame)
+    beside = (
+        take(_beside_nodes(meanings, found.frame_parent, label_of_frame), found.frame_of_kernel, 0)
+        != 0
+    )
+    label, backward, work, gradient, helper, group, taken = _calls.find(
         found.frame_of_kernel,
         np.where(beside, found.frame_of_kernel, meaning),
-        label_of_frame,
-        picked,
-        found.backward_of_frame,
-        _instances(found, picked),
-        *_known(found.meanings),
+        (
+            found.frame_parent,
+            label_of_frame,
+            _first_frames(found.frame_range, len(trace.ranges)),
+            picked,
+            _path.innermost(found.frame_parent, own),
+            found.backward_of_frame,
+            _instances(found, picked),
+        ),
+        says,
+        _numbers([None if call is None else (call.mod, call.op) for call in calls]),
+        _numbers([_types(call) for call in calls]),
     )
-    used, place = distinct(label, len(found.meanings))
+    (label, work, helper), used = _numbered([label, work, helper], len(meanings))
     return CallsOfKernels(
-        named=[named(found.meanings[number]) for number in used if number >= 0],
-        call=place - np.int32(1) if used and used[0] < 0 else place,
+        named=[
+            replace(named(meanings[number]), exact=number not in told.estimated) for number in used
+        ],
+        call=label,
         backward=backward,
+        work=work,
+        gradient=gradient,
+        helper=helper,
         group=group,
-        n_groups=n_groups,
+        taken=taken,
     )
+
+
+def _first_frames(range_of_frame: Int32, n_ranges: int) -> Int32:
+    """The frame that stands for each: the first of its range. Ranges that cross have several."""
+    first = np.empty(n_ranges, np.int32)
+    first[range_of_frame[::-1]] = np.arange(len(range_of_frame), dtype=np.int32)[::-1]
+    return take(first, range_of_frame)
+
+
+def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[int]]:
+    """Labels as numbers from 0 up, -1 as it is, and which label each number means."""
+    found = [distinct(column, n_labels) for column in columns]
+    used = sorted({label for labels, _ in found for label in labels if label >= 0})
+    number = {label: i for i, label in enumerate(used)} | {-1: -1}
+    return [
+        take(np.array([number[label] for label in labels], np.int32), place)
+        for labels, place in found
+    ], used
 
 
 _ANNOUNCED = re.compile(
@@ -106,41 +170,107 @@ _RANKS: list[Callable[[Meaning], bool]] = [
 ]
 
 
-def _known(meanings: list[Meaning]) -> tuple[Flags, Flags]:
-    """Of each label, what is known of its cost, and what is not known of its backward pass's: bits.
+# Products of matrices, convolutions and attention: calls whose work these kinds of kernels do.
+FAMILY_KERNELS: Final = frozenset({"gemm", "convolution", "attention"})
+_FAMILY_ROOMS: Final = tuple(
+    f"{ops.__name__}.{room}." for room in ("matrix", "convolution", "attention")
+)
+_ONE_GRADIENT: Final = re.compile(r"_backward_(?:input|weights?|bias)\Z")
 
-    Where a backward kernel's own operator has a bit that its forward call has too, its own tells
-    more: `convolution_backward` holds sizes from which a forward call's strides follow (bit 1: the
-    cost of these arguments), a collective tells more than the compiled function that it runs in
-    (bit 2: the operator has a formula, or is none).
+
+def _says(meanings: list[Meaning]) -> Flags:
+    """What each label says of its call, for `_calls.find`."""
+    return np.array([_said(meaning) for meaning in meanings], np.uint8)
+
+
+def _said(meaning: Meaning) -> int:
+    call = meaning.call
+    if call is None:
+        return _calls.UNKNOWN_BACKWARD
+    gradient = _calls.GRADIENT * (meaning.backward and not meaning.autograd_node)
+    work = ops.work(call, "fprop") if meaning.has_arguments else None
+    backward = ops.work(call, "bprop") if meaning.has_arguments else None
+    formula = ops.find(call)
+    unknown = _calls.UNKNOWN_BACKWARD * (backward is None) | _calls.FORMULA * (formula is not None)
+    if work is None:
+        return gradient | unknown | _calls.FAMILY * _is_of_family(formula)
+    mains = [part.kernels for part in work.parts if part.role != "bias"]
+    family = bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
+    return (
+        gradient
+        | unknown
+        | _calls.KNOWN
+        | _calls.FAMILY * family
+        | _calls.MOVES * (work.cost.flops == 0)
+        | _calls.BIAS * _has_others(work)
+        | _calls.BIAS_BACKWARD * _has_others(backward)
+    )
+
+
+def _tells_all(call: Call | None) -> bool:
+    """Not one gradient of a convolution: the operator around both tells more sizes."""
+    return call is not None and _ONE_GRADIENT.search(call.op) is None
+
+
+def _is_of_family(formula: Formula | None) -> bool:
+    return formula is not None and formula.function.__module__.startswith(_FAMILY_ROOMS)
+
+
+def _has_others(work: ops.Work | None) -> bool:
+    return work is not None and any(not part.kernels <= FAMILY_KERNELS for part in work.parts)
+
+
+def _types(call: Call | None) -> frozenset[str] | None:
+    """The floating types of a call's tensors; None where it has none."""
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)] if call else []
+    # A number that was made a tensor has a type of its own.
+    names = {canonical_type(tensor.dtype) or "" for tensor in tensors if tensor.shape}
+    return frozenset(name for name in names if "float" in name) or None
+
+
+def typed_like(call: Call, other: Call) -> Call:
+    """A call that tells no types with the type of another, where that has a single one.
+
+    Ranges of emit_nvtx hold sizes only; the marker of the forward call around them holds types.
     """
-    calls = [meaning.call if meaning.has_arguments else None for meaning in meanings]
-    formula = [m.call is not None and ops.find(m.call) is not None for m in meanings]
-    known = [
-        (call is not None and ops.has_model(call)) | has << 1
-        for call, has in zip(calls, formula, strict=True)
-    ]
-    unknown_backward = [
-        (call is None or ops.work(call, "bprop") is None) | (not has) << 1
-        for call, has in zip(calls, formula, strict=True)
-    ]
-    return np.array(known, np.uint8), np.array(unknown_backward, np.uint8)
+    types = _types(other)
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)]
+    if types is None or len(types) > 1 or any(tensor.dtype for tensor in tensors):
+        return call
+    (dtype,) = types
+    return replace(
+        call,
+        args=tuple(
+            replace(arg, value=replace(arg.value, dtype=dtype))
+            if isinstance(arg.value, Tensor)
+            else arg
+            for arg in call.args
+        ),
+    )
+
+
+def _numbers(values: Sequence[Hashable | None]) -> Int32:
+    """A number for each distinct value, -1 for None."""
+    numbers: dict[Hashable, int] = {}
+    return np.array(
+        [-1 if each is None else numbers.setdefault(each, len(numbers)) for each in values],
+        np.int32,
+    )
 
 
 _OF_THE_ENGINE = "autograd::engine::evaluate_function: "
 
 
-def _beside_nodes(found: Attribution, label_of_frame: Int32) -> Int32:
+def _beside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32) -> Int32:
     """[frames] 1 for what the engine runs for a node but not within it: sums of gradients, hooks.
 
     It is no part of the backward pass of the node's forward call. A node that is not there itself
     is taken to be all that the engine ran for it.
     """
-    engine = np.array([m.name.startswith(_OF_THE_ENGINE) for m in found.meanings], bool)
-    node = np.array([m.autograd_node for m in found.meanings], bool) & ~engine
+    engine = np.array([m.name.startswith(_OF_THE_ENGINE) for m in meanings], bool)
+    node = np.array([m.autograd_node for m in meanings], bool) & ~engine
     if not engine.any():
         return np.zeros(len(label_of_frame), np.int32)
-    parent = found.frame_parent
     is_engine, is_node = engine[label_of_frame], node[label_of_frame]
     has_node = np.zeros(len(parent) + 1, bool)  # the last for parent -1
     has_node[parent[is_node]] = True
@@ -152,14 +282,14 @@ def _beside_nodes(found: Attribution, label_of_frame: Int32) -> Int32:
     return np.maximum(beside, 0)
 
 
-def _picked(found: Attribution, label_of_frame: Int32) -> Int32:
+def _picked(meanings: list[Meaning], frame_parent: Int32, label_of_frame: Int32) -> Int32:
     """The frame of the call that each frame is a part of, -1 for none."""
     ranks = [
         next((rank for rank, fits in enumerate(_RANKS) if fits(meaning)), _path.NO_RANK)
-        for meaning in found.meanings
+        for meaning in meanings
     ]
-    again = np.array([meaning.recompute for meaning in found.meanings], bool)[label_of_frame]
-    parent = np.where(again, np.int32(-1), found.frame_parent)  # no call of the node around it
+    again = np.array([meaning.recompute for meaning in meanings], bool)[label_of_frame]
+    parent = np.where(again, np.int32(-1), frame_parent)  # no call of the node around it
     return _path.best(parent, label_of_frame, np.array(ranks, np.uint8))
 
 

@@ -7,17 +7,19 @@ never copied, so that the sum over kernels equals the sum over calls.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof import _calls, _share, check, ops
 from fastprof._calls import BESIDE, MOST_PARTS
+from fastprof._pools import pairs
 from fastprof._take import distinct, take
 from fastprof.call import Call
-from fastprof.calls import CallsOfKernels, Named
+from fastprof.calls import CallsOfKernels, Named, typed_like
 from fastprof.columns import Ints, Values
 from fastprof.trace import Int32, Int64
 
@@ -39,7 +41,7 @@ class Costs:
             row,
             info,
             calls.group,
-            calls.n_groups,
+            calls.taken,
             tables.part_of,
             tables.sure,
             tables.main,
@@ -97,7 +99,7 @@ class Costs:
         share[part != BESIDE] = -1
         calls = self._calls
         parts = _share.Parts(calls.group, calls.n_groups, part, self._cell, self._duration, total)
-        for number in range(MOST_PARTS + 1):
+        for number in range(BESIDE + 1 if self._tables.has_helpers else BESIDE):
             if (part == number).any():
                 parts.share(number, share)
                 check.shares(what, *parts.add_up(number, share))
@@ -118,9 +120,29 @@ def cost(
     info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
     unknown = infos.setdefault(ops.KernelInfo("other"), len(infos))
     info = np.array([*info_of_name, unknown], np.int32)[name_of_kernel]
-    key = np.where(calls.call >= 0, calls.call * 2 + calls.backward, np.int32(-1))
-    used, row = distinct(key, 2 * len(calls.named))
+    used, row = _work_of_kernels(calls)
     return Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
+
+
+class _Key(NamedTuple):
+    """What kernels of one cost have in common; the columns of CallsOfKernels."""
+
+    call: int
+    work: int
+    gradient: bool
+    helper: int
+
+
+def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
+    """The distinct works, and which of them each kernel does."""
+    if (calls.helper < 0).all() and (calls.call == calls.work).all():
+        key = np.where(calls.work >= 0, calls.work * 2 + calls.gradient, np.int32(-1))
+        used, row = distinct(key, 2 * len(calls.named))
+        return [_Key(key // 2, key // 2, key % 2 == 1, -1) for key in used], row
+    row = pairs(pairs(calls.call, calls.helper), calls.work * 2 + calls.gradient)
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(row), prepend=np.int32(-1)))
+    columns = (calls.call, calls.work, calls.gradient, calls.helper)
+    return [_Key(*key) for key in zip(*(c[first].tolist() for c in columns), strict=True)], row
 
 
 class _Texts:
@@ -145,7 +167,7 @@ class _Tables:
     `sure[row, info]` whether its name says so, and `tc[row, info]` the tensor core cell.
     """
 
-    def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[int]) -> None:
+    def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[_Key]) -> None:
         self.mod, self.op, self.params, self.reason = _Texts(), _Texts(), _Texts(), _Texts()
         self.flops: list[int] = []
         self.bytes: list[int] = []
@@ -157,12 +179,16 @@ class _Tables:
         self.costed = np.zeros(len(used), bool)
         self.other = np.array([info.kind == "other" for info in infos])
         self.tc = np.full((len(used), len(infos)), -1, np.int8)
+        self.has_helpers = any(key.helper >= 0 for key in used)
         by_form: dict[Hashable, tuple[list[int], list[bool], list[int]]] = {}
         for row, key in enumerate(used):
-            name = Named(None, None, None) if key < 0 else named[key // 2]
-            direction = "bprop" if key % 2 else "fprop"
-            work = ops.work(name.call, direction) if name.call else None
-            self._add(row, name, work)
+            name = named[key.call] if key.call >= 0 else Named(None, None, None)
+            work = _work(key, named)
+            if key.helper < 0:
+                self._add(row, name, work)
+            else:
+                self._add_helper(name, work, named[key.helper])
+                work = None
             # Most calls differ in their sizes only: what their kernels do is found once a form.
             form = (name.call is None, work and tuple(map(_form, work.parts)))
             if form not in by_form:
@@ -193,6 +219,18 @@ class _Tables:
             for part in mains:
                 whole += part.cost
             cells += [(name.op, params, whole, ""), (name.op, params, ops.Cost(0, 0), "")]
+        self._add_cells(name, cells, work is not None)
+
+    def _add_helper(self, name: Named, work: ops.Work | None, helper: Named) -> None:
+        """Cells of an operator beside the products of a call: what it moves, and no FLOPs."""
+        own = ops.work(helper.call, "fprop") if helper.call else None
+        params = work.parts[0].params if work else NO_CALL
+        cost = ops.Cost(0, own.cost.bytes, own.cost.exact) if own else ops.Cost(None, None)
+        self._add_cells(name, [(name.op, params, cost, "")] * (BESIDE + 1), True)
+
+    def _add_cells(
+        self, name: Named, cells: list[tuple[str | None, str, ops.Cost, str]], told: bool
+    ) -> None:
         for op, text, cost_of_cell, reason in cells:
             self.mod.add(name.mod)
             self.op.add(op)
@@ -200,7 +238,23 @@ class _Tables:
             self.reason.add(reason or None)
             self.flops.append(_known(cost_of_cell.flops))
             self.bytes.append(_known(cost_of_cell.bytes))
-            self.exact.append(-1 if work is None else int(cost_of_cell.exact))
+            self.exact.append(int(cost_of_cell.exact) if told else -1)
+
+
+def _work(key: _Key, named: list[Named]) -> ops.Work | None:
+    call = named[key.work].call if key.work >= 0 else None
+    if call is None:
+        return None
+    outer = named[key.call].call
+    if outer is not None and key.work != key.call and key.helper < 0:
+        call = typed_like(call, outer)
+    work = ops.work(call, "bprop" if key.gradient else "fprop")
+    return work if work is None or named[key.work].exact else _estimated(work)
+
+
+def _estimated(work: ops.Work) -> ops.Work:
+    parts = (replace(part, cost=replace(part.cost, exact=False)) for part in work.parts)
+    return ops.Work(tuple(parts))
 
 
 def _known(count: int | None) -> int:

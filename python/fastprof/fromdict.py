@@ -172,7 +172,9 @@ def _calls(
         number_of_call[i] = number.setdefault(name, len(number)) if known else -1
     of_kernel = take(number_of_call, call)
     group, n_groups = _groups(columns, of_kernel, linked)
-    return CallsOfKernels(list(number), of_kernel, linked, group, n_groups)
+    none = np.full(len(of_kernel), -1, np.int32)
+    taken = np.zeros(n_groups, bool)
+    return CallsOfKernels(list(number), of_kernel, linked, of_kernel, linked, none, group, taken)
 
 
 def _named(

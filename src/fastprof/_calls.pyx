@@ -12,20 +12,34 @@ cdef extern from "fp_calls.h":
     enum: FP_WHOLE
     enum: FP_BESIDE
 
+    int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
+    int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_FORMULA
+
     ctypedef struct fp_calls_frames:
         int32_t n_frames
         int32_t n_labels
+        const int32_t *parent
         const int32_t *label
+        const int32_t *first
         const int32_t *picked
+        const int32_t *inner
         const int32_t *backward
         const int32_t *instance
-        const uint8_t *known
-        const uint8_t *unknown_backward
+        const uint8_t *says
+        const int32_t *name
+        const int32_t *dtypes
+
+    ctypedef struct fp_calls_of:
+        int32_t *label
+        uint8_t *is_backward
+        int32_t *work
+        uint8_t *is_gradient
+        int32_t *helper
+        int32_t *group
 
     fp_status fp_calls_find(
         const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning, int64_t n,
-        int32_t *label, uint8_t *is_backward, int32_t *group, int32_t *number,
-        int32_t *n_groups) nogil
+        const fp_calls_of *of, uint8_t *taken, int32_t *scratch, int32_t *n_groups) nogil
 
     ctypedef struct fp_parts_tables:
         int32_t n_rows
@@ -37,12 +51,23 @@ cdef extern from "fp_calls.h":
         const uint8_t *whole_always
         const uint8_t *other
 
+    ctypedef struct fp_parts_groups:
+        const int32_t *group
+        const uint8_t *taken
+        int32_t n_groups
+
     fp_status fp_parts_find(
         const fp_parts_tables *tables, const int32_t *row, const int32_t *info,
-        const int32_t *group, int64_t n, int32_t n_groups, int8_t *part, uint8_t *state) nogil
+        const fp_parts_groups *groups, int64_t n, int8_t *part, uint8_t *state) nogil
 
 
 MOST_PARTS, WHOLE, BESIDE = FP_PARTS, FP_WHOLE, FP_BESIDE
+
+# What a label says of a call, as bits.
+KNOWN, UNKNOWN_BACKWARD, FAMILY = FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY
+GRADIENT, MOVES = FP_CALL_GRADIENT, FP_CALL_MOVES
+BIAS, BIAS_BACKWARD = FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD
+FORMULA = FP_CALL_FORMULA
 
 
 cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
@@ -57,63 +82,93 @@ cdef const uint8_t *_flags(const uint8_t[::1] array, Py_ssize_t n) except? NULL:
     return &array[0] if n else NULL
 
 
-def find(frame, meaning, label, picked, backward, instance, known, unknown_backward):
-    """The call that each kernel works for.
+cdef int32_t *_written(int32_t[::1] array):
+    return &array[0]
+
+
+cdef uint8_t *_set(array):
+    cdef uint8_t[::1] flags = array.view(np.uint8)
+    return &flags[0]
+
+
+def find(frame, meaning, frames, says, name, dtypes):
+    """The call that each kernel works for, and what tells its cost.
 
     Parameters
     ----------
     frame, meaning : int32 [kernels]
         The kernel's frame, and the one that says what it is for; -1 for none.
-    label : int32 [frames]
-    picked : int32 [frames]
-        The frame of the call that the frame is a part of, -1 for none.
-    backward : int32 [frames]
-        The backward call around it, -1 for none.
-    instance : int32 [frames]
-        Of a backward call: the frame that stands for it and for all others that belong to the same
-        forward call.
-    known : uint8 [labels]
-        1 for calls whose cost is known.
-    unknown_backward : uint8 [labels]
-        1 for calls whose backward pass has no known cost.
+    frames : sequence of int32 [frames]; -1 for none
+        parent : parents come before their children
+        label
+        first : the first frame of the same range
+        picked : the frame of the call that the frame is a part of
+        inner : the innermost frame around it whose cost is known
+        backward : the backward call around it
+        instance : of a backward call, the frame that stands for it and for all others that belong
+        to the same forward call
+    says : uint8 [labels]
+        KNOWN: the call's cost is known. UNKNOWN_BACKWARD: that of its backward pass is not. FAMILY:
+        it is a product of matrices, a convolution, or attention. GRADIENT: an operator for the
+        backward pass. MOVES: known to compute nothing. BIAS, BIAS_BACKWARD: beside products it does
+        what other operators do.
+    name : int32 [labels]
+        Number of the operator.
+    dtypes : int32 [labels]
+        Number of the types that the call works in, -1 for none.
 
     Returns
     -------
     label : int32 [kernels], that of the call, -1 for none
     is_backward : bool [kernels], whether the call is the forward one of a backward kernel
-    group : int32 [kernels], which instance of the call, numbered as they appear, -1 for none
-    n_groups : int
+    work : int32 [kernels], label of the call whose cost tells: that call, or one inside of it
+    is_gradient : bool [kernels], whether the kernel does the backward pass of `work`
+    helper : int32 [kernels], label of the operator that it does beside the products of `work`, -1
+        for none
+    group : int32 [kernels], which instance of what tells its cost, numbered as they appear, -1 for
+        none
+    taken : bool [groups], whether the main parts are those of calls inside
     """
     cdef int64_t n = len(frame)
     cdef int32_t n_groups = 0
-    cdef fp_calls_frames frames
-    frames.n_frames, frames.n_labels = len(label), len(known)
-    frames.label = _numbers(label, frames.n_frames)
-    frames.picked = _numbers(picked, frames.n_frames)
-    frames.backward = _numbers(backward, frames.n_frames)
-    frames.instance = _numbers(instance, frames.n_frames)
-    frames.known = _flags(known, frames.n_labels)
-    frames.unknown_backward = _flags(unknown_backward, frames.n_labels)
+    cdef fp_calls_frames table
+    parent, label, first, picked, inner, backward, instance = frames
+    table.n_frames, table.n_labels = len(label), len(says)
+    table.parent = _numbers(parent, table.n_frames)
+    table.label = _numbers(label, table.n_frames)
+    table.first = _numbers(first, table.n_frames)
+    table.picked = _numbers(picked, table.n_frames)
+    table.inner = _numbers(inner, table.n_frames)
+    table.backward = _numbers(backward, table.n_frames)
+    table.instance = _numbers(instance, table.n_frames)
+    table.says = _flags(says, table.n_labels)
+    table.name = _numbers(name, table.n_labels)
+    table.dtypes = _numbers(dtypes, table.n_labels)
     cdef const int32_t *own = _numbers(frame, n)
     cdef const int32_t *of_meaning = _numbers(meaning, n)
-    labels, groups = np.empty(n, np.int32), np.empty(n, np.int32)
-    is_backward = np.empty(n, np.bool_)
+    numbers = [np.empty(n, np.int32) for _ in range(4)]
+    flags = [np.empty(n, np.bool_) for _ in range(2)]
+    all_taken = np.empty(min(n, table.n_frames) + 1, np.bool_)
+    labels, works, helpers, groups = numbers
+    is_backward, is_gradient = flags
     if n == 0:
-        return labels, is_backward, groups, 0
-    cdef int32_t[::1] label_out = labels
-    cdef int32_t[::1] group_out = groups
-    cdef uint8_t[::1] backward_out = is_backward.view(np.uint8)
-    cdef int32_t[::1] number = np.empty(frames.n_frames + 1, np.int32)
+        return labels, is_backward, works, is_gradient, helpers, groups, all_taken[:0]
+    cdef fp_calls_of found
+    found.label, found.work = _written(labels), _written(works)
+    found.helper, found.group = _written(helpers), _written(groups)
+    found.is_backward, found.is_gradient = _set(is_backward), _set(is_gradient)
+    cdef uint8_t *taken = _set(all_taken)
+    room = np.empty(3 * table.n_frames + 1, np.int32)
+    cdef int32_t *scratch = _written(room)
     cdef fp_status status
     with nogil:
-        status = fp_calls_find(&frames, own, of_meaning, n, &label_out[0], &backward_out[0],
-                               &group_out[0], &number[0], &n_groups)
+        status = fp_calls_find(&table, own, of_meaning, n, &found, taken, scratch, &n_groups)
     check(status, "finding calls")
-    return labels, is_backward, groups, n_groups
+    return labels, is_backward, works, is_gradient, helpers, groups, all_taken[:n_groups].copy()
 
 
-def parts(row, info, group, int32_t n_groups, const int8_t[:, ::1] part_of, sure, main, costed,
-          whole_always, other):
+def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, costed, whole_always,
+          other):
     """The part that each kernel does of its call.
 
     Two kernels of one backward call may claim the same gradient, and none the other: where their
@@ -125,7 +180,9 @@ def parts(row, info, group, int32_t n_groups, const int8_t[:, ::1] part_of, sure
     row, info : int32 [kernels]
         Its call and direction, and what its name says; indices of the tables below.
     group : int32 [kernels]
-        The instance of the call, below n_groups, -1 for none.
+        The instance of the call, -1 for none.
+    taken : bool [groups]
+        Whether others do its main parts: calls inside that have a cost of their own.
     part_of : int8 [rows, infos]
         The part that such a kernel does of such a call, 0 .. MOST_PARTS - 1, -1 for none.
     sure : bool [rows, infos]
@@ -156,12 +213,15 @@ def parts(row, info, group, int32_t n_groups, const int8_t[:, ::1] part_of, sure
     tables.other = _flags(_flat(other), part_of.shape[1])
     cdef const int32_t *rows = _numbers(row, n)
     cdef const int32_t *infos = _numbers(info, n)
-    cdef const int32_t *groups = _numbers(group, n)
+    cdef fp_parts_groups groups
+    groups.n_groups = len(taken)
+    groups.group = _numbers(group, n)
+    groups.taken = _flags(_flat(taken), groups.n_groups)
     cdef int8_t[::1] part = out
-    cdef uint8_t[::1] state = np.empty(n_groups + 1, np.uint8)
+    cdef uint8_t[::1] state = np.empty(groups.n_groups + 1, np.uint8)
     cdef fp_status status
     with nogil:
-        status = fp_parts_find(&tables, rows, infos, groups, n, n_groups, &part[0], &state[0])
+        status = fp_parts_find(&tables, rows, infos, &groups, n, &part[0], &state[0])
     check(status, "parts of calls")
     return out
 

@@ -1,5 +1,7 @@
 /* calls.c: fp_calls on arrays of exactly their size; what each kernel gets is one of what it can
  * get, and an index out of range is found. What exactly it gets: tests/property/test_calls.py. */
+#include <stdbool.h>
+
 #include "check.h"
 #include "fp_calls.h"
 
@@ -17,52 +19,61 @@ static uint8_t *flags(int32_t n) {
   return values;
 }
 
+static bool is_one_of(int32_t value, const int32_t *values, int32_t n) {
+  for (int32_t i = 0; i < n; i++)
+    if (values[i] == value) return true;
+  return value == -1;
+}
+
 static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
-  int32_t *columns[] = {numbers(n_frames, 0, N_LABELS), numbers(n_frames, -1, n_frames),
-                        numbers(n_frames, -1, n_frames), numbers(n_frames, -1, n_frames)};
-  uint8_t *known = flags(N_LABELS), *unknown = flags(N_LABELS), *is_backward = flags(n);
+  enum { LABEL = 1, N_COLUMNS = 7 };
+  int32_t *columns[N_COLUMNS];
+  for (int i = 0; i < N_COLUMNS; i++) columns[i] = numbers(n_frames, -1, n_frames);
+  for (int32_t i = 0; i < n_frames; i++) {
+    columns[0][i] = random_below(i + 1) - 1;
+    columns[LABEL][i] = random_below(N_LABELS);
+    columns[2][i] = random_below(n_frames);
+  }
+  int32_t *name = numbers(N_LABELS, 0, 3), *dtypes = numbers(N_LABELS, -1, 3);
+  uint8_t *says = ARRAY(uint8_t, N_LABELS);
+  for (int32_t i = 0; i < N_LABELS; i++) says[i] = (uint8_t)random_below(128);
   int32_t *frame = numbers(n, -1, n_frames), *meaning = numbers(n, -1, n_frames);
-  int32_t *label = ARRAY(int32_t, n), *group = ARRAY(int32_t, n), n_groups;
-  int32_t *number = ARRAY(int32_t, n_frames);
+  int32_t *label = ARRAY(int32_t, n), *work = ARRAY(int32_t, n), *helper = ARRAY(int32_t, n);
+  int32_t *group = ARRAY(int32_t, n), *scratch = ARRAY(int32_t, 3 * n_frames), n_groups;
+  uint8_t *is_backward = ARRAY(uint8_t, n), *is_gradient = ARRAY(uint8_t, n);
+  uint8_t *taken = ARRAY(uint8_t, n < n_frames ? n : n_frames);
+  const fp_calls_of of = {label, is_backward, work, is_gradient, helper, group};
   const fp_calls_frames frames = {n_frames,   N_LABELS,   columns[0], columns[1],
-                                  columns[2], columns[3], known,      unknown};
-  CHECK(fp_calls_find(&frames, frame, meaning, n, label, is_backward, group, number, &n_groups) ==
-        FP_OK);
+                                  columns[2], columns[3], columns[4], columns[5],
+                                  columns[6], says,       name,       dtypes};
+  CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_OK);
   int32_t met = 0;
   for (int32_t i = 0; i < n; i++) {
-    int32_t own = frame[i] < 0 ? -1 : columns[1][frame[i]];
-    int32_t forward = meaning[i] < 0 ? -1 : columns[1][meaning[i]];
+    int32_t own = frame[i] < 0 ? -1 : columns[3][frame[i]];
+    int32_t forward = meaning[i] < 0 ? -1 : columns[3][meaning[i]];
     int32_t call = is_backward[i] ? forward : own;
-    CHECK(label[i] == (call < 0 ? -1 : columns[0][call]));
+    CHECK(label[i] == (call < 0 ? -1 : columns[LABEL][call]));
     CHECK(!is_backward[i] || meaning[i] != frame[i]);
-    CHECK((group[i] < 0) == (call < 0) && group[i] <= met && group[i] < n_groups);
+    CHECK(is_one_of(work[i], columns[LABEL], n_frames));
+    CHECK(is_one_of(helper[i], columns[LABEL], n_frames));
+    CHECK(group[i] <= met && group[i] < n_groups);
     met += group[i] == met;
   }
   CHECK(met == n_groups);
-  for (int column = 0; n && column < 4; column++) { /* one that is out of range, if it is used */
-    int32_t at = random_below(n_frames + 1) % (n_frames ? n_frames : 1);
-    if (!n_frames) break;
-    int32_t before = columns[column][at];
-    columns[column][at] = column ? n_frames : N_LABELS;
-    fp_status status =
-        fp_calls_find(&frames, frame, meaning, n, label, is_backward, group, number, &n_groups);
-    CHECK(status == FP_OK || status == FP_E_INDEX);
+  for (int column = 0; n_frames && column < N_COLUMNS; column++) { /* one that is out of range */
+    int32_t at = random_below(n_frames), before = columns[column][at];
+    columns[column][at] = column == LABEL ? N_LABELS : n_frames;
+    CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_E_INDEX);
     columns[column][at] = before;
   }
   if (n) {
     frame[n - 1] = n_frames;
-    CHECK(fp_calls_find(&frames, frame, meaning, n, label, is_backward, group, number, &n_groups) ==
-          FP_E_INDEX);
+    CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_E_INDEX);
   }
-  for (int i = 0; i < 4; i++) free(columns[i]);
-  free(known);
-  free(unknown);
-  free(is_backward);
-  free(frame);
-  free(meaning);
-  free(label);
-  free(group);
-  free(number);
+  for (int i = 0; i < N_COLUMNS; i++) free(columns[i]);
+  void *const arrays[] = {name,  dtypes, says,    frame,       meaning,     label, work,
+                          group, helper, scratch, is_backward, is_gradient, taken};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
 static void parts_are_those_of_tables(int32_t n, int32_t n_groups) {
@@ -74,20 +85,24 @@ static void parts_are_those_of_tables(int32_t n, int32_t n_groups) {
   int32_t *group = numbers(n, -1, n_groups);
   for (int32_t i = 0; i < n_cells; i++) part_of[i] = (int8_t)(random_below(FP_PARTS + 1) - 1);
   const fp_parts_tables tables = {n_rows, n_infos, part_of, sure, main_parts, costed, whole, other};
-  CHECK(fp_parts_find(&tables, row, info, group, n, n_groups, part, state) == FP_OK);
+  uint8_t *taken = flags(n_groups);
+  const fp_parts_groups groups = {group, taken, n_groups};
+  CHECK(fp_parts_find(&tables, row, info, &groups, n, part, state) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     int8_t said = part_of[row[i] * n_infos + info[i]];
-    if (said < 0)
+    if (group[i] >= 0 && taken[group[i]] && (said < 0 || main_parts[row[i] * FP_PARTS + said]))
+      CHECK(part[i] == FP_BESIDE);
+    else if (said < 0)
       CHECK(part[i] == FP_BESIDE || (part[i] == FP_WHOLE && costed[row[i]]));
     else
       CHECK(part[i] == said || (said < 2 && part[i] == 1 - said));
   }
   if (n) {
     part_of[row[n - 1] * n_infos + info[n - 1]] = FP_PARTS;
-    CHECK(fp_parts_find(&tables, row, info, group, n, n_groups, part, state) == FP_E_INDEX);
+    CHECK(fp_parts_find(&tables, row, info, &groups, n, part, state) == FP_E_INDEX);
     part_of[row[n - 1] * n_infos + info[n - 1]] = 0;
     group[n - 1] = n_groups;
-    CHECK(fp_parts_find(&tables, row, info, group, n, n_groups, part, state) == FP_E_INDEX);
+    CHECK(fp_parts_find(&tables, row, info, &groups, n, part, state) == FP_E_INDEX);
   }
   free(part_of);
   free(part);
@@ -97,6 +112,7 @@ static void parts_are_those_of_tables(int32_t n, int32_t n_groups) {
   free(whole);
   free(other);
   free(state);
+  free(taken);
   free(row);
   free(info);
   free(group);

@@ -5,52 +5,173 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastprof._calls import BESIDE, MOST_PARTS, WHOLE, find, parts
+from fastprof._calls import (
+    BESIDE,
+    BIAS,
+    BIAS_BACKWARD,
+    FAMILY,
+    GRADIENT,
+    KNOWN,
+    MOST_PARTS,
+    MOVES,
+    UNKNOWN_BACKWARD,
+    WHOLE,
+    find,
+    parts,
+)
 from fastprof.errors import InternalError
 
-N_FRAMES, N_LABELS, N_GROUPS, N_ROWS, N_INFOS = 6, 3, 3, 3, 3
+N_FRAMES, N_LABELS, N_GROUPS, N_ROWS, N_INFOS = 8, 4, 3, 3, 3
 
 
 def some(n, low, high):
     return st.lists(st.integers(low, high), min_size=n, max_size=n)
 
 
+@st.composite
+def trees(draw):
+    """Frames with what is known of each and of their labels: picked, inner and backward are on the
+    way to the root, as they are in a trace."""
+    parent = [draw(st.integers(-1, i - 1)) for i in range(N_FRAMES)]
+
+    def on_the_way(i):
+        way = [i]
+        while parent[way[-1]] >= 0:
+            way.append(parent[way[-1]])
+        return draw(st.sampled_from([*way, -1]))
+
+    first = [draw(st.sampled_from([i, i, i, draw(st.integers(0, i))])) for i in range(N_FRAMES)]
+    columns = [[on_the_way(i) for i in range(N_FRAMES)] for _ in range(3)]
+    label, instance = draw(some(N_FRAMES, 0, N_LABELS - 1)), draw(some(N_FRAMES, -1, N_FRAMES - 1))
+    says = draw(some(N_LABELS, 0, 2 * BIAS_BACKWARD - 1))
+    name, dtypes = draw(some(N_LABELS, 0, 1)), draw(some(N_LABELS, -1, 1))
+    return (parent, label, first, *columns, instance), says, name, dtypes
+
+
+def arrays(tree):
+    frames, says, name, dtypes = tree
+    return (
+        [np.array(column, np.int32) for column in frames],
+        np.array(says, np.uint8),
+        *(np.array(column, np.int32) for column in (name, dtypes)),
+    )
+
+
+class Calls:
+    """The rules of fp_calls.h, kernel by kernel."""
+
+    def __init__(self, tree, kernels):
+        frames, self.says, self.name, self.dtypes = tree
+        self.parent, self.label, self.first, *others = frames
+        self.picked, self.inner, self.backward, self.instance = others
+        self.inside = {}
+        self.kernels = [self.around(*kernel) for kernel in kernels]
+        for kernel in self.kernels:
+            self.take(kernel)
+
+    def is_(self, frame, bits):
+        return frame >= 0 and self.says[self.label[frame]] & bits == bits
+
+    def retyped(self, frame):
+        if frame < 0:
+            return -1
+        parent, call = self.parent[frame], self.picked[frame]
+        if parent >= 0 and self.picked[parent] == call and self.retyped(parent) >= 0:
+            return self.retyped(parent)
+        if not self.is_(call, KNOWN) or not self.is_(frame, KNOWN):
+            return -1
+        outer, own = self.label[call], self.label[frame]
+        alike = self.name[outer] == self.name[own]
+        alike |= self.is_(call, FAMILY) and self.is_(frame, FAMILY)
+        differ = self.dtypes[outer] != self.dtypes[own]
+        known = self.dtypes[outer] >= 0 and self.dtypes[own] >= 0
+        return self.first[frame] if known and differ and alike else -1
+
+    def around(self, frame, meaning):
+        own = self.picked[frame] if frame >= 0 else -1
+        forward = self.picked[meaning] if meaning >= 0 and meaning != frame else -1
+        backward = self.backward[frame] if frame >= 0 and forward >= 0 else -1
+        instance = forward if forward >= 0 else own
+        if backward >= 0 and self.instance[backward] >= 0:
+            instance = self.instance[backward]
+        inner = self.inner[frame] if frame >= 0 else -1
+        if inner < (backward if forward >= 0 else own):
+            inner = -1
+        return own, forward, backward, instance, inner, self.retyped(meaning)
+
+    def product(self, kernel):
+        _, forward, _, _, inner, _ = kernel
+        return self.is_(forward, FAMILY) and self.is_(inner, FAMILY | KNOWN)
+
+    def take(self, kernel):
+        own, forward, backward, instance, inner, retyped = kernel
+        if forward < 0 <= retyped:
+            self.inside[self.first[own]] = self.label[retyped]
+        if not self.product(kernel) or backward < 0:
+            return
+        at = inner
+        while at > backward and self.parent[at] >= 0:
+            at = self.parent[at]
+            if self.first[at] == self.first[inner]:
+                continue
+            if self.first[at] in self.inside:
+                break
+            self.inside[self.first[at]] = self.label[inner]
+        if self.first[instance] != self.first[inner]:
+            self.inside[self.first[instance]] = self.label[inner]
+
+    def helps(self, kernel):
+        own, forward, _, _, inner, retyped = kernel
+        call, bias = (forward, BIAS_BACKWARD) if forward >= 0 else (own, BIAS)
+        if not self.is_(call, KNOWN) or not self.is_(inner, KNOWN):
+            return False
+        moves = self.is_(inner, MOVES)
+        if retyped < 0 and self.first[call] in self.inside and moves:
+            return True
+        is_product = self.is_(call, FAMILY) and not self.is_(inner, FAMILY)
+        return is_product and (moves or not self.is_(call, bias))
+
+    def told(self, kernel):
+        """Label, is_backward, work, is_gradient, helper and the frame of the instance."""
+        own, forward, _, instance, inner, retyped = kernel
+        label = [*self.label, -1]  # the last for frame -1
+        call = forward if forward >= 0 else own
+        if self.product(kernel):
+            return label[forward], True, label[inner], False, -1, inner
+        unlike = self.is_(inner, FAMILY | KNOWN) or self.is_(forward, UNKNOWN_BACKWARD)
+        if forward >= 0 and self.is_(own, KNOWN) and unlike:
+            is_backward = self.is_(own, GRADIENT)
+            return label[forward if is_backward else own], is_backward, label[own], False, -1, own
+        work = label[call]
+        if retyped >= 0:
+            work = label[retyped]
+        elif self.is_(call, KNOWN):
+            work = self.inside.get(self.first[call], work)
+        if self.helps(kernel):
+            return label[call], forward >= 0, work, forward >= 0, label[inner], inner
+        group = retyped if forward < 0 <= retyped else instance
+        return label[call], forward >= 0, work, forward >= 0, -1, group
+
+
 FRAME = st.integers(-1, N_FRAMES - 1)
-FRAMES = st.tuples(
-    some(N_FRAMES, 0, N_LABELS - 1), *[some(N_FRAMES, -1, N_FRAMES - 1)] * 3,
-    some(N_LABELS, 0, 1), some(N_LABELS, 0, 1),
-)  # fmt: skip
 
 
-def columns(frames):
-    *of_frames, known, unknown = frames
-    return [np.array(each, np.int32) for each in of_frames] + [
-        np.array(each, np.uint8) for each in (known, unknown)
-    ]
+def as_columns(kernels):
+    return (np.array([kernel[i] for kernel in kernels], np.int32) for i in (0, 1))
 
 
-@settings(max_examples=500, deadline=None)
-@given(FRAMES, st.lists(st.tuples(FRAME, FRAME), max_size=8))
-def test_each_kernel_gets_the_call_that_says_most(frames, kernels):
-    label, picked, backward, instance, known, unknown = frames
-    wanted, groups = [], {}
-    for frame, meaning in kernels:
-        own = picked[frame] if frame >= 0 else -1
-        forward = picked[meaning] if meaning >= 0 and meaning != frame else -1
-        tells_more = own >= 0 and known[label[own]] and unknown[label[forward]]
-        backward_of = bool(forward >= 0 and not tells_more)
-        call = group = forward if backward_of else own
-        if backward_of:
-            around = backward[frame] if frame >= 0 else -1
-            stands = instance[around] if around >= 0 else -1
-            group = stands if stands >= 0 else forward
-        number = groups.setdefault(group, len(groups)) if group >= 0 else -1
-        wanted.append((label[call] if call >= 0 else -1, backward_of, number))
-    frame, meaning = (np.array([k[i] for k in kernels], np.int32) for i in (0, 1))
-    labels, is_backward, group, n_groups = find(frame, meaning, *columns(frames))
-    got = zip(labels.tolist(), is_backward.tolist(), group.tolist(), strict=True)
-    assert list(got) == wanted
-    assert n_groups == len(groups)
+@settings(max_examples=1500, deadline=None)
+@given(trees(), st.lists(st.tuples(FRAME, FRAME), max_size=8))
+def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, kernels):
+    calls, wanted, groups = Calls(tree, kernels), [], {}
+    for kernel in calls.kernels:
+        *told, instance = calls.told(kernel)
+        first = calls.first[instance] if instance >= 0 else -1
+        number = groups.setdefault(first, len(groups)) if first >= 0 else -1
+        wanted.append((*told, number))
+    *columns, taken = find(*as_columns(kernels), *arrays(tree))
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == wanted
+    assert taken.tolist() == [first in calls.inside for first in groups]
 
 
 TABLES = st.tuples(
@@ -59,6 +180,7 @@ TABLES = st.tuples(
     some(N_ROWS * MOST_PARTS, 0, 1),
     some(N_ROWS, 0, 1), some(N_ROWS, 0, 1), some(N_INFOS, 0, 1),
 )  # fmt: skip
+TAKEN = some(N_GROUPS, 0, 1)
 KERNELS = st.lists(
     st.tuples(
         st.integers(0, N_ROWS - 1), st.integers(0, N_INFOS - 1), st.integers(-1, N_GROUPS - 1)
@@ -77,8 +199,8 @@ def shaped(tables):
     ]
 
 
-def parts_of_group(members, tables, has_group):
-    """The parts of the kernels (row, info) of one group."""
+def parts_of_group(members, tables, has_group, is_taken):
+    """The parts of the kernels (row, info) of one group; others do the main ones if it is taken."""
     part_of, sure, main, costed, whole_always, other = tables
     claims = [int(part_of[row, info]) for row, info in members]
     both = list(zip(members, claims, strict=True))
@@ -91,7 +213,9 @@ def parts_of_group(members, tables, has_group):
     several = has_group and sum(unsure) > 1
     found, met = [], 0
     for ((row, _), part), doubtful in zip(both, unsure, strict=True):
-        if part < 0:
+        if is_taken and (part < 0 or main[row, part]):
+            part = BESIDE
+        elif part < 0:
             whole = costed[row] and not recognised and (whole_always[row] or unknown)
             part = WHOLE if whole else BESIDE
         elif doubtful and len(claimed) == 1:
@@ -104,49 +228,61 @@ def parts_of_group(members, tables, has_group):
 
 
 @settings(max_examples=800, deadline=None)
-@given(TABLES, KERNELS)
-def test_each_kernel_does_the_part_that_its_name_and_the_others_say(tables, kernels):
+@given(TABLES, KERNELS, TAKEN)
+def test_each_kernel_does_the_part_that_its_name_and_the_others_say(tables, kernels, taken):
     wanted = [None] * len(kernels)
     for group in range(-1, N_GROUPS):
         places = [i for i, kernel in enumerate(kernels) if kernel[2] == group]
         members = [kernels[i][:2] for i in places]
-        for i, part in zip(
-            places, parts_of_group(members, shaped(tables), group >= 0), strict=True
-        ):
+        is_taken = group >= 0 and taken[group]
+        of_group = parts_of_group(members, shaped(tables), group >= 0, is_taken)
+        for i, part in zip(places, of_group, strict=True):
             wanted[i] = part
     row, info, group = (np.array([k[i] for k in kernels], np.int32) for i in range(3))
-    assert parts(row, info, group, N_GROUPS, *shaped(tables)).tolist() == wanted
+    assert parts(row, info, group, np.array(taken, bool), *shaped(tables)).tolist() == wanted
 
 
-NO_FRAMES = columns([[0], [0], [-1], [-1], [1], [0]])
+ONE_FRAME = arrays(([[-1], [0], [0], [0], [0], [-1], [-1]], [KNOWN], [0], [-1]))
 ONE_ROW = [np.zeros((1, 1), np.int8), *(np.ones((1, n), bool) for n in (1, MOST_PARTS))]
 ONE_ROW += [np.ones(1, bool) for _ in range(3)]
+BAD = [1, -2, 2**31 - 1, -(2**31)]
+
+
+@pytest.mark.parametrize("column", range(7))
+@pytest.mark.parametrize("bad", BAD)
+def test_a_frame_outside_its_table_is_an_internal_error(column, bad):
+    frames = [array.copy() for array in ONE_FRAME[0]]
+    frames[column][0] = bad
+    if column == 0 and bad < 0:
+        return  # any number below 0 is a root
+    with pytest.raises(InternalError, match="finding calls"):
+        find(np.array([0], np.int32), np.array([0], np.int32), frames, *ONE_FRAME[1:])
 
 
 @pytest.mark.parametrize("column", range(5))
-@pytest.mark.parametrize("bad", [1, -2, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("bad", BAD)
 def test_an_index_outside_its_table_is_an_internal_error(column, bad):
     frame, meaning = np.array([0], np.int32), np.array([-1], np.int32)
     if column > 2:
         ([frame] if column == 3 else [meaning])[0][0] = bad
         with pytest.raises(InternalError, match="finding calls"):
-            find(frame, meaning, *NO_FRAMES)
+            find(frame, meaning, *ONE_FRAME)
         return
     indices = [np.zeros(1, np.int32) for _ in range(3)]
     indices[column][0] = bad
     with pytest.raises(InternalError, match="parts of calls"):
-        parts(*indices, 1, *ONE_ROW)
+        parts(*indices, np.zeros(1, bool), *ONE_ROW)
 
 
 def test_columns_of_another_length_are_refused():
     one, two = np.zeros(1, np.int32), np.zeros(2, np.int32)
     with pytest.raises(ValueError, match="1 values, expected 2"):
-        find(two, one, *NO_FRAMES)
+        find(two, one, *ONE_FRAME)
     with pytest.raises(ValueError, match="2 values, expected 1"):
-        parts(one, two, one, 1, *ONE_ROW)
+        parts(one, two, one, np.zeros(1, bool), *ONE_ROW)
 
 
 def test_no_kernels_have_no_calls():
     none = np.empty(0, np.int32)
-    assert find(none, none, *NO_FRAMES)[3] == 0
-    assert len(parts(none, none, none, 0, *ONE_ROW)) == 0
+    assert len(find(none, none, *ONE_FRAME)[-1]) == 0
+    assert len(parts(none, none, none, np.zeros(0, bool), *ONE_ROW)) == 0

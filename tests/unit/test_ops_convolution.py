@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastprof.call import Call, Tensor
+from fastprof.call import UNKNOWN, Call, Tensor
 from fastprof.ops import Cost, why_unknown, work
+from fastprof.ops.convolution.window import touched
 from fastprof.ops.cost import Part
 from fastprof.ops.registry import formulas
 from ops_examples import Example, aten, bf16, check, fp16, fp32, python, sizes, tensor
@@ -114,7 +116,9 @@ DEPTHWISE = (
 
 # x [2, 4, 9] * w [6, 4, 3], stride 2, dilation 2: (9 - 2 * 2 - 1) // 2 + 1 = 3, output [2, 6, 3].
 X1D, W1D = fp32(2, 4, 9), fp32(6, 4, 3)
-FLOPS1D, MOVED1D = 2 * (2 * 6 * 3) * (4 * 3), 4 * (2 * 4 * 9 + 6 * 4 * 3 + 2 * 6 * 3)
+# With both 2, every other position of x is read.
+FLOPS1D, MOVED1D = 2 * (2 * 6 * 3) * (4 * 3), 4 * (2 * 4 * 5 + 6 * 4 * 3 + 2 * 6 * 3)
+T_MOVED1D = 4 * (2 * 4 * 9 + 6 * 4 * 3 + 2 * 6 * 3)
 PARAMS1D = "N=2,C=4,W=9,K=6,Q=3,S=3,pw=0,V=2,dw=2,g=1,fp32,"
 # Transposed: x [2, 6, 3] to (3 - 1) * 2 + 2 * 2 + 1 = 9, output [2, 4, 9].
 T_PARAMS1D = "N=2,C=6,W=3,K=4,Q=9,S=3,pw=0,V=2,dw=2,g=1,fp32,"
@@ -166,7 +170,7 @@ FORWARD: Final = [
     *both_doors(FLOPS1D, MOVED1D, PARAMS1D, "fprop", ("conv1d", X1D, W1D, None, 2, 0, 2)),
     *both_doors(
         FLOPS1D,
-        MOVED1D,
+        T_MOVED1D,
         T_PARAMS1D,
         "fprop",
         ("conv_transpose1d", fp32(2, 6, 3), W1D, None, 2, 0, 0, 1, 2),
@@ -576,6 +580,53 @@ def test_a_complex_multiply_add_is_eight_flops_and_a_bias_two() -> None:
 def test_sizes_alone_do_not_tell_what_depends_on_the_stride(call: Call) -> None:
     assert work(call, "fprop") is None
     assert "not" in (why_unknown(call, "fprop") or "")
+
+
+def with_result(call: Call, *shape: int) -> Call:
+    return replace(call, result=fp32(*shape))
+
+
+def test_the_result_tells_the_output_where_stride_and_padding_are_unknown() -> None:
+    silent = sizes("conv2d", X.shape, (6, 4, 3, 3), (), (), (), (), ())
+    found = only(with_result(silent, 2, 6, 4, 4))
+    assert found.cost.flops == FLOPS1
+    assert found.params.startswith("N=2,C=4,H=8,W=8,K=6,P=4,Q=4,R=3,S=3,ph=na,pw=na,U=na")
+    typed = aten("conv2d", X, W1, None, *[UNKNOWN] * 4)
+    # 4 positions of 3 elements meet all 8 of the image, 2 of 3 meet 6 at most.
+    assert only(with_result(typed, 2, 6, 4, 4)).cost.bytes == MOVED1
+    assert only(with_result(typed, 2, 6, 2, 2)).cost.bytes == 4 * (
+        2 * 4 * 6 * 6 + W1_ELEMENTS + 2 * 6 * 2 * 2
+    )
+    general = aten("convolution", X, W1, None, UNKNOWN, UNKNOWN, UNKNOWN, False, UNKNOWN, UNKNOWN)
+    assert only(with_result(general, 2, 6, 4, 4)).cost == Cost(FLOPS1, MOVED1)
+
+
+def test_a_result_that_does_not_fit_is_left_aside() -> None:
+    typed = aten("conv2d", X, W1, None, *[UNKNOWN] * 4)
+    for shape in ((2, 5, 4, 4), (3, 6, 4, 4), (2, 6, 16)):
+        assert work(with_result(typed, *shape), "fprop") is None
+    told = aten("conv2d", X, W, None, *STEPS, 2)
+    assert only(with_result(told, 2, 6, 2, 2)).cost == Cost(FLOPS, MOVED)
+
+
+def test_a_kernel_smaller_than_its_stride_reads_what_it_meets() -> None:
+    # [2, 4, 8, 8] * [6, 4, 1, 1] with stride 2: every fourth pixel.
+    call = aten("conv2d", X, fp32(6, 4, 1, 1), None, TWO, (0, 0), ONE, 1)
+    moved = 4 * (IN // 4 + 6 * 4 + OUT)
+    assert only(call).cost == Cost(2 * OUT * 4, moved)
+    dgrad, wgrad = parts(call, "bprop")
+    assert wgrad.cost.bytes == moved
+    assert dgrad.cost.bytes == 4 * (IN + 6 * 4 + OUT)  # zeros between are written
+
+
+@settings(max_examples=300, deadline=None)
+@given(*[st.integers(1, 12)] * 4, st.integers(0, 5), st.integers(1, 4))
+def test_touched_positions_are_those_of_a_plain_count(
+    size: int, kernel: int, output: int, stride: int, before: int, dilation: int
+) -> None:
+    met = {o * stride + k * dilation - before for o in range(output) for k in range(kernel)}
+    expected = len(met & set(range(size)))
+    assert touched(size, kernel, output, stride, before, dilation) == expected
 
 
 @pytest.mark.parametrize(

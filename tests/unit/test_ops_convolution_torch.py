@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import has_model, work
 from fastprof.ops.registry import find, formulas
 
@@ -182,8 +182,39 @@ def test_sizes_and_bytes_of_the_output_are_those_of_torch(seed: int) -> None:
     assert tuple(int(fields[key]) for key in spatial) == tuple(
         output.shape[2 - case.weight.dim() :]
     )
-    tensors = [case.x, case.weight, output, *([] if case.bias is None else [case.bias])]
-    assert done.parts[0].cost.bytes == 4 * sum(each.numel() for each in tensors)
+    tensors = [case.weight, output, *([] if case.bias is None else [case.bias])]
+    expected = 4 * (elements_met(case) + sum(each.numel() for each in tensors))
+    assert done.parts[0].cost.bytes == expected
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_result_tells_what_stride_and_padding_would(seed: int) -> None:
+    case = random_case(seed, torch.float32)
+    call = only_call(recorded(python_calls, case), case.function.__name__)
+    numbers = 5 if case.transposed else 4
+    silent = tuple(Arg("", each) for each in (*tensors_of(case), *[UNKNOWN] * numbers))
+    result = Tensor(tuple(case().shape), "float32")
+    known = work(Call("torch", call.op, silent, result), "fprop")
+    whole = work(call, "fprop")
+    assert known is not None and whole is not None
+    assert known.parts[0].cost.flops == whole.parts[0].cost.flops
+    written = 4 * (case.weight.numel() + case().numel())
+    written += 0 if case.bias is None else 4 * case.bias.numel()
+    assert 4 * elements_met(case) <= known.parts[0].cost.bytes - written <= 4 * case.x.numel()
+
+
+def tensors_of(case: Case) -> list[Tensor | None]:
+    given = (case.x, case.weight, case.bias)
+    return [None if each is None else Tensor(tuple(each.shape), "float32") for each in given]
+
+
+def elements_met(case: Case) -> int:
+    """Elements of x that the forward pass reads: those on which the output depends."""
+    if case.transposed:
+        return case.x.numel()
+    x = torch.ones_like(case.x, requires_grad=True)
+    case._replace(x=x, weight=torch.ones_like(case.weight))().sum().backward()
+    return int((x.grad != 0).sum())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.call import UNKNOWN, Arg, Call, Tensor, Unknown
 from fastprof.errors import OpError
 from fastprof.ops import Cost, has_model, registry, work
 from fastprof.ops.registry import MODULES, TORCH, find, op, why_unknown
@@ -75,3 +75,34 @@ def test_a_malformed_call_gets_no_cost_and_breaks_no_formula(mod, op, arguments,
     costs = [part.cost for part in answer.parts] if answer else []
     assert all((cost.flops or 0) >= 0 and (cost.bytes or 0) >= 0 for cost in costs)
     assert not (why_unknown(the_call, direction) or "").startswith("its formula failed")
+
+
+def test_a_formula_that_asks_for_the_result_gets_it(monkeypatch):
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    got = []
+
+    @op("result_demo", "keep", aten=("result_demo::keep",))
+    def keep(x: Tensor, *, result: Tensor | Unknown, direction: str) -> Cost:
+        got.append(result)
+        return Cost(0, 0)
+
+    given_args, kept = (Arg("", SQUARE),), Tensor((2, 4), "float32")
+    work(Call("result_demo", "keep", given_args), "fprop")
+    work(Call("result_demo", "keep", given_args, kept), "fprop")
+    work(Call("result_demo", "keep", given_args, kept), "bprop")
+    assert got == [UNKNOWN, kept, kept]
+    assert find(Call("result_demo", "keep")).asks_result
+    # It is no argument of the call: neither by place nor by name.
+    extra = (*given_args, Arg("", kept))
+    assert why_unknown(Call("result_demo", "keep", extra), "fprop") == "2 arguments do not fit"
+
+
+def test_an_impossible_result_gives_no_cost(monkeypatch):
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+
+    @op("result_demo", "keep")
+    def keep(x: Tensor, *, result: Tensor | Unknown) -> Cost:
+        return Cost(0, 0)
+
+    the_call = Call("result_demo", "keep", (Arg("", SQUARE),), Tensor((-1,), "float32"))
+    assert why_unknown(the_call, "fprop") == "impossible shape (-1,)"

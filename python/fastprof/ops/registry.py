@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, get_type_hints
 
-from fastprof.call import Call, Tensor
+from fastprof.call import UNKNOWN, Call, Tensor
 from fastprof.errors import OpError
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
-from fastprof.ops.parameters import convert, members
+from fastprof.ops.parameters import checked, convert, members
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature, Slot
 
@@ -30,6 +30,7 @@ __all__ = [
     "MODULES",
     "TORCH",
     "Formula",
+    "argument",
     "find",
     "formulas",
     "has_model",
@@ -78,12 +79,16 @@ class Formula:
         Parameters without a default.
     directed : bool
         Whether it has a parameter `direction`; if not, it knows the forward pass only.
+    asks_result : bool
+        Whether it has a keyword-only parameter `result`, which gets the tensor that the call
+        returned (`Call.result`), `UNKNOWN` where that is not known.
     """
 
     function: Callable[..., Any]
     allowed: dict[str, frozenset[Any]]
     needed: frozenset[str]
     directed: bool
+    asks_result: bool
 
     def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
         """Work of a call, read by the first signature that fits.
@@ -95,12 +100,21 @@ class Formula:
         """
         if direction == "bprop" and not self.directed:
             raise CannotModel("no formula for the backward pass")
-        arguments = self._arguments(signatures, call)
+        arguments = self.bound(signatures, call)
         if self.directed:
             arguments["direction"] = direction
+        if self.asks_result:
+            arguments["result"] = UNKNOWN if call.result is None else checked(call.result)
         return _as_work(self.function(**arguments), call)
 
-    def _arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
+    def bound(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
+        """The arguments of a call by parameter, read by the first signature that fits.
+
+        Raises
+        ------
+        CannotModel
+            When none does.
+        """
         problem = CannotModel(f"{len(call.args)} arguments do not fit")
         for signature in signatures:
             for bound in signature.bind(call.args):
@@ -164,7 +178,9 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
     called: `Tensor`, `Tensor | None`, `Tensors` (a list of them), `int`, `float`, `bool`, `str`,
     `Ints` (one or a tuple), `Number`; `| Unknown` lets in a value that the capture does not hold.
     What has no annotation takes any known value. A keyword parameter `direction` gets "fprop" or
-    "bprop"; without it the function serves the forward pass only. It returns a `Cost`, a `Cost`
+    "bprop"; without it the function serves the forward pass only. A keyword-only parameter
+    `result` gets the tensor that the call returned, `UNKNOWN` where the capture does not tell it:
+    the size of what an index picks, for example. The function returns a `Cost`, a `Cost`
     and the params to print, or a `Work` where particular kernels do parts of it. Where it cannot
     tell, it raises `CannotModel`, and the report says `na`.
     """
@@ -216,13 +232,18 @@ def _formula(function: Callable[..., Any]) -> tuple[Formula, tuple[Slot, ...]]:
     except (NameError, TypeError, ValueError) as error:
         raise OpError(f"{name}: its signature cannot be read: {error}") from None
     directed = parameters.pop("direction", None) is not None
+    asks_result = (
+        "result" in parameters and parameters["result"].kind is inspect.Parameter.KEYWORD_ONLY
+    )
+    if asks_result:
+        del parameters["result"]
     for each in parameters.values():
         if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
             raise OpError(f"{name}: parameter {each} is neither plain nor keyword-only")
     allowed = {key: members(hints.get(key, Any)) for key in parameters}
     needed = {key for key, each in parameters.items() if each.default is each.empty}
     slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
-    return Formula(function, allowed, frozenset(needed), directed), slots
+    return Formula(function, allowed, frozenset(needed), directed, asks_result), slots
 
 
 def _takes_list(allowed: frozenset[Any]) -> bool:
@@ -268,6 +289,16 @@ def find(call: Call) -> Formula | None:
     """Formula of the operator that is called, None when there is none."""
     entry = _entry(call)
     return None if entry is None else entry.formula
+
+
+def argument(call: Call, parameter: str) -> Any:
+    """What a call gives for a parameter of its operator's formula; None where that is not told."""
+    entry = _entry(call)
+    try:
+        arguments = entry.formula.bound(entry.signatures, call) if entry else {}
+    except CannotModel:
+        return None
+    return arguments.get(parameter)
 
 
 def formulas() -> list[tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]]:

@@ -8,7 +8,7 @@ from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.images import channels_first, filters_first
 from fastprof.ops.convolution.kind import is_transposed
 from fastprof.ops.convolution.parts import backward, forward
-from fastprof.ops.convolution.sizes import Convolution, sized, with_output
+from fastprof.ops.convolution.sizes import Convolution, sized, with_output, with_result
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
@@ -62,6 +62,7 @@ def convolution(
     groups: int | Unknown = UNKNOWN,
     *,
     direction: str,
+    result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
     """x [n, c, h, w] * w [k, c/g, r, s] -> [n, k, p, q], in one to three dimensions.
 
@@ -72,13 +73,14 @@ def convolution(
 
     The work by definition, of which an algorithm such as Winograd's or an FFT does less, and
     positions in the padding count, as in torch's FlopCounterMode and in PyProf. A bias is free; a
-    kernel of its own that adds it, or sums its gradient, counts one addition for each output.
-    Sizes alone do not tell the output: without stride and padding there is no cost. Groups that are
-    not given are those that the channels need. Under autocast a Python call shows the types before
-    the cast.
+    kernel of its own that adds it, or sums its gradient, counts one addition for each output. Of
+    the input, what the kernel meets is read: of a kernel of one pixel with stride 2, a quarter.
+    Sizes alone do not tell the output: without stride and padding it has the size of the result,
+    and where that is not known there is no cost. Groups that are not given are those that the
+    channels need. Under autocast a Python call shows the types before the cast.
     """
     sizes = sized(x, weight, stride, padding, dilation, groups)
-    return _either(sizes, x, weight, bias, direction)
+    return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
 _TRANSPOSED_NO_BIAS: Final = "(x, weight, padding, output_padding, stride, dilation, groups, ...)"
@@ -113,6 +115,7 @@ def transposed_convolution(
     dilation: Ints | Unknown = 1,
     *,
     direction: str,
+    result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
     """x [n, c, h, w] * w [c, k/g, r, s] -> [n, k, p, q], transposed, in one to three dimensions.
 
@@ -121,9 +124,9 @@ def transposed_convolution(
     Bytes: forward input, weight and bias read, output written; backward for each gradient the
     other two read and it written.
 
-    Sizes alone tell the FLOPs, but not the output and the bytes. Its params have the letters of
-    the input (C, H, W) and of the output (K, P, Q) of the call, not those of the convolution
-    whose gradient it is. Else as `convolution`.
+    Sizes alone tell the FLOPs; the output and the bytes they tell with the size of the result only.
+    Its params have the letters of the input (C, H, W) and of the output (K, P, Q) of the call, not
+    those of the convolution whose gradient it is. Else as `convolution`.
     """
     sizes = sized(
         x,
@@ -136,7 +139,7 @@ def transposed_convolution(
         output_padding=output_padding,
         filters=_filters(bias),
     )
-    return _either(sizes, x, weight, bias, direction)
+    return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
 _GENERAL: Final = (
@@ -161,6 +164,7 @@ def general_convolution(
     groups: int | Unknown = 1,
     *,
     direction: str,
+    result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
     """A convolution, or where `transposed` says so a transposed one.
 
@@ -182,8 +186,19 @@ def general_convolution(
             groups,
             dilation,
             direction=direction,
+            result=result,
         )
-    return convolution(x, weight, bias, stride, padding, dilation, groups, direction=direction)
+    return convolution(
+        x,
+        weight,
+        bias,
+        stride,
+        padding,
+        dilation,
+        groups,
+        direction=direction,
+        result=result,
+    )
 
 
 _RELU: Final = "(x, weight, bias, stride, padding, dilation, groups)"

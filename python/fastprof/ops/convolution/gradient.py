@@ -7,7 +7,7 @@ from typing import Final
 
 from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.images import images, rank_of
-from fastprof.ops.convolution.parts import input_gradient, weight_gradient
+from fastprof.ops.convolution.parts import input_gradient, read_bytes, weight_gradient
 from fastprof.ops.convolution.sizes import Convolution, mirrored, sized, with_output
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
 from fastprof.ops.parameters import Ints
@@ -191,5 +191,6 @@ def _of_input(sizes: Convolution, gradient: Tensor, weight: Tensor) -> Work:
 
 def _of_weight(sizes: Convolution, gradient: Tensor, x: Tensor, weight: Tensor) -> Work:
     written = byte_count(prod(weight.shape), weight.dtype)
-    moved = add_known(tensor_bytes(gradient), tensor_bytes(x), written)
-    return Work((weight_gradient(with_output(sizes, gradient), moved),))
+    sizes = with_output(sizes, gradient)
+    moved = add_known(tensor_bytes(gradient), read_bytes(sizes, x), written)
+    return Work((weight_gradient(sizes, moved),))

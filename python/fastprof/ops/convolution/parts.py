@@ -11,7 +11,7 @@ from fastprof.ops.convolution.sizes import Convolution
 from fastprof.ops.cost import Cost, Part, Work, add_known
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 
-__all__ = ["backward", "forward", "input_gradient", "weight_gradient"]
+__all__ = ["backward", "forward", "input_gradient", "read_bytes", "weight_gradient"]
 
 # Libraries do convolutions by matrix products too.
 _CONVOLUTION: Final = frozenset({"convolution", "gemm"})
@@ -28,12 +28,13 @@ def forward(
     *,
     fused: bool = False,
 ) -> Work:
-    """Input, weight, bias and addend read, output written.
+    """Input (of it what the kernel meets), weight, bias and addend read, output written.
 
     A bias that no kernel has `fused` has a part of its own: one addition for each output, which
     is read and written again.
     """
-    read = [tensor_bytes(each) for each in (x, weight, bias, addend) if each is not None]
+    read = [tensor_bytes(each) for each in (weight, bias, addend) if each is not None]
+    read.append(read_bytes(sizes, x))
     main = Part(
         "main",
         Cost(sizes.flops, add_known(_output_bytes(sizes), *read), sizes.exact),
@@ -68,7 +69,7 @@ def backward(
     read = _output_bytes(sizes) if gradient is None else tensor_bytes(gradient)
     makers: tuple[Callable[[], Part], ...] = (
         lambda: input_gradient(sizes, add_known(read, tensor_bytes(weight), _whole_bytes(x))),
-        lambda: weight_gradient(sizes, add_known(read, tensor_bytes(x), _whole_bytes(weight))),
+        lambda: weight_gradient(sizes, add_known(read, read_bytes(sizes, x), _whole_bytes(weight))),
         lambda: _bias_gradient(sizes, read),
     )
     parts = []
@@ -110,6 +111,19 @@ def _bias_gradient(sizes: Convolution, read: int | None) -> Part:
 
 def _output_bytes(sizes: Convolution) -> int | None:
     return None if sizes.outputs is None else byte_count(sizes.outputs, sizes.dtype)
+
+
+def read_bytes(sizes: Convolution, x: Tensor) -> int | None:
+    """Bytes of the input that forward pass and weight gradient read: what the kernel meets of it.
+
+    A kernel smaller than its stride steps over the rest.
+    """
+    pixels, channels = sizes.pixels_read, sizes.channels
+    whole = tensor_bytes(x)
+    if whole is None or pixels is None or channels is None:
+        return whole
+    met = byte_count(sizes.batch * channels * pixels, x.dtype)
+    return whole if met is None else min(whole, met)
 
 
 def _whole_bytes(tensor: Tensor) -> int | None:

@@ -12,13 +12,13 @@ from typing import Final
 
 from fastprof.call import Tensor, Unknown
 from fastprof.ops.convolution.images import images, rank_of
-from fastprof.ops.convolution.window import Sizes, Window
+from fastprof.ops.convolution.window import Sizes, Window, touched
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 from fastprof.ops.tensor import is_complex, result_type, short_type
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = ["Convolution", "mirrored", "sized", "with_output"]
+__all__ = ["Convolution", "mirrored", "sized", "with_output", "with_result"]
 
 # Params by dimension, the last ones for fewer than three; depth as CUTLASS names it (D, Z, T).
 _IMAGE: Final = ("D", "H", "W")
@@ -94,6 +94,24 @@ class Convolution:
         if self.output is None or self.filters is None:
             return None
         return self.batch * self.filters * prod(self.output)
+
+    @property
+    def pixels_read(self) -> int | None:
+        """Positions of the input's images that are read, of one channel of one image.
+
+        A transposed convolution reads all. Without stride, padding and dilation it is the most that
+        the sizes allow: an output reads as many positions as the kernel has.
+        """
+        if self.image is None or self.transposed or self.output is None:
+            return None if self.image is None else prod(self.image)
+        window, extents = self.window, zip(self.image, self.kernel, self.output, strict=True)
+        if window.stride is None or window.padding is None or window.dilation is None:
+            return prod(min(size, kernel * output) for size, kernel, output in extents)
+        moves = zip(window.stride, window.padding, window.dilation, strict=True)
+        return prod(
+            touched(*sizes, stride, padding // 2, dilation)
+            for sizes, (stride, padding, dilation) in zip(extents, moves, strict=True)
+        )
 
     @property
     def params(self) -> str:
@@ -226,6 +244,19 @@ def with_output(convolution: Convolution, output: Tensor) -> Convolution:
     if any(expected not in (None, size) for expected, size in known):
         raise CannotModel(f"an output of shape {output.shape} does not fit")
     return replace(convolution, filters=found.channels, output=found.sizes)
+
+
+def with_result(convolution: Convolution, result: Tensor | Unknown) -> Convolution:
+    """The convolution; where its arguments do not tell its output, with the result's sizes.
+
+    A result that does not fit what the arguments tell is left aside.
+    """
+    if isinstance(result, Unknown) or convolution.output is not None:
+        return convolution
+    try:
+        return with_output(convolution, result)
+    except CannotModel:
+        return convolution
 
 
 def mirrored(convolution: Convolution) -> Convolution:

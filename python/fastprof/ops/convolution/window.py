@@ -8,7 +8,7 @@ from fastprof.call import Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 
-__all__ = ["Sizes", "Window"]
+__all__ = ["Sizes", "Window", "touched"]
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -80,6 +80,36 @@ class Window(NamedTuple):
         if min(sizes) < (0 if transposed else 1):
             raise CannotModel(f"image {image} is too small for the kernel {kernel}")
         return sizes
+
+
+def touched(size: int, kernel: int, output: int, stride: int, before: int, dilation: int) -> int:
+    """How many of the `size` positions of an image a convolution reads, along one dimension.
+
+    Parameters
+    ----------
+    size, kernel, output : int
+        Extents of the image, of the kernel and of the output.
+    stride, before, dilation : int
+        Steps of the kernel, padding before the image, distance of the kernel's elements.
+
+    Returns
+    -------
+    int
+        Fewer than `size` where the stride steps over positions, or where the last ones are left
+        over: ceil(size / stride) for a kernel of one element without padding.
+    """
+    runs: dict[int, list[tuple[int, int]]] = {}  # of positions that are alike modulo the stride
+    for element in range(kernel):
+        first, rest = divmod(element * dilation - before, stride)
+        last = min(first + output - 1, (size - 1 - rest) // stride)
+        runs.setdefault(rest, []).append((max(first, 0), last))
+    count = 0
+    for spans in runs.values():
+        end = -1
+        for first, last in sorted(spans):
+            count += max(last - max(first, end + 1) + 1, 0)
+            end = max(end, last)
+    return count
 
 
 def _by_dimension(name: str, value: Ints | Unknown, rank: int, least: int) -> Sizes | None:
