@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, TypeAlias, Union, get_args, get_origin
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 
 from fastprof.call import UNKNOWN, Tensor
 from fastprof.ops.cost import CannotModel
@@ -13,6 +13,9 @@ __all__ = ["Ints", "Number", "Tensors", "checked", "convert", "members"]
 Ints: TypeAlias = int | tuple[int, ...]
 Number: TypeAlias = bool | int | float | complex
 Tensors: TypeAlias = tuple[Tensor, ...]
+
+# Whole numbers are sizes, dimensions and types, which no tensor holds.
+_NUMBERS: Final = frozenset({float, complex})
 
 
 def members(annotation: Any) -> frozenset[Any]:
@@ -26,7 +29,8 @@ def convert(value: Any, allowed: frozenset[Any]) -> Any:
     """The value as one of the allowed types.
 
     Torch ranges write whatever is no tensor as a tensor without dimensions and type: where no
-    tensor is asked for, that is `UNKNOWN`; where a tensor may be left out, it is None.
+    tensor is asked for, that is `UNKNOWN`; where a tensor may be left out, it is None. So is a
+    number in a tensor, where a real number is asked for.
 
     Raises
     ------
@@ -40,8 +44,8 @@ def convert(value: Any, allowed: frozenset[Any]) -> Any:
             return checked(value)
         if Tensor in allowed:
             return None
-        if Any not in allowed and not value.shape:
-            value = UNKNOWN  # a number in a tensor, or no tensor at all
+        if Any not in allowed and (bare or (not value.shape and allowed & _NUMBERS)):
+            value = UNKNOWN  # no tensor at all, or a number in a tensor
     if Any in allowed:
         return value
     if isinstance(value, (tuple, list)):

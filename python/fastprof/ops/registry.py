@@ -15,12 +15,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, get_type_hints
 
 from fastprof.call import UNKNOWN, Call, Tensor
 from fastprof.errors import OpError
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.out_forms import ATEN, without_results
 from fastprof.ops.parameters import checked, convert, members
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature, Slot
@@ -40,7 +43,6 @@ __all__ = [
 
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 TORCH: Final = "torch"
-ATEN: Final = "aten"
 
 # Where torch puts the same operator: a function, a method, a binding. An op name means one
 # operator in all of them.
@@ -61,6 +63,7 @@ MODULES: Final = frozenset(
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_DTYPE: Final = members(Dtype)
 _TRITON: Final = re.compile(r"triton_[a-z]+_")
 
 
@@ -99,7 +102,25 @@ class Formula:
         """
         if direction == "bprop" and not self.directed:
             raise CannotModel("no formula for the backward pass")
+        # As the call is written; if that cannot be, as one with its results among its arguments.
+        try:
+            return self._work(signatures, call, direction)
+        except CannotModel as error:
+            for inputs, given in without_results(call):
+                with suppress(CannotModel):
+                    return self._work(signatures, inputs, direction, given)
+            raise error
+
+    def _work(
+        self,
+        signatures: Iterable[Signature],
+        call: Call,
+        direction: str,
+        given: Tensor | None = None,
+    ) -> Work:
         arguments = self._arguments(signatures, call)
+        if given is not None and given.dtype and self.allowed.get("dtype") == _DTYPE:
+            arguments["dtype"] = given.dtype  # it has the type that dtype= would ask for
         if self.directed:
             arguments["direction"] = direction
         if self.asks_result:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from fastprof.call import Arg, Tensor
+from fastprof.call import UNKNOWN, Arg, Tensor
 
 __all__ = ["Signature", "Slot"]
 
@@ -144,7 +144,8 @@ class Signature:
     def _fits(self, values: list[Any]) -> bool:
         # Lists stand where lists belong, and nothing that has a cost where nothing is expected.
         for slot, value in zip(self.slots, values, strict=False):
-            if slot.is_list and not (isinstance(value, tuple) and all(map(_is_tensor, value))):
+            is_list = isinstance(value, tuple) and all(map(_is_tensor, value))
+            if slot.is_list and not is_list and value is not UNKNOWN:
                 return False
             if slot.parameter is None and not _says_nothing(value):
                 return False
