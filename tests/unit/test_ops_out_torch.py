@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fastprof.call import Arg, Call, Tensor
-from fastprof.ops import has_model, why_unknown, work
+from fastprof.ops import has_model, work
 from ops_examples import aten, bf16, fp32, sizes
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
@@ -14,8 +14,8 @@ from test_ops_complete import examples  # noqa: E402
 from out_calls import Pair, out_overloads, pairs_of, sampled_pairs  # noqa: E402
 from overload_calls import Ran  # noqa: E402
 
-# Two tensors are also two operands, and max(x, y) is the likelier call; three tensors behind the last
-# are also the buffers of an older version.
+# Two tensors are also two operands, and max(x, y) is the likelier call; three tensors behind all
+# others are also the buffers of an older version.
 AMBIGUOUS = {"max.unary_out", "min.unary_out", "_slow_conv2d_backward.output_mask_out"}
 # Without types, the second result, a number in a tensor, may be anything.
 AMBIGUOUS_SIZES = {"nll_loss_forward.output", "nll_loss2d_forward.output"}
@@ -56,8 +56,10 @@ def test_without_types_or_values_nothing_known_is_lost(sampled: list[Pair], form
 def test_worked_examples_cost_the_same_with_tensors_for_their_results() -> None:
     pairs = pairs_of(each.call for each in examples() if each.direction == "fprop")
     assert len({pair.overload for pair in pairs}) > 400
-    compared = [pair for pair in pairs if pair.overload not in AMBIGUOUS]
-    assert [pair.out for pair in compared if costs(pair.plain) != costs(pair.out)] == []
+    for pair in pairs:
+        if pair.overload not in AMBIGUOUS:
+            both = zip(costs(pair.plain), costs(pair.out), strict=True)
+            assert all(plain in (None, out) for plain, out in both), pair.out
 
 
 def test_nearly_every_out_overload_of_a_modelled_operator_is_tried(sampled: list[Pair]) -> None:
@@ -89,6 +91,6 @@ def test_products_as_inductor_calls_them() -> None:
 
 def test_what_is_no_result_is_not_taken_for_one() -> None:
     a, b = fp32(8, 16), fp32(16, 4)
-    assert why_unknown(aten("zero_", a, a), "fprop") == "2 arguments do not fit"
+    assert not has_model(aten("zero_", a, a))
     assert not has_model(Call("torch", "mm", tuple(Arg("", each) for each in (a, b, fp32(8, 4)))))
     assert not has_model(aten("mm", a, b, Tensor((), None), fp32(8, 4), "text"))

@@ -43,4 +43,4 @@ def without_results(call: Call) -> Iterator[tuple[Call, Tensor | None]]:
 def _may_be_result(value: Any) -> bool:
     if isinstance(value, tuple):
         return bool(value) and all(map(_may_be_result, value))
-    return isinstance(value, Tensor) and (bool(value.shape) or value.dtype is not None)
+    return isinstance(value, Tensor) and bool(value.shape or value.dtype)

@@ -169,7 +169,7 @@ def _is_tensor(value: Any) -> bool:
 
 def _stands_for_no_list(value: Any) -> bool:
     # An empty list in a marker, and in a range of torch.
-    return value == () or (isinstance(value, Tensor) and value == Tensor(()))
+    return value == () or (isinstance(value, Tensor) and _says_nothing(value))
 
 
 def _alike(slots: tuple[Slot, ...], values: list[Any], present: list[Slot]) -> bool:
@@ -187,4 +187,4 @@ def _says_nothing(value: Any) -> bool:
     """Whether a value may be ignored: no tensor of known shape or type."""
     if isinstance(value, tuple):
         return not any(isinstance(each, Tensor) for each in value)
-    return not isinstance(value, Tensor) or (not value.shape and value.dtype is None)
+    return not isinstance(value, Tensor) or not (value.shape or value.dtype)

@@ -231,7 +231,7 @@ def eye(
     """
     # ATen: (n, m) with a tensor for the result, else (n, dtype, layout, device, pin) and
     # (n, m, dtype, layout, device, pin).
-    if any(isinstance(each, Tensor) and each != Tensor(()) for each in (second, third)):
+    if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in (second, third)):
         raise CannotModel("no tensor among the sizes")
     if third == "absent":
         columns = second if columns is None else columns

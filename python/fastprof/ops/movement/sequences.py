@@ -101,7 +101,7 @@ def arange(
     # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each then type, layout, device and
     # pin, or with a tensor for the result nothing.
     given = (start, end, step, fourth, fifth, sixth, seventh)
-    if any(isinstance(each, Tensor) and each != Tensor(()) for each in given):
+    if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in given):
         raise CannotModel("no numbers in tensors")
     count = sum(not isinstance(each, str) or each != "absent" for each in given)
     if fourth != "absent":
