@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fastprof.call import Arg, Call, Tensor
-from fastprof.ops import has_model, work
+from fastprof.ops import has_model, out_forms, work
 from ops_examples import aten, bf16, fp32, sizes
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
@@ -74,6 +74,17 @@ def test_nearly_every_out_overload_of_a_modelled_operator_is_tried(sampled: list
     tried = {pair.overload for pair in (*sampled, *worked)}
     assert len(all_of_them) > 800
     assert len(all_of_them & tried) > 0.75 * len(all_of_them)
+
+
+def test_operators_without_such_overloads_and_with_tensors_to_leave_out_are_known() -> None:
+    with_out, optional = set(out_overloads()), set()
+    for schema in torch._C._jit_get_all_schemas():
+        name = schema.name.removeprefix("aten::")
+        if any("Optional[Tensor]" in str(each.type) for each in schema.arguments):
+            optional.add(name)
+    modelled = {each.call.op for each in examples() if each.call.mod == "aten"}
+    found = {name for name in modelled & optional - with_out if not name.endswith("_")}
+    assert found == out_forms._WITHOUT
 
 
 def test_products_as_inductor_calls_them() -> None:
