@@ -91,7 +91,7 @@ def test_a_formula_that_asks_for_the_result_gets_it(monkeypatch):
     work(Call("result_demo", "keep", given_args, kept), "fprop")
     work(Call("result_demo", "keep", given_args, kept), "bprop")
     assert got == [UNKNOWN, kept, kept]
-    assert find(Call("result_demo", "keep")).asks_result
+    assert find(Call("result_demo", "keep")).asked == {"result", "direction"}
     # It is no argument of the call: neither by place nor by name.
     extra = (*given_args, Arg("", kept))
     assert work(Call("result_demo", "keep", extra), "fprop") is None

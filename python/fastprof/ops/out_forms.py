@@ -18,26 +18,26 @@ ATEN: Final = "aten"
 
 # Operators that have no such overload, and tensors that may be left out: one that is not understood
 # is no result.
-_WITHOUT: Final = frozenset(
-    """
-    _batch_norm_impl_index _batch_norm_impl_index_backward _batch_norm_with_update_functional
-    _convolution_mode _cudnn_attention_forward _efficient_attention_backward
-    _efficient_attention_forward _embedding_bag_backward _flash_attention_forward
-    _flash_attention_forward_no_dropout_inplace _fused_rms_norm _fused_rms_norm_backward
-    _grouped_mm _mixed_dtypes_linear _native_batch_norm_legit_functional
-    _scaled_dot_product_attention_math _scaled_dot_product_attention_math_for_mps
-    _scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention
-    _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu
-    _scaled_dot_product_flash_attention_for_cpu_backward
-    _scaled_dot_product_fused_attention_overrideable _scaled_grouped_mm _scaled_grouped_mm_v2
-    _thnn_fused_lstm_cell_backward _unsafe_index _unsafe_index_put _unsafe_masked_index
-    _unsafe_masked_index_put_accumulate batch_norm batch_norm_backward bilinear conv1d conv2d
-    conv3d conv_transpose1d conv_transpose2d conv_transpose3d cross_entropy_loss embedding_bag
-    group_norm gru_cell instance_norm layer_norm lstm_cell miopen_convolution_add_relu
-    miopen_convolution_relu nll_loss_nd rms_norm rnn_relu_cell rnn_tanh_cell
-    scaled_dot_product_attention
-    """.split()
+_NAMES: Final = (
+    "_batch_norm_impl_index _batch_norm_impl_index_backward "
+    "_batch_norm_with_update_functional _convolution_mode _cudnn_attention_forward "
+    "_efficient_attention_backward _efficient_attention_forward _embedding_bag_backward "
+    "_flash_attention_forward _flash_attention_forward_no_dropout_inplace _fused_rms_norm "
+    "_fused_rms_norm_backward _grouped_mm _mixed_dtypes_linear "
+    "_native_batch_norm_legit_functional _scaled_dot_product_attention_math "
+    "_scaled_dot_product_attention_math_for_mps _scaled_dot_product_cudnn_attention "
+    "_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention "
+    "_scaled_dot_product_flash_attention_for_cpu "
+    "_scaled_dot_product_flash_attention_for_cpu_backward "
+    "_scaled_dot_product_fused_attention_overrideable _scaled_grouped_mm "
+    "_scaled_grouped_mm_v2 _thnn_fused_lstm_cell_backward _unsafe_index _unsafe_index_put "
+    "_unsafe_masked_index _unsafe_masked_index_put_accumulate batch_norm batch_norm_backward "
+    "bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "cross_entropy_loss embedding_bag group_norm gru_cell instance_norm layer_norm lstm_cell "
+    "miopen_convolution_add_relu miopen_convolution_relu nll_loss_nd rms_norm rnn_relu_cell "
+    "rnn_tanh_cell scaled_dot_product_attention "
 )
+_WITHOUT: Final = frozenset(_NAMES.split())
 
 
 def without_results(call: Call) -> Iterator[tuple[Call, Tensor | None]]:
