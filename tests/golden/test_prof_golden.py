@@ -90,7 +90,9 @@ OF_SUPER_RESOLUTION: list[Difference] = [
     (
         "tc is 0 where the kernel's name says that it is a product without them, in whatever call",
         lambda column, ours, theirs: (
-            column == "TC" and (ours["TC"], theirs["TC"]) == ("0", "-") and "gemm" in ours["Kernel"]
+            column == "TC"
+            and (ours["TC"], theirs["TC"]) == ("0", "-")
+            and ("gemm" in ours["Kernel"] or ours["Kernel"] == "cutlass::Kernel")
         ),
     ),
 ]
