@@ -75,7 +75,7 @@ def _asks(meaning: Meaning) -> bool:
     """Whether a call lacks nothing but its result."""
     call = meaning.call
     formula = ops.find(call) if call is not None and meaning.has_arguments else None
-    if call is None or formula is None or not formula.asks_result:
+    if call is None or formula is None or "result" not in formula.asked:
         return False
     work = ops.work(call, "fprop")
     return work is None or None in (work.cost.flops, work.cost.bytes)

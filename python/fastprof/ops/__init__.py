@@ -18,6 +18,7 @@ from fastprof.ops import (
     random,
     recurrent,
     reductions,
+    tensor_cores,
     triton,
 )
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
@@ -25,6 +26,7 @@ from fastprof.ops.kernels import KernelInfo, classify
 from fastprof.ops.params import tensors_text
 from fastprof.ops.registry import find, has_model, op, why_unknown, work
 from fastprof.ops.tensor import elements, tensor_bytes, tensor_text
+from fastprof.ops.tensor_cores import reason_of_name, reason_of_types
 
 __all__ = [
     "CannotModel",
@@ -50,9 +52,12 @@ __all__ = [
     "optimizers",
     "pointwise",
     "random",
+    "reason_of_name",
+    "reason_of_types",
     "recurrent",
     "reductions",
     "tensor_bytes",
+    "tensor_cores",
     "tensor_text",
     "tensors_text",
     "triton",

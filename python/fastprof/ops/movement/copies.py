@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import parts
 from fastprof.ops.parameters import Ints, Tensors
@@ -40,21 +40,32 @@ _JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack"
     *(f"{name}(tensors*, _)" for name in _JOIN.split()),
     *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
     aten=(
-        *(f"{name}(tensors*, _, out)" for name in _JOIN.split()),
+        *(f"{name}(tensors*, _)" for name in _JOIN.split()),
         *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
     ),
 )
-def cat(tensors: Tensors, out: Tensor | None = None, *, direction: str) -> tuple[Cost, str]:
+def cat(
+    tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
+) -> tuple[Cost, str]:
     """Tensors written one after the other into one, of their common type.
 
     FLOPs: none.
     Bytes: each tensor read, the result written; backward the gradient read, those of the tensors
     written (torch makes views of it: this is what a kernel costs, where one runs).
+
+    Traces before 2023 do not tell the tensors of a list: then as much is read as the result has, an
+    estimate, which holds for tensors of one type.
     """
+    if isinstance(tensors, Unknown):
+        if isinstance(result, Unknown):
+            raise CannotModel("neither the tensors of the list nor the result is in the capture")
+        moved = byte_count(2 * elements(result.shape), result.dtype)
+        return Cost(0, moved, False), tensor_text(result)
     if not tensors:
         raise CannotModel("no tensors")
     count = sum(elements(each.shape) for each in tensors)
-    written = byte_count(count, result_type(tensors) if out is None else out.dtype)
+    given = result.dtype if isinstance(result, Tensor) else None
+    written = byte_count(count, given or result_type(tensors))
     if direction == "fprop":
         moved = add_known(written, *map(tensor_bytes, tensors))
     else:
