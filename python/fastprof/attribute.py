@@ -43,6 +43,9 @@ class Attribution:
     frame_of_kernel : [kernels] the innermost frame; for a node of a CUDA graph, where the node was
         created if that is known
     launch_frame_of_kernel : [kernels] the innermost frame around the launch
+    frame_of_launch : [launches] the innermost frame around each API call
+    replay_of_kernel : [kernels] of a kernel whose frame is that of its graph's capture, the launch
+        of the graph; else -1. None where no kernel has one
     """
 
     meanings: list[Meaning]
@@ -57,6 +60,8 @@ class Attribution:
     links_of_frame: UInt8
     frame_of_kernel: Int32
     launch_frame_of_kernel: Int32
+    frame_of_launch: Int32
+    replay_of_kernel: Int32 | None = None
 
 
 def attribute(
@@ -88,10 +93,11 @@ def attribute(
         node_of_frame, node_parent, node_label = folding.result()
         del label
     launch_frame = take(frame_of_launch, trace.kernels.launch)
-    frame = launch_frame
+    frame, replay = launch_frame, None
     if trace.kernels.origin is not None:
         origin_frame = take(frame_of_launch, trace.kernels.origin)
         frame = np.where(origin_frame >= 0, origin_frame, launch_frame)
+        replay = np.where(origin_frame >= 0, trace.kernels.launch, np.int32(-1))
     if trace.kernels.told_range is not None:
         frame = np.where(frame >= 0, frame, take(frame_of_range, trace.kernels.told_range))
     return Attribution(
@@ -107,6 +113,8 @@ def attribute(
         links_of_frame=links,
         frame_of_kernel=frame,
         launch_frame_of_kernel=launch_frame,
+        frame_of_launch=frame_of_launch,
+        replay_of_kernel=replay,
     )
 
 

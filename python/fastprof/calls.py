@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _calls, _path, _share, ops
+from fastprof import _calls, _path, _pools, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
 from fastprof.call import Call
@@ -78,6 +78,8 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         _instances(found, picked),
         *_known(found.meanings),
     )
+    if found.replay_of_kernel is not None:
+        group, n_groups = _replays_apart(group, found.replay_of_kernel)
     used, place = distinct(label, len(found.meanings))
     return CallsOfKernels(
         named=[named(found.meanings[number]) for number in used if number >= 0],
@@ -86,6 +88,12 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         group=group,
         n_groups=n_groups,
     )
+
+
+def _replays_apart(group: Int32, replay: Int32) -> tuple[Int32, int]:
+    """Each launch of a graph makes the calls of its capture once more."""
+    apart = np.where(group >= 0, _pools.pairs(group, replay), np.int32(-1))
+    return apart, int(apart.max(initial=-1)) + 1
 
 
 _ANNOUNCED = re.compile(
