@@ -24,7 +24,7 @@ ROOMS = [
     {"check", "memory"},
     {"trace", "markers", "ops", "annotate"},
     {"sources", "attribute", "integrations"},
-    {"calls", "activities"},
+    {"calls", "activities", "replay"},
     {"contents", "costs", "coverage"},
     {"profile", "report"},
     {"assemble", "fromdict", "info"},

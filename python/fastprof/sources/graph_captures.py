@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof._take import take
 from fastprof.trace import NEVER, Activity, Int32, Int64

@@ -1,0 +1,221 @@
+"""Kernels of replayed graphs take the frames of the calls that were made while it was captured.
+
+A replay has kernels and one API call that launched them all; operators, shapes and lines are those
+of the capture, where each kernel has a call of its own and none ran. Both have the same kernels in
+the same order: `align` finds which capture each launch of a graph replays, by names, order and
+number, and gives its kernels the frames of that capture's calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fastprof._take import take
+from fastprof.attribute import Attribution
+from fastprof.errors import BadInputError
+from fastprof.replay import messages
+from fastprof.replay.borrow import borrow
+from fastprof.replay.choose import choose
+from fastprof.replay.fits import Fit, fit
+from fastprof.replay.messages import outcome
+from fastprof.replay.operators import Operators
+from fastprof.replay.sequences import Keys, Replays, Sequences, captures_of, replays_of
+from fastprof.trace import Int32, Int64, Trace
+
+__all__ = ["GraphCapture", "align", "outcome", "take_captures"]
+
+
+@dataclass(frozen=True)
+class GraphCapture:
+    """How many kernels of replayed graphs have the calls of their capture.
+
+    Attributes
+    ----------
+    files : where the captures are, names of files; none where they are in the trace itself
+    launches, kernels : launches of graphs whose kernels the trace has, and their rows
+    replayed, matched : of these, launches whose capture was found, and rows with a call of it
+    captures : how many different captures are replayed
+    rate : float or None
+        Of the launches whose capture was found, the share of the work on both sides that agrees,
+        0 to 1; None where there are none.
+    by_name : whether names and their order were compared; where a capture does not tell names, as
+        those of CUDA do not, number and kind of its calls are, and the operators around these
+    """
+
+    files: tuple[str, ...]
+    launches: int
+    kernels: int
+    replayed: int
+    matched: int
+    captures: int
+    rate: float | None
+    by_name: bool
+
+    def __str__(self) -> str:
+        return outcome(**vars(self))
+
+
+def take_captures(trace: Trace, lenders: Sequence[Trace]) -> None:
+    """Put the captures of other files that fit the graphs of a trace best behind its ranges, in the
+    place of its own captures.
+
+    Raises
+    ------
+    BadInputError
+        No file has a capture, the trace has no replay, or no replay follows a capture.
+    """
+    keys = Keys()
+    replays = replays_of(trace, keys)
+    if not len(replays):
+        raise BadInputError(messages.no_replay(trace))
+    captures = [captures_of(lender, keys) for lender in lenders]
+    if not any(len(each) for each in captures):
+        raise BadInputError(messages.no_capture([lender.name for lender in lenders]))
+    first, _ = _distinct(replays)
+    used: set[int] = set()
+    for launch in first:
+        rates = [
+            max((found.rate for found in _good_fits(replays, launch, each).values()), default=0.0)
+            for each in captures
+        ]
+        if max(rates) > 0:
+            used |= {file for file, rate in enumerate(rates) if rate == max(rates)}
+    if not used:
+        names = [lender.name for lender in lenders]
+        raise BadInputError(messages.no_fit(trace, names, replays, first, captures))
+    trace.captured = None
+    for file in sorted(used):
+        borrow(trace, lenders[file])
+        trace.warnings += lenders[file].warnings
+
+
+def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphCapture | None:
+    """Give kernels of replayed graphs the frames of their capture, in `found`.
+
+    files : where the captures came from, if not from the trace itself
+
+    Returns
+    -------
+    GraphCapture or None
+        None where the trace has no capture, or no replay that needs one.
+
+    Raises
+    ------
+    BadInputError
+        With `files`, where no launch of a graph replays one capture for sure.
+    """
+    keys = Keys()
+    captures = captures_of(trace, keys)
+    replays = replays_of(trace, keys) if len(captures) else None
+    if replays is None or not len(replays) or trace.captured is None:
+        return None
+    operators = Operators(found)
+    launch = trace.captured.launch[captures.row]
+    frame = take(found.frame_of_launch, np.ascontiguousarray(launch))
+    label = operators.label(frame)
+    first, kind = _distinct(replays)
+    fits = [_agreeing(trace, replays, one, captures, label, operators) for one in first]
+    work = operators.work(label)
+    capture, torn = choose(
+        kind,
+        fits,
+        [operators.numbers(at) for at in take(found.frame_of_launch, replays.launch).tolist()],
+        [operators.numbers(int(frame[captures.begin[i]])) for i in range(len(captures))],
+        [work[captures.of(i)].tobytes() for i in range(len(captures))],
+    )
+    fit_of_launch = [
+        fits[number][chosen] if chosen >= 0 else None
+        for number, chosen in zip(kind.tolist(), capture.tolist(), strict=True)
+    ]
+    _give_frames(trace, found, replays, captures, frame, capture, fit_of_launch)
+    used = [each for each in fit_of_launch if each is not None]
+    matched = sum(each.matched for each in used)
+    of = sum(each.of for each in used)
+    result = GraphCapture(
+        files=tuple(files),
+        launches=len(replays),
+        kernels=len(replays.row),
+        replayed=len(used),
+        matched=sum(int(np.sum(each.place >= 0)) for each in used),
+        captures=len(np.unique(capture[capture >= 0])),
+        rate=matched / of if of else None,
+        by_name=all(each.by_name for each in used),
+    )
+    problems = messages.left_out(trace.name, result.launches, result.replayed, int(torn.sum()))
+    if files and not used:
+        raise BadInputError(problems[0])
+    trace.warnings += problems
+    return result
+
+
+def _distinct(replays: Replays) -> tuple[list[int], Int64]:
+    """One launch of each distinct sequence of kernels, and which sequence each launch ran."""
+    ids: dict[bytes, int] = {}
+    first: list[int] = []
+    kind = np.empty(len(replays), np.int64)
+    for launch in range(len(replays)):
+        here = replays.of(launch)
+        content = replays.key[here].tobytes() + replays.grid[here].tobytes()
+        kind[launch] = number = ids.setdefault(content, len(ids))
+        if number == len(first):
+            first.append(launch)
+    return first, kind
+
+
+def _good_fits(replays: Replays, launch: int, captures: Sequences) -> dict[int, Fit]:
+    """The captures that a launch of a graph follows."""
+    fits = {number: fit(replays, launch, captures, number) for number in range(len(captures))}
+    return {number: each for number, each in fits.items() if each.is_good}
+
+
+def _agreeing(
+    trace: Trace,
+    replays: Replays,
+    launch: int,
+    captures: Sequences,
+    label: Int32,
+    operators: Operators,
+) -> dict[int, Fit]:
+    """The same, where operators tell of captures without names whether kernels can be theirs.
+
+    label : of the innermost operator around each item of `captures`
+    """
+    config = trace.kernels.config[replays.row[replays.of(launch)]]
+    name = trace.kernels.configs.name[config]
+    fits = _good_fits(replays, launch, captures)
+    for number, each in fits.items():
+        if not each.by_name:
+            differ = operators.disagree(label[captures.of(number)][each.place], name, trace.strings)
+            fits[number] = replace(each, matched=each.matched - differ)
+    return {number: each for number, each in fits.items() if each.is_good}
+
+
+def _give_frames(
+    trace: Trace,
+    found: Attribution,
+    replays: Replays,
+    captures: Sequences,
+    frame: Int32,
+    capture: Int64,
+    fits: list[Fit | None],
+) -> None:
+    """Set the frames of kernels, and which launch of a graph replays their call.
+
+    frame : of each item of `captures`
+    capture, fits : of each launch of a graph
+    """
+    frames = found.frame_of_kernel.copy()
+    replay = found.replay_of_kernel
+    replay = np.full(len(frames), -1, np.int32) if replay is None else replay.copy()
+    for launch, each in enumerate(fits):
+        if each is None:
+            continue
+        rows, items = replays.row[replays.of(launch)], frame[captures.of(int(capture[launch]))]
+        of_row = np.append(items, np.int32(-1))[each.place]
+        rows, of_row = rows[of_row >= 0], of_row[of_row >= 0]
+        frames[rows] = of_row
+        replay[rows] = trace.kernels.launch[rows]
+    found.frame_of_kernel, found.replay_of_kernel = frames, replay

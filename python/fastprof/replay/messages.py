@@ -1,0 +1,114 @@
+"""What is said of graphs and their captures: in `fastprof info`, in warnings and in errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastprof.replay.fits import LEAST_RATE, most_alike
+from fastprof.replay.sequences import Replays, Sequences
+from fastprof.trace import Activity, Trace
+
+_RECORD = (
+    "record the start of the program, where it captures its graphs, with torch.profiler and "
+    "record_shapes=True"
+)
+
+
+def outcome(
+    files: Sequence[str],
+    launches: int,
+    kernels: int,
+    replayed: int,
+    matched: int,
+    captures: int,
+    rate: float | None,
+    by_name: bool,
+) -> str:
+    """What came of it: the attributes of `GraphCapture` as a sentence."""
+    where = f"in {', '.join(files)}" if files else "in the same file"
+    told = (
+        f"{matched} of {_counted(kernels, 'kernel')} of {_counted(launches, 'graph launch')} take "
+        f"their call from {_counted(captures, 'capture')} {where}"
+    )
+    if rate is None:
+        return told
+    how = "name and order" if by_name else "order and number, without names"
+    return f"{told}, match rate {_percent(rate)} by {how}"
+
+
+def left_out(name: str, launches: int, replayed: int, torn: int) -> list[str]:
+    """What is said of launches of graphs that got no capture."""
+    found = []
+    if launches - replayed - torn:
+        found.append(
+            f"{name}: {launches - replayed - torn} of {_counted(launches, 'graph launch')} follow "
+            f"no capture to at least {_percent(LEAST_RATE)}; their kernels keep the ranges around "
+            f"the launch; {_RECORD}"
+        )
+    if torn:
+        found.append(
+            f"{name}: {torn} of {_counted(launches, 'graph launch')} follow several captures, with "
+            "other operators or shapes, equally well; their kernels keep the ranges around the "
+            "launch; give the capture of that batch size alone"
+        )
+    return found
+
+
+def no_replay(trace: Trace) -> str:
+    """Why a capture helps nothing."""
+    if (trace.kernels.configs.kind == Activity.GRAPH).any():
+        found = "found graphs that were traced as a whole; record with --cuda-graph-trace=node"
+    elif trace.kernels.origin is not None and (trace.kernels.origin >= 0).any():
+        found = "found that the trace itself says where these were captured; leave the capture out"
+    else:
+        found = "found none; give the trace in which the graph is launched, then its capture"
+    return (
+        f"{trace.name}: expected kernels that cudaGraphLaunch or hipGraphLaunch started, for their "
+        f"calls to be taken from a capture, {found}"
+    )
+
+
+def no_capture(names: Sequence[str]) -> str:
+    """Why files are no capture."""
+    return (
+        f"{', '.join(names)}: expected the capture of a CUDA or HIP graph (API calls between "
+        f"StreamBeginCapture and StreamEndCapture), found none; {_RECORD}"
+    )
+
+
+def no_fit(
+    trace: Trace,
+    names: Sequence[str],
+    replays: Replays,
+    distinct: Sequence[int],
+    captures: Sequence[Sequences],
+) -> str:
+    """Why no capture is used.
+
+    distinct : launches of graphs
+    captures : those of each of the files `names`
+    """
+    rate, launch, file, capture = max(
+        (most_alike(replays, launch, each, capture), launch, file, capture)
+        for launch in distinct
+        for file, each in enumerate(captures)
+        for capture in range(len(each))
+    )
+    ran, put = (len(range(*each.indices(1 << 62))) for each in
+                (replays.of(launch), captures[file].of(capture)))  # fmt: skip
+    return (
+        f"{names[file]}: expected captures of the graphs that {trace.name} launches: that at least "
+        f"{_percent(LEAST_RATE)} of the kernels of one agree by name and order; found at most "
+        f"{_percent(rate)} with equal names, {_counted(ran, 'kernel')} in the launch and "
+        f"{_counted(put, 'call')} in the capture; give the capture of the same graph "
+        "(model, version, batch size)"
+    )
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 'es' if what.endswith('h') else 's'}"
+
+
+def _percent(share: float) -> str:
+    # Never rounded up to all.
+    return f"{int(share * 1000) / 10:.1f} %"
