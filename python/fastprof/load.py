@@ -98,8 +98,8 @@ def _open(
     name = os.fsdecode(path)
     if not os.path.isfile(path) or dictlines.looks_like_dict_lines(head_of(path)):
         raise BadInputError(
-            f"{name}: expected a trace that launches CUDA or HIP graphs, found dict lines or a pipe; "
-            "give the capture to fastprof parse, with the trace that these lines came from"
+            f"{name}: expected a trace that launches CUDA or HIP graphs, found dict lines or a "
+            "pipe; give the capture to fastprof parse, with the trace that these lines came from"
         )
     files = [file for each in graph_capture for file in _traces_of(each)]
     trace = read_trace(path, progress, copies)

@@ -89,7 +89,7 @@ def _later(end: Int64, shift: int) -> Int64:
 def _adopted(texts: list[Text], others: Iterable[Text]) -> Int32:
     """The places of other texts among some, which get those that they lack; -1 at the end."""
     places = {text: place for place, text in enumerate(texts)}
-    found = []
+    found: list[int] = []
     for text in others:
         if text not in places:
             places[text] = len(texts)
