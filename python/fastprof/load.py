@@ -103,7 +103,7 @@ def _open(
         )
     files = [file for each in graph_capture for file in _traces_of(each)]
     trace = read_trace(path, progress, copies)
-    replay.take_captures(trace, [read_trace(file, progress) for file in files])
+    replay.take_captures(trace, (read_trace(file, progress, True, True) for file in files))
     return _recountable(_profile(trace, [os.fsdecode(file) for file in files]), path, copies)
 
 

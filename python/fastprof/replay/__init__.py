@@ -8,7 +8,7 @@ number, and gives its kernels the frames of that capture's calls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,9 +58,11 @@ class GraphCapture:
         return outcome(**vars(self))
 
 
-def take_captures(trace: Trace, lenders: Sequence[Trace]) -> None:
+def take_captures(trace: Trace, lenders: Iterable[Trace]) -> None:
     """Put the captures of other files that fit the graphs of a trace best behind its ranges, in the
     place of its own captures.
+
+    lenders : read one by one; those that others fit better than are not kept
 
     Raises
     ------
@@ -71,25 +73,30 @@ def take_captures(trace: Trace, lenders: Sequence[Trace]) -> None:
     replays = replays_of(trace, keys)
     if not len(replays):
         raise BadInputError(messages.no_replay(trace))
-    captures = [captures_of(lender, keys) for lender in lenders]
-    if not any(len(each) for each in captures):
-        raise BadInputError(messages.no_capture([lender.name for lender in lenders]))
     first, _ = _distinct(replays)
-    used: set[int] = set()
-    for launch in first:
-        rates = [
-            max((found.rate for found in _good_fits(replays, launch, each).values()), default=0.0)
-            for each in captures
-        ]
-        if max(rates) > 0:
-            used |= {file for file, rate in enumerate(rates) if rate == max(rates)}
+    # Of each distinct launch, the rate of the best fit, and which files have it.
+    best: dict[int, tuple[float, list[Trace]]] = {launch: (0.0, []) for launch in first}
+    offered: list[tuple[str, Sequences]] = []
+    for lender in lenders:
+        captures = captures_of(lender, keys)
+        offered.append((lender.name, captures))
+        for launch in first:
+            fits = _good_fits(replays, launch, captures).values()
+            rate, files = best[launch]
+            own = max((each.rate for each in fits), default=0.0)
+            if own > rate:
+                best[launch] = own, [lender]
+            elif own == rate > 0:
+                files.append(lender)
+    if not any(len(captures) for _, captures in offered):
+        raise BadInputError(messages.no_capture([name for name, _ in offered]))
+    used = {id(lender): lender for _, files in best.values() for lender in files}
     if not used:
-        names = [lender.name for lender in lenders]
-        raise BadInputError(messages.no_fit(trace, names, replays, first, captures))
+        raise BadInputError(messages.no_fit(trace, replays, first, offered))
     trace.captured = None
-    for file in sorted(used):
-        borrow(trace, lenders[file])
-        trace.warnings += lenders[file].warnings
+    for lender in used.values():
+        borrow(trace, lender)
+        trace.warnings += lender.warnings
 
 
 def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphCapture | None:

@@ -78,26 +78,25 @@ def no_capture(names: Sequence[str]) -> str:
 
 def no_fit(
     trace: Trace,
-    names: Sequence[str],
     replays: Replays,
     distinct: Sequence[int],
-    captures: Sequence[Sequences],
+    offered: Sequence[tuple[str, Sequences]],
 ) -> str:
     """Why no capture is used.
 
     distinct : launches of graphs
-    captures : those of each of the files `names`
+    offered : name and captures of each file
     """
     rate, launch, file, capture = max(
         (most_alike(replays, launch, each, capture), launch, file, capture)
         for launch in distinct
-        for file, each in enumerate(captures)
+        for file, (_, each) in enumerate(offered)
         for capture in range(len(each))
     )
-    ran, put = (len(range(*each.indices(1 << 62))) for each in
-                (replays.of(launch), captures[file].of(capture)))  # fmt: skip
+    name, captures = offered[file]
+    ran, put = len(replays.key[replays.of(launch)]), len(captures.key[captures.of(capture)])
     return (
-        f"{names[file]}: expected captures of the graphs that {trace.name} launches: that at least "
+        f"{name}: expected captures of the graphs that {trace.name} launches: that at least "
         f"{_percent(LEAST_RATE)} of the kernels of one agree by name and order; found at most "
         f"{_percent(rate)} with equal names, {_counted(ran, 'kernel')} in the launch and "
         f"{_counted(put, 'call')} in the capture; give the capture of the same graph "

@@ -11,9 +11,13 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._take import take
 from fastprof.trace import NEVER, Activity, Int32, Int64
+
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 _BEGIN = re.compile(r"(?:cuda|cu|hip)StreamBeginCapture")
 _END = re.compile(r"(?:cuda|cu|hip)StreamEndCapture")
@@ -70,6 +74,25 @@ def graphs_of_calls(
     found = np.full(len(meaning), -1, np.int32)
     found[puts] = graph
     return found
+
+
+def captured_in(
+    graph: Int32, worked: Bools, start: Int64, correlation: Int64
+) -> tuple[Rows, Int32]:
+    """The calls that put work into a graph, in order of time, and its number, without gaps.
+
+    graph : [calls], see `graphs_of_calls`
+    worked : [calls], whether a call started work on a GPU, so that it captured nothing
+    correlation : of several calls with one number the first counts: a call of the runtime may be
+        told again as the driver's
+    """
+    rows = np.flatnonzero((graph >= 0) & ~worked)
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    first = np.zeros(len(rows), bool)
+    first[np.unique(correlation[rows], return_index=True)[1]] = True
+    rows = rows[first | (correlation[rows] < 0)]
+    _, number = np.unique(graph[rows], return_inverse=True)
+    return rows, number.astype(np.int32)
 
 
 def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, int, int]]:
