@@ -129,8 +129,8 @@ def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphC
     capture, torn = choose(
         kind,
         fits,
-        [operators.numbers(at) for at in take(found.frame_of_launch, replays.launch).tolist()],
-        [operators.numbers(int(frame[captures.begin[i]])) for i in range(len(captures))],
+        [operators.around(at) for at in take(found.frame_of_launch, replays.launch).tolist()],
+        [operators.around(int(frame[captures.begin[i]])) for i in range(len(captures))],
         [work[captures.of(i)].tobytes() for i in range(len(captures))],
     )
     fit_of_launch = [

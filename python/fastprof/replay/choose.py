@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from fastprof.replay.fits import Fit
 
-# What decides, the first before the second before the third: the share of names that agree, numbers
-# that the names of ranges around both have in common (a batch size), and that the capture follows
-# the one that the launch before replays.
-_RATE, _NUMBER, _NEXT = 1e4, 0.1, 0.01
-_MOST_NUMBERS = 9
+Captures = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Around:
+    """What the names of the user's own ranges around a capture or a launch of a graph tell.
+
+    Parameters
+    ----------
+    numbers : all numbers in them
+    size : how many sequences or tokens the graph is captured for (`capture_32_FULL`), or how many a
+        launch of it works on (`execute_30_...`), as vLLM and SGLang name them; None where they do
+        not
+    """
+
+    numbers: frozenset[str] = frozenset()
+    size: int | None = None
 
 
 def choose(
     kind: npt.NDArray[np.int64],
     fits: list[dict[int, Fit]],
-    numbers_of_launch: list[frozenset[str]],
-    numbers_of_capture: list[frozenset[str]],
+    around_launch: list[Around],
+    around_capture: list[Around],
     work_of_capture: list[bytes],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Choose the capture that fits best.
+) -> tuple[Captures, npt.NDArray[np.bool_]]:
+    """Choose the capture that fits best: by the share that agrees; if that is equal, by size and
+    numbers in names; of those that do the same work, the one behind the capture of the launch
+    before, as the layers of a model are that have a graph each.
 
     Parameters
     ----------
     kind : int64 [launches], which distinct sequence of kernels each launch ran, in order of time
     fits : of each distinct sequence, the captures that fit it
-    numbers_of_launch, numbers_of_capture : of each, the numbers in the names of ranges around it
     work_of_capture : equal for captures of the same operators with the same arguments
 
     Returns
@@ -37,54 +52,58 @@ def choose(
     bool [launches]
         For which captures of other work fit as well as the best: these get none.
     """
-    n, m = len(kind), len(work_of_capture)
-    score = np.full((n, m), -np.inf)
-    torn = np.zeros(n, bool)
-    known: dict[tuple[int, frozenset[str]], tuple[npt.NDArray[np.float64], bool]] = {}
+    known: dict[tuple[int, Around], Captures] = {}
+    torn = np.zeros(len(kind), bool)
+    options = []
     for launch, number in enumerate(kind.tolist()):
-        key = number, numbers_of_launch[launch]
+        key = number, around_launch[launch]
         if key not in known:
-            known[key] = _scores(fits[number], key[1], numbers_of_capture, work_of_capture)
-        score[launch], torn[launch] = known[key]
-    capture = np.full(n, -1, np.int64)
-    usable = np.flatnonzero(np.isfinite(score.max(axis=1, initial=-np.inf)) & ~torn)
-    capture[usable] = _best_way(score[usable])
+            known[key] = _best(fits[number], key[1], around_capture)
+        options.append(known[key])
+        torn[launch] = len({work_of_capture[capture] for capture in known[key].tolist()}) > 1
+    capture = np.full(len(kind), -1, np.int64)
+    usable = [launch for launch, each in enumerate(options) if len(each) and not torn[launch]]
+    capture[usable] = _in_a_row([options[launch] for launch in usable])
     return capture, torn
 
 
-def _scores(
-    fits: dict[int, Fit],
-    numbers: frozenset[str],
-    numbers_of_capture: list[frozenset[str]],
-    work_of_capture: list[bytes],
-) -> tuple[npt.NDArray[np.float64], bool]:
-    """How well each capture fits a launch, and whether the best ones do other work."""
-    score = np.full(len(work_of_capture), -np.inf)
-    for capture, fit in fits.items():
-        shared = min(len(numbers & numbers_of_capture[capture]), _MOST_NUMBERS)
-        score[capture] = _RATE * fit.rate + _NUMBER * shared
-    best = np.flatnonzero(score == score.max(initial=-np.inf)) if fits else ()
-    return score, len({work_of_capture[capture] for capture in best}) > 1
+def _best(fits: dict[int, Fit], around: Around, around_capture: list[Around]) -> Captures:
+    """The captures that fit a launch best, ascending."""
+    rate = max((fit.rate for fit in fits.values()), default=0.0)
+    best = [capture for capture, fit in fits.items() if fit.rate == rate]
+    sizes = {capture: around_capture[capture].size for capture in best}
+    if around.size is not None and None not in sizes.values():
+        # A batch is padded to the next size of which there is a graph.
+        enough = [size for size in sizes.values() if size is not None and size >= around.size]
+        best = [capture for capture in best if sizes[capture] == min(enough, default=None)]
+    else:
+        shared = {
+            capture: len(around.numbers & around_capture[capture].numbers) for capture in best
+        }
+        best = [capture for capture in best if shared[capture] == max(shared.values())]
+    return np.array(sorted(best), np.int64)
 
 
-def _best_way(score: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """The capture of each launch with the highest sum, also of those that follow one another."""
-    n, m = score.shape
-    came_from = np.empty((n, m), np.int64)
-    total = np.zeros(m)
-    for launch in range(n):
-        before = int(np.argmax(total))
-        come = np.full(m, total[before])
-        came_from[launch] = before
-        if launch:
-            following = np.append(-np.inf, total[:-1] + _NEXT)
-            follows = following > come
-            come[follows] = following[follows]
-            came_from[launch][follows] = np.flatnonzero(follows) - 1
-        total = come + score[launch]
-    chosen = np.empty(n, np.int64)
-    at = int(np.argmax(total)) if m else -1
-    for launch in range(n - 1, -1, -1):
-        chosen[launch] = at
-        at = int(came_from[launch, at])
+def _in_a_row(options: list[Captures]) -> Captures:
+    """One of the captures that each launch may replay: so that as many as can be follow the capture
+    of the launch before."""
+    total = np.zeros(0, np.int64)  # of each option of the launch before, how many follow up to it
+    came_from: list[npt.NDArray[np.int32]] = []
+    before = np.zeros(0, np.int64)
+    for here in options:
+        most = int(np.argmax(total)) if len(total) else -1
+        come = np.full(len(here), most, np.int32)
+        sums = np.full(len(here), total[most] if len(total) else 0)
+        if len(before):
+            place = np.minimum(np.searchsorted(before, here - 1), len(before) - 1)
+            follows = (before[place] == here - 1) & (total[place] + 1 > sums)
+            come[follows] = place[follows]
+            sums[follows] = total[place][follows] + 1
+        came_from.append(come)
+        before, total = here, sums
+    chosen = np.empty(len(options), np.int64)
+    at = int(np.argmax(total)) if len(total) else -1
+    for launch in range(len(options) - 1, -1, -1):
+        chosen[launch] = options[launch][at]
+        at = int(came_from[launch][at])
     return chosen

@@ -42,7 +42,7 @@ def left_out(name: str, launches: int, replayed: int, torn: int) -> list[str]:
     if launches - replayed - torn:
         found.append(
             f"{name}: {launches - replayed - torn} of {_counted(launches, 'graph launch')} follow "
-            f"no capture to at least {_percent(LEAST_RATE)}; their kernels keep the ranges around "
+            f"no capture of their size to at least {_percent(LEAST_RATE)}; their kernels keep the ranges around "
             f"the launch; {_RECORD}"
         )
     if torn:

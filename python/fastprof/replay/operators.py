@@ -12,6 +12,7 @@ from fastprof import _path, ops
 from fastprof._take import take
 from fastprof.attribute import Attribution
 from fastprof.markers import Kind
+from fastprof.replay.choose import Around
 from fastprof.trace import Int32
 
 _HELPERS = "copy elementwise reduction memset"
@@ -33,6 +34,7 @@ _MAY_LAUNCH = [
 ]
 _SAY_NOTHING = {"other", "triton-fused", "memset", "memcpy"}
 _NUMBER = re.compile(r"\d+")
+_SIZE = re.compile(r"(?:capture|execute)_(\d{1,9})_")
 
 
 class Operators:
@@ -49,7 +51,7 @@ class Operators:
             [ids.setdefault(m.call or m.name, len(ids)) for m in found.meanings] or [-1], np.int32
         )
         self._fits: dict[tuple[int, str], bool | None] = {}
-        self._numbers: dict[int, frozenset[str]] = {-1: frozenset()}
+        self._around = {-1: Around()}
 
     def label(self, frame: Int32) -> Int32:
         """The label of the innermost operator around each frame, -1 for none."""
@@ -89,17 +91,21 @@ class Operators:
             (kind in kinds for pattern, kinds in _MAY_LAUNCH if pattern.fullmatch(call.op)), None
         )
 
-    def numbers(self, frame: int) -> frozenset[str]:
-        """The numbers in the names of the user's own ranges around a frame."""
+    def around(self, frame: int) -> Around:
+        """What the names of the user's own ranges around a frame tell."""
         node = int(self._found.node_of_frame[frame]) if frame >= 0 else -1
         way = []
-        while node not in self._numbers:
+        while node not in self._around:
             way.append(node)
             node = int(self._found.node_parent[node])
-        numbers = self._numbers[node]
+        around = self._around[node]
         for node in reversed(way):
             meaning = self._found.meanings[self._found.node_label[node]]
             if meaning.kind == Kind.USER:
-                numbers |= frozenset(_NUMBER.findall(meaning.name))
-            self._numbers[node] = numbers
-        return numbers
+                size = _SIZE.match(meaning.name)
+                around = Around(
+                    around.numbers | frozenset(_NUMBER.findall(meaning.name)),
+                    int(size[1]) if size else around.size,
+                )
+            self._around[node] = around
+        return around
