@@ -39,17 +39,18 @@ def outcome(
 def left_out(name: str, launches: int, replayed: int, torn: int) -> list[str]:
     """What is said of launches of graphs that got no capture."""
     found = []
-    if launches - replayed - torn:
+    none, of = launches - replayed - torn, _counted(launches, "graph launch")
+    if none:
         found.append(
-            f"{name}: {launches - replayed - torn} of {_counted(launches, 'graph launch')} follow "
-            f"no capture of their size to at least {_percent(LEAST_RATE)}; their kernels keep the ranges around "
-            f"the launch; {_RECORD}"
+            f"{name}: no capture agrees with {none} of {of} to at least {_percent(LEAST_RATE)} "
+            "(names, order, size); their kernels keep the ranges around the launch; "
+            f"{_RECORD}"
         )
     if torn:
         found.append(
-            f"{name}: {torn} of {_counted(launches, 'graph launch')} follow several captures, with "
-            "other operators or shapes, equally well; their kernels keep the ranges around the "
-            "launch; give the capture of that batch size alone"
+            f"{name}: several captures, with other operators or shapes, agree with {torn} of {of} "
+            "equally well; their kernels keep the ranges around the launch; give the capture of "
+            "that batch size alone"
         )
     return found
 
