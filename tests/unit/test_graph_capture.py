@@ -28,9 +28,9 @@ def put(trace: KinetoFile, at: int, op: str, name: str | None, *, batch: int = 3
         hip: bool = True, call: str | None = None, grid=None) -> KinetoFile:  # fmt: skip
     """An operator that puts a kernel into the graph, within 10 ns."""
     trace.op(at, at + 10, op, tid=tid, **dims(op, batch))
-    args = {"correlation": 5000 + at, "kernel": name if hip else None, "grid": grid}
     call = call or ("hipLaunchKernel" if hip else "cudaLaunchKernel")
-    return trace._span("cuda_runtime", at + 2, at + 4, call, tid, 100, args)
+    kernel = name if hip else None
+    return trace.launch(at + 2, at + 4, 5000 + at, tid, call, kernel=kernel, grid=grid)
 
 
 def capture(trace: KinetoFile, at: int = 1000, names=NAMES, ops=OPS, *, hip: bool = True,
