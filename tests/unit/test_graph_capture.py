@@ -344,6 +344,20 @@ def test_without_names_number_and_order_are_compared(opened):
         opened(trace, capture(KinetoFile(), hip=False))
 
 
+def test_without_names_a_copy_more_changes_nothing_for_kernels(opened):
+    lender = KinetoFile().launch(0, 1, 1, name="cudaStreamBeginCapture")
+    for i in range(40):
+        put(lender, 10 + 20 * i, "aten::mm", None, hip=False)
+    put(lender, 815, "aten::zero_", None, hip=False, call="cudaMemsetAsync")  # of no bytes
+    lender.launch(900, 901, 2, name="cudaStreamEndCapture")
+    trace = replay(KinetoFile(), names=["ampere_sgemm"] * 40, hip=False)
+    told = opened(trace, lender, copies=True).graph_capture
+    assert (told.matched, told.rate) == (40, 1.0)
+    trace.copy(200_000, 200_010, 9, "Memset (Device)", 8).copy(200_020, 200_030, 9, "Memset", 8)
+    told = opened(trace, lender, copies=True).graph_capture
+    assert (told.matched, told.rate) == (40, 40 / 42)
+
+
 def test_without_names_operators_tell_whose_kernels_these_cannot_be(opened):
     wrong = ["ampere_sgemm", "softmax_warp_forward", "ampere_sgemm", "nchw_batch_norm_fwd"]
     with pytest.raises(BadInputError, match=r"no capture agrees with 1 of 1 graph launch to at"):

@@ -18,8 +18,9 @@ from fastprof.attribute import Attribution
 from fastprof.errors import BadInputError
 from fastprof.replay import messages
 from fastprof.replay.borrow import borrow
+from fastprof.replay.catalogue import Catalogue
 from fastprof.replay.choose import choose
-from fastprof.replay.fits import Fit, fit
+from fastprof.replay.fits import Fit
 from fastprof.replay.messages import outcome
 from fastprof.replay.operators import Operators
 from fastprof.replay.sequences import Keys, Replays, Sequences, captures_of, replays_of
@@ -79,9 +80,10 @@ def take_captures(trace: Trace, lenders: Iterable[Trace]) -> None:
     offered: list[tuple[str, Sequences]] = []
     for lender in lenders:
         captures = captures_of(lender, keys)
+        catalogue = Catalogue(captures)
         offered.append((lender.name, captures))
         for launch in first:
-            fits = _good_fits(replays, launch, captures).values()
+            fits = catalogue.good_fits(replays, launch).values()
             rate, files = best[launch]
             own = max((each.rate for each in fits), default=0.0)
             if own > rate:
@@ -124,7 +126,13 @@ def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphC
     frame = take(found.frame_of_launch, np.ascontiguousarray(launch))
     label = operators.label(frame)
     first, kind = _distinct(replays)
-    fits = [_agreeing(trace, replays, one, captures, label, operators) for one in first]
+    catalogue = Catalogue(captures)
+    fits = [
+        _agreeing(
+            trace, replays, one, captures, catalogue.good_fits(replays, one), label, operators
+        )
+        for one in first
+    ]
     work = operators.work(label)
     capture, torn = choose(
         kind,
@@ -172,31 +180,26 @@ def _distinct(replays: Replays) -> tuple[list[int], Int64]:
     return first, kind
 
 
-def _good_fits(replays: Replays, launch: int, captures: Sequences) -> dict[int, Fit]:
-    """The captures that a launch of a graph follows."""
-    fits = {number: fit(replays, launch, captures, number) for number in range(len(captures))}
-    return {number: each for number, each in fits.items() if each.is_good}
-
-
 def _agreeing(
-    trace: Trace,
-    replays: Replays,
-    launch: int,
-    captures: Sequences,
-    label: Int32,
-    operators: Operators,
-) -> dict[int, Fit]:
-    """The same, where operators tell of captures without names whether kernels can be theirs.
+    trace: Trace, replays: Replays, launch: int, captures: Sequences, fits: dict[int, Fit],
+    label: Int32, operators: Operators,
+) -> dict[int, Fit]:  # fmt: skip
+    """The captures that a launch of a graph follows, less those without names whose operators tell
+    that the kernels cannot be theirs.
 
     label : of the innermost operator around each item of `captures`
     """
     config = trace.kernels.config[replays.row[replays.of(launch)]]
     name = trace.kernels.configs.name[config]
-    fits = _good_fits(replays, launch, captures)
+    known: dict[bytes, Fit] = {}
     for number, each in fits.items():
         if not each.by_name:
-            differ = operators.disagree(label[captures.of(number)][each.place], name, trace.strings)
-            fits[number] = replace(each, matched=each.matched - differ)
+            labels = label[captures.of(number)][each.place]
+            key = labels.tobytes()
+            if key not in known:
+                differ = operators.disagree(labels, name, trace.strings)
+                known[key] = replace(each, matched=each.matched - differ)
+            fits[number] = known[key]
     return {number: each for number, each in fits.items() if each.is_good}
 
 

@@ -52,36 +52,52 @@ def choose(
     bool [launches]
         For which captures of other work fit as well as the best: these get none.
     """
-    known: dict[tuple[int, Around], Captures] = {}
-    torn = np.zeros(len(kind), bool)
-    options = []
-    for launch, number in enumerate(kind.tolist()):
-        key = number, around_launch[launch]
-        if key not in known:
-            known[key] = _best(fits[number], key[1], around_capture)
-        options.append(known[key])
-        torn[launch] = len({work_of_capture[capture] for capture in known[key].tolist()}) > 1
+    best = [_Best(each, around_capture, work_of_capture) for each in fits]
+    found = [
+        best[number].of(around) for number, around in zip(kind.tolist(), around_launch, strict=True)
+    ]
+    options, torn = [captures for captures, _ in found], np.array([each for _, each in found], bool)
     capture = np.full(len(kind), -1, np.int64)
     usable = [launch for launch, each in enumerate(options) if len(each) and not torn[launch]]
     capture[usable] = _in_a_row([options[launch] for launch in usable])
     return capture, torn
 
 
-def _best(fits: dict[int, Fit], around: Around, around_capture: list[Around]) -> Captures:
-    """The captures that fit a launch best, ascending."""
-    rate = max((fit.rate for fit in fits.values()), default=0.0)
-    best = [capture for capture, fit in fits.items() if fit.rate == rate]
-    sizes = {capture: around_capture[capture].size for capture in best}
-    if around.size is not None and None not in sizes.values():
-        # A batch is padded to the next size of which there is a graph.
-        enough = [size for size in sizes.values() if size is not None and size >= around.size]
-        best = [capture for capture in best if sizes[capture] == min(enough, default=None)]
-    else:
-        shared = {
-            capture: len(around.numbers & around_capture[capture].numbers) for capture in best
-        }
-        best = [capture for capture in best if shared[capture] == max(shared.values())]
-    return np.array(sorted(best), np.int64)
+class _Best:
+    """The captures that fit one sequence of kernels best, ascending, and how to tell them apart."""
+
+    def __init__(
+        self, fits: dict[int, Fit], around_capture: list[Around], work_of_capture: list[bytes]
+    ) -> None:
+        rate = max((fit.rate for fit in fits.values()), default=0.0)
+        self._captures = sorted(capture for capture, fit in fits.items() if fit.rate == rate)
+        self._around = [around_capture[capture] for capture in self._captures]
+        self._have_sizes = all(around.size is not None for around in self._around)
+        self._numbers = frozenset[str]().union(*(around.numbers for around in self._around))
+        self._work = work_of_capture
+        self._known: dict[Around, tuple[Captures, bool]] = {}
+
+    def of(self, launch: Around) -> tuple[Captures, bool]:
+        """Those that a launch in such ranges may replay, and whether they do different work."""
+        by_size = launch.size is not None and self._have_sizes
+        key = Around(size=launch.size) if by_size else Around(launch.numbers & self._numbers)
+        if key not in self._known:
+            left = self._by_size(launch.size or 0) if by_size else self._by_numbers(key.numbers)
+            torn = len({self._work[capture] for capture in left}) > 1
+            self._known[key] = np.array(left, np.int64), torn
+        return self._known[key]
+
+    def _by_size(self, wanted: int) -> list[int]:
+        """A batch is padded to the next size of which there is a graph."""
+        sizes = [around.size or 0 for around in self._around]
+        enough = min((size for size in sizes if size >= wanted), default=-1)
+        return [capture for capture, size in zip(self._captures, sizes, strict=True)
+                if size == enough]  # fmt: skip
+
+    def _by_numbers(self, numbers: frozenset[str]) -> list[int]:
+        shared = [len(numbers & around.numbers) for around in self._around]
+        most = max(shared, default=0)
+        return [capture for capture, n in zip(self._captures, shared, strict=True) if n == most]
 
 
 def _in_a_row(options: list[Captures]) -> Captures:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastprof.replay.common import Numbers, Places, by_occurrence, in_order
-from fastprof.replay.sequences import FILL, UNNAMED, Replays, Sequences
+from fastprof.replay.sequences import COPY, FILL, UNNAMED, Replays, Sequences
 
 # The share of the work on both sides that has to agree.
 LEAST_RATE = 0.95
@@ -24,7 +24,7 @@ class Fit:
     matched : how many have one
     of : how many items the longer of both has
     by_name : whether kernel names were compared; else the calls of the capture do not tell them,
-        and the numbers and kinds of both are equal
+        and the numbers of kernels, of copies or of fills are equal
     grids_differ : how many matched kernels have another grid than their capture says
     """
 
@@ -71,9 +71,11 @@ def fit(replays: Replays, launch: int, captures: Sequences, capture: int) -> Fit
         return Fit(place, 0, of, by_name)
     if not by_name:
         order = orders[-1]
-        sure = not many_streams or replays.has_nodes[launch]
-        if sure and np.array_equal(_kinds(key[order]), _kinds(captures.key[there][items])):
-            place[order] = items
+        if not many_streams or replays.has_nodes[launch]:
+            ran, put = _kinds(key[order]), _kinds(captures.key[there][items])
+            for kind in (UNNAMED, COPY, FILL):
+                if np.sum(ran == kind) == np.sum(put == kind):
+                    place[order[ran == kind]] = items[put == kind]
     else:
         found = _named(
             [replays.key[here], replays.short[here]],
