@@ -101,10 +101,21 @@ def _open(
             f"{name}: expected a trace that launches CUDA or HIP graphs, found dict lines or a "
             "pipe; give the capture to fastprof parse, with the trace that these lines came from"
         )
-    files = [file for each in graph_capture for file in _traces_of(each)]
+    files = traces_in(graph_capture)
     trace = read_trace(path, progress, copies)
     replay.take_captures(trace, (read_trace(file, progress, True, True) for file in files))
     return _recountable(_profile(trace, [os.fsdecode(file) for file in files]), path, copies)
+
+
+def traces_in(paths: Sequence[Path]) -> list[Path]:
+    """Files, and the traces in directories, by their names.
+
+    Raises
+    ------
+    BadInputError
+        There is none in a directory.
+    """
+    return [file for path in paths for file in _traces_of(path)]
 
 
 def _traces_of(path: Path) -> list[Path]:

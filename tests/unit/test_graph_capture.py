@@ -470,6 +470,22 @@ def test_dict_lines_and_pipes_have_no_graphs(tmp_path, capsys):
     assert usage.value.code == 2
 
 
+def test_a_batch_takes_the_captures_and_reads_again_when_they_change(tmp_path):
+    trace, lender = files(tmp_path)
+    seen = []
+    for changed in (False, False, True):
+        if changed:
+            capture(KinetoFile(), batch=64).write(tmp_path / "capture.json")
+        found = fastprof.batch([trace], graph_capture=[lender], store=tmp_path / "store", jobs=1,
+                               progress=seen.append)  # fmt: skip
+        assert found.failures == []
+        rows = {row["op"]: row["flops"] for row in found.table("op").rows()}
+        assert rows["mm"] == 2 * 2 * (64 if changed else 32) * 16 * 4
+    assert [each.stored for each in seen] == [False, True, False]
+    with pytest.raises(BadInputError, match="no such file"):
+        fastprof.batch([trace], graph_capture=[tmp_path / "none.json"])
+
+
 @pytest.mark.parametrize(
     "trace, lender, message",
     [
