@@ -120,6 +120,7 @@ class Captured:
     graph: Int32
     name: Int32
     grid: Int32  # [calls, 3]
+    block: Int32  # [calls, 3]
     kind: Int32
 
     def __len__(self) -> int:

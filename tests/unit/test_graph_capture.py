@@ -25,12 +25,12 @@ def dims(op: str, batch: int) -> dict[str, object]:
 
 
 def put(trace: KinetoFile, at: int, op: str, name: str | None, *, batch: int = 32, tid: int = 1,
-        hip: bool = True, call: str | None = None, grid=None) -> KinetoFile:  # fmt: skip
+        hip: bool = True, call: str | None = None, **sizes: object) -> KinetoFile:  # fmt: skip
     """An operator that puts a kernel into the graph, within 10 ns."""
     trace.op(at, at + 10, op, tid=tid, **dims(op, batch))
     call = call or ("hipLaunchKernel" if hip else "cudaLaunchKernel")
     kernel = name if hip else None
-    return trace.launch(at + 2, at + 4, 5000 + at, tid, call, kernel=kernel, grid=grid)
+    return trace.launch(at + 2, at + 4, 5000 + at, tid, call, kernel=kernel, **sizes)
 
 
 def capture(trace: KinetoFile, at: int = 1000, names=NAMES, ops=OPS, *, hip: bool = True,
@@ -47,15 +47,17 @@ def capture(trace: KinetoFile, at: int = 1000, names=NAMES, ops=OPS, *, hip: boo
     return trace.launch(end, end + 1, 4001 + at, name=f"{lib}StreamEndCapture")
 
 
-def replay(trace: KinetoFile, at: int = 100_000, names=NAMES, *, hip: bool = True, corr: int = 9,
-           label=None, streams=None, grid=None, nodes=None, order=None) -> KinetoFile:  # fmt: skip
+def replay(
+    trace: KinetoFile, at: int = 100_000, names=NAMES, *, hip: bool = True, corr: int = 9,
+    label=None, streams=None, grid=None, nodes=None, order=None, **sizes: object,
+) -> KinetoFile:  # fmt: skip
     """A launch of a graph, and the kernels that it ran, 10 ns each."""
     if label is not None:
         trace.annotation(at - 10, at + 30, label)
     trace.launch(at, at + 20, corr, name="hipGraphLaunch" if hip else "cudaGraphLaunch")
     for i, name in enumerate(names):
         place = i if order is None else order[i]
-        others = {} if nodes is None else {"graph node id": nodes[i]}
+        others = sizes if nodes is None else {"graph node id": nodes[i]}
         trace.kernel(at + 100 + 20 * place, at + 110 + 20 * place, corr, name, grid=grid,
                      stream=streams[i] if streams else 7, **others)  # fmt: skip
     return trace
@@ -137,6 +139,31 @@ def test_a_capture_in_the_same_file_needs_no_option(tmp_path):
     assert columns(profile, "op") == ["embedding", "mm", "silu", "mm"]
     assert profile.graph_capture.files == ()
     assert "in the same file" in str(profile.graph_capture)
+
+
+def test_a_capture_comes_before_its_replay(tmp_path):
+    trace = capture(replay(KinetoFile(), at=100, corr=1), at=10_000)
+    profile = fastprof.open(replay(trace, corr=2).write(tmp_path / "x.json"))
+    assert columns(profile, "op") == [None] * 4 + ["embedding", "mm", "silu", "mm"]
+    assert profile.graph_capture.replayed == 1
+
+
+def test_backward_work_of_a_capture_has_its_forward_call(opened):
+    lender = KinetoFile().launch(0, 1, 1, name="hipStreamBeginCapture")
+    lender.python(5, 100, "nn.Module: Linear_0").op(
+        10, 40, "aten::mm", seq=4, **dims("aten::mm", 8)
+    )
+    lender.launch(20, 22, 11, name="hipLaunchKernel", kernel="forward_gemm")
+    lender.op(200, 290, "MmBackward0", tid=2, seq=4)
+    lender.launch(210, 212, 12, 2, "hipLaunchKernel", kernel="backward_gemm")
+    lender.launch(400, 401, 2, name="hipStreamEndCapture")
+    trace = replay(KinetoFile(), names=["forward_gemm", "backward_gemm"])
+    trace.op(100_200, 100_300, "aten::relu", seq=4, tid=3)  # the same number, of another run
+    profile = opened(trace, lender)
+    assert columns(profile, "dir", "op", "layer", "seq") == [
+        ("fprop", "mm", ("Linear_0",), 4),
+        ("bprop", "mm", ("Linear_0",), 4),
+    ]
 
 
 def test_a_capture_of_another_graph_in_the_same_file_is_not_used_and_said(tmp_path):
@@ -303,6 +330,19 @@ def test_launches_in_a_row_replay_captures_in_a_row(opened):
         replay(trace, 100_000 + 1000 * i, [name, "silu"], corr=i)
     layers = columns(opened(trace, lender), "layer")
     assert layers[::2] == [(f"Layer_{i}",) for i in (0, 1, 2, 0, 1, 2)]
+
+
+def test_sizes_that_the_replay_does_not_tell_are_those_of_the_capture(opened):
+    lender = capture(KinetoFile(), grid=[64, 1, 2], block=[256, 1, 1])
+    trace = replay(KinetoFile(), block=None)
+    trace.launch(10, 20, 3).kernel(30, 40, 3, "eager")
+    profile = opened(trace, lender)
+    assert columns(profile, "grid", "block", "stream", "kernel") == [
+        ((2, 3, 4), (128, 1, 1), 7, "eager"),
+        *(((64, 1, 2), (256, 1, 1), 7, name) for name in NAMES),
+    ]
+    trace = replay(KinetoFile(), grid=[64, 1, 2])
+    assert columns(opened(trace, lender), "block") == [(128, 1, 1)] * 4
 
 
 def test_another_grid_is_another_graph(opened):

@@ -24,6 +24,7 @@ from fastprof.replay.fits import Fit
 from fastprof.replay.messages import outcome
 from fastprof.replay.operators import Operators
 from fastprof.replay.sequences import Keys, Replays, Sequences, captures_of, replays_of
+from fastprof.replay.sizes import give_sizes
 from fastprof.trace import Int32, Int64, Trace
 
 __all__ = ["GraphCapture", "align", "outcome", "take_captures"]
@@ -136,6 +137,7 @@ def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphC
     work = operators.work(label)
     capture, torn = choose(
         kind,
+        _done_before(trace, replays, captures),
         fits,
         [operators.around(at) for at in take(found.frame_of_launch, replays.launch).tolist()],
         [operators.around(int(frame[captures.begin[i]])) for i in range(len(captures))],
@@ -145,7 +147,7 @@ def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphC
         fits[number][chosen] if chosen >= 0 else None
         for number, chosen in zip(kind.tolist(), capture.tolist(), strict=True)
     ]
-    _give_frames(trace, found, replays, captures, frame, capture, fit_of_launch)
+    _give(trace, found, replays, captures, frame, capture, fit_of_launch)
     used = [each for each in fit_of_launch if each is not None]
     matched = sum(each.matched for each in used)
     of = sum(each.of for each in used)
@@ -203,7 +205,17 @@ def _agreeing(
     return {number: each for number, each in fits.items() if each.is_good}
 
 
-def _give_frames(
+def _done_before(trace: Trace, replays: Replays, captures: Sequences) -> Int64:
+    """How many captures of the same file were over before each launch of a graph; all of others."""
+    if trace.captured is None or trace.borrowed.threads:
+        return np.full(len(replays), len(captures))
+    start = trace.launches.start
+    ends = start[trace.captured.launch[captures.row]]
+    last = np.maximum.accumulate(np.maximum.reduceat(ends, captures.begin[:-1]))
+    return np.searchsorted(last, start[replays.launch])
+
+
+def _give(
     trace: Trace,
     found: Attribution,
     replays: Replays,
@@ -212,20 +224,25 @@ def _give_frames(
     capture: Int64,
     fits: list[Fit | None],
 ) -> None:
-    """Set the frames of kernels, and which launch of a graph replays their call.
+    """Set the frames of kernels, which launch of a graph replays their call, and their sizes where
+    only the call tells them.
 
     frame : of each item of `captures`
     capture, fits : of each launch of a graph
     """
-    frames = found.frame_of_kernel.copy()
-    replay = found.replay_of_kernel
-    replay = np.full(len(frames), -1, np.int32) if replay is None else replay.copy()
+    rows, items = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for launch, each in enumerate(fits):
-        if each is None:
-            continue
-        rows, items = replays.row[replays.of(launch)], frame[captures.of(int(capture[launch]))]
-        of_row = np.append(items, np.int32(-1))[each.place]
-        rows, of_row = rows[of_row >= 0], of_row[of_row >= 0]
-        frames[rows] = of_row
-        replay[rows] = trace.kernels.launch[rows]
-    found.frame_of_kernel, found.replay_of_kernel = frames, replay
+        if each is not None:
+            has = each.place >= 0
+            rows.append(replays.row[replays.of(launch)][has])
+            items.append(each.place[has] + captures.begin[capture[launch]])
+    row, item = np.concatenate(rows), np.concatenate(items)
+    give_sizes(trace, row, captures.row[item])
+    inside = frame[item] >= 0
+    row, item = row[inside], item[inside]
+    found.frame_of_kernel = found.frame_of_kernel.copy()
+    found.frame_of_kernel[row] = frame[item]
+    replay = found.replay_of_kernel
+    replay = np.full(len(trace.kernels), -1, np.int32) if replay is None else replay.copy()
+    replay[row] = trace.kernels.launch[row]
+    found.replay_of_kernel = replay

@@ -114,6 +114,7 @@ def _both(own: Captured | None, other: Captured, n_launches: int, name: Int32) -
         graph=other.graph,
         name=name[other.name],
         grid=other.grid,
+        block=other.block,
         kind=other.kind,
     )
     if own is None:

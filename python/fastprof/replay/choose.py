@@ -30,6 +30,7 @@ class Around:
 
 def choose(
     kind: npt.NDArray[np.int64],
+    done: npt.NDArray[np.int64],
     fits: list[dict[int, Fit]],
     around_launch: list[Around],
     around_capture: list[Around],
@@ -42,6 +43,7 @@ def choose(
     Parameters
     ----------
     kind : int64 [launches], which distinct sequence of kernels each launch ran, in order of time
+    done : int64 [launches], how many captures were over before each launch: the first ones
     fits : of each distinct sequence, the captures that fit it
     work_of_capture : equal for captures of the same operators with the same arguments
 
@@ -52,10 +54,13 @@ def choose(
     bool [launches]
         For which captures of other work fit as well as the best: these get none.
     """
-    best = [_Best(each, around_capture, work_of_capture) for each in fits]
-    found = [
-        best[number].of(around) for number, around in zip(kind.tolist(), around_launch, strict=True)
-    ]
+    best: dict[tuple[int, int], _Best] = {}
+    found = []
+    for number, n, around in zip(kind.tolist(), done.tolist(), around_launch, strict=True):
+        if (number, n) not in best:
+            known = {capture: fit for capture, fit in fits[number].items() if capture < n}
+            best[number, n] = _Best(known, around_capture, work_of_capture)
+        found.append(best[number, n].of(around))
     options, torn = [captures for captures, _ in found], np.array([each for _, each in found], bool)
     capture = np.full(len(kind), -1, np.int64)
     usable = [launch for launch, each in enumerate(options) if len(each) and not torn[launch]]

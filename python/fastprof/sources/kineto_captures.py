@@ -36,5 +36,6 @@ def captured_calls(file: KinetoFile, threads: Threads) -> tuple[Rows, Captured] 
         graph=number,
         name=events["kernel"][rows],
         grid=events["grid"][rows],
+        block=events["block"][rows],
         kind=meaning[rows],
     )

@@ -56,8 +56,8 @@ def add(
     strings += names
     columns = steps.launches_in_order(columns, kernels)
     at = columns.pop("captured")
-    captured = Captured(nothing.copy(), number, nothing, np.full((len(rows), 3), -1, np.int32),
-                        meaning[rows])  # fmt: skip
+    sizes = np.full((len(rows), 3), -1, np.int32)
+    captured = Captured(nothing.copy(), number, nothing, sizes, sizes, meaning[rows])
     captured.launch[at[at >= 0]] = np.flatnonzero(at >= 0)
     return Launches(**columns), captured
 
