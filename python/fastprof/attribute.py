@@ -63,6 +63,10 @@ class Attribution:
     frame_of_launch: Int32
     replay_of_kernel: Int32 | None = None
 
+    def forget_launches(self) -> None:
+        """Free what nothing needs once kernels of graphs have their frames."""
+        self.frame_of_launch = np.empty(0, np.int32)
+
 
 def attribute(
     trace: Trace, nested: Callable[[list[Meaning]], object] = lambda meanings: None

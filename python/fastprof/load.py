@@ -166,6 +166,7 @@ def _profile(trace: Trace, captures: Sequence[str] = ()) -> Profile:
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     trace.forget_threads()
+    attribution.forget_launches()
     profile = assemble(trace, attribution)
     profile.graph_capture = graph_capture
     return profile
