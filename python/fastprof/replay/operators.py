@@ -23,7 +23,7 @@ _LAUNCHES = (
     (r".*convolution.*", "convolution gemm"),
     (r".*attention.*", "attention gemm softmax random index"),
     (r".*softmax.*", "softmax"),
-    (r".*norm.*", "normalisation"),
+    (r".*norm.*", "normalisation random"),
     (r"add_?|sub_?|mul_?|div_?|neg|silu_?|gelu|relu_?|sigmoid|tanh|pow|exp|rsqrt|sqrt", ""),
     (r"copy_|_to_copy|clone|fill_|zero_|cat|arange", ""),
     (r"sum|mean|amax|argmax|cumsum", "sort"),
