@@ -8,9 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastprof
+from fastprof.attribute import attribute
+from fastprof.errors import BadInputError
+from fastprof.replay.operators import Operators
+from fastprof.sources.detect import read_trace
 from real_data import real
 
 PAIR = ("kineto/sglang_graph_decode.json.gz", "kineto/sglang_graph_capture.json.gz")
@@ -77,3 +82,88 @@ def test_flops_of_products_are_those_of_their_own_dims(replayed):
         assert row["flops"] == 2 * left[0] * left[1] * right[1]
         counted += 1
     assert counted == 145
+
+
+# Real eager runs, as if a graph had been captured of them and launched: calls in one trace, kernels
+# in another.
+
+
+def as_graph(trace: list[dict[str, Any]], folder: Path, without: int | None = None) -> list[Path]:
+    """Write the replay and the capture; `without` a call of that place in order."""
+    is_kernel = [each.get("cat") == "kernel" for each in trace]
+    kernels = [dict(each) for each, yes in zip(trace, is_kernel, strict=True) if yes]
+    calls = [each for each, yes in zip(trace, is_kernel, strict=True) if not yes]
+    calls = [each for each in calls if not str(each.get("cat")).startswith("gpu_")]
+    launched = {each["args"]["correlation"] for each in kernels}
+    puts = sorted(
+        (each for each in calls if each.get("args", {}).get("correlation") in launched
+         and each.get("cat") in ("cuda_runtime", "cuda_driver")),
+        key=lambda each: each["ts"],
+    )  # fmt: skip
+    if without is not None:
+        calls.remove(puts[without])
+    for kernel in kernels:
+        kernel["args"] = kernel["args"] | {"correlation": 1, "External id": 0}
+    call = {
+        "ph": "X",
+        "cat": "cuda_runtime",
+        "pid": puts[0]["pid"],
+        "tid": puts[0]["tid"],
+        "dur": 1,
+    }
+    launch = call | {"name": "cudaGraphLaunch", "ts": 1, "args": {"correlation": 1}}
+    begin = call | {"name": "cudaStreamBeginCapture", "ts": puts[0]["ts"] - 2, "args": {}}
+    stop = call | {"name": "cudaStreamEndCapture", "ts": end(puts[-1]) + 1, "args": {}}
+    paths = []
+    for name, content in (("replay", [launch, *kernels]), ("capture", [begin, *calls, stop])):
+        paths.append(folder / f"{name}.json")
+        paths[-1].write_text(json.dumps({"traceEvents": content}))
+    return paths
+
+
+@pytest.mark.parametrize(
+    "name, by_name",
+    [("transformer_a100_2024", False), ("resnet18_mi300_full", True), ("owlv2_h100", False)],
+)
+def test_a_graph_of_a_real_run_has_what_the_run_has(name, by_name, tmp_path):
+    path = real(f"kineto/{name}.json.gz")
+    replay, capture = as_graph(events(path), tmp_path)
+    eager, graph = fastprof.open(path), fastprof.open(replay, graph_capture=capture)
+    assert (graph.graph_capture.rate, graph.graph_capture.by_name) == (1.0, by_name)
+    for key in ("name", "op", "dir", "params", "flops", "layer", "trace", "seq", "ranges"):
+        assert list(graph.kernels[key]) == list(eager.kernels[key]), key
+
+
+def test_one_call_less_shifts_nothing_where_names_are_told(tmp_path):
+    replay, capture = as_graph(events(real("kineto/resnet18_mi300_full.json.gz")), tmp_path, 1000)
+    profile = fastprof.open(replay, graph_capture=capture)
+    told = profile.graph_capture
+    assert told.matched == told.kernels - 1
+    eager = fastprof.open(real("kineto/resnet18_mi300_full.json.gz"))
+    differ = [i for i, (one, other) in enumerate(
+        zip(profile.kernels["op"], eager.kernels["op"], strict=True)) if one != other]  # fmt: skip
+    assert len(differ) == 1
+
+
+def test_one_call_less_is_refused_where_names_are_not_told(tmp_path):
+    trace = events(real("kineto/transformer_a100_2024.json.gz"))
+    replay, capture = as_graph(trace, tmp_path, 300)
+    with pytest.raises(BadInputError, match="549 kernels in the launch and 548 calls"):
+        fastprof.open(replay, graph_capture=capture)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nccl_params", "owlv2_h100", "recommender_2023", "resnet50_2021_4workers",
+     "resnet18_mi300_full", "resnet_checkpoint_mi300", "resnet_v100_2024_fwdbwd",
+     "train_v100_2022_control", "transformer_a100_2024", "triton_compile"],
+)  # fmt: skip
+def test_no_real_operator_contradicts_the_kernels_that_it_launched(name):
+    trace = read_trace(real(f"kineto/{name}.json.gz"))
+    found = attribute(trace)
+    operators = Operators(found)
+    label = operators.label(found.launch_frame_of_kernel)
+    kernel = trace.kernels.configs.name[trace.kernels.config]
+    assert operators.disagree(label, kernel, trace.strings) == 0
+    others = label[np.random.default_rng(1).permutation(len(label))]
+    assert operators.disagree(others, kernel, trace.strings) > 0 or len(label) < 20

@@ -114,14 +114,17 @@ def _named(
     return most
 
 
-def most_alike(replays: Replays, launch: int, captures: Sequences, capture: int) -> float:
-    """The share of names that occur on both sides, in whatever order, 0 to 1."""
-    here, there = replays.of(launch), captures.of(capture)
-    ran, put = len(replays.key[here]), len(captures.key[there])
-    alike = min(ran, put)
-    if np.any(captures.key[there] > FILL):
-        alike = len(by_occurrence(replays.key[here], captures.key[there])[0])
-    return alike / max(ran, put)
+def most_alike(
+    replays: Replays, launch: int, captures: Sequences, capture: int
+) -> tuple[float, int, int, bool]:
+    """Of one launch of a graph and one capture: the share of names, or of numbers where the capture
+    has no names, that is on both sides, in whatever order; the items of both; whether names."""
+    ran, put = replays.key[replays.of(launch)], captures.key[captures.of(capture)]
+    if np.all((ran < 0) | (ran > FILL)):
+        put = put[(put < 0) | (put > FILL)]
+    by_name = bool(np.any(put > FILL))
+    alike = len(by_occurrence(ran, put)[0]) if by_name else min(len(ran), len(put))
+    return alike / max(len(ran), len(put), 1), len(ran), len(put), by_name
 
 
 def _kinds(key: Numbers) -> Numbers:

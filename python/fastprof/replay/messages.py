@@ -88,20 +88,23 @@ def no_fit(
     distinct : launches of graphs
     offered : name and captures of each file
     """
-    rate, launch, file, capture = max(
-        (most_alike(replays, launch, each, capture), launch, file, capture)
+    (rate, ran, put, by_name), file = max(
+        (most_alike(replays, launch, each, capture), file)
         for launch in distinct
         for file, (_, each) in enumerate(offered)
         for capture in range(len(each))
     )
-    name, captures = offered[file]
-    ran, put = len(replays.key[replays.of(launch)]), len(captures.key[captures.of(capture)])
+    if by_name:
+        how, found = "by name, order and grid", f"at most {_percent(rate)} with equal names"
+    else:
+        how, found = "in number, since its calls tell no names", "other numbers"
+        if ran == put:
+            found = "kernels of several streams, whose order the trace does not tell"
     return (
-        f"{name}: expected captures of the graphs that {trace.name} launches: that at least "
-        f"{_percent(LEAST_RATE)} of the kernels of one agree by name and order; found at most "
-        f"{_percent(rate)} with equal names, {_counted(ran, 'kernel')} in the launch and "
-        f"{_counted(put, 'call')} in the capture; give the capture of the same graph "
-        "(model, version, batch size)"
+        f"{offered[file][0]}: expected captures of the graphs that {trace.name} launches: that at "
+        f"least {_percent(LEAST_RATE)} of the kernels of one agree {how}; found {found}, "
+        f"{_counted(ran, 'kernel')} in the launch and {_counted(put, 'call')} in the capture; give "
+        "the capture of the same graph (model, version, batch size)"
     )
 
 
