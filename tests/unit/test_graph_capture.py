@@ -306,8 +306,13 @@ def test_captures_that_differ_in_shapes_only_are_told_apart_by_the_numbers_of_ra
         assert columns(profile, "params")[1] == f"M=4,N={batch},K=16,fp16,"
 
 
-def test_a_batch_is_padded_to_the_next_size_that_was_captured(opened):
-    trace = replay(KinetoFile(), label="execute_20_context_0(sq0sk64)_generation_20(sq20sk64)")
+@pytest.mark.parametrize(
+    "label",
+    ["execute_20_context_0(sq0sk64)_generation_20(sq20sk64)",
+     "execute_context_1(16)_generation_4(4)"],
+)  # fmt: skip
+def test_a_batch_is_padded_to_the_next_size_that_was_captured(opened, label):
+    trace = replay(KinetoFile(), label=label)
     assert columns(opened(trace, two_sizes()), "params")[1] == "M=4,N=32,K=16,fp16,"
     with pytest.raises(BadInputError, match="no capture agrees with 1 of 1"):
         opened(replay(KinetoFile(), label="execute_65_context_65()"), two_sizes())

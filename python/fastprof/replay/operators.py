@@ -34,7 +34,11 @@ _MAY_LAUNCH = [
 ]
 _SAY_NOTHING = {"other", "triton-fused", "memset", "memcpy"}
 _NUMBER = re.compile(r"\d+")
-_SIZE = re.compile(r"(?:capture|execute)_(\d{1,9})_")
+# The numbers whose sum is the size, in the names that vLLM and SGLang give to their ranges.
+_SIZE = re.compile(
+    r"(?:capture|execute)_(\d{1,9})_"
+    r"|execute_context_\d+\((\d{1,9})\)_generation_\d+\((\d{1,9})\)"
+)
 
 
 class Operators:
@@ -105,7 +109,7 @@ class Operators:
                 size = _SIZE.match(meaning.name)
                 around = Around(
                     around.numbers | frozenset(_NUMBER.findall(meaning.name)),
-                    int(size[1]) if size else around.size,
+                    sum(int(each or 0) for each in size.groups()) if size else around.size,
                 )
             self._around[node] = around
         return around
