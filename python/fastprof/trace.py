@@ -114,6 +114,7 @@ class Captured:
 
     `launch` indexes Launches: the API call. `graph` numbers the captures from 0. `name` (demangled)
     indexes Trace.strings, -1 where the call does not tell its kernel; `kind` is one of `Activity`.
+    `files` has the name of the file of each capture, where that is another than the trace's.
     """
 
     launch: Int32
@@ -122,9 +123,14 @@ class Captured:
     grid: Int32  # [calls, 3]
     block: Int32  # [calls, 3]
     kind: Int32
+    files: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.launch)
+
+    def file_of(self, graph: int) -> str | None:
+        """The name of the file that a capture came from, None for the trace's own."""
+        return self.files[graph] if graph < len(self.files) else None
 
 
 @dataclass(frozen=True)

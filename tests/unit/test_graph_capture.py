@@ -306,10 +306,22 @@ def test_captures_that_differ_in_shapes_only_are_told_apart_by_the_numbers_of_ra
         assert columns(profile, "params")[1] == f"M=4,N={batch},K=16,fp16,"
 
 
+def test_the_size_of_a_graph_may_be_in_the_name_of_the_file(tmp_path):
+    for batch in (64, 32, 16):
+        for rank in (0, 1):
+            trace = capture(KinetoFile(), batch=batch)
+            trace.write(tmp_path / f"bs_{batch}_rank{rank}.json.gz")
+    for batch in (16, 17, 40):
+        path = replay(KinetoFile(), label=f"step[DECODE bs={batch}]").write(tmp_path / "x.trace")
+        profile = fastprof.open(path, graph_capture=tmp_path)
+        size = min(size for size in (64, 32, 16) if size >= batch)
+        assert columns(profile, "params")[1] == f"M=4,N={size},K=16,fp16,"
+
+
 @pytest.mark.parametrize(
     "label",
     ["execute_20_context_0(sq0sk64)_generation_20(sq20sk64)",
-     "execute_context_1(16)_generation_4(4)"],
+     "execute_context_1(16)_generation_4(4)", "step[DECODE bs=20]", "step[EXTEND bs=2 toks=20]"],
 )  # fmt: skip
 def test_a_batch_is_padded_to_the_next_size_that_was_captured(opened, label):
     trace = replay(KinetoFile(), label=label)

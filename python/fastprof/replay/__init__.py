@@ -140,7 +140,10 @@ def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphC
         _done_before(trace, replays, captures),
         fits,
         [operators.around(at) for at in take(found.frame_of_launch, replays.launch).tolist()],
-        [operators.around(int(frame[captures.begin[i]])) for i in range(len(captures))],
+        [
+            operators.around_capture(int(frame[captures.begin[i]]), trace.captured.file_of(i))
+            for i in range(len(captures))
+        ],
         [work[captures.of(i)].tobytes() for i in range(len(captures))],
     )
     fit_of_launch = [

@@ -55,7 +55,7 @@ def borrow(trace: Trace, lender: Trace) -> None:
             [_told(trace, n_ranges), _moved(_told(lender, len(other)), n_ranges)]
         )
     if lender.captured is not None:
-        trace.captured = _both(trace.captured, lender.captured, n_launches, name)
+        trace.captured = _both(trace.captured, lender.captured, n_launches, name, lender.name)
     trace.borrowed = Borrowed(
         trace.borrowed.ranges + len(other),
         trace.borrowed.threads + len(lender.threads),
@@ -108,18 +108,26 @@ def _told(trace: Trace, n_ranges: int) -> Int32:
     return np.full(n_ranges, -1, np.int32) if told is None else told
 
 
-def _both(own: Captured | None, other: Captured, n_launches: int, name: Int32) -> Captured:
+def _both(
+    own: Captured | None, other: Captured, n_launches: int, name: Int32, file: str
+) -> Captured:
+    """The captures of both, those of `file` behind the own ones, which are of other files too."""
+    first = 0 if own is None else int(own.graph.max(initial=-1)) + 1
     moved = Captured(
         launch=other.launch + np.int32(n_launches),
-        graph=other.graph,
+        graph=other.graph + np.int32(first),
         name=name[other.name],
         grid=other.grid,
         block=other.block,
         kind=other.kind,
+        files=[file] * (int(other.graph.max(initial=-1)) + 1),
     )
     if own is None:
         return moved
-    moved.graph = other.graph + (own.graph.max(initial=-1) + np.int32(1))
-    return Captured(
-        **{key: np.concatenate([getattr(own, key), getattr(moved, key)]) for key in vars(own)}
-    )
+    files = own.files + moved.files
+    columns = {
+        key: np.concatenate([column, getattr(moved, key)])
+        for key, column in vars(own).items()
+        if key != "files"
+    }
+    return Captured(**columns, files=files)

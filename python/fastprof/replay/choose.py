@@ -20,8 +20,8 @@ class Around:
     ----------
     numbers : all numbers in them
     size : how many sequences or tokens the graph is captured for (`capture_32_FULL`), or how many a
-        launch of it works on (`execute_30_...`, `execute_context_0(0)_generation_30(30)`), as vLLM
-        and SGLang name them; None where they do not
+        launch of it works on (`execute_30_...`, `execute_context_0(0)_generation_30(30)`,
+        `step[DECODE bs=30]`), as vLLM and SGLang name them; None where they do not
     """
 
     numbers: frozenset[str] = frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Hashable
 
@@ -38,7 +39,9 @@ _NUMBER = re.compile(r"\d+")
 _SIZE = re.compile(
     r"(?:capture|execute)_(\d{1,9})_"
     r"|execute_context_\d+\((\d{1,9})\)_generation_\d+\((\d{1,9})\)"
+    r"|step\[DECODE\b[^\]]*?\bbs=(\d{1,9})|step\[EXTEND\b[^\]]*?\btoks=(\d{1,9})"
 )
+_SIZE_OF_FILE = re.compile(r"bs_(\d{1,9})_rank\d")
 
 
 class Operators:
@@ -94,6 +97,14 @@ class Operators:
         return next(
             (kind in kinds for pattern, kinds in _MAY_LAUNCH if pattern.fullmatch(call.op)), None
         )
+
+    def around_capture(self, frame: int, file: str | None) -> Around:
+        """What ranges around a capture tell, or else the name of its file, as SGLang gives it."""
+        around = self.around(frame)
+        size = _SIZE_OF_FILE.match(os.path.basename(file)) if file else None
+        if size is None or around.size is not None:
+            return around
+        return Around(around.numbers, int(size[1]))
 
     def around(self, frame: int) -> Around:
         """What the names of the user's own ranges around a frame tell."""
