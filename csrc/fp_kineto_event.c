@@ -41,6 +41,7 @@ static const known_key KEYS[] = {
     ARG("bytes", FP_FIELD_BYTES),
     ARG("Bytes", FP_FIELD_BYTES),
     ARG("est. achieved occupancy %", FP_FIELD_OCCUPANCY),
+    ARG("kernel", FP_FIELD_KERNEL),
     ARG("Sequence number", FP_FIELD_SEQ),
     ARG("sequence number", FP_FIELD_SEQ),
     ARG("Fwd thread id", FP_FIELD_FORWARD_THREAD),

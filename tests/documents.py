@@ -112,3 +112,17 @@ def write_files(folder: Path) -> None:
     for name in ("net.json.gz", "lenet.json.gz"):
         trace.write(folder / name)
     (folder / "my_costs.py").write_text(my_costs())
+    write_graph(folder)
+
+
+def write_graph(folder: Path) -> None:
+    """The launch of a graph of one kernel, and its capture."""
+    replay = KinetoFile().launch(0, 10, 1, name="hipGraphLaunch").kernel(20, 30, 1, "gemm")
+    replay.write(folder / "decode.json.gz")
+    capture = KinetoFile().launch(0, 1, 1, name="hipStreamBeginCapture")
+    capture.op(10, 40, "aten::mm", dims=[[2, 3], [3, 4]], types=["float", "float"])
+    capture.launch(20, 30, 2, name="hipLaunchKernel", kernel="gemm")
+    capture.launch(50, 51, 3, name="hipStreamEndCapture")
+    (folder / "capture_traces").mkdir()
+    for path in (folder / "capture.json.gz", folder / "capture_traces" / "bs_2.json.gz"):
+        capture.write(path)

@@ -52,9 +52,11 @@ class KinetoFile:
 
     def launch(
         self, start: int, end: int, corr: int, tid: Any = TID, name: str = "cudaLaunchKernel",
-        *, pid: Any = PID, cat: str = "cuda_runtime",
+        *, pid: Any = PID, cat: str = "cuda_runtime", **others: Any,
     ) -> KinetoFile:  # fmt: skip
-        return self._span(cat, start, end, name, tid, pid, {"cbid": 211, "correlation": corr})
+        """A call of the runtime; `others` are arguments, such as ROCm's kernel."""
+        args = {"cbid": 211, "correlation": corr, **others}
+        return self._span(cat, start, end, name, tid, pid, args)
 
     def kernel(
         self, start: int, end: int, corr: int, name: str = "sgemm", *, cat: str = "kernel",

@@ -159,6 +159,7 @@ def row_of(table, event):
         "block": lambda: triple(args.get("block")),
         "stack": lambda: text(args.get("Call stack")),
         "hierarchy": lambda: text(args.get("Module Hierarchy")),
+        "kernel": lambda: text(args.get("kernel")),
         "phase": lambda: ord(event["ph"]),
         "id": lambda: integer(event.get("id")),
         "value": lambda: text(first(args, ("name", "labels", "sort_index"))),
@@ -210,6 +211,7 @@ def found(file):
     pools = {
         "name": file.names,
         "value": file.names,
+        "kernel": file.names,
         "category": file.categories,
         "label": labels,
         "stack": file.stacks,

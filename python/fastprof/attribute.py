@@ -46,6 +46,9 @@ class Attribution:
     launch_frame_of_kernel : [kernels] the innermost frame around the launch
     in_engine : [kernels] whether a thread of the autograd engine launched it outside all ranges:
         it runs backward, and its frame is what the waiting thread had open; None where none was
+    frame_of_launch : [launches] the innermost frame around each API call
+    replay_of_kernel : [kernels] of a kernel whose frame is that of its graph's capture, the launch
+        of the graph; else -1. None where no kernel has one
     """
 
     meanings: list[Meaning]
@@ -60,7 +63,13 @@ class Attribution:
     links_of_frame: UInt8
     frame_of_kernel: Int32
     launch_frame_of_kernel: Int32
+    frame_of_launch: Int32
+    replay_of_kernel: Int32 | None = None
     in_engine: npt.NDArray[np.bool_] | None = None
+
+    def forget_launches(self) -> None:
+        """Free what nothing needs once kernels of graphs have their frames."""
+        self.frame_of_launch = np.empty(0, np.int32)
 
 
 def attribute(
@@ -102,16 +111,17 @@ def attribute(
         backward, meaning, links = _links(trace, nest, direction)
         node_of_frame, node_parent, node_label = folding.result()
         del label
-    in_engine = None
-    if borrowed.any():
-        in_engine = np.append(borrowed, False)[trace.kernels.launch]
     launch_frame = take(frame_of_launch, trace.kernels.launch)
-    frame = launch_frame
+    frame, replay = launch_frame, None
     if trace.kernels.origin is not None:
         origin_frame = take(frame_of_launch, trace.kernels.origin)
         frame = np.where(origin_frame >= 0, origin_frame, launch_frame)
+        replay = np.where(origin_frame >= 0, trace.kernels.launch, np.int32(-1))
     if trace.kernels.told_range is not None:
         frame = np.where(frame >= 0, frame, take(frame_of_range, trace.kernels.told_range))
+    in_engine = None
+    if borrowed.any():
+        in_engine = np.append(borrowed, False)[trace.kernels.launch] & (frame == launch_frame)
     return Attribution(
         meanings=meanings,
         frame_parent=frame_parent,
@@ -126,6 +136,8 @@ def attribute(
         frame_of_kernel=frame,
         launch_frame_of_kernel=launch_frame,
         in_engine=in_engine,
+        frame_of_launch=frame_of_launch,
+        replay_of_kernel=replay,
     )
 
 

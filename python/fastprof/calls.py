@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _calls, _path, _share, ops
+from fastprof import _calls, _path, _pools, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
 from fastprof.call import Call, Tensor
@@ -121,6 +121,8 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         _numbers([_types(call) for call in calls]),
     )
     (label, work, helper), used = _numbered([label, work, helper], len(meanings))
+    if found.replay_of_kernel is not None:
+        group, taken = _replays_apart(group, found.replay_of_kernel, taken)
     return CallsOfKernels(
         named=[
             replace(named(meanings[number]), exact=number not in told.estimated) for number in used
@@ -151,6 +153,15 @@ def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[in
         take(np.array([number[label] for label in labels], np.int32), place)
         for labels, place in found
     ], used
+
+
+def _replays_apart(group: Int32, replay: Int32, taken: Bools) -> tuple[Int32, Bools]:
+    """Each launch of a graph makes the calls of its capture once more."""
+    apart = np.where(group >= 0, _pools.pairs(group, replay), np.int32(-1))
+    taken_apart = np.zeros(int(apart.max(initial=-1)) + 1, bool)
+    known = group >= 0
+    taken_apart[apart[known]] = taken[group[known]]
+    return apart, taken_apart
 
 
 _ANNOUNCED = re.compile(

@@ -73,24 +73,26 @@ class Contents:
 
 def contents_of(trace: Trace, found: Attribution) -> Contents:
     """Count what a trace holds. Linear in its rows."""
-    kernels, ranges = trace.kernels, trace.ranges
+    kernels, borrowed = trace.kernels, trace.borrowed
     used_launches, _ = distinct(kernels.launch, len(trace.launches))
-    calls = [m.call for m in found.meanings if m.call is not None and m.has_arguments]
-    shapes, types = _tensors(calls)
-    pids = sorted({int(pid) for pid in trace.processes.tolist() if pid >= 0})
+    counts = np.bincount(trace.ranges.label[: trace.n_own_ranges], minlength=len(found.meanings))
+    meanings = [m for m, n in zip(found.meanings, counts.tolist(), strict=True) if n]
+    shapes, types = _tensors(m.call for m in meanings if m.call is not None and m.has_arguments)
+    own_processes = trace.processes[: len(trace.processes) - borrowed.processes]
+    pids = sorted({int(pid) for pid in own_processes.tolist() if pid >= 0})
     return Contents(
         work=_work(take(kernels.configs.kind, kernels.config), kernels.duration),
         span=_span(kernels.start, kernels.duration),
         devices=_counts(take(kernels.configs.device, kernels.config)),
         processes=pids,
-        threads=len(trace.threads),
+        threads=len(trace.threads) - borrowed.threads,
         launches=sum(launch >= 0 for launch in used_launches),
-        ranges=_ranges(trace, found.meanings),
+        ranges=_ranges(trace, found.meanings, counts.tolist()),
         shapes=shapes,
         types=types,
-        stacks=any(m.frames for m in found.meanings),
-        layers=any(m.kind == Kind.LAYER or m.layers for m in found.meanings),
-        sequence_numbers=bool(np.any(ranges.seq >= 0)),
+        stacks=any(m.frames for m in meanings),
+        layers=any(m.kind == Kind.LAYER or m.layers for m in meanings),
+        sequence_numbers=bool(np.any(trace.ranges.seq[: trace.n_own_ranges] >= 0)),
     )
 
 
@@ -127,7 +129,7 @@ def steps_of(trace: Trace, meanings: list[Meaning]) -> Steps:
     numbers = np.full(len(meanings), -1, np.int64)
     numbers[list(number_of_label)] = list(number_of_label.values())
     ranges = trace.ranges
-    number = numbers[ranges.label]
+    number = numbers[ranges.label[: trace.n_own_ranges]]
     rows = np.flatnonzero(number >= 0)
     process = take(trace.process_of_thread, np.ascontiguousarray(ranges.thread[rows]))
     pid = take(trace.processes, process).astype(np.int64)
@@ -155,8 +157,7 @@ def _counts(column: npt.NDArray[Any]) -> dict[int, int]:
     return {v: n for v, n in zip(values.tolist(), counts.tolist(), strict=True) if v >= 0}
 
 
-def _ranges(trace: Trace, meanings: list[Meaning]) -> dict[str, int]:
-    counts = np.bincount(trace.ranges.label, minlength=len(meanings)).tolist()
+def _ranges(trace: Trace, meanings: list[Meaning], counts: list[int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for meaning, n in zip(meanings, counts, strict=True):
         if n:

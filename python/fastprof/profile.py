@@ -16,6 +16,7 @@ from fastprof.columns import Column, Ints, Lists, SeqMarkers
 from fastprof.contents import Contents
 from fastprof.coverage import Coverage
 from fastprof.extras import needed
+from fastprof.replay import GraphCapture
 
 if TYPE_CHECKING:
     import pandas
@@ -94,6 +95,9 @@ class Profile:
         Counts the file again, None where it is too damaged; without it there is no file.
     warnings : list of str
         What was wrong with the file but did not stop the reading, a line each.
+    graph_capture : GraphCapture or None
+        How many kernels of replayed graphs have the calls of their capture; None where no capture
+        was read, or no graph needs one.
     """
 
     name: str
@@ -106,6 +110,7 @@ class Profile:
     add_up: Callable[[], Totals]
     recount: Callable[[], Totals | None] | None = None
     warnings: list[str] = field(default_factory=list)
+    graph_capture: GraphCapture | None = None
 
     def __len__(self) -> int:
         return len(self.columns["sil"])

@@ -98,7 +98,7 @@ class Kernels:
 
 @dataclass
 class Launches:
-    """API calls that launched GPU work or created a graph node. `thread` indexes Trace.threads."""
+    """API calls that launched GPU work, or put it into a graph. `thread` indexes Trace.threads."""
 
     start: Int64
     thread: Int32
@@ -106,6 +106,40 @@ class Launches:
 
     def __len__(self) -> int:
         return len(self.start)
+
+
+@dataclass
+class Captured:
+    """GPU work that was put into a CUDA or HIP graph instead of being started, in order of time.
+
+    `launch` indexes Launches: the API call. `graph` numbers the captures from 0. `name` (demangled)
+    indexes Trace.strings, -1 where the call does not tell its kernel; `kind` is one of `Activity`.
+    `files` has the name of the file of each capture, where that is another than the trace's.
+    """
+
+    launch: Int32
+    graph: Int32
+    name: Int32
+    grid: Int32  # [calls, 3]
+    block: Int32  # [calls, 3]
+    kind: Int32
+    files: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.launch)
+
+    def file_of(self, graph: int) -> str | None:
+        """The name of the file that a capture came from, None for the trace's own."""
+        return self.files[graph] if graph < len(self.files) else None
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """How many of a Trace's rows, the last ones, come from the captures of its graphs."""
+
+    ranges: int
+    threads: int
+    processes: int
 
 
 @dataclass
@@ -144,6 +178,13 @@ class Trace:
     # The forward range of each backward range, where the trace itself says so: rows of Ranges, -1.
     told_forward: Int32 | None = None
     about: About = field(default_factory=lambda: About("unknown"))
+    captured: Captured | None = None  # None where no graph was captured
+    borrowed: Borrowed = Borrowed(0, 0, 0)
+
+    @property
+    def n_own_ranges(self) -> int:
+        """How many ranges are of this file: the first ones."""
+        return len(self.ranges) - self.borrowed.ranges
 
     def forget_times(self) -> None:
         """Free what nothing needs once ranges are nested: their times."""

@@ -60,7 +60,8 @@ ARGS = st.fixed_dictionaries(
     {},
     optional=dict.fromkeys(NAMES_OF_NUMBERS, NUMBER)
     | {"grid": TRIPLE, "block": TRIPLE}
-    | dict.fromkeys(("Call stack", "Module Hierarchy", "name", "labels", "sort_index"), SIMPLE)
+    | dict.fromkeys(("Call stack", "Module Hierarchy", "kernel", "name", "labels"), SIMPLE)
+    | {"sort_index": SIMPLE}
     | dict.fromkeys(("Input Dims", "Input type", "Input Strides", "Concrete Inputs"), VALUE)
     | dict.fromkeys((*kineto_oracle.COLLECTIVE, *kineto_oracle.TRITON, "unknown"), VALUE),
 )

@@ -441,6 +441,14 @@ def test_backward_of_a_node_that_was_captured_belongs_to_its_forward_call(rows):
     assert rows(export, "dir", "layer") == [("fprop", ("made",)), ("bprop", ("made",))]
 
 
+def test_each_launch_of_a_graph_makes_its_calls_again(rows):
+    export = Capture().push_pop(0, 100, LINEAR, tid=1).graph_node_event(40, 41, tid=1, node=10)
+    for i in range(3):
+        export.launch(300 + 100 * i, 310 + 100 * i, corr=i, tid=1, name="cudaGraphLaunch_v10000")
+        export.kernel(330 + 100 * i, 340 + 100 * i, corr=i, graph_node=10, name="sgemm_tn")
+    assert rows(export, "flops") == [LINEAR_FLOPS] * 3
+
+
 def test_graphs_and_kernels_share_rows_and_gpu_time(rows, tmp_path):
     export = Capture().push_pop(0, 100, "layer:a", tid=1)
     export.launch(10, 11, corr=1, tid=1).graph_trace(20, 70, corr=1, graph=5)

@@ -11,7 +11,7 @@ import pytest
 
 from documents import blocks, write_files
 from fastprof.cli import main
-from real_data import data_dir
+from real_data import data_dir, real
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,18 @@ def test_the_guide_has_what_info_says_of_the_demo(folder: Path) -> None:
     lines, _ = run(folder, *command.split()[2:])
     assert shown.pop().strip() == "..."
     assert shown == lines[: len(shown)]
+
+
+def test_the_guide_has_rows_of_a_real_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    trace, capture = (str(real(f"kineto/sglang_graph_{name}.json.gz"))
+                      for name in ("decode", "capture"))  # fmt: skip
+    columns = ["-w", "90", "-c", "idx,dir,op,params,sil"]
+    assert main(["prof", trace, "--graph-capture", capture, *columns]) == 0
+    out, err = capsys.readouterr()
+    *shown, dots, said = printed("docs/guide.md", "Idx     Direc")
+    assert dots == "..."
+    assert missing(shown, [line.rstrip() for line in out.splitlines()]) == []
+    assert said in err.replace(str(Path(capture).parent) + "/", "").splitlines()
 
 
 def test_the_guide_has_the_tables_of_four_real_ranks(capsys: pytest.CaptureFixture[str]) -> None:

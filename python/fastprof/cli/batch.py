@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastprof.cli.output import OutputError, output
-from fastprof.cli.progress import tell
+from fastprof.cli.progress import add_graph_capture, tell
 from fastprof.errors import UnknownColumnError
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="run a Python file that registers costs of your own operators (fastprof.op)",
     )
+    add_graph_capture(parser)
     parser.add_argument("--no-progress", action="store_true", help="no bar, and no line a file")
 
 
@@ -109,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
                 ops=arguments.ops,
                 copies=arguments.all,
                 pattern=arguments.pattern,
+                graph_capture=arguments.graph_capture,
             )
     except BatchError as error:
         arguments.error(str(error))

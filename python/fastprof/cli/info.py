@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, tell
+from fastprof.cli.progress import Bar, add_graph_capture, tell
 
 NAME = "info"
 HELP = "say what a trace holds, and how to record more"
@@ -21,6 +21,7 @@ much of the GPU time is known to which depth, and what to record next time to kn
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("file", metavar="FILE", help="a trace or dict lines")
+    add_graph_capture(parser)
     parser.add_argument("--json", action="store_true", help="as one JSON object; times are ns")
 
 
@@ -32,7 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     from fastprof.load import open as open_trace
 
     with Bar() as bar:
-        profile = open_trace(arguments.file, bar, copies=True)
+        profile = open_trace(
+            arguments.file, bar, copies=True, graph_capture=arguments.graph_capture
+        )
     for warning in profile.warnings:
         tell(f"warning: {warning}")
     info = describe(profile)

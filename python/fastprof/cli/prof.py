@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, add_check, say, tell
+from fastprof.cli.progress import Bar, add_check, add_graph_capture, say, tell
 from fastprof.errors import UnknownColumnError
 from fastprof.report import Style
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="run a Python file that registers costs of your own operators (fastprof.op)",
     )
+    add_graph_capture(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
     add_check(parser)
 
@@ -87,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = chosen_columns(arguments)
     if arguments.file is None and (sys.stdin is None or sys.stdin.isatty()):
         arguments.error("no FILE, and nothing on standard input: give a trace or dict lines")
+    if arguments.file is None and arguments.graph_capture:
+        arguments.error("--graph-capture needs a trace as FILE: dict lines have no graphs")
     for path in arguments.ops:
         load_file(path)
     with Reused():
@@ -98,7 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 from fastprof.load import open as open_trace
 
-                profile = open_trace(arguments.file, bar, copies=arguments.all)
+                profile = open_trace(
+                    arguments.file,
+                    bar,
+                    copies=arguments.all,
+                    graph_capture=arguments.graph_capture,
+                )
         say(profile)
         if arguments.check:
             tell(f"checked: {profile.check()}")

@@ -67,6 +67,18 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_graph_capture(parser: argparse.ArgumentParser) -> None:
+    """The option that says where the captures of graphs are."""
+    parser.add_argument(
+        "--graph-capture",
+        metavar="TRACE",
+        action="append",
+        default=[],
+        help="a trace recorded while CUDA or HIP graphs were captured, or a directory of these: "
+        "kernels of these graphs take operator, shapes, layer and line from there",
+    )
+
+
 def say(profile: Profile) -> None:
     """Counts, coverage and warnings of a profile, on stderr."""
     for warning in profile.warnings:
@@ -78,3 +90,5 @@ def say(profile: Profile) -> None:
             print("Found 0 kernels. Exiting.", file=sys.stderr)
         else:
             print(f"Found {len(profile)} kernels. {profile.coverage}", file=sys.stderr)
+    if profile.graph_capture is not None:
+        tell(f"{profile.graph_capture}")

@@ -21,6 +21,7 @@ def describe(profile: Profile) -> dict[str, Any]:
     about, contents, coverage = profile.about, profile.contents, profile.coverage_of_kernels
     told = advice(about, contents, coverage)
     total, rows = coverage.total, contents.devices
+    capture = profile.graph_capture
     return {
         "file": profile.name,
         "format": about.format,
@@ -60,6 +61,7 @@ def describe(profile: Profile) -> dict[str, Any]:
             "sequence_numbers": contents.sequence_numbers,
             "memory": len(about.memory) > 0,
         },
+        "graph_capture": None if capture is None else {**vars(capture), "files": [*capture.files]},
         "memory_events": len(about.memory),
         "gpu_time": total,
         "coverage": [

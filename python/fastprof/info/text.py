@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fastprof.replay import outcome
+
 WIDTH = 100
 _LABEL = 14
 _SHARE = 25
@@ -85,6 +87,8 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ranges = info["ranges"]
         kinds = ", ".join(f"{n} {kind}" for kind, n in ranges.items())
         yield "ranges", f"{sum(ranges.values())}" + (f": {kinds}" if kinds else "")
+    if info["graph_capture"] is not None:
+        yield "graphs", outcome(**info["graph_capture"])
     if info["memory_events"]:
         yield "memory", f"{info['memory_events']} allocations and frees"
     for label, there in (("has", True), ("has no", False)):

@@ -55,6 +55,7 @@ def batch(
     ops: Sequence[str | os.PathLike[str]] = (),
     copies: bool = False,
     pattern: str | None = None,
+    graph_capture: Sequence[str | os.PathLike[str]] = (),
 ) -> Batch:
     """Read many traces, and compare the ranks they are of.
 
@@ -85,6 +86,9 @@ def batch(
         Whether memory copies and memsets count as kernels do.
     pattern : str, optional
         What names in directories match: `*.pt.trace.json.gz`.
+    graph_capture : paths
+        Traces with the captures of CUDA and HIP graphs that all these traces replay, see
+        `fastprof.open`.
 
     Returns
     -------
@@ -94,14 +98,18 @@ def batch(
     Raises
     ------
     BadInputError
-        There is nothing to read: no paths, a directory without traces, no such file of costs.
+        There is nothing to read: no paths, a directory without traces, no such file of costs or
+        capture.
     BatchError
         `jobs`, `memory` and `client` do not fit.
     MissingDependencyError
         `client` without distributed, or `store` without pyarrow.
     """
     _check(jobs, memory, client)
-    options = Options(copies, tuple(map(os.path.abspath, map(os.fsdecode, ops))))
+    costs, captures = (
+        tuple(map(os.path.abspath, map(os.fsdecode, each))) for each in (ops, graph_capture)
+    )
+    options = Options(copies, costs, captures)
     text = options.text()
     found = find(paths, pattern)
     results: dict[str, Result] = {}

@@ -11,6 +11,7 @@ from typing import Final
 
 from fastprof.errors import BadInputError, FastprofError, OpError
 from fastprof.load import open as open_trace
+from fastprof.load import traces_in
 from fastprof.ops.user import load_file
 from fastprof.ranks.source import source_of
 from fastprof.ranks.summary import Summary, summarise
@@ -27,20 +28,26 @@ class Options:
     ----------
     copies : whether memory copies and memsets count
     ops : paths of Python files that register costs
+    graph_capture : paths of traces with the captures of CUDA and HIP graphs
     """
 
     copies: bool = False
     ops: tuple[str, ...] = ()
+    graph_capture: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The same text for the same numbers: costs by what is in their files.
+        """The same text for the same numbers: costs by what is in their files, captures by what
+        tells whether a trace has changed.
 
         Raises
         ------
         BadInputError
-            A file of costs cannot be read.
+            A file of costs or of a capture cannot be read.
         """
-        return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops)])
+        captures = [os.fsdecode(path) for path in traces_in(self.graph_capture)]
+        sources = [source_of(path) for path in captures if head_of(path)]
+        told = [f"{each.size}:{each.changed}:{each.fingerprint}" for each in sources]
+        return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops), *told])
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ def work(path: str, options: Options) -> Result:
         _load(options.ops)
         head_of(path)
         source = source_of(path)
-        profile = open_trace(path, copies=options.copies)
+        profile = open_trace(path, copies=options.copies, graph_capture=options.graph_capture)
         summary = summarise(profile, source, options.text())
         return replace(summary, seconds=time.perf_counter() - begin)
     except Exception as error:

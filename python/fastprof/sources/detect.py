@@ -42,11 +42,15 @@ def head_of(path: str | os.PathLike[str]) -> bytes:
 
 
 def read_trace(
-    path: str | os.PathLike[str], progress: Progress | None = None, copies: bool = False
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    copies: bool = False,
+    captures: bool = False,
 ) -> Trace:
     """Read the trace in a file; a report is exported by nsys first.
 
     copies : whether memory copies and memsets get rows as kernels do
+    captures : whether the captures of graphs are wanted where reading them takes more time
 
     Raises
     ------
@@ -56,15 +60,19 @@ def read_trace(
     head = head_of(path)
     if nsys_report.is_report(head, os.fsdecode(path)):
         exported, said = nsys_report.export(path, head, progress)
-        trace = _read_known(exported, head_of(exported), progress, copies)
+        trace = _read_known(exported, head_of(exported), progress, copies, captures)
         trace.name = os.fsdecode(path)
         trace.warnings[:0] = said
         return trace
-    return _read_known(path, head, progress, copies)
+    return _read_known(path, head, progress, copies, captures)
 
 
 def _read_known(
-    path: str | os.PathLike[str], head: bytes, progress: Progress | None, copies: bool
+    path: str | os.PathLike[str],
+    head: bytes,
+    progress: Progress | None,
+    copies: bool,
+    captures: bool,
 ) -> Trace:
     if head.lstrip()[:1] in (b"{", b"[") or head.startswith(GZIP_MAGIC):
         memory.expect(os.fsdecode(path), estimate.of_json(path, head.startswith(GZIP_MAGIC)))
@@ -75,7 +83,11 @@ def _read_known(
         for source in (nsys, nvprof):
             if source.recognises(database.tables):
                 memory.expect(database.name, estimate.of_database(database, copies))
-                trace: Trace = source.read(database, copies)
+                trace: Trace
+                if captures and source is nsys:
+                    trace = nsys.read(database, copies, captures)
+                else:
+                    trace = source.read(database, copies)
                 trace.about.read_by = database.read_by
                 return trace
         database.refuse_posing(nsys_schema.STRINGS, nvprof_schema.STRINGS)

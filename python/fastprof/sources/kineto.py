@@ -15,6 +15,7 @@ from fastprof._take import take
 from fastprof.errors import BadInputError
 from fastprof.sources import kineto_about, kineto_file, kineto_links, steps
 from fastprof.sources.database import Progress
+from fastprof.sources.kineto_captures import captured_calls
 from fastprof.sources.kineto_file import KinetoFile
 from fastprof.sources.kineto_labels import labels_of
 from fastprof.sources.kineto_threads import Threads
@@ -22,6 +23,7 @@ from fastprof.trace import (
     COPY_KINDS,
     NEVER,
     Activity,
+    Captured,
     Configs,
     Int32,
     Int64,
@@ -71,7 +73,7 @@ def read(
     damaged = _damaged(kernels)
     kernels.duration[damaged] = -1
     kernels.damaged = damaged
-    launches = _read_launches(file, threads, kernels)
+    launches, captured = _read_launches(file, threads, kernels)
     kernels.told_range = kineto_links.ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
     return Trace(
@@ -88,6 +90,7 @@ def read(
         warnings=[*file.warnings(), *_warnings(file, damaged)],
         told_forward=kineto_links.forward_ranges(file, threads, ranges),
         about=kineto_about.read(file, threads.places()),
+        captured=captured,
     )
 
 
@@ -184,9 +187,11 @@ def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
     return damaged
 
 
-def _read_launches(file: KinetoFile, threads: Threads, kernels: Kernels) -> Launches:
-    """API calls that launched GPU work, runtime calls before driver calls; sets kernels' launch and
-    process."""
+def _read_launches(
+    file: KinetoFile, threads: Threads, kernels: Kernels
+) -> tuple[Launches, Captured | None]:
+    """API calls that launched GPU work, runtime calls before driver calls, and those that put it
+    into a graph; sets kernels' launch and process."""
     events = file.tables["launches"]
     is_driver = np.array(["driver" in name.lower() for name in file.categories] + [False])
     rows = np.argsort(is_driver[events["category"]], kind="stable")
@@ -199,18 +204,24 @@ def _read_launches(file: KinetoFile, threads: Threads, kernels: Kernels) -> Laun
     if len(used) and used[0] < 0:
         used, kernels.launch = used[1:], kernels.launch - 1
     rows = rows[used]
-    start = events["start"][rows]
+    put = captured_calls(file, threads)
+    put_rows, captured = put or (np.empty(0, np.intp), None)
+    rows = np.concatenate([rows, put_rows])
     columns = {
-        "start": start,
+        "start": events["start"][rows],
+        "captured": np.arange(len(rows)) - len(used),
         "thread": threads.find(events["pid"][rows], events["tid"][rows]),
         "name": events["name"][rows],
     }
     columns = steps.launches_in_order(columns, kernels)
+    at = columns.pop("captured")
+    if captured is not None:
+        captured.launch[at[at >= 0]] = np.flatnonzero(at >= 0)
     process = np.append(threads.process, np.int32(-1))[np.append(columns["thread"], -1)]
     kernels.process[:] = process[kernels.launch]
     if len(threads.process_numbers) == 1:
         kernels.process[:] = 0  # whose launch is not in the trace, too
-    return Launches(**columns)
+    return Launches(**columns), captured
 
 
 def _process_of_range(kernels: Kernels, ranges: Ranges, threads: Threads) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastprof import _pools
 from fastprof.beside import Beside
-from fastprof.sources import cupti_work, nsys_about, steps
+from fastprof.sources import cupti_work, nsys_about, nsys_captures, steps
 from fastprof.sources import nsys_launches as launches_of
 from fastprof.sources import nsys_ranges as ranges_of
 from fastprof.sources import nsys_schema as schema
@@ -27,10 +27,11 @@ def recognises(tables: Mapping[str, Collection[str]]) -> bool:
     return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
 
 
-def read(database: Database, copies: bool = False) -> Trace:
+def read(database: Database, copies: bool = False, captures: bool = False) -> Trace:
     """Read an export, on two cores: kernels on one, then API calls and ranges on both.
 
     copies : whether memory copies and memsets get rows as kernels do
+    captures : whether calls that put work into a graph are read too; with copies only
 
     Raises
     ------
@@ -54,6 +55,9 @@ def read(database: Database, copies: bool = False) -> Trace:
         finishing = beside.run(_finish_ranges, reading, pools, kernels)
         launches = calls.finish(pools, kernels, nodes)
         strings, warnings, (ranges, phases) = finishing.result()
+    captured = None
+    if captures:
+        launches, captured = nsys_captures.add(database, pools, kernels, launches, strings)
     threads = pools.threads.values()
     process_of_thread = launches_of.process_of(
         np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT
@@ -75,6 +79,7 @@ def read(database: Database, copies: bool = False) -> Trace:
         processes=_process_ids(pools.processes.values()),
         warnings=warnings + problems,
         about=about,
+        captured=captured,
     )
 
 
