@@ -17,11 +17,20 @@ from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.beside import Beside
 from fastprof.calls import CallsOfKernels, find_calls
-from fastprof.columns import Column, Columns, Ints, Lists, RepeatedInts, SeqMarkers, Values
+from fastprof.columns import (
+    Column,
+    Columns,
+    Ints,
+    Lists,
+    RepeatedInts,
+    SeqMarkers,
+    Values,
+    mapped,
+)
 from fastprof.contents import contents_of
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
-from fastprof.markers import Kind, Meaning, dict_operators
+from fastprof.markers import Kind, Meaning, SourceLines, dict_operators, each_part_once
 from fastprof.profile import Profile
 from fastprof.trace import Int32, Trace, label_text
 
@@ -191,7 +200,7 @@ def _frames(chain: list[Meaning]) -> tuple[str, ...]:
     return frames
 
 
-def assemble(trace: Trace, attribution: Attribution) -> Profile:
+def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Profile:
     """Make the Profile of a trace. Nothing is made per kernel before somebody asks for it."""
     kernels, configs = trace.kernels, trace.kernels.configs
     assembly = Assembly(trace, attribution)
@@ -201,8 +210,8 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "seq": lambda: assembly.numbers[0],
             "altseq": lambda: assembly.numbers[1],
             "tid": lambda: Ints(take(trace.threads, assembly.thread)),
-            "layer": lambda: assembly.layer(assembly.meaning_node),
-            "trace": lambda: assembly.frames(assembly.meaning_node),
+            "layer": lambda: mapped(assembly.layer(assembly.meaning_node), each_part_once),
+            "trace": lambda: mapped(assembly.frames(assembly.meaning_node), lines.trace),
             "dir": lambda: Values(assembly.direction - np.int32(1), DIRECTIONS),
             "sub": lambda: _sub(assembly),
             "mod": lambda: assembly.costs.mod,
@@ -218,6 +227,8 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "block": lambda: RepeatedInts(kernels.config, configs.block),
             "flops": lambda: assembly.flops,
             "bytes": lambda: assembly.bytes,
+            "line": lambda: mapped(columns["trace"], lines.line),
+            "library_line": lambda: mapped(columns["trace"], lines.library_line),
         }
     )
     return Profile(
@@ -229,7 +240,7 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             kernels.duration,
             kernels.launch >= 0,
             assembly.frame >= 0,
-            assembly.frames(assembly.meaning_node),
+            columns["trace"],
             assembly.calls,
             assembly.flops,
             None if copies else ~activities.are_copies(trace),

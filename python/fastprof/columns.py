@@ -78,6 +78,21 @@ class Values:
         return None if index < 0 else self.values[index]
 
 
+def mapped(column: Values, change: Callable[[Any], Any]) -> Values:
+    """Each distinct value changed; equal ones become one, None is "not known"."""
+    ids: dict[Any, int] = {}
+    id_of = []
+    for value in column.values:
+        changed = change(value)
+        id_of.append(-1 if changed is None else ids.setdefault(changed, len(ids)))
+    return Values(np.array([*id_of, -1], np.int32)[column.ids], list(ids))
+
+
+def unknown(n_rows: int) -> Values:
+    """A column of which nothing is known."""
+    return Values(np.full(n_rows, -1, np.int32), [])
+
+
 @dataclass(frozen=True)
 class Lists:
     """Lists of numbers: row i holds values[offsets[i]:offsets[i + 1]]. Both int64."""

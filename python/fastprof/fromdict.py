@@ -19,16 +19,16 @@ from fastprof._take import take
 from fastprof.about import About
 from fastprof.calls import CallsOfKernels, Named, named
 from fastprof.check import Totals, mistake, totals_of
-from fastprof.columns import Columns, Ints, Lists, Values
+from fastprof.columns import Columns, Ints, Lists, Values, mapped
 from fastprof.contents import contents_of_lines
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
-from fastprof.markers import Meaning, read
+from fastprof.markers import Meaning, SourceLines, each_part_once, read
 from fastprof.profile import Profile
 from fastprof.trace import Int32, Int64
 
 
-def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
+def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> Profile:
     """Make the Profile of the columns that `sources.dictlines.read` gives."""
     n = len(columns["kDuration"])
     backward = _equals(columns["dir"], "bprop")
@@ -45,8 +45,8 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
             "seq": lambda: _as_ints(columns["seqId"]),
             "altseq": lambda: columns["altSeqId"],
             "tid": lambda: columns["tid"],
-            "layer": lambda: _rows(columns["layer"], meaning_row),
-            "trace": lambda: _rows(columns["trace"], meaning_row),
+            "layer": lambda: mapped(_rows(columns["layer"], meaning_row), each_part_once),
+            "trace": lambda: mapped(_rows(columns["trace"], meaning_row), lines.trace),
             "dir": lambda: columns["dir"],
             "sub": lambda: columns["subSeqId"],
             "mod": lambda: costs.mod,
@@ -62,6 +62,8 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
             "block": lambda: columns["block"],
             "flops": lambda: costs.flops,
             "bytes": lambda: costs.bytes,
+            "line": lambda: mapped(report["trace"], lines.line),
+            "library_line": lambda: mapped(report["trace"], lines.library_line),
         }
     )
     return Profile(

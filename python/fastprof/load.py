@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from fastprof import check, memory
@@ -15,7 +15,7 @@ from fastprof.attribute import attribute
 from fastprof.contents import steps_of
 from fastprof.errors import BadInputError
 from fastprof.fromdict import from_dict_lines
-from fastprof.markers import Meaning
+from fastprof.markers import Meaning, SourceLines
 from fastprof.ops.user import load_packages
 from fastprof.profile import Profile
 from fastprof.sources import dictlines, estimate
@@ -25,7 +25,11 @@ from fastprof.sources.recount import recount
 
 
 def open(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, copies: bool = False
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    copies: bool = False,
+    mine: str | Sequence[str] = (),
 ) -> Profile:
     """Read a capture and find out what every kernel of it was for.
 
@@ -39,6 +43,10 @@ def open(
         Called now and then with what is being read, the rows so far and about how many there are.
     copies : bool
         Whether memory copies and memsets get rows as kernels do. Dict lines have none.
+    mine : str or sequence of str
+        Globs of the source files and folders that are your own, for the column `line`; each is
+        compared with the end of a path. Without any, a file is yours that neither an installed
+        package nor the interpreter brings along.
 
     Returns
     -------
@@ -51,18 +59,21 @@ def open(
     BadInputError
         The file is missing, damaged, or not a trace that fastprof knows.
     """
-    return _with_packages(lambda: _open(path, progress, copies))
+    return _with_packages(lambda: _open(path, progress, copies, SourceLines(mine)))
 
 
-def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
+def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = ()) -> Profile:
     """The Profile of dict lines that come from a stream; `name` is what messages call it.
+
+    mine : as of `open`
 
     Raises
     ------
     BadInputError
         A line is no dict line.
     """
-    return _with_packages(lambda: from_dict_lines(name, dictlines.read(stream, name)))
+    lines = SourceLines(mine)
+    return _with_packages(lambda: from_dict_lines(name, dictlines.read(stream, name), lines))
 
 
 def _with_packages(make: Callable[[], Profile]) -> Profile:
@@ -74,14 +85,16 @@ def _with_packages(make: Callable[[], Profile]) -> Profile:
     return profile
 
 
-def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool) -> Profile:
+def _open(
+    path: str | os.PathLike[str], progress: Progress | None, copies: bool, lines: SourceLines
+) -> Profile:
     name = os.fsdecode(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         with builtins.open(path, "rb", buffering=0) as pipe:
-            return from_dict_lines(name, dictlines.read(pipe, name))
+            return from_dict_lines(name, dictlines.read(pipe, name), lines)
     if dictlines.looks_like_dict_lines(head_of(path)):
         memory.expect(name, estimate.of_dict_lines(path))
-        profile = from_dict_lines(name, dictlines.read(path, name))
+        profile = from_dict_lines(name, dictlines.read(path, name), lines)
         return _recountable(profile, path, copies)
     trace = read_trace(path, progress, copies)
 
@@ -98,7 +111,7 @@ def _open(path: str | os.PathLike[str], progress: Progress | None, copies: bool)
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     trace.forget_threads()
-    return _recountable(assemble(trace, attribution), path, copies)
+    return _recountable(assemble(trace, attribution, lines), path, copies)
 
 
 def _recountable(profile: Profile, path: str | os.PathLike[str], copies: bool) -> Profile:

@@ -48,9 +48,9 @@ def write_report(
     Parameters
     ----------
     columns : mapping of key to Column
-        All of one length; at least the keys asked for. layer and trace are Values of tuples of
-        str, seq and altseq Lists (or Ints: one number or none), grid and block Ints [n, 3], the
-        rest Ints or Values of str.
+        All of one length; at least the keys asked for. Values of tuples of str where the table
+        says so (layer, trace, ranges, ...), seq and altseq Lists (or Ints: one number or none),
+        grid and block Ints [n, 3], the rest Ints or Values of str.
     keys : str or iterable of str
         Which columns, from left to right: `"idx,dir,op"`.
     style : str
