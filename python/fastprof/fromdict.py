@@ -72,7 +72,13 @@ def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> P
         extra={"name": lambda: columns["kLongName"], "exact": lambda: costs.exact},
         make_dict_columns=lambda meanwhile: columns,
         cover=lambda copies: cover(
-            duration, launched, _inside(columns), report["trace"], calls, costs.flops
+            duration,
+            launched,
+            _inside(columns),
+            report["trace"],
+            calls,
+            costs.flops,
+            any(", sizes = [" in text for cell in columns["seqMarker"].values for text in cell),
         ),
         count=lambda: contents_of_lines(columns, calls),
         about=About("dict"),

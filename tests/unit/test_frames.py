@@ -12,7 +12,7 @@ TORCH = [
     "torch/nn/parallel/distributed.py",
     f"{SITE}/torch/utils/_contextlib.py",
     "/usr/local/lib/python3.10/dist-packages/torch/_ops.py",
-    "/opt/pytorch/pytorch/torch/nn/functional.py",
+    "/build/pytorch/torch/nn/functional.py",
     "site-packages/torch/_tensor.py",
     "functorch/_src/vmap.py",
     "triton/runtime/jit.py",

@@ -16,7 +16,7 @@ STANDARD: Final = frozenset(sys.stdlib_module_names) - {
     "site", "statistics", "test", "this", "token", "trace", "turtle",
 }  # fmt: skip
 
-# What stands directly below the folders of torch and triton: `/opt/pytorch/torch/nn` is torch's,
+# What stands directly below the folders of torch and triton: `/build/pytorch/torch/nn` is torch's,
 # `/home/me/torch/train.py` is not.
 TORCH_PARTS: Final = (
     r"_\w+|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions"

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar, get_type_hints
 from fastprof.call import Call, Tensor
 from fastprof.errors import OpError
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.misfit import misfit
 from fastprof.ops.parameters import convert, members
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature, Slot
@@ -101,14 +102,14 @@ class Formula:
         return _as_work(self.function(**arguments), call)
 
     def _arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
-        problem = CannotModel(f"{len(call.args)} arguments do not fit")
+        problem = None
         for signature in signatures:
             for bound in signature.bind(call.args):
                 try:
                     return self._converted(bound)
                 except CannotModel as error:
                     problem = error
-        raise problem
+        raise problem or CannotModel(misfit(signatures, call.args))
 
     def _converted(self, bound: dict[str, Any]) -> dict[str, Any]:
         missing = sorted(self.needed - bound.keys())
