@@ -1,8 +1,11 @@
 """The table of report columns, and the choice from it."""
 
+import re
+
 import numpy as np
 import pytest
 
+from documents import ROOT
 from fastprof.columns import Ints, RepeatedInts
 from fastprof.errors import FastprofError, UnknownColumnError
 from fastprof.report import COLUMNS, DEFAULT_KEYS, select
@@ -44,6 +47,22 @@ def test_every_column_has_its_own_key_and_one_line_of_help():
     assert all(column.about and "\n" not in column.about for column in COLUMNS)
 
 
+def test_the_guide_has_a_row_for_every_column_and_no_other():
+    guide = (ROOT / "docs" / "guide.md").read_text()
+    section = guide.split("\n## Columns\n")[1].split("\n**params**")[0]
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|", section, re.MULTILINE)
+    shown = [
+        pair
+        for keys, headers in rows
+        for pair in zip(re.findall(r"\w+", keys), headers.split(", "), strict=True)
+    ]
+    assert sorted(shown) == sorted((column.key, column.header) for column in COLUMNS)
+
+
+def test_a_width_holds_the_header_of_what_pyprof_did_not_have():
+    assert [c.key for c in COLUMNS[21:] if len(c.header) > c.width] == []
+
+
 def test_columns_are_chosen_in_the_order_asked_for():
     assert [column.key for column in select("op, idx,op")] == ["op", "idx", "op"]
     assert [column.key for column in select(["sil", "tc"])] == ["sil", "tc"]
@@ -69,6 +88,7 @@ def test_no_column_is_an_unknown_column(keys):
 def test_the_last_frame_is_shown_without_its_directory():
     assert last_frame(("a/b.py:1", "/c/d.py:22")) == "d.py:22"
     assert last_frame(("d.py:22",)) == "d.py:22"
+    assert last_frame(("/c/d.py:22 forward",)) == "d.py:22 forward"
     assert last_frame(()) == "-"
 
 
