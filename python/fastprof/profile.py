@@ -64,8 +64,10 @@ class Profile:
         The file it came from.
     columns : mapping of str to Column
         The columns of the report by key: idx seq altseq tid layer trace dir sub mod op kernel
-        params sil tc device stream grid block flops bytes tc_reason. Times are ns. flops and bytes
-        are the kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
+        params sil tc device stream grid block flops bytes tc_reason line library_line. Times are
+        ns. flops and bytes are the kernel's share of its call's; -1 is "not known", 0 is known to
+        be nothing. line and library_line are the last frames of trace that are the user's, and
+        not torch's.
     extra : dict of str to function
         What makes each further column: start and end (ns on the capture's clock), name (the full
         one), pid, context, correlation, registers, shared_memory (bytes a block), graph_id,

@@ -89,6 +89,7 @@ def test_the_last_frame_is_shown_without_its_directory():
     assert last_frame(("a/b.py:1", "/c/d.py:22")) == "d.py:22"
     assert last_frame(("d.py:22",)) == "d.py:22"
     assert last_frame(("/c/d.py:22 forward",)) == "d.py:22 forward"
+    assert last_frame(("C:\\net\\train.py:7",)) == "train.py:7"
     assert last_frame(()) == "-"
 
 

@@ -6,9 +6,11 @@ import pytest
 
 import fastprof
 from exports import Export
+from fastprof import CannotModel, Unknown
 from fastprof.cli import main
 from fastprof.coverage import NEVER_TOLD, NO_SHAPES, NOT_TOLD, Without
 from fastprof.info import describe, info_text
+from fastprof.ops.parameters import convert, members
 from kineto_files import KinetoFile
 
 MM = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
@@ -132,3 +134,9 @@ def test_a_gpu_with_an_empty_name_is_not_named(tmp_path):
     info = describe(fastprof.open(path, copies=True))
     assert [gpu["name"] for gpu in info["gpus"]] == [None]
     assert "GPUs        0: name not told" in info_text(info)
+
+
+def test_what_a_formula_expects_is_said_in_words_of_python():
+    allowed = members(int | float | None | Unknown)
+    with pytest.raises(CannotModel, match="^expected None or float or int, found 'mean'$"):
+        convert("mean", allowed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +17,7 @@ def joined(separator: str) -> Callable[[Iterable[str]], str]:
 
 def last_frame(frames: tuple[str, ...]) -> str:
     """The last frame without its directory: `/a/train.py:310 step` becomes `train.py:310 step`."""
-    return frames[-1].rsplit("/", 1)[-1] if frames else "-"
+    return re.split(r"[/\\]", frames[-1])[-1] if frames else "-"
 
 
 @dataclass(frozen=True)
