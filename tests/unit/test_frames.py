@@ -22,6 +22,7 @@ TORCH = [
     "/scratch/cache/ov/cov463qhi2m2kw6ldmzzijfv5t3cjjklfci3qly3nsw6upcskct3.py",
     "/home/me/.triton/cache/ab12/launcher.py",
     "<eval_with_key>.12",
+    "<eval_with_key>.7 from /home/me/net.py",
     "<frozen importlib._bootstrap>",
     "threading.py",
     "multiprocessing/spawn.py",
@@ -53,6 +54,7 @@ MINE = [
     "/home/me/kernels/triton/matmul.py",
     "<stdin>",
     "<ipython-input-7-1a2b>",
+    "<command-1234>",
     "/tmp/ipykernel_812/3313.py",
     "C:\\work\\train.py",
     "torch.py",
@@ -88,6 +90,11 @@ def test_frames_of_torch_go_from_the_end_and_stay_in_the_middle():
 def test_a_stack_of_torch_alone_shows_nothing():
     assert shown("torch/autograd/graph.py:823 run", "threading.py:9 run") == ((), None, None)
     assert shown() == ((), None, None)
+
+
+def test_a_graph_that_torch_generated_is_no_line_of_the_file_it_came_from():
+    frames = ("train.py:7 step", "<eval_with_key>.7 from /home/me/net.py:3 in wrapped:5 forward")
+    assert shown(*frames) == (frames[:1], frames[0], frames[0])
 
 
 def test_code_without_a_file_belongs_to_who_called_it():

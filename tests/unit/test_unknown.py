@@ -138,5 +138,5 @@ def test_a_gpu_with_an_empty_name_is_not_named(tmp_path):
 
 def test_what_a_formula_expects_is_said_in_words_of_python():
     allowed = members(int | float | None | Unknown)
-    with pytest.raises(CannotModel, match="^expected None or float or int, found 'mean'$"):
+    with pytest.raises(CannotModel, match=r"^expected None or float or int, found 'mean'$"):
         convert("mean", allowed)
