@@ -17,16 +17,7 @@ from fastprof._take import distinct, take
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.beside import Beside
 from fastprof.calls import CallsOfKernels, find_calls
-from fastprof.columns import (
-    Column,
-    Columns,
-    Ints,
-    Lists,
-    RepeatedInts,
-    SeqMarkers,
-    Values,
-    mapped,
-)
+from fastprof.columns import Column, Columns, Ints, Lists, RepeatedInts, SeqMarkers, Values
 from fastprof.contents import contents_of
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
@@ -210,8 +201,8 @@ def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Prof
             "seq": lambda: assembly.numbers[0],
             "altseq": lambda: assembly.numbers[1],
             "tid": lambda: Ints(take(trace.threads, assembly.thread)),
-            "layer": lambda: mapped(assembly.layer(assembly.meaning_node), each_part_once),
-            "trace": lambda: mapped(assembly.frames(assembly.meaning_node), lines.trace),
+            "layer": lambda: assembly.layer(assembly.meaning_node).mapped(each_part_once),
+            "trace": lambda: assembly.frames(assembly.meaning_node).mapped(lines.trace),
             "dir": lambda: Values(assembly.direction - np.int32(1), DIRECTIONS),
             "sub": lambda: _sub(assembly),
             "mod": lambda: assembly.costs.mod,
@@ -227,8 +218,10 @@ def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Prof
             "block": lambda: RepeatedInts(kernels.config, configs.block),
             "flops": lambda: assembly.flops,
             "bytes": lambda: assembly.bytes,
-            "line": lambda: mapped(columns["trace"], lines.line),
-            "library_line": lambda: mapped(columns["trace"], lines.library_line),
+            "exact": lambda: assembly.costs.exact,
+            "line": lambda: columns["trace"].mapped(lines.line),
+            "library_line": lambda: columns["trace"].mapped(lines.library_line),
+            "name": lambda: assembly.names[0],
         }
     )
     return Profile(
@@ -268,7 +261,7 @@ def _add_up(assembly: Assembly) -> check.Totals:
 
 
 def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
-    """What makes each column that no report has."""
+    """What makes each column that only a trace tells."""
     trace, found = assembly.trace, assembly.found
     kernels, launches, configs = trace.kernels, trace.launches, trace.kernels.configs
     duration = kernels.duration
@@ -277,7 +270,6 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "end": lambda: Ints(
             np.where(duration >= 0, kernels.start + duration, _NO_TIME), none=_NO_TIME
         ),
-        "name": lambda: assembly.names[0],
         "pid": lambda: Ints(take(trace.processes, kernels.process)),
         "context": lambda: RepeatedInts(kernels.config, configs.context),
         "correlation": lambda: Ints(kernels.correlation),
@@ -295,7 +287,6 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "phases": lambda: _phases(trace),
         "ranges": lambda: _ranges(assembly, assembly.meaning),
         "path": lambda: Ints(assembly.node),
-        "exact": lambda: assembly.costs.exact,
     }
 
 

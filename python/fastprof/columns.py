@@ -77,15 +77,12 @@ class Values:
         index = int(self.ids[row])
         return None if index < 0 else self.values[index]
 
-
-def mapped(column: Values, change: Callable[[Any], Any]) -> Values:
-    """Each distinct value changed; equal ones become one, None is "not known"."""
-    ids: dict[Any, int] = {}
-    id_of = []
-    for value in column.values:
-        changed = change(value)
-        id_of.append(-1 if changed is None else ids.setdefault(changed, len(ids)))
-    return Values(np.array([*id_of, -1], np.int32)[column.ids], list(ids))
+    def mapped(self, change: Callable[[Any], Any]) -> Values:
+        """Each distinct value changed; equal ones become one, None is "not known"."""
+        ids: dict[Any, int] = {}
+        changed = [change(value) for value in self.values]
+        id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
+        return Values(np.array([*id_of, -1], np.int32)[self.ids], list(ids))
 
 
 def unknown(n_rows: int) -> Values:

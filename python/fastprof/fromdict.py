@@ -19,7 +19,7 @@ from fastprof._take import take
 from fastprof.about import About
 from fastprof.calls import CallsOfKernels, Named, named
 from fastprof.check import Totals, mistake, totals_of
-from fastprof.columns import Columns, Ints, Lists, Values, mapped
+from fastprof.columns import Columns, Ints, Lists, Values
 from fastprof.contents import contents_of_lines
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
@@ -45,8 +45,8 @@ def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> P
             "seq": lambda: _as_ints(columns["seqId"]),
             "altseq": lambda: columns["altSeqId"],
             "tid": lambda: columns["tid"],
-            "layer": lambda: mapped(_rows(columns["layer"], meaning_row), each_part_once),
-            "trace": lambda: mapped(_rows(columns["trace"], meaning_row), lines.trace),
+            "layer": lambda: _rows(columns["layer"], meaning_row).mapped(each_part_once),
+            "trace": lambda: _rows(columns["trace"], meaning_row).mapped(lines.trace),
             "dir": lambda: columns["dir"],
             "sub": lambda: columns["subSeqId"],
             "mod": lambda: costs.mod,
@@ -62,14 +62,16 @@ def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> P
             "block": lambda: columns["block"],
             "flops": lambda: costs.flops,
             "bytes": lambda: costs.bytes,
-            "line": lambda: mapped(report["trace"], lines.line),
-            "library_line": lambda: mapped(report["trace"], lines.library_line),
+            "exact": lambda: costs.exact,
+            "line": lambda: report["trace"].mapped(lines.line),
+            "library_line": lambda: report["trace"].mapped(lines.library_line),
+            "name": lambda: columns["kLongName"],
         }
     )
     return Profile(
         name=name,
         columns=report,
-        extra={"name": lambda: columns["kLongName"], "exact": lambda: costs.exact},
+        extra={},
         make_dict_columns=lambda meanwhile: columns,
         cover=lambda copies: cover(
             duration,

@@ -14,7 +14,7 @@ from fastprof.cli import main
 from fastprof.report.columns import COLUMNS
 from real_data import real
 
-ALL = ",".join(column.key for column in COLUMNS if not column.of_trace)
+ALL = ",".join(column.key for column in COLUMNS)
 COSTS = ("FLOPs", "Bytes")
 CALL = ("Module", "Op", "Params", "TC", *COSTS)
 

@@ -16,7 +16,7 @@ import pytest
 
 import fastprof
 from exports import Export
-from fastprof.report import COLUMNS
+from fastprof.report import COLUMNS, TRACE_COLUMNS
 
 PACKAGE = Path(fastprof.__file__).parent
 DICT_KEYS = [
@@ -24,7 +24,8 @@ DICT_KEYS = [
     "subSeqId", "altSeqId", "dir", "mod", "op", "tid", "device", "stream", "grid", "block",
     "kLongName",
 ]  # fmt: skip
-ALL_KEYS = ",".join(column.key for column in COLUMNS)
+TABLE = COLUMNS + TRACE_COLUMNS
+ALL_KEYS = ",".join(column.key for column in TABLE)
 LINEAR = (
     "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': ["
     "{'name': '', 'type': 'tensor', 'shape': (8, 16), 'dtype': 'float32'}, "
@@ -295,8 +296,8 @@ def test_fields_are_separated_by_a_space_unless_asked_otherwise(trace):
 def test_csv_quotes_every_field_of_every_column(trace):
     text = report("prof", "--csv", "-c", ALL_KEYS, trace)
     first, *lines = csv.reader(io.StringIO(text))
-    assert first == [column.header for column in COLUMNS]
-    assert all(len(line) == len(COLUMNS) for line in lines)
+    assert first == [column.header for column in TABLE]
+    assert all(len(line) == len(TABLE) for line in lines)
     again = io.StringIO()
     csv.writer(again, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([first, *lines])
     assert again.getvalue() == text
@@ -311,7 +312,7 @@ def test_csv_quotes_every_field_of_every_column(trace):
 
 def test_every_column_of_python_can_be_chosen(trace):
     profile = fastprof.open(trace)
-    assert sorted(profile.names) == sorted(column.key for column in COLUMNS)
+    assert sorted(profile.names) == sorted(column.key for column in TABLE)
     for row in (0, 1, 2):
         line = json.loads(report("prof", "--json", "-c", ALL_KEYS, trace).splitlines()[row])
         assert list(line) == ALL_KEYS.split(",")
@@ -385,7 +386,7 @@ def test_columns_come_in_the_order_in_which_they_are_asked_for(trace):
 def test_an_unknown_column_is_a_usage_error_that_lists_the_valid_ones(trace):
     message = usage_error("prof", "-c", "idx,nonsense", trace)
     assert "nonsense" in message
-    for column in COLUMNS:
+    for column in TABLE:
         assert re.search(rf"\b{column.key}\b", message)
 
 
@@ -546,7 +547,7 @@ def test_help_imports_neither_numpy_nor_apsw_nor_torch(words):
 
 def test_help_of_prof_says_every_column():
     text = report("prof", "--help")
-    for column in COLUMNS:
+    for column in TABLE:
         assert re.search(rf"^ +{column.key} +{re.escape(column.about)}$", text, re.MULTILINE)
 
 

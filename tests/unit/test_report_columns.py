@@ -8,9 +8,11 @@ import pytest
 from documents import ROOT
 from fastprof.columns import Ints, RepeatedInts
 from fastprof.errors import FastprofError, UnknownColumnError
-from fastprof.report import COLUMNS, DEFAULT_KEYS, select
+from fastprof.report import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, select
 from fastprof.report.columns import last_frame
 from report_columns import report
+
+TABLE = COLUMNS + TRACE_COLUMNS
 
 # key, header, kind and least width, as PyProf had them.
 PYPROF = """
@@ -43,8 +45,8 @@ def test_the_columns_are_pyprof_s():
 
 
 def test_every_column_has_its_own_key_and_one_line_of_help():
-    assert len({column.key for column in COLUMNS}) == len(COLUMNS)
-    assert all(column.about and "\n" not in column.about for column in COLUMNS)
+    assert len({column.key for column in TABLE}) == len(TABLE)
+    assert all(column.about and "\n" not in column.about for column in TABLE)
 
 
 def test_the_guide_has_a_row_for_every_column_and_no_other():
@@ -56,11 +58,11 @@ def test_the_guide_has_a_row_for_every_column_and_no_other():
         for keys, headers in rows
         for pair in zip(re.findall(r"\w+", keys), headers.split(", "), strict=True)
     ]
-    assert sorted(shown) == sorted((column.key, column.header) for column in COLUMNS)
+    assert sorted(shown) == sorted((column.key, column.header) for column in TABLE)
 
 
 def test_a_width_holds_the_header_of_what_pyprof_did_not_have():
-    assert [c.key for c in COLUMNS[21:] if len(c.header) > c.width] == []
+    assert [c.key for c in TABLE[21:] if len(c.header) > c.width] == []
 
 
 def test_columns_are_chosen_in_the_order_asked_for():
@@ -72,7 +74,7 @@ def test_columns_are_chosen_in_the_order_asked_for():
 
 
 def test_an_unknown_column_is_named_and_the_valid_ones_are_listed():
-    valid = ",".join(column.key for column in COLUMNS)
+    valid = ",".join(column.key for column in TABLE)
     with pytest.raises(UnknownColumnError) as caught:
         select("idx,Op,frobs")
     assert str(caught.value) == f"unknown column 'Op', 'frobs'; valid columns: {valid}"

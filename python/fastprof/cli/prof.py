@@ -10,7 +10,7 @@ from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, add_check, say, tell
 from fastprof.errors import UnknownColumnError
 from fastprof.report import Style
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn
+from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn
 
 if TYPE_CHECKING:
     from fastprof.columns import Column
@@ -27,9 +27,9 @@ dict files too); without FILE, dict lines come from standard input.
 
 columns:
 """ + "\n".join(
-    [f"  {column.key:14} {column.about}" for column in COLUMNS if not column.of_trace]
+    [f"  {column.key:14} {column.about}" for column in COLUMNS]
     + ["", "columns that only a trace tells:"]
-    + [f"  {column.key:14} {column.about}" for column in COLUMNS if column.of_trace]
+    + [f"  {column.key:14} {column.about}" for column in TRACE_COLUMNS]
 )
 
 

@@ -52,7 +52,7 @@ _GENERATED: Final = re.compile(
     r"(?:^|/)([a-z2-7]{2})/c\1[a-z2-7]{40,}\.py\Z|/torchinductor_[^/]*/|(?:^|/)torch_compile_debug/"
     r"|/\.triton/"
 )
-_TYPED: Final = re.compile(r"<(?:stdin|console|ipython-input|input>)")
+_TYPED: Final = re.compile(r"<(?:stdin|console|ipython-input|input|command)\b")
 _MADE: Final = re.compile(r"<(?:frozen |eval_with_key)")
 
 

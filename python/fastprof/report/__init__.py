@@ -6,12 +6,20 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn, select
+from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn, select
 
 if TYPE_CHECKING:
     from fastprof.columns import Column, SeqMarkers
 
-__all__ = ["COLUMNS", "DEFAULT_KEYS", "ReportColumn", "select", "write_report", "write_rows"]
+__all__ = [
+    "COLUMNS",
+    "DEFAULT_KEYS",
+    "TRACE_COLUMNS",
+    "ReportColumn",
+    "select",
+    "write_report",
+    "write_rows",
+]
 
 Style = Literal["csv", "spaces", "width", "json", "parquet"]
 

@@ -47,8 +47,6 @@ class ReportColumn:
     is_long : bool
         Whether an aligned column takes of what is left of the width, where neither kernel nor
         params is there to take it.
-    of_trace : bool
-        Whether only a trace tells it, and dict lines do not.
     """
 
     key: str
@@ -61,7 +59,6 @@ class ReportColumn:
     is_list: bool = False
     keeps_end: bool = False
     is_long: bool = False
-    of_trace: bool = False
 
 
 def _path(key: str, header: str, width: int, about: str, **further: Any) -> ReportColumn:
@@ -76,7 +73,7 @@ def _names(key: str, header: str, width: int, about: str, **further: Any) -> Rep
 
 def _traced(key: str, header: str, kind: Literal["int", "str"], about: str) -> ReportColumn:
     """What only a trace tells; as wide as its numbers, or its header."""
-    return ReportColumn(key, header, kind, max(len(header), 12), about, of_trace=True)
+    return ReportColumn(key, header, kind, max(len(header), 12), about)
 
 
 COLUMNS = (
@@ -85,8 +82,15 @@ COLUMNS = (
     ReportColumn("altseq", "AltSeqId", "str", 7, "the other sequence numbers around the kernel"),
     ReportColumn("tid", "TId", "int", 12, "thread that launched the kernel"),
     _names("layer", "Layer", 10, "names of the layers around it"),
-    _path("trace", "Trace", 25, "source lines of the call", text=joined(","), short=last_frame,
-          is_list=True),
+    _path(
+        "trace",
+        "Trace",
+        25,
+        "source lines of the call",
+        text=joined(","),
+        short=last_frame,
+        is_list=True,
+    ),
     ReportColumn("dir", "Direction", "str", 5, "fprop, bprop or na"),
     ReportColumn("sub", "Sub", "int", 3, "number of the kernel within its call, from 0"),
     ReportColumn("mod", "Module", "str", 15, "module of the called function"),
@@ -106,6 +110,9 @@ COLUMNS = (
     _path("line", "Line", 25, "last source line of the call that is yours (--mine)"),
     _path("library_line", "LibraryLine", 25, "last source line of the call that is not torch's"),
     ReportColumn("name", "Name", "str", 25, "full name of the kernel", is_long=True),
+)
+# What only a trace tells, and dict lines do not.
+TRACE_COLUMNS = (
     _traced("start", "Start(ns)", "int", "start on the GPU, on the trace's clock"),
     _traced("end", "End(ns)", "int", "end on the GPU"),
     _traced("kind", "Kind", "str", "kernel, graph, memcpy or memset"),
@@ -118,9 +125,9 @@ COLUMNS = (
     _traced("shared_memory", "SharedMemory", "int", "bytes of shared memory of a block"),
     _traced("graph_id", "GraphId", "int", "CUDA graph that it is of"),
     _traced("graph_node", "GraphNode", "int", "node of that graph"),
-    _names("ranges", "Ranges", 25, "ranges of your own around the call", of_trace=True),
-    _names("launch_ranges", "LaunchRanges", 25, "the same around the launch", of_trace=True),
-    _names("phases", "Phases", 25, "ranges that end on another thread", of_trace=True),
+    _names("ranges", "Ranges", 25, "ranges of your own around the call"),
+    _names("launch_ranges", "LaunchRanges", 25, "the same around the launch"),
+    _names("phases", "Phases", 25, "ranges that end on another thread"),
     _traced("path", "Path", "int", "node of the call-path tree"),
     _traced("copied", "Copied", "int", "bytes of a copy or memset (--all)"),
     _traced("copy_direction", "CopyDirection", "str", "HtoD, DtoH, DtoD, ... (--all)"),
@@ -129,7 +136,7 @@ COLUMNS = (
 
 DEFAULT_KEYS = "idx,dir,sub,mod,op,kernel,params,sil"
 
-_BY_KEY = {column.key: column for column in COLUMNS}
+_BY_KEY = {column.key: column for column in COLUMNS + TRACE_COLUMNS}
 
 
 def select(keys: str | Iterable[str]) -> list[ReportColumn]:
