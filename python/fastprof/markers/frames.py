@@ -1,7 +1,9 @@
 """Source lines of a call stack: whose each is, and which of them a report shows.
 
-A frame is `FILE:LINE`, the line that ran, or `FILE:LINE FUNCTION`, the line where a function is
-defined: all that torch.profiler tells of Python's stack.
+A frame is `FILE:LINE`, the line that ran, or `FILE:LINE FUNCTION`, as torch.profiler tells Python's
+stack: the line of a frame when the profiler first met it. That is where the function is defined,
+but for functions that ran before the profiler did, and for generators that go on
+(PyFrame_GetLineNumber in torch/csrc/autograd/profiler_python.cpp).
 """
 
 from __future__ import annotations
