@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,6 +69,18 @@ def _without_none(place: Any, texts: Sequence[str | None]) -> tuple[Any, list[st
     known = np.array([text is not None for text in texts] or [True])
     number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
     return number[place] if len(place) else place, [text for text in texts if text is not None]
+
+
+def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows a launch of a CUDA or HIP graph replayed, and which are whole graphs."""
+    is_whole = take(trace.kernels.configs.kind, trace.kernels.config) == Activity.GRAPH
+    launched_by = launch_names(trace)
+    replays = [_GRAPH_LAUNCH.match(name) is not None for name in launched_by.values]
+    is_replayed = np.array([*replays, False], bool)[launched_by.ids]
+    return is_replayed & ~is_whole, is_whole
+
+
+_GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
 def kinds(trace: Trace) -> Values:

@@ -22,7 +22,7 @@ from fastprof.columns import Column, Columns, Ints, Lists, RepeatedInts, SeqMark
 from fastprof.contents import contents_of
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
-from fastprof.markers import Kind, Meaning, dict_operators
+from fastprof.markers import Kind, Meaning, SourceLines, dict_operators, each_part_once
 from fastprof.profile import Profile
 from fastprof.trace import Int32, Trace, label_text
 
@@ -209,7 +209,7 @@ def _frames(chain: list[Meaning]) -> tuple[str, ...]:
     return frames
 
 
-def assemble(trace: Trace, attribution: Attribution) -> Profile:
+def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Profile:
     """Make the Profile of a trace. Nothing is made per kernel before somebody asks for it."""
     kernels, configs = trace.kernels, trace.kernels.configs
     assembly = Assembly(trace, attribution)
@@ -219,8 +219,8 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "seq": lambda: assembly.numbers[0],
             "altseq": lambda: assembly.numbers[1],
             "tid": lambda: Ints(take(trace.threads, assembly.thread)),
-            "layer": lambda: assembly.layer(assembly.meaning_node),
-            "trace": lambda: assembly.frames(assembly.meaning_node),
+            "layer": lambda: assembly.layer(assembly.meaning_node).mapped(each_part_once),
+            "trace": lambda: assembly.frames(assembly.meaning_node).mapped(lines.trace),
             "dir": lambda: Values(assembly.direction - np.int32(1), DIRECTIONS),
             "sub": lambda: _sub(assembly),
             "mod": lambda: assembly.costs.mod,
@@ -236,6 +236,10 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             "block": lambda: RepeatedInts(kernels.config, configs.block),
             "flops": lambda: assembly.flops,
             "bytes": lambda: assembly.bytes,
+            "exact": lambda: assembly.costs.exact,
+            "line": lambda: columns["trace"].mapped(lines.line),
+            "library_line": lambda: columns["trace"].mapped(lines.library_line),
+            "name": lambda: assembly.names[0],
         }
     )
     return Profile(
@@ -247,10 +251,12 @@ def assemble(trace: Trace, attribution: Attribution) -> Profile:
             kernels.duration,
             kernels.launch >= 0,
             assembly.frame >= 0,
-            assembly.frames(assembly.meaning_node),
+            columns["trace"],
             assembly.calls,
             assembly.flops,
+            any(m.kind == Kind.TORCH and m.has_arguments for m in attribution.meanings),
             None if copies else ~activities.are_copies(trace),
+            lambda: activities.of_graphs(trace),
         ),
         count=lambda: contents_of(trace, attribution),
         about=trace.about,
@@ -273,7 +279,7 @@ def _add_up(assembly: Assembly) -> check.Totals:
 
 
 def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
-    """What makes each column that no report has."""
+    """What makes each column that only a trace tells."""
     trace, found = assembly.trace, assembly.found
     kernels, launches, configs = trace.kernels, trace.launches, trace.kernels.configs
     duration = kernels.duration
@@ -282,7 +288,6 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "end": lambda: Ints(
             np.where(duration >= 0, kernels.start + duration, _NO_TIME), none=_NO_TIME
         ),
-        "name": lambda: assembly.names[0],
         "pid": lambda: Ints(take(trace.processes, kernels.process)),
         "context": lambda: RepeatedInts(kernels.config, configs.context),
         "correlation": lambda: Ints(kernels.correlation),
@@ -300,7 +305,6 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "phases": lambda: _phases(trace),
         "ranges": lambda: _ranges(assembly, assembly.meaning),
         "path": lambda: Ints(assembly.node),
-        "exact": lambda: assembly.costs.exact,
     }
 
 

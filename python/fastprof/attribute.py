@@ -93,20 +93,8 @@ def attribute(
         frames, borrowed = autograd_threads.borrow(trace, engine, nesting.result())
         frame_parent, frame_range, frame_of_range, frame_of_launch = frames
         nested(meanings)
-        if engine.any():
-            root = frame_parent[frame_of_range] < 0
-            rows = autograd_threads.roots(trace, meanings, engine, root)
-            _relabel(trace, meanings, rows, lambda meaning: replace(meaning, engine=True))
-        label = take(ranges.label, frame_range)
-        says = _says(meanings)
-        direction = _path.directions(frame_parent, label, says)
         nest = Nest(ranges, meanings, frame_parent, frame_range, frame_of_range)
-        again = recomputed.find(nest, direction == BACKWARD)
-        if len(again):
-            _relabel(trace, meanings, again, lambda meaning: replace(meaning, recompute=True))
-            label = take(ranges.label, frame_range)
-            says = _says(meanings)
-            direction = _path.directions(frame_parent, label, says)
+        label, says, direction = _directions(trace, nest, engine)
         folding = beside.run(_path.nodes, frame_parent, label, len(meanings))
         backward, meaning, links = _links(trace, nest, direction)
         node_of_frame, node_parent, node_label = folding.result()
@@ -139,6 +127,28 @@ def attribute(
         frame_of_launch=frame_of_launch,
         replay_of_kernel=replay,
     )
+
+
+def _directions(
+    trace: Trace, nest: Nest, engine: npt.NDArray[np.bool_]
+) -> tuple[Int32, UInt8, UInt8]:
+    """The label of each frame, what each label says of the direction, the direction of each frame.
+
+    Ranges whose place says more than their text get labels of their own: what the autograd engine
+    runs outside of backward nodes, and what nodes run again.
+    """
+    meanings = nest.meanings
+    if engine.any():
+        root = nest.frame_parent[nest.frame_of_range] < 0
+        rows = autograd_threads.roots(trace, meanings, engine, root)
+        _relabel(trace, meanings, rows, lambda meaning: replace(meaning, engine=True))
+    while True:
+        label, says = take(trace.ranges.label, nest.frame_range), _says(meanings)
+        direction = _path.directions(nest.frame_parent, label, says)
+        again = recomputed.find(nest, direction == BACKWARD)
+        if not len(again):
+            return label, says, direction
+        _relabel(trace, meanings, again, lambda meaning: replace(meaning, recompute=True))
 
 
 def _relabel(

@@ -77,6 +77,18 @@ class Values:
         index = int(self.ids[row])
         return None if index < 0 else self.values[index]
 
+    def mapped(self, change: Callable[[Any], Any]) -> Values:
+        """Each distinct value changed; equal ones become one, None is "not known"."""
+        ids: dict[Any, int] = {}
+        changed = [change(value) for value in self.values]
+        id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
+        return Values(np.array([*id_of, -1], np.int32)[self.ids], list(ids))
+
+
+def unknown(n_rows: int) -> Values:
+    """A column of which nothing is known."""
+    return Values(np.full(n_rows, -1, np.int32), [])
+
 
 @dataclass(frozen=True)
 class Lists:

@@ -23,12 +23,12 @@ from fastprof.columns import Columns, Ints, Lists, Values
 from fastprof.contents import contents_of_lines
 from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
-from fastprof.markers import Meaning, read
+from fastprof.markers import Meaning, SourceLines, each_part_once, read
 from fastprof.profile import Profile
 from fastprof.trace import Int32, Int64
 
 
-def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
+def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> Profile:
     """Make the Profile of the columns that `sources.dictlines.read` gives."""
     n = len(columns["kDuration"])
     backward = _equals(columns["dir"], "bprop")
@@ -45,8 +45,8 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
             "seq": lambda: _as_ints(columns["seqId"]),
             "altseq": lambda: columns["altSeqId"],
             "tid": lambda: columns["tid"],
-            "layer": lambda: _rows(columns["layer"], meaning_row),
-            "trace": lambda: _rows(columns["trace"], meaning_row),
+            "layer": lambda: _rows(columns["layer"], meaning_row).mapped(each_part_once),
+            "trace": lambda: _rows(columns["trace"], meaning_row).mapped(lines.trace),
             "dir": lambda: columns["dir"],
             "sub": lambda: columns["subSeqId"],
             "mod": lambda: costs.mod,
@@ -62,15 +62,25 @@ def from_dict_lines(name: str, columns: dict[str, Any]) -> Profile:
             "block": lambda: columns["block"],
             "flops": lambda: costs.flops,
             "bytes": lambda: costs.bytes,
+            "exact": lambda: costs.exact,
+            "line": lambda: report["trace"].mapped(lines.line),
+            "library_line": lambda: report["trace"].mapped(lines.library_line),
+            "name": lambda: columns["kLongName"],
         }
     )
     return Profile(
         name=name,
         columns=report,
-        extra={"name": lambda: columns["kLongName"], "exact": lambda: costs.exact},
+        extra={},
         make_dict_columns=lambda meanwhile: columns,
         cover=lambda copies: cover(
-            duration, launched, _inside(columns), report["trace"], calls, costs.flops
+            duration,
+            launched,
+            _inside(columns),
+            report["trace"],
+            calls,
+            costs.flops,
+            any(", sizes = [" in text for cell in columns["seqMarker"].values for text in cell),
         ),
         count=lambda: contents_of_lines(columns, calls),
         about=About("dict"),

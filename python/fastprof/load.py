@@ -15,7 +15,7 @@ from fastprof.attribute import attribute
 from fastprof.contents import steps_of
 from fastprof.errors import BadInputError
 from fastprof.fromdict import from_dict_lines
-from fastprof.markers import Meaning
+from fastprof.markers import Meaning, SourceLines
 from fastprof.ops.user import load_packages
 from fastprof.profile import Profile
 from fastprof.sources import dictlines, estimate
@@ -34,6 +34,7 @@ def open(
     progress: Progress | None = None,
     *,
     copies: bool = False,
+    mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
 ) -> Profile:
     """Read a capture and find out what every kernel of it was for.
@@ -48,6 +49,10 @@ def open(
         Called now and then with what is being read, the rows so far and about how many there are.
     copies : bool
         Whether memory copies and memsets get rows as kernels do. Dict lines have none.
+    mine : str or sequence of str
+        Globs of the source files and folders that are your own, for the column `line`; each is
+        compared with the end of a path. Without any, a file is yours that neither an installed
+        package nor the interpreter brings along.
     graph_capture : path or list of paths, optional
         Traces that were recorded while CUDA or HIP graphs were captured, or directories of these
         (.json, .json.gz, .sqlite). Kernels of the launches of these graphs in `path` take
@@ -67,18 +72,21 @@ def open(
         kernels of each graph that it launches agree with a capture by name and order.
     """
     given = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
-    return _with_packages(lambda: _open(path, progress, copies, given))
+    return _with_packages(lambda: _open(path, progress, copies, SourceLines(mine), given))
 
 
-def read_dict_lines(stream: BinaryIO, name: str) -> Profile:
+def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = ()) -> Profile:
     """The Profile of dict lines that come from a stream; `name` is what messages call it.
+
+    mine : as of `open`
 
     Raises
     ------
     BadInputError
         A line is no dict line.
     """
-    return _with_packages(lambda: from_dict_lines(name, dictlines.read(stream, name)))
+    lines = SourceLines(mine)
+    return _with_packages(lambda: from_dict_lines(name, dictlines.read(stream, name), lines))
 
 
 def _with_packages(make: Callable[[], Profile]) -> Profile:
@@ -91,10 +99,14 @@ def _with_packages(make: Callable[[], Profile]) -> Profile:
 
 
 def _open(
-    path: Path, progress: Progress | None, copies: bool, graph_capture: Sequence[Path]
+    path: Path,
+    progress: Progress | None,
+    copies: bool,
+    lines: SourceLines,
+    graph_capture: Sequence[Path],
 ) -> Profile:
     if not graph_capture:
-        return _open_alone(path, progress, copies)
+        return _open_alone(path, progress, copies, lines)
     name = os.fsdecode(path)
     if not os.path.isfile(path) or dictlines.looks_like_dict_lines(head_of(path)):
         raise BadInputError(
@@ -104,7 +116,7 @@ def _open(
     files = traces_in(graph_capture)
     trace = read_trace(path, progress, copies)
     replay.take_captures(trace, (read_trace(file, progress, True, True) for file in files))
-    return _recountable(_profile(trace, [os.fsdecode(file) for file in files]), path, copies)
+    return _recountable(_profile(trace, lines, [os.fsdecode(file) for file in files]), path, copies)
 
 
 def traces_in(paths: Sequence[Path]) -> list[Path]:
@@ -134,19 +146,19 @@ def _traces_of(path: Path) -> list[Path]:
     return found
 
 
-def _open_alone(path: Path, progress: Progress | None, copies: bool) -> Profile:
+def _open_alone(path: Path, progress: Progress | None, copies: bool, lines: SourceLines) -> Profile:
     name = os.fsdecode(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         with builtins.open(path, "rb", buffering=0) as pipe:
-            return from_dict_lines(name, dictlines.read(pipe, name))
+            return from_dict_lines(name, dictlines.read(pipe, name), lines)
     if dictlines.looks_like_dict_lines(head_of(path)):
         memory.expect(name, estimate.of_dict_lines(path))
-        profile = from_dict_lines(name, dictlines.read(path, name))
+        profile = from_dict_lines(name, dictlines.read(path, name), lines)
         return _recountable(profile, path, copies)
-    return _recountable(_profile(read_trace(path, progress, copies)), path, copies)
+    return _recountable(_profile(read_trace(path, progress, copies), lines), path, copies)
 
 
-def _profile(trace: Trace, captures: Sequence[str] = ()) -> Profile:
+def _profile(trace: Trace, lines: SourceLines, captures: Sequence[str] = ()) -> Profile:
     """The Profile of a trace.
 
     captures : names of the files that its captures of graphs came from
@@ -167,7 +179,7 @@ def _profile(trace: Trace, captures: Sequence[str] = ()) -> Profile:
     )
     trace.forget_threads()
     attribution.forget_launches()
-    profile = assemble(trace, attribution)
+    profile = assemble(trace, attribution, lines)
     profile.graph_capture = graph_capture
     return profile
 

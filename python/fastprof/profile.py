@@ -65,19 +65,19 @@ class Profile:
         The file it came from.
     columns : mapping of str to Column
         The columns of the report by key: idx seq altseq tid layer trace dir sub mod op kernel
-        params sil tc device stream grid block flops bytes tc_reason. Times are ns. flops and bytes
-        are the kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
+        params sil tc device stream grid block flops bytes tc_reason exact (0 where flops or bytes
+        are estimates, 1 where not) line library_line name (the full one). Times are ns. flops and
+        bytes are the kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
+        line and library_line are the last frames of trace that are the user's, and not torch's.
     extra : dict of str to function
-        What makes each further column: start and end (ns on the capture's clock), name (the full
-        one), pid, context, correlation, registers, shared_memory (bytes a block), graph_id,
-        graph_node, kind (kernel, graph, memcpy or memset), damaged (1 where the duration in
-        the file cannot be true), copied (bytes of a copy or memset),
-        copy_direction (HtoD, DtoH, ...), launch (the API call), launch_start, phases (ranges of the
-        process that ended on another thread and were open at the launch), ranges (the user's own,
-        outermost first), launch_ranges (those around the launch, where a graph's node was created
-        elsewhere), path (node of the call-path tree), exact (0 where flops or bytes are estimates,
-        1 where not). A
-        profile of dict lines has only name and exact.
+        What makes each further column, which only a trace tells: start and end (ns on the capture's
+        clock), pid, context, correlation, registers, shared_memory (bytes a block), graph_id,
+        graph_node, kind (kernel, graph, memcpy or memset), damaged (1 where the duration in the
+        file cannot be true), copied (bytes of a copy or memset), copy_direction (HtoD, DtoH, ...),
+        launch (the API call), launch_start, phases (ranges of the process that ended on another
+        thread and were open at the launch), ranges (the user's own, outermost first), launch_ranges
+        (those around the launch, where a graph's node was created elsewhere), path (node of the
+        call-path tree). A profile of dict lines has none of them.
     make_dict_columns : function
         Makes the columns of dict lines, by their keys; its argument may be called on a second core
         meanwhile.

@@ -16,7 +16,7 @@ import pytest
 
 import fastprof
 from exports import Export
-from fastprof.report import COLUMNS
+from fastprof.report import COLUMNS, TRACE_COLUMNS
 
 PACKAGE = Path(fastprof.__file__).parent
 DICT_KEYS = [
@@ -24,7 +24,8 @@ DICT_KEYS = [
     "subSeqId", "altSeqId", "dir", "mod", "op", "tid", "device", "stream", "grid", "block",
     "kLongName",
 ]  # fmt: skip
-ALL_KEYS = ",".join(column.key for column in COLUMNS)
+TABLE = COLUMNS + TRACE_COLUMNS
+ALL_KEYS = ",".join(column.key for column in TABLE)
 LINEAR = (
     "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': ["
     "{'name': '', 'type': 'tensor', 'shape': (8, 16), 'dtype': 'float32'}, "
@@ -295,15 +296,50 @@ def test_fields_are_separated_by_a_space_unless_asked_otherwise(trace):
 def test_csv_quotes_every_field_of_every_column(trace):
     text = report("prof", "--csv", "-c", ALL_KEYS, trace)
     first, *lines = csv.reader(io.StringIO(text))
-    assert first == [column.header for column in COLUMNS]
-    assert text.count('"') == 2 * len(COLUMNS) * 4
+    assert first == [column.header for column in TABLE]
+    assert all(len(line) == len(TABLE) for line in lines)
+    again = io.StringIO()
+    csv.writer(again, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([first, *lines])
+    assert again.getvalue() == text
     cost = [str(2 * 4 * 8 * 16), str(4 * (8 * 16 + 4 * 16 + 8 * 4))]
-    assert lines[0] == [
+    assert lines[0][:20] == [
         "1", "-", "-", "1", "net", "-", "fprop", "0", "torch.nn.functional", "linear", "sgemm_tn",
-        "M=4,N=8,K=16,fp32,", "40", "0", "0", "7", "2,3,4", "128,1,1", *cost, lines[0][-1],
+        "M=4,N=8,K=16,fp32,", "40", "0", "0", "7", "2,3,4", "128,1,1", *cost,
     ]  # fmt: skip
     lost = dict(zip(ALL_KEYS.split(","), lines[2], strict=True))
     assert [lost[key] for key in ("tid", "layer", "seq", "op")] == ["na", "-", "-", "na"]
+
+
+def test_every_column_of_python_can_be_chosen(trace):
+    profile = fastprof.open(trace)
+    assert sorted(profile.names) == sorted(column.key for column in TABLE)
+    for row in (0, 1, 2):
+        line = json.loads(report("prof", "--json", "-c", ALL_KEYS, trace).splitlines()[row])
+        assert list(line) == ALL_KEYS.split(",")
+        for key, value in line.items():
+            known = profile.column(key).at(row)
+            if key == "seq":
+                known = () if known is None else (known,)
+            assert value == (list(known) if isinstance(known, tuple) else known), key
+
+
+def test_lists_and_what_is_not_known_have_a_text_in_every_column(trace):
+    words = ["-c", "start,end,name,pid,launch,ranges,phases,copied,line,library_line,kind"]
+    assert report("prof", *words, trace).splitlines() == [
+        "Start(ns) End(ns) Name PId Launch Ranges Phases Copied Line LibraryLine Kind",
+        "30 70 void_at::native::sgemm_tn<float,_4>(float*) 100 cudaLaunchKernel_v7000 - - na na na"
+        " kernel",
+        '230 240 mine 100 cudaLaunchKernel_v7000 my_"quoted",_range - na na na kernel',
+        "400 450 lost 100 na - - na na na kernel",
+    ]
+
+
+def test_dict_lines_say_what_they_do_not_tell_and_print_na(dict_file):
+    done = run("prof", "-c", "idx,start,kind,name", dict_file)
+    assert done.returncode == 0
+    assert done.stdout.decode().splitlines()[2] == "2 na na mine"
+    told = done.stderr.decode()
+    assert "dict lines do not tell start,kind: na; give prof the trace" in told
 
 
 def test_blanks_in_names_of_kernels_become_underscores(tmp_path):
@@ -350,7 +386,7 @@ def test_columns_come_in_the_order_in_which_they_are_asked_for(trace):
 def test_an_unknown_column_is_a_usage_error_that_lists_the_valid_ones(trace):
     message = usage_error("prof", "-c", "idx,nonsense", trace)
     assert "nonsense" in message
-    for column in COLUMNS:
+    for column in TABLE:
         assert re.search(rf"\b{column.key}\b", message)
 
 
@@ -511,7 +547,7 @@ def test_help_imports_neither_numpy_nor_apsw_nor_torch(words):
 
 def test_help_of_prof_says_every_column():
     text = report("prof", "--help")
-    for column in COLUMNS:
+    for column in TABLE:
         assert re.search(rf"^ +{column.key} +{re.escape(column.about)}$", text, re.MULTILINE)
 
 

@@ -131,7 +131,12 @@ def test_modules_are_layers_and_lines_of_the_user_are_frames(rows):
     trace.python(40, 500, "<built-in method conv2d>").python(45, 490, "nn.Module: Conv2d_3")
     trace.op(50, 400, "aten::mm", **MM)
     assert rows(one(trace, at=60), "layer", "trace", "ranges", "dir") == [
-        (("ResNet_0", "Conv2d_3"), ("train.py:62", "net/resnet.py:89"), (), "fprop")
+        (
+            ("ResNet_0", "Conv2d_3"),
+            ("train.py:62 <module>", "net/resnet.py:89 forward"),
+            (),
+            "fprop",
+        )
     ]
 
 

@@ -1,13 +1,18 @@
 """The table of report columns, and the choice from it."""
 
+import re
+
 import numpy as np
 import pytest
 
+from documents import ROOT
 from fastprof.columns import Ints, RepeatedInts
 from fastprof.errors import FastprofError, UnknownColumnError
-from fastprof.report import COLUMNS, DEFAULT_KEYS, select
+from fastprof.report import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, select
 from fastprof.report.columns import last_frame
 from report_columns import report
+
+TABLE = COLUMNS + TRACE_COLUMNS
 
 # key, header, kind and least width, as PyProf had them.
 PYPROF = """
@@ -40,8 +45,24 @@ def test_the_columns_are_pyprof_s():
 
 
 def test_every_column_has_its_own_key_and_one_line_of_help():
-    assert len({column.key for column in COLUMNS}) == len(COLUMNS)
-    assert all(column.about and "\n" not in column.about for column in COLUMNS)
+    assert len({column.key for column in TABLE}) == len(TABLE)
+    assert all(column.about and "\n" not in column.about for column in TABLE)
+
+
+def test_the_guide_has_a_row_for_every_column_and_no_other():
+    guide = (ROOT / "docs" / "guide.md").read_text()
+    section = guide.split("\n## Columns\n")[1].split("\n**params**")[0]
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|", section, re.MULTILINE)
+    shown = [
+        pair
+        for keys, headers in rows
+        for pair in zip(re.findall(r"\w+", keys), headers.split(", "), strict=True)
+    ]
+    assert sorted(shown) == sorted((column.key, column.header) for column in TABLE)
+
+
+def test_a_width_holds_the_header_of_what_pyprof_did_not_have():
+    assert [c.key for c in TABLE[21:] if len(c.header) > c.width] == []
 
 
 def test_columns_are_chosen_in_the_order_asked_for():
@@ -53,7 +74,7 @@ def test_columns_are_chosen_in_the_order_asked_for():
 
 
 def test_an_unknown_column_is_named_and_the_valid_ones_are_listed():
-    valid = ",".join(column.key for column in COLUMNS)
+    valid = ",".join(column.key for column in TABLE)
     with pytest.raises(UnknownColumnError) as caught:
         select("idx,Op,frobs")
     assert str(caught.value) == f"unknown column 'Op', 'frobs'; valid columns: {valid}"
@@ -69,6 +90,8 @@ def test_no_column_is_an_unknown_column(keys):
 def test_the_last_frame_is_shown_without_its_directory():
     assert last_frame(("a/b.py:1", "/c/d.py:22")) == "d.py:22"
     assert last_frame(("d.py:22",)) == "d.py:22"
+    assert last_frame(("/c/d.py:22 forward",)) == "d.py:22 forward"
+    assert last_frame(("C:\\net\\train.py:7",)) == "train.py:7"
     assert last_frame(()) == "-"
 
 

@@ -82,6 +82,35 @@ def test_aligned_traces_show_the_last_frame_without_its_directory():
     ]
 
 
+def test_names_and_paths_are_cut_on_the_left():
+    columns = {
+        "layer": values(("model", "layers.0", "mlp"), ("model", "head"), ()),
+        "trace": values(("/x/a_rather_long_name_of_a_file.py:310",), (), None),
+        "line": values("/home/me/projects/net/train.py:62 main", "t.py:1", None),
+        "op": values("scaled_dot_product_attention", "mm", None),
+    }
+    assert report("layer,trace,line,op", "width", 75, columns).splitlines()[1:] == [
+        "…ers.0:mlp …ng_name_of_a_file.py:310 …cts/net/train.py:62 main scaled_dot_prod",
+        "model:head -                         t.py:1                    mm             ",
+        "-          na                        na                        na             ",
+    ]
+
+
+def test_without_kernel_and_params_what_is_left_goes_to_other_long_texts():
+    columns = {
+        "layer": values(("model", "layers.0", "mlp")),
+        "line": values("/home/me/projects/net/train.py:62 main"),
+        "op": values("scaled_dot_product_attention"),
+        "kernel": values("sgemm"),
+    }
+    assert report("layer,line,op", "width", 80, columns).splitlines()[1] == (
+        "model:layers.0:mlp        /home/me/projects/net/train.py:62 main   scaled_dot_prod"
+    )
+    assert report("layer,op,kernel", "width", 50, columns).splitlines()[1] == (
+        "…ers.0:mlp scaled_dot_prod " + "sgemm".ljust(25)
+    )
+
+
 def test_what_is_left_of_the_width_is_shared_by_kernel_and_params():
     assert report("idx,kernel,params,sub", "width", 21).splitlines() == [
         "Idx     Kerne Param Sub",

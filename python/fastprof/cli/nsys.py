@@ -174,6 +174,7 @@ def _states(name: str) -> _States:
 def _report(arguments: argparse.Namespace, path: Path) -> int:
     """Print the report as `fastprof prof` does."""
     others = {"file": str(path), "all": False, "unknown": False, "check": False, "ops": []}
+    others["graph_capture"] = []
     return prof.run(argparse.Namespace(**{**vars(arguments), **others, "output": arguments.report}))
 
 
@@ -182,6 +183,7 @@ def _report_command(arguments: argparse.Namespace, name: str) -> list[str]:
     words = ["fastprof", "prof"]
     words += ["-c", arguments.columns] if arguments.columns != DEFAULT_KEYS else []
     words += [f"--{style}" for style in ("csv", "json") if getattr(arguments, style)]
+    words += [word for glob in arguments.mine for word in ("--mine", glob)]
     words += ["-w", str(arguments.width)] if arguments.width is not None else []
     words += ["-o", arguments.report] if arguments.report is not None else []
     return [*words, f"{name}.sqlite"]

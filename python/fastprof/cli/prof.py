@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, add_check, add_graph_capture, say, tell
 from fastprof.errors import UnknownColumnError
 from fastprof.report import Style
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn
+from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn
+
+if TYPE_CHECKING:
+    from fastprof.columns import Column
+    from fastprof.profile import Profile
 
 NAME = "prof"
 HELP = "print the report, one row a kernel"
@@ -21,7 +26,11 @@ dict files too); without FILE, dict lines come from standard input.
   fastprof parse net.sqlite | fastprof prof --csv -c idx,layer,op,params,sil,flops
 
 columns:
-""" + "\n".join(f"  {column.key:8} {column.about}" for column in COLUMNS)
+""" + "\n".join(
+    [f"  {column.key:14} {column.about}" for column in COLUMNS]
+    + ["", "columns that only a trace tells:"]
+    + [f"  {column.key:14} {column.about}" for column in TRACE_COLUMNS]
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,12 +66,27 @@ def add_style(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_KEYS,
         help="columns to print, separated by commas (default: %(default)s)",
     )
+    parser.add_argument(
+        "--mine",
+        metavar="GLOB",
+        type=_glob,
+        action="append",
+        default=[],
+        help="source files or folders that are yours, for the column line; may be given again "
+        "(default: what no package and no interpreter brings along)",
+    )
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--csv", action="store_true", help="comma separated, every field quoted")
     style.add_argument("--json", action="store_true", help="one JSON object a line")
     style.add_argument(
         "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
     )
+
+
+def _glob(text: str) -> str:
+    if not text.strip("./\\"):
+        raise argparse.ArgumentTypeError(f"expected a file or folder, as src/*, found {text!r}")
+    return text
 
 
 def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:
@@ -97,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.file is None:
                 from fastprof.load import read_dict_lines
 
-                profile = read_dict_lines(sys.stdin.buffer, "standard input")
+                profile = read_dict_lines(sys.stdin.buffer, "standard input", mine=arguments.mine)
             else:
                 from fastprof.load import open as open_trace
 
@@ -105,6 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
                     arguments.file,
                     bar,
                     copies=arguments.all,
+                    mine=arguments.mine,
                     graph_capture=arguments.graph_capture,
                 )
         say(profile)
@@ -117,5 +142,20 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.width is not None:
             style = "width"
         with output(arguments.output, arguments.file) as file:
-            write_report(profile.columns, [c.key for c in chosen], style, file, arguments.width)
+            keys = [column.key for column in chosen]
+            write_report(_columns(profile, keys), keys, style, file, arguments.width)
     return 0
+
+
+def _columns(profile: Profile, keys: list[str]) -> dict[str, Column]:
+    """The columns of these keys; those that only a trace tells are not known of dict lines."""
+    from fastprof.columns import unknown
+
+    there = set(profile.names)
+    lacking = [key for key in dict.fromkeys(keys) if key not in there]
+    if lacking:
+        tell(
+            f"{profile.name}: dict lines do not tell {','.join(lacking)}: na; give prof the trace "
+            "that they were made from"
+        )
+    return {key: profile.column(key) if key in there else unknown(len(profile)) for key in keys}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastprof.about import About
 from fastprof.contents import Contents
-from fastprof.coverage import NO_SHAPES, Coverage
+from fastprof.coverage import NEVER_TOLD, NO_SHAPES, NOT_TOLD, Coverage, Without
 
 # A smaller share of the GPU time prints as 0.0 %.
 _NOTHING = 0.0005
@@ -69,6 +69,10 @@ _GRAPHS = (
     "are CUDA graphs, recorded as a whole: record with --cuda-graph-trace=node, and the capture "
     "of the graph too"
 )
+_REPLAYS = (
+    "are kernels of graphs that were captured before the recording: record the capture too, and "
+    "give its trace to prof with --graph-capture"
+)
 _DICT = "dict lines say no more: ask fastprof info of the trace that they were made from"
 
 
@@ -79,11 +83,17 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
     found: dict[str, list[str]] = {}
     lost = _lost(coverage)
     graphs = contents.work.get("graph", (0, 0))[1] / max(coverage.total, 1)
+    replays = coverage.without(Without.CAPTURE) / max(coverage.total, 1)
     for depth, share in lost.items():
         if share < _NOTHING:
             continue
-        told = _formulas(coverage) if depth == "cost" else _advice(about, contents, depth)
-        found[depth] = [told] if told else []
+        found[depth] = []
+        if replays >= _NOTHING and depth in ("range", "op"):
+            found[depth].append(f"{100 * replays:.1f} % {_REPLAYS}")
+            share, replays = share - replays, 0.0
+        if share >= _NOTHING:
+            told = _formulas(coverage) if depth == "cost" else _advice(about, contents, depth)
+            found[depth] += [told] if told else []
         if graphs >= _NOTHING and depth in ("range", "op", "shapes"):
             found[depth].append(f"{100 * graphs:.1f} % {_GRAPHS}")
             graphs = 0.0
@@ -124,7 +134,7 @@ def _formulas(coverage: Coverage) -> str | None:
     """Operators with known shapes and no known cost, the longest first."""
     names: dict[str, int] = {}
     for each in coverage.unknown():
-        if each.op is not None and each.reason != NO_SHAPES:
+        if each.op is not None and each.reason not in (NO_SHAPES, NOT_TOLD, NEVER_TOLD):
             names[each.op] = names.get(each.op, 0) + each.time
     if not names:
         return None

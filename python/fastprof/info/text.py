@@ -115,7 +115,7 @@ def _gpus(gpus: Sequence[dict[str, Any]]) -> str:
         if gpu["rows"]:
             names.setdefault(gpu["name"] or "name not told", []).append(str(gpu["device"]))
     used = [f"{', '.join(devices)}: {name}" for name, devices in names.items()]
-    idle = [gpu["name"] for gpu in gpus if not gpu["rows"]]
+    idle = [gpu["name"] or "name not told" for gpu in gpus if not gpu["rows"]]
     if idle:
         used.append(f"{len(idle)} without work: {_listed(list(dict.fromkeys(idle)))}")
     return "; ".join(used) or "none told"

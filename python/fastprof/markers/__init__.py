@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fastprof.markers.frames import SourceLines
 from fastprof.markers.kineto import read_event
+from fastprof.markers.layers import each_part_once
 from fastprof.markers.literal import read_dict
 from fastprof.markers.meaning import Kind, Meaning
 from fastprof.markers.torch_names import (
@@ -20,7 +22,10 @@ from fastprof.markers.torch_names import (
     torch_meaning,
 )
 
-__all__ = ["Kind", "Meaning", "dict_operators", "op_name", "read", "read_event"]
+__all__ = [
+    "Kind", "Meaning", "SourceLines", "dict_operators", "each_part_once", "op_name", "read",
+    "read_event",
+]  # fmt: skip
 
 _LAYER = "layer:"
 

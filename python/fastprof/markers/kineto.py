@@ -79,7 +79,11 @@ def _own(name: str, columns: list[Any]) -> list[Any]:
 
 
 def _frames(stack: str) -> tuple[str, ...]:
-    """The lines of a call stack: `a.py(7): f;b.py(9): g`, innermost first."""
+    """The lines of a call stack: `a.py(7): f;b.py(9): g`, innermost first.
+
+    These are the lines that ran. The function's name stays out: with it a frame says where a
+    function is defined.
+    """
     matches = [_FRAME.match(each.strip()) for each in reversed(stack.split(";"))] if stack else []
     lines = [f"{match[1]}:{match[2]}" for match in matches if match is not None]
     return tuple(line for line in lines if _is_own(line))
@@ -96,18 +100,19 @@ def _layers(hierarchy: str) -> tuple[str, ...]:
 
 
 def _python(name: str) -> Meaning:
-    """A Python function: a module, a source line, or neither (a builtin)."""
+    """A Python function: a module, where it is defined and its name, or neither (a builtin)."""
     if name.startswith(_MODULE):
         return Meaning(Kind.LAYER, name, name[len(_MODULE) :])
     match = _FRAME.match(name)
     if match is None:
         return Meaning(Kind.HIDDEN, name, name)
     line = f"{match[1]}:{match[2]}"
+    shown = (f"{line} {match[3]}",) if _is_own(line) else ()
     return Meaning(
         Kind.FRAME,
         name,
         name,
-        frames=(line,) if _is_own(line) else (),
+        frames=shown,
         recompute=_RECOMPUTE.match(name) is not None,
     )
 

@@ -17,7 +17,7 @@ class Kind(enum.IntEnum):
     TRACE = 3
     LAYER = 4
     TORCH = 5
-    FRAME = 6  # one source line of a Python stack
+    FRAME = 6  # one function of a Python stack
     HIDDEN = 7  # a Python function without a line of its own
 
 
@@ -38,8 +38,8 @@ class Meaning:
     has_arguments : bool
         Whether the range gave arguments (sizes, for torch); if not, `call.args` says nothing.
     frames : tuple of str
-        `file:line`, outermost first, without the frames of libraries: the whole stack, of a FRAME
-        its own line.
+        `file:line`, the line that ran, outermost first, without what `frames.is_library_frame`
+        leaves out: the whole stack. Of a FRAME `file:line function`, where it is defined.
     layers : tuple of str
         The layers around an operator, outermost first, where its range tells them.
     function_stack : str or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 
-from fastprof.call import UNKNOWN, Tensor
+from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 
 __all__ = ["Ints", "Number", "Tensors", "checked", "convert", "members"]
@@ -96,4 +96,9 @@ def checked(value: Any) -> Tensor:
 
 
 def _names(allowed: frozenset[Any]) -> str:
-    return " or ".join(sorted(getattr(kind, "__name__", str(kind)) for kind in allowed))
+    told = {type(None): "None", Unknown: ""}  # that a value may be unknown is no kind of it
+    return " or ".join(sorted(filter(None, (told.get(kind, _name(kind)) for kind in allowed))))
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "__name__", kind))

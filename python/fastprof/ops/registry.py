@@ -23,6 +23,7 @@ from fastprof.call import UNKNOWN, Call, Tensor
 from fastprof.errors import OpError
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
 from fastprof.ops.dtypes import Dtype
+from fastprof.ops.misfit import misfit
 from fastprof.ops.out_forms import ATEN, without_results
 from fastprof.ops.parameters import checked, convert, members
 from fastprof.ops.params import tensors_text
@@ -137,14 +138,14 @@ class Formula:
         CannotModel
             When none does.
         """
-        problem = CannotModel(f"{len(call.args)} arguments do not fit")
+        problem = None
         for signature in signatures:
             for bound in signature.bind(call.args):
                 try:
                     return self._converted(bound)
                 except CannotModel as error:
                     problem = error
-        raise problem
+        raise problem or CannotModel(misfit(signatures, call.args))
 
     def _converted(self, bound: dict[str, Any]) -> dict[str, Any]:
         missing = sorted(self.needed - bound.keys())

@@ -6,12 +6,20 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, ReportColumn, select
+from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn, select
 
 if TYPE_CHECKING:
     from fastprof.columns import Column, SeqMarkers
 
-__all__ = ["COLUMNS", "DEFAULT_KEYS", "ReportColumn", "select", "write_report", "write_rows"]
+__all__ = [
+    "COLUMNS",
+    "DEFAULT_KEYS",
+    "TRACE_COLUMNS",
+    "ReportColumn",
+    "select",
+    "write_report",
+    "write_rows",
+]
 
 Style = Literal["csv", "spaces", "width", "json", "parquet"]
 
@@ -48,9 +56,9 @@ def write_report(
     Parameters
     ----------
     columns : mapping of key to Column
-        All of one length; at least the keys asked for. layer and trace are Values of tuples of
-        str, seq and altseq Lists (or Ints: one number or none), grid and block Ints [n, 3], the
-        rest Ints or Values of str.
+        All of one length; at least the keys asked for. Values of tuples of str where the table
+        says so (layer, trace, ranges, ...), seq and altseq Lists (or Ints: one number or none),
+        grid and block Ints [n, 3], the rest Ints or Values of str.
     keys : str or iterable of str
         Which columns, from left to right: `"idx,dir,op"`.
     style : str

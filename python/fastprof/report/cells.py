@@ -39,6 +39,8 @@ class Notation:
         Cells have this width: numbers at least and on the right, others exactly and on the left.
     is_right : bool
         Values stand on the right, too, and are not cut.
+    keeps_end : bool
+        What is too wide is cut on the left, and begins with an ellipsis.
     """
 
     none: str
@@ -50,12 +52,17 @@ class Notation:
     escape: Callable[[str], str] = str
     width: int | None = None
     is_right: bool = False
+    keeps_end: bool = False
 
     def fit(self, text: str) -> str:
         """Cut and pad a text to the width, if there is one."""
         if self.width is None:
             return text
-        return text.rjust(self.width) if self.is_right else text[: self.width].ljust(self.width)
+        if self.is_right:
+            return text.rjust(self.width)
+        if self.keeps_end and len(text) > self.width:
+            return "…" + text[len(text) - self.width + 1 :]
+        return text[: self.width].ljust(self.width)
 
 
 def encode(text: str) -> bytes:

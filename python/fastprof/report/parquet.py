@@ -10,15 +10,15 @@ import numpy as np
 
 from fastprof.columns import Column, Ints, Lists, Values
 from fastprof.extras import needed
-from fastprof.report.columns import ReportColumn
+from fastprof.report.columns import COLUMNS, TRACE_COLUMNS, ReportColumn
 
 if TYPE_CHECKING:
     import pyarrow
 
 ROWS_A_GROUP = 1 << 18
 
-# Columns of tuples of names; said here so that the schema does not depend on what a trace holds.
-_LIST_KEYS = frozenset({"layer", "trace", "phases", "ranges", "launch_ranges"})
+# Columns of tuples of names: the schema is not to depend on what a trace holds.
+_LIST_KEYS = frozenset(column.key for column in COLUMNS + TRACE_COLUMNS if column.is_list)
 
 
 def to_arrow(columns: Mapping[str, Column]) -> pyarrow.Table:

@@ -20,7 +20,8 @@ class WidthError(FastprofError, ValueError):
 def share_width(chosen: Sequence[ReportColumn], width: int) -> list[int]:
     """Give each column its width: the least one, and what is left to kernel and params.
 
-    As in PyProf the spaces between columns are not counted.
+    Without either, what is left goes to the other columns of long texts. As in PyProf the spaces
+    between columns are not counted.
 
     Raises
     ------
@@ -32,6 +33,7 @@ def share_width(chosen: Sequence[ReportColumn], width: int) -> list[int]:
         names = ",".join(column.key for column in chosen)
         raise WidthError(f"width {width} is too small: {names} need at least {least}")
     elastic = [column for column in chosen if column.key in ("kernel", "params")]
+    elastic = elastic or [column for column in chosen if column.is_long]
     extra = (width - least) // max(len(elastic), 1)
     return [column.width + (extra if column in elastic else 0) for column in chosen]
 
@@ -42,7 +44,10 @@ def _on_one_line(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 def _notation(column: ReportColumn, width: int) -> Notation:
     return table_notation(
-        _on_one_line(column.short or column.text), width=width, is_right=column.kind == "int"
+        _on_one_line(column.short or column.text),
+        width=width,
+        is_right=column.kind == "int",
+        keeps_end=column.keeps_end,
     )
 
 
@@ -51,7 +56,8 @@ def write(
 ) -> None:
     """Write the chosen columns, aligned, with a header line.
 
-    Text is cut to its column and stands on the left; numbers stand on the right and are never cut.
+    Text is cut to its column, paths and names of layers at their beginning, and stands on the left;
+    numbers stand on the right and are never cut.
     """
     widths = share_width(chosen, width)
     write_table(

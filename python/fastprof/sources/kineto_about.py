@@ -49,12 +49,12 @@ def _is_plain(value: Any) -> bool:
 
 
 def _gpus(properties: Any) -> dict[int, str]:
-    """Device to name."""
+    """Device to name; some ROCm builds write an empty one, which tells none."""
     found = [each for each in _list(properties) if isinstance(each, dict)]
     return {
         each["id"]: each["name"]
         for each in found
-        if type(each.get("id")) is int and isinstance(each.get("name"), str)
+        if type(each.get("id")) is int and isinstance(each.get("name"), str) and each["name"]
     }
 
 

@@ -1,0 +1,77 @@
+"""Source lines and layers of real traces, against what their JSON says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+
+import pytest
+
+import fastprof
+from real_data import real
+
+# Traces with stacks, and where the files of the program's own author are.
+STACKS = {
+    "kineto/owlv2_h100.json.gz": "moca/",
+    "kineto/resnet18_mi300_full.json.gz": "train_single_gpu.py",
+    "kineto/resnet_checkpoint_mi300.json.gz": "train_ddp.py",
+    "kineto/sd35_compile_mi300.json.gz": "/app/xDiT/",
+    "kineto/resnet50_2021_stack_memory.json.gz": "resnet50_profiler_api.py",
+    "kineto/sglang_graph_decode.json.gz": "/sgl-workspace/sglang/",
+    "pyprof/lm_v100_nvprof.sql": "language-model.py",
+    "pyprof/vsr_a100_nsys2024.sqlite": "/workspace/mmagic/",
+}
+# By the words of a path alone: what no stack may end in.
+NOT_AT_THE_END = re.compile(
+    r"(?:^|/)(?:torch|triton)/|torchinductor|^<(?:frozen|eval_with_key)|"
+    rf"^(?:{'|'.join(sys.stdlib_module_names)})(?:/|\.py:)"
+)
+
+
+@pytest.fixture(scope="module", params=sorted(STACKS))
+def opened(request: pytest.FixtureRequest) -> tuple[str, fastprof.Profile]:
+    return request.param, fastprof.open(real(request.param))
+
+
+def test_no_stack_ends_in_a_library_of_torch_or_python(
+    opened: tuple[str, fastprof.Profile],
+) -> None:
+    _, profile = opened
+    traces = profile.column("trace").values
+    assert sum(map(bool, traces)) > 0
+    assert [trace for trace in traces if trace and NOT_AT_THE_END.search(trace[-1])] == []
+
+
+def test_the_line_is_the_last_of_the_author_s_files(opened: tuple[str, fastprof.Profile]) -> None:
+    path, profile = opened
+    columns = [profile.column(key) for key in ("trace", "line", "library_line")]
+    distinct = {tuple(column.at(row) for column in columns) for row in range(len(profile))}
+    n_lines = 0
+    for trace, line, library_line in distinct:
+        assert library_line == (trace[-1] if trace else None)
+        own = [frame for frame in trace if frame.startswith(STACKS[path])]
+        assert line == (own[-1] if own else None)
+        n_lines += line is not None
+    assert n_lines > 0
+
+
+def test_a_glob_of_the_author_s_files_says_the_same(opened: tuple[str, fastprof.Profile]) -> None:
+    path, profile = opened
+    name = STACKS[path].strip("/").split("/")[-1]
+    again = fastprof.open(profile.name, mine=name)
+    for row in range(0, len(profile), 7):
+        assert again.column("line").at(row) == profile.column("line").at(row)
+
+
+def test_functions_are_named_and_numbered_as_the_trace_does() -> None:
+    path = real("kineto/resnet18_mi300_full.json.gz")
+    with gzip.open(path, "rt") as file:
+        events = json.load(file)["traceEvents"]
+    told = {e["name"] for e in events if e.get("cat") == "python_function"}
+    shown = {frame for trace in fastprof.open(path).column("trace").values for frame in trace}
+    assert shown
+    for frame in shown:
+        file_name, number, function = re.fullmatch(r"(.+):(\d+) (.+)", frame).groups()
+        assert f"{file_name}({number}): {function}" in told
