@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fastprof import _calls, _path, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
+from fastprof.batches import with_batches
 from fastprof.call import Call
 from fastprof.markers import Kind, Meaning, op_name
 from fastprof.trace import Int32, Trace
@@ -68,6 +69,8 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
     """
     label_of_frame = take(trace.ranges.label, found.frame_range)
+    meanings, label_of_frame = with_batches(found.meanings, found.frame_parent, label_of_frame)
+    found = replace(found, meanings=meanings)
     picked = _picked(found, label_of_frame)
     label, backward, group, n_groups = _calls.find(
         found.frame_of_kernel,

@@ -23,7 +23,7 @@ ROOMS = [
     {"about", "beside", "call", "columns", "extras", "names", "signals", "whole"},
     {"check", "memory"},
     {"trace", "markers", "ops", "annotate"},
-    {"sources", "attribute", "integrations"},
+    {"sources", "attribute", "batches", "integrations"},
     {"calls", "activities"},
     {"contents", "costs", "coverage"},
     {"profile", "report"},

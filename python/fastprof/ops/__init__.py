@@ -18,6 +18,7 @@ from fastprof.ops import (
     random,
     recurrent,
     reductions,
+    serving,
     triton,
 )
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
@@ -52,6 +53,7 @@ __all__ = [
     "random",
     "recurrent",
     "reductions",
+    "serving",
     "tensor_bytes",
     "tensor_text",
     "tensors_text",
