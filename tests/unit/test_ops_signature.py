@@ -236,3 +236,11 @@ def test_an_answer_that_is_no_cost_is_told(answer):
 def test_a_wrong_registration_is_a_clear_error(register, message):
     with pytest.raises(OpError, match=message):
         register()
+
+
+def test_an_argument_with_an_at_has_a_keyword_and_no_place():
+    signature = Signature.read("f(x, ..., @batch)", ())
+    assert signature.parameters == {"x", "batch"}
+    told = (Arg("", A), Arg("batch", "decode"))
+    assert list(signature.bind(told)) == [{"x": A, "batch": "decode"}]
+    assert list(signature.bind((Arg("", A), Arg("", "decode")))) == [{"x": A}]

@@ -81,7 +81,7 @@ def _names(served: list[tuple[str, str]]) -> str:
         if home == TORCH:
             names.append(name)
         elif home != ATEN:
-            names.append(f"{home}::{name}" if home.islower() else f"{home}.{name}")
+            names.append(f"{home}.{name}" if "." in home else f"{home}::{name}")
         elif (TORCH, name) not in own:
             names.append(f"aten::{name}")
     names = list(dict.fromkeys(names))

@@ -15,7 +15,7 @@ from fastprof.ops.traffic import fresh, moved, texts
 
 __all__ = ["gathered", "reduced", "reduced_and_normed", "reduced_to_pieces"]
 
-_NORM: Final = 5  # added to the residual 1, RMS norm 4
+_NORM: Final = 4  # squares added 2, scaling 1, weight 1
 _QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
 
 _BUFFERED: Final = "(_, x, out, _, _)"
@@ -105,8 +105,8 @@ def reduced_and_normed(
 ) -> tuple[Cost, str]:
     """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
 
-    FLOPs: for an element one (the sum, an estimate as in all_reduce), 5 more for residual and norm,
-    5 more where it is quantised; without residual and weight the sum alone.
+    FLOPs: for an element one (the sum, an estimate as in all_reduce), one more for the residual, 4
+    for the norm, 5 where it is quantised; without residual and weight the sum alone.
     Bytes: x, residual, weight, scale and bias read, norm, new residual and what is quantised
     written.
 
@@ -117,7 +117,7 @@ def reduced_and_normed(
     del residual_out
     normed = weight is not None
     smaller = quantised is not None or scales is not None
-    each = 1 + (_NORM if normed else 0) + (_QUANTISED if smaller else 0)
+    each = 1 + (residual is not None) + (_NORM if normed else 0) + (_QUANTISED if smaller else 0)
     written = [fresh(x) if out is None and quantised is None else out, quantised, scales]
     if residual is not None:
         written.append(fresh(residual))
@@ -129,7 +129,7 @@ def reduced_and_normed(
     None,
     aten=(
         "aiter::all_gather_reg(_, x, out, _)",
-        "aiter::all_gather_unreg(_, x, _, out, ...)",
+        "aiter::all_gather_unreg(_, x, _buffer, out, ...)",
         "sglang::reg_all_gather_into_tensor(out, x, ...)",
         "vllm::all_gather(x, _, ranks, ...)",
         "trtllm::allgather(x, _, group, ...)",
@@ -140,6 +140,7 @@ def gathered(
     out: Tensor | None = None,
     ranks: int | Unknown | None = None,
     group: tuple[int, ...] | Unknown | None = None,
+    _buffer: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """The tensors of all n ranks, side by side, on each of them.
 

@@ -11,6 +11,7 @@ from fastprof.ops.matrix.matrices import AskedType
 from fastprof.ops.matrix.product import forward
 from fastprof.ops.registry import op
 from fastprof.ops.serving.sizes import given, with_columns
+from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
 __all__ = ["packed_product", "repacked", "sized_product"]
@@ -30,7 +31,6 @@ _GPTQ: Final = "(x, weight, zeros, scales, order, ...)"
         "_C::awq_gemm(x, weight, scales, zeros, _)",
         "_C::allspark_w8a16_gemm(x, weight, scales, zeros, columns, ...)",
         "_C::machete_mm(x, weight, _, out_dtype, scales, zeros, _, more, order, _)",
-        "_C::machete_mm(x, weight, _, out_dtype, _, zeros, _, scales, order, _)",
         "_C::cutlass_w4a8_mm(x, weight, more, _, scales, order, out_dtype, _)",
         "_C::ggml_mul_mat_a8(weight, x, _, columns)",
         "_C::ggml_mul_mat_vec_a8(weight, x, _, columns)",
@@ -62,7 +62,10 @@ def packed_product(
     written = asked_type(out_dtype)
     if written is None and _short(x):
         written = "float16"
-    product = with_columns(x, weight, _columns(columns, out, scales), out, written)
+    of_columns = scales
+    if scales is None and more is not None:
+        of_columns = Tensor((elements(more.shape),), more.dtype)
+    product = with_columns(x, weight, _columns(columns, out, of_columns), out, written)
     return Work((forward(product, *given(scales, zeros, order, more, sums)),))
 
 

@@ -116,8 +116,8 @@ _AITER_BLOCKS: Final = "(x, weight, x_scale, w_scale, out_dtype, ...)"
         f"vllm::rocm_aiter_triton_gemm_a8w8_blockscale{_AITER_BLOCKS}",
         "vllm::rocm_per_tensor_float_w8a8_scaled_mm_impl(x, weight, out_dtype, x_scale, w_scale,"
         " bias)",
-        "vllm::w8a8_triton_block_scaled_mm_func(x, weight, x_scale, w_scale, _block, out_dtype)",
-        "vllm::padded_cutlass(x, weight, x_scale, w_scale, _block, out_dtype)",
+        "vllm::w8a8_triton_block_scaled_mm_func(x, weight, x_scale, w_scale, _, out_dtype)",
+        "vllm::padded_cutlass(x, weight, x_scale, w_scale, _, out_dtype)",
         "vllm::fp8_gemm_nt_op(x, x_scale, weight, w_scale, out, _)",
         "sglang::deep_gemm_fp8_fp8_bf16_nt(x, x_scale, weight, w_scale, out)",
         "sglang_profiler::fp8_utils_gemm_a8w8_blockscale(x, weight, x_scale, w_scale, ...)",
@@ -141,7 +141,6 @@ def scaled_product(
     zero: Tensor | None = None,
     more_zero: Tensor | None = None,
     _workspace: Tensor | None = None,
-    _block: tuple[int, ...] | Tensor | None = None,
 ) -> Work:
     """x[.., k] times a weight of n columns, both of float8 or int8, times scales (+ bias[n]).
 

@@ -8,6 +8,7 @@ from fastprof.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
+from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
@@ -195,25 +196,31 @@ def aligned(
 @op(
     None,
     aten=(
-        "_C::get_cutlass_moe_mm_data(ids, counts, counts, counts, order, order, ...)",
-        "_C::get_cutlass_batched_moe_mm_data(counts, counts, counts, ids, ...)",
-        "_C::get_cutlass_pplx_moe_mm_data(counts, counts, counts, ids, ...)",
-        "_C::get_cutlass_moe_mm_problem_sizes(ids, counts, counts, ...)",
-        "_C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets(ids, counts, counts, ...)",
-        "sgl_kernel::prepare_moe_input(ids, counts, counts, counts, counts, order, order, ...)",
-        "sgl_kernel::get_cutlass_w4a8_moe_mm_data(ids, counts, counts, counts, order, order, ...)",
+        "_C::get_cutlass_moe_mm_data(ids, tables**)",
+        "_C::get_cutlass_batched_moe_mm_data(table, more, others, ids, ...)",
+        "_C::get_cutlass_pplx_moe_mm_data(table, more, others, ids, ...)",
+        "_C::get_cutlass_moe_mm_problem_sizes(ids, tables**)",
+        "_C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets(ids, tables**)",
+        "sgl_kernel::prepare_moe_input(ids, tables**)",
+        "sgl_kernel::get_cutlass_w4a8_moe_mm_data(ids, tables**)",
     ),
 )
-def counted(ids: Tensor, counts: Tensor, order: Tensor | None = None) -> tuple[Cost, str]:
+def counted(
+    ids: Tensor,
+    tables: Tensors = (),
+    table: Tensor | None = None,
+    more: Tensor | None = None,
+    others: Tensor | None = None,
+) -> tuple[Cost, str]:
     """How many tokens each expert has, and the orders from tokens to experts and back.
 
     FLOPs: 0: what is counted and added up are positions.
-    Bytes: experts of tokens read twice, both orders and the counts of all experts written.
+    Bytes: experts of tokens read, all tables written.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc. An estimate: one table of counts stands for all.
+    sgl-kernel/csrc/common_extension.cc.
     """
-    return Cost(0, moved(ids, ids, counts, order, order), exact=False), texts(ids)
+    return Cost(0, moved(ids, table, more, others, *tables)), texts(ids)
 
 
 @op(
