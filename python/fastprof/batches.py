@@ -37,7 +37,7 @@ def with_batches(
         The meanings with new ones at the end, and the label of each frame: the same where no range
         tells a batch.
     """
-    tells = np.array([meaning.call is None and is_batch(meaning.name) for meaning in meanings])
+    tells = np.array([is_batch(meaning.name) for meaning in meanings])
     asks = np.array([_asks(meaning) for meaning in meanings])
     if not tells.any() or not asks.any():
         return meanings, label

@@ -109,6 +109,8 @@ CACHES = [
     *listed(LATENT_EVERY, VALUES, 0, 3 * 2 * 5 * 64 + 80),
 ]  # fmt: skip
 CACHE_ESTIMATES = [
+    *listed("vllm::unified_kv_cache_update k v _", VALUES, 0, 4 * K),
+    *listed("vllm::unified_mla_kv_cache_update lat rot _ _ one", VALUES, 0, 2 * (120 + 40)),
     *listed(
         """_C_cache_ops::gather_and_maybe_dequant_cache mla out table starts 2 _ one -
         _C_cache_ops::gather_cache mla out table starts 2 -

@@ -185,6 +185,13 @@ ONE_GROUP = 2 * 10 * 16 + 2 * 8 * ONE1 + 2 * 10 * 24  # rows, all matrices, outp
 PRODUCTS = [
     *listed(FUSED, LAYER, ALL, 2 * XB + 2 * FOUND + W12),
     *listed("trtllm::fused_moe x ids wt w1 - w2 - 15 -", LAYER, ALL, 2 * XB + 2 * FOUND + W12),
+    *listed(
+        """flashinfer::cutlass_fused_moe out x ids wt w1 - w2 - 15 - -
+        flashinfer::cutlass_fused_moe_sm80 out x ids wt w1 w2 15 - -
+        flashinfer::cutlass_fused_moe_sm90 out x ids wt w1 w2 15 - -
+        flashinfer::cutlass_fused_moe_sm100 out x ids wt w1 w2 15 - -""",
+        LAYER, ALL, 2 * XB + 2 * FOUND + W12,
+    ),
     *listed(SORTED, LAYER, ALL, 2 * XB + W12),
     # 2 numbers in a byte of the weights.
     *listed(
@@ -195,6 +202,13 @@ PRODUCTS = [
     *listed(
         "trtllm::mxe4m3_mxe2m1_block_scale_moe_runner g b x8 xs w18 s1 - - - - w28 s2 - 8 2 4 2",
         LAYER, ALL, READ8 + 2 * 32 + XB + W12 // 2,
+    ),
+    # float4, in pairs: x [5, 8], w1 [8, 24, 8], w2 [8, 16, 6] of a byte each.
+    *listed(
+        "flashinfer::trtllm_fp4_block_scale_moe g - - b x4 xs half s1 - - - - half2 s2 - ptr ptr"
+        " ptr 8 2 4 2 12 0 8",
+        {**LAYER, "x4": uint8(5, 8)},
+        ALL, 40 + 20 + 160 + 32 + 2 * 32 + XB + W12 // 4,
     ),
     *listed(
         "vllm::flashinfer_fused_moe_blockscale_fp8 g b x8 w18 s1 w28 s2 8 2 4 2 12 0 8",

@@ -20,6 +20,7 @@ __all__ = [
     "latent_stored",
     "rows_transferred",
     "stored",
+    "stored_by_layer",
     "stored_rotated",
 ]
 
@@ -71,6 +72,25 @@ def stored(
     written = _as(rows[0], key_cache), _as(rows[1], value_cache)
     cost = Cost(_scaled(rows, written), moved(*rows, slots, positions, *written))
     return cost, texts(key, value)
+
+
+@op(
+    None,
+    aten=(
+        "vllm::unified_kv_cache_update(key, value, ...)",
+        "vllm::unified_mla_kv_cache_update(key, value, ...)",
+    ),
+)
+def stored_by_layer(key: Tensor, value: Tensor) -> tuple[Cost, str]:
+    """Keys and values [tokens, ..] into the caches of a layer, which the call only names.
+
+    FLOPs: 0.
+    Bytes: keys and values read, and as much written.
+
+    An estimate: the cache may have a smaller type. Signatures: vLLM
+    vllm/model_executor/layers/attention/attention.py and mla_attention.py.
+    """
+    return Cost(0, moved(key, value, key, value), exact=False), texts(key, value)
 
 
 @op(

@@ -38,6 +38,10 @@ _SORTED: Final = "(out, x, w1, w2, _order, _weights, _experts, _valid, k, ...)"
         f"aiter::fmoe_int8_g1u0_a16{_SORTED}",
         f"aiter::fmoe_fp8_blockscale_g1u1{_SORTED}",
         "trtllm::fused_moe(x, ids, weights, w1, _bias, w2, ...)",
+        "flashinfer::cutlass_fused_moe(out, x, ids, weights, w1, _bias, w2, _bias, ...)",
+        "flashinfer::cutlass_fused_moe_sm80(out, x, ids, weights, w1, w2, ...)",
+        "flashinfer::cutlass_fused_moe_sm90(out, x, ids, weights, w1, w2, ...)",
+        "flashinfer::cutlass_fused_moe_sm100(out, x, ids, weights, w1, w2, ...)",
     ),
 )
 def whole_layer(
@@ -64,7 +68,8 @@ def whole_layer(
     An estimate. Of packed weights an element holds as many numbers as h shows. Signatures: vLLM
     vllm/model_executor/layers/fused_moe/fused_moe.py and vllm/_aiter_ops.py, SGLang
     python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py, aiter aiter/fused_moe.py and
-    aiter/ops/moe_op.py, TensorRT-LLM tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
+    aiter/ops/moe_op.py, FlashInfer flashinfer/fused_moe/core.py, TensorRT-LLM
+    tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
     """
     tokens = elements(x.shape[:-1])
     chosen = ids.shape[-1] if ids is not None and ids.shape else k
@@ -86,6 +91,9 @@ _BLOCKS: Final = _ROUTED.format("x_scale, ", "w1_scale, ", "w2_scale, ")
         f"flashinfer::trtllm_fp8_block_scale_moe{_BLOCKS}",
         "flashinfer::trtllm_fp8_block_scale_moe(scores, _ids, _weights, bias, x, x_scale, w1,"
         " w1_scale, w2, w2_scale, _out, experts, k, ...)",
+        "flashinfer::trtllm_fp4_block_scale_moe(scores, _ids, _weights, bias, x, x_scale, w1,"
+        " w1_scale, _more, _more, _more, _more, w2, w2_scale, _more, _more, _more, _more, experts,"
+        " k, ...)",
         f"trtllm::fp8_block_scale_moe_runner{_BLOCKS}",
         "trtllm::mxe4m3_mxe2m1_block_scale_moe_runner(scores, bias, x, x_scale, w1, w1_scale,"
         " _more, _more, _more, _more, w2, w2_scale, _more, experts, k, ...)",
