@@ -11,48 +11,65 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _path, ops
+from fastprof import _path, _pools, ops
+from fastprof._take import take
+from fastprof.attribute import Attribution
 from fastprof.call import Arg
 from fastprof.markers import Meaning
-from fastprof.ops.serving.lengths import is_batch
+from fastprof.ops.serving.lengths import is_batch, is_detailed
 
 Int32 = npt.NDArray[np.int32]
 
 _BATCH = "batch"  # the parameter of a formula that asks for it
+_NONE = np.int32(-1)
 
 
 def with_batches(
-    meanings: list[Meaning], parent: Int32, label: Int32
-) -> tuple[list[Meaning], Int32]:
-    """Give operators whose formula asks for it the name of the batch's range around them.
+    found: Attribution, label_of_frame: Int32, label: Int32, group: Int32, n_groups: int
+) -> tuple[list[Meaning], Int32, Int32, int]:
+    """Give calls whose formula asks for it the name of the batch's range around their launch.
+
+    The launch, not the call: a graph that is replayed works for the batch of its launch.
 
     Parameters
     ----------
-    meanings : what each label means
-    parent, label : [frames] the frame around each frame, and its label
+    label_of_frame : [frames]
+    label : [kernels] the label of the call of each kernel, -1 for none
+    group : [kernels] which instance of the call, 0 .. n_groups - 1, -1 for none
 
     Returns
     -------
     tuple
-        The meanings with new ones at the end, and the label of each frame: the same where no range
-        tells a batch.
+        The meanings with new ones at the end, and label, group and number of groups, where the same
+        call in two batches is two: all as they were where no range tells a batch.
     """
-    tells = np.array([is_batch(meaning.name) for meaning in meanings])
-    asks = np.array([_asks(meaning) for meaning in meanings])
-    if not tells.any() or not asks.any():
-        return meanings, label
-    ranks = np.where(tells, 0, _path.NO_RANK).astype(np.uint8)
-    around = _path.best(parent, label, ranks)
-    frames = np.flatnonzero(asks[label] & (around >= 0))
-    key = label[frames].astype(np.int64) * len(meanings) + label[around[frames]]
-    pairs, place = np.unique(key, return_inverse=True)
+    meanings = found.meanings
+    ranks = np.array([_rank(meaning.name) for meaning in meanings], np.uint8)
+    asks = np.array([*map(_asks, meanings), False])  # the last for label -1
+    if not asks.any() or (ranks == _path.NO_RANK).all():
+        return meanings, label, group, n_groups
+    around = _path.best(found.frame_parent, label_of_frame, ranks)
+    launch = found.launch_frame_of_kernel
+    frame = np.where(launch >= 0, launch, found.frame_of_kernel)
+    telling = np.where(asks[label], take(label_of_frame, take(around, frame)), _NONE)
+    rows = np.flatnonzero(telling >= 0)
+    pairs, place = np.unique(
+        label[rows].astype(np.int64) * len(meanings) + telling[rows], return_inverse=True
+    )
     told = [
-        _told(meanings[asking], meanings[telling].name)
-        for asking, telling in (divmod(pair, len(meanings)) for pair in pairs.tolist())
+        _told(meanings[pair // len(meanings)], meanings[pair % len(meanings)]) for pair in pairs
     ]
-    new = label.copy()
-    new[frames] = len(meanings) + place
-    return [*meanings, *told], new
+    label = label.copy()
+    label[rows] = len(meanings) + place
+    group = np.where(group >= 0, _pools.pairs(group, telling), _NONE)
+    return [*meanings, *told], label, group, int(group.max(initial=-1)) + 1
+
+
+def _rank(name: str) -> int:
+    # A range that tells the sums comes before one that tells totals.
+    if not is_batch(name):
+        return _path.NO_RANK
+    return 0 if is_detailed(name) else 1
 
 
 def _asks(meaning: Meaning) -> bool:
@@ -62,8 +79,8 @@ def _asks(meaning: Meaning) -> bool:
     return formula is not None and _BATCH in formula.allowed
 
 
-def _told(meaning: Meaning, name: str) -> Meaning:
+def _told(meaning: Meaning, batch: Meaning) -> Meaning:
     if meaning.call is None:
         return meaning
-    call = replace(meaning.call, args=(*meaning.call.args, Arg(_BATCH, name)))
-    return replace(meaning, call=call)
+    args = (*meaning.call.args, Arg(_BATCH, batch.name))
+    return replace(meaning, call=replace(meaning.call, args=args))

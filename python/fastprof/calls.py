@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +69,6 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
     """
     label_of_frame = take(trace.ranges.label, found.frame_range)
-    meanings, label_of_frame = with_batches(found.meanings, found.frame_parent, label_of_frame)
-    found = replace(found, meanings=meanings)
     picked = _picked(found, label_of_frame)
     label, backward, group, n_groups = _calls.find(
         found.frame_of_kernel,
@@ -81,9 +79,10 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         _instances(found, picked),
         *_known(found.meanings),
     )
-    used, place = distinct(label, len(found.meanings))
+    meanings, label, group, n_groups = with_batches(found, label_of_frame, label, group, n_groups)
+    used, place = distinct(label, len(meanings))
     return CallsOfKernels(
-        named=[named(found.meanings[number]) for number in used if number >= 0],
+        named=[named(meanings[number]) for number in used if number >= 0],
         call=place - np.int32(1) if used and used[0] < 0 else place,
         backward=backward,
         group=group,

@@ -1,5 +1,7 @@
 """The range of a batch tells the attention inside how long its sequences are."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,6 @@ from kineto_files import KinetoFile
 DETAILED = "execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)"
 ATTENTION = "vllm::unified_attention_with_output"
 SIZED = f"{ATTENTION}, sizes = [[5, 4, 8], [5, 2, 8], [5, 2, 8]]"
-PARENT, LABEL = np.array([-1, 0], np.int32), np.array([0, 1], np.int32)
 DIMS = [[5, 4, 8], [5, 2, 8], [5, 2, 8], [5, 4, 8], []]
 TYPES = ["c10::BFloat16"] * 4 + [""]
 
@@ -59,16 +60,46 @@ def test_a_range_that_does_not_tell_leaves_them_unknown(tmp_path, name):
     assert costs(trace, tmp_path) == [("unified_attention_with_output", None, None)]
 
 
+def found(around, launch=None):
+    """Two kernels of one attention call, whose graph was captured under `around`."""
+    meanings = [read(around, True), read(SIZED, True), read("prefill[bs=1 tok=5]", False)]
+    meanings += [read(DETAILED, False), read("hipGraphLaunch", False)]
+    frame = np.array([1, 1], np.int32)
+    return SimpleNamespace(
+        meanings=meanings,
+        frame_parent=np.array([-1, 0, -1, 2, 3], np.int32),
+        frame_of_kernel=frame,
+        launch_frame_of_kernel=frame if launch is None else np.array(launch, np.int32),
+    )
+
+
+FRAMES = np.arange(5, dtype=np.int32)
+LABELS, GROUPS = np.array([1, 1], np.int32), np.array([0, 0], np.int32)
+
+
 def test_without_batches_nothing_changes():
-    meanings = [read("forward", False), read(SIZED, True)]
-    told, labels = with_batches(meanings, PARENT, LABEL)
-    assert told is meanings
-    assert labels is LABEL
+    here = found("forward")
+    here.meanings[2:4] = [here.meanings[0]] * 2
+    told = with_batches(here, FRAMES, LABELS, GROUPS, 1)
+    assert told[0] is here.meanings
+    assert told[1] is LABELS
+    assert told[2:] == (GROUPS, 1)
 
 
 def test_a_batch_under_emit_nvtx_has_the_suffix_of_torch():
-    meanings = [read(DETAILED, True), read(SIZED, True)]
-    told, labels = with_batches(meanings, PARENT, LABEL)
-    assert labels.tolist() == [0, 2]
-    assert told[:2] == meanings
-    assert told[2].call.args == (*meanings[1].call.args, Arg("batch", DETAILED))
+    here = found(DETAILED)
+    meanings, label, group, n_groups = with_batches(here, FRAMES, LABELS, GROUPS, 1)
+    assert label.tolist() == [5, 5]
+    assert meanings[5].call.args == (*meanings[1].call.args, Arg("batch", DETAILED))
+    assert group.tolist() == [0, 0]
+    assert n_groups == 1
+
+
+def test_a_replayed_graph_works_for_the_batch_of_its_launch():
+    here = found("capture_5", launch=[4, 0])
+    meanings, label, group, n_groups = with_batches(here, FRAMES, LABELS, GROUPS, 1)
+    assert label.tolist() == [5, 1]  # the second was launched under no batch
+    assert group.tolist() == [0, 1]
+    assert n_groups == 2
+    # Of the ranges around the launch the one that tells the sums, though it is the inner one.
+    assert meanings[5].call.args[-1] == Arg("batch", DETAILED)

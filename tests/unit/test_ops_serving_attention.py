@@ -4,7 +4,7 @@ import pytest
 
 from fastprof.call import Arg, Call
 from fastprof.ops import work
-from fastprof.ops.serving.lengths import Lengths, is_batch, lengths_of
+from fastprof.ops.serving.lengths import Lengths, is_batch, is_detailed, lengths_of
 from ops_examples import Example, bf16, check, fp32
 from serving_calls import calls, exact, int8, int32, listed, reason, uint8
 
@@ -242,6 +242,14 @@ PREFILL_AND_DECODE = Lengths(2, 5, 13, 25)
 def test_lengths_of_a_batch(name, tokens, expected):
     assert is_batch(name)
     assert lengths_of(name, tokens) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [(DETAILED, True), (DECODE, True), ("step[DECODE bs=3]", False), ("forward", False)],
+)
+def test_a_detailed_name_tells_sums(name, expected):
+    assert is_detailed(name) is expected
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["Lengths", "is_batch", "lengths_of"]
+__all__ = ["Lengths", "is_batch", "is_detailed", "lengths_of"]
 
 _SUMS: Final = r"\(sq(\d+)sk(\d+)sqsq\d+sqsk(\d+)\)"
 _VLLM_DETAILED: Final = re.compile(rf"execute_\d+_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
@@ -77,6 +77,14 @@ _NONE: Final = Lengths(0, 0, 0, 0)
 def is_batch(name: str) -> bool:
     """Whether the name of a range is one of these forms."""
     return _read(name) is not None
+
+
+def is_detailed(name: str) -> bool:
+    """Whether the name of a batch's range tells the sums over requests, not totals alone."""
+    batch = _read(name)
+    return batch is not None and all(
+        part.exact and part.keys is not None and part.scores is not None for part in batch
+    )
 
 
 def lengths_of(name: str, tokens: int) -> Lengths | None:
