@@ -14,7 +14,8 @@ DECODE = "step[DECODE bs=3 g_sq=3 g_sk=60 g_sqsk=60]"
 # Decode: 3 sequences, 4 heads of 8 and 2 in the cache; the longest has 40 keys. bf16.
 VALUES = {
     "q": bf16(3, 4, 8), "o": bf16(3, 4, 8), "kv": bf16(9, 2, 1, 16, 8), "v": bf16(9, 2, 8, 16),
-    "kc": bf16(9, 16, 2, 8), "vc": bf16(9, 16, 2, 8), "rag": bf16(90, 1, 2, 8), "t": int32(3, 4),
+    "kc": bf16(9, 16, 2, 8), "vc": bf16(9, 16, 2, 8), "rag": bf16(90, 1, 2, 8),
+    "flat": bf16(90, 2, 8), "t": int32(3, 4),
     "n": int32(3), "st": int32(4), "e": fp32(3, 4, 1), "tmp": fp32(3, 4, 1, 8), "one": fp32(1),
     "pages": int32(100), "space": uint8(1 << 20), "plan": int8(4096), "part": fp32(3, 4),
     "qv": bf16(3, 4, 8), "k3": bf16(3, 2, 8), "q2": bf16(3, 32), "k2": bf16(3, 16),
@@ -36,6 +37,8 @@ _rocm_C::paged_attention o e e tmp q kv v 2 1.0 t n 16 40 - _ one one
 aiter::paged_attention_rocm o e e tmp q kv v 2 1.0 t n 16 40 - _ one one
 aiter::paged_attention_v1 o space q kv v 1.0 t - n 40 - _ _ 0.0 one one
 aiter::pa_fwd_naive q kv v t n one one 40 2 1.0
+aiter::mha_batch_prefill q kc vc st st pages 1 40 0.0 1.0 0.0 false true -1 -1 false false
+aiter::mha_batch_prefill q flat flat st st pages 1 40 0.0 1.0 0.0 false true -1 -1 false false
 _vllm_fa2_C::varlen_fwd q kc vc o st st n - t - 1 40 0.0 1.0 false true -1 -1 0.0 false - 0
 _vllm_fa3_C::fwd q kc vc - - - o st - - - n 1 40 t - - - - - - - 1.0 true -1 -1
 sgl_kernel::fwd q kc vc - - - o st - - - n 1 40 t - - - - - - - 1.0 true -1 -1
@@ -103,7 +106,6 @@ END_TO_END = """
 _vllm_fa2_C::varlen_fwd q k v o st st - - - - 4 4 0.0 1.0 false true -1 -1 0.0 false - 0
 _vllm_fa3_C::fwd q k v - - - o st st - - - 4 4 - - - - - - - - 1.0 true -1 -1
 sgl_kernel::fwd q k v - - - o st st - - - 4 4 - - - - - - - - 1.0 true -1 -1
-aiter::mha_batch_prefill q k v st st st 4 4 0.0 1.0 0.0 false true -1 -1 false false
 aiter::fmha_v3_varlen_fwd q k v st st 4 4 4 0.0 1.0 0.0 false true -1 -1 false false
 aiter::mha_varlen_fwd q k v st st 4 4 4 0.0 1.0 0.0 false true -1 -1 false false
 aiter::_flash_attn_varlen_forward q k v st st 4 4 0.0 1.0 true

@@ -88,6 +88,17 @@ CACHES = [
         "_C_cache_ops::concat_and_cache_mla_rope_fused pos q rot lat cos true slots mla _ one",
         VALUES, 3 * 80, 2 * 120 + 2 * 40 + 120 + 40 + 40 + 5 * 8 + 160,
     ),
+    # The other part [5, 3, 2] is read, whole queries [5, 3, 6] written; two rows of angles.
+    *listed(
+        "aiter::fused_qk_rope_concat_and_cache_mla nope q lat rot mla whole slots one one pos cos2"
+        " cos2 true false",
+        {**VALUES, "nope": bf16(5, 3, 2), "whole": bf16(5, 3, 6), "cos2": bf16(100, 2)},
+        3 * 80, 120 + 40 + 120 + 40 + 40 + 2 * 5 * 4 + 60 + 180 + 160,
+    ),
+    *listed(
+        "_C_cache_ops::concat_mla_q q nope whole",
+        {**VALUES, "nope": bf16(5, 3, 2), "whole": bf16(5, 3, 6)}, 0, 120 + 60 + 180,
+    ),
     # 3 blocks of 4 caches, read and written.
     *listed(
         """_C_cache_ops::copy_blocks layers layers pairs
@@ -122,7 +133,8 @@ CACHE_ESTIMATES = [
         VALUES, 480, 480 + 960,
     ),
     *listed(
-        "_C_cache_ops::cp_gather_indexer_k_quant_cache mla8 out8 scales table starts",
+        """_C_cache_ops::cp_gather_indexer_k_quant_cache mla8 out8 scales table starts
+        aiter::cp_gather_indexer_k_quant_cache mla8 out8 scales table starts false""",
         {**VALUES, "out8": fp8(30, 16)}, 0, 2 * 480 + 2 * 120,
     ),
 ]  # fmt: skip

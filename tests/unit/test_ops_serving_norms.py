@@ -48,6 +48,7 @@ aiter::rmsnorm2d_fwd_with_add_ck out x r r2 w 0.1 0
 aiter::rmsnorm2d_fwd_with_add_ x w r 0.1
 vllm::rocm_aiter_rmsnorm2d_fwd_with_add x r w 0.1
 vllm::rocm_aiter_triton_add_rmsnorm_pad x w 0.1 r 256
+aiter::fused_add_rmsnorm_pad_ x w 0.1 r 256
 sglang_profiler::rmsnorm_rmsnorm2d_fwd_with_add out x r r2 w
 sglang_profiler::rmsnorm_rmsnorm2d_fwd_with_add_12 out x r r2 w
 """

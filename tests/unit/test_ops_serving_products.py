@@ -131,6 +131,16 @@ EXAMPLES = [
     *listed(BATCHED, VALUES, 3 * FLOPS, 3 * (X8 + W8 + OUT) + 8),
     # Two float4 numbers in a byte.
     *listed(FLOAT4, VALUES, FLOPS, X8 // 2 + W8 // 2 + 2 * 5 + 2 * 16 + 4 + OUT),
+    # x of 16 bits: [5, 32] times [16, 16 pairs].
+    *listed(
+        "vllm::gemm_with_dynamic_quant x w4 wg false 15 -",
+        VALUES, FLOPS, X + W8 // 2 + 2 * 16 + OUT, "M=16,N=5,K=32,na,",
+    ),
+    *listed(
+        "aiter::batched_gemm_a16wfp4_ xh wh s 15 ob - false true -",
+        {**VALUES, "xh": bf16(3, 5, 32), "wh": uint8(3, 16, 16)},
+        3 * FLOPS, 3 * (X + W8 // 2 + OUT) + 4,
+    ),
     *listed(FLOAT4_PLAIN, VALUES, FLOPS, X8 // 2 + W8 // 2 + 2 * 5 + 2 * 16 + OUT),
 ]  # fmt: skip
 

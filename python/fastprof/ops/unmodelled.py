@@ -43,6 +43,9 @@ _BY_REASON: Final = {
     ),
     _KEPT: (
         "vllm::sparse_attn_indexer",
+        "vllm::rocm_aiter_sparse_attn_indexer",
+        "aiter::indexer_score_topk",
+        "aiter::v4_attention_with_output",
         "_vllm_fa2_C::fwd_sparse",
         "_vllm_fa2_C::varlen_fwd_sparse",
         "_C::convert_vertical_slash_indexes",

@@ -49,6 +49,8 @@ _V2: Final = (
         "aiter::_pa_fwd_asm(query, key, value, table, lengths, ..., @batch)",
         "aiter::pa_fwd(query, key, value, table, lengths, ..., @batch)",
         "aiter::pa_decode_gluon(out, query, key, value, lengths, table, ..., @batch)",
+        "aiter::mha_batch_prefill(query, key, value, starts, _starts, _pages, _, limit, ...,"
+        " @batch)",
         "flashinfer::batch_decode_run(_sums, _plan, _, query, key, value, starts, _pages, _last,"
         " out, ..., @batch)",
         "flashinfer::batch_prefill_paged_run(_sums, _plan, _, query, key, value, _starts, starts,"
@@ -81,7 +83,8 @@ def paged(
     Where the range of the batch tells the lengths, exact; else, from the length of the longest
     sequence, an estimate that is a bound; without either, unknown: blocks that are reserved tell
     nothing. Signatures: vLLM csrc/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, aiter
-    aiter/ops/attention.py, FlashInfer flashinfer/decode.py and flashinfer/prefill.py.
+    aiter/ops/attention.py and aiter/ops/mha.py, FlashInfer flashinfer/decode.py and
+    flashinfer/prefill.py.
     """
     del table, block
     tokens, heads, depth = heads_of(query, None)
@@ -110,15 +113,13 @@ _FA3: Final = (
         " _part, _part, table, ..., @batch)",
         f"_vllm_fa3_C::fwd{_FA3}",
         f"sgl_kernel::fwd{_FA3}",
-        "aiter::mha_batch_prefill(query, key, value, starts, _part, _pages, longest_query, limit,"
-        " ..., @batch)",
         "aiter::fmha_v3_varlen_fwd(query, key, value, starts, key_starts, longest_query, limit,"
         " ..., @batch)",
         "aiter::mha_varlen_fwd(query, key, value, starts, key_starts, longest_query, limit, ...,"
         " @batch)",
         "aiter::_flash_attn_varlen_forward(query, key, value, starts, key_starts, longest_query,"
         " limit, ..., @batch)",
-        "flashinfer::batch_prefill_ragged_run(_part, _pages, _, query, key, value, starts,"
+        "flashinfer::batch_prefill_ragged_run(_part, _plan, _, query, key, value, starts,"
         " key_starts, out, ..., @batch)",
     ),
 )
@@ -139,7 +140,7 @@ def paged_or_ragged(
     _part: Tensor | None = None,
     _new_starts: Tensor | None = None,
     _used: Tensor | None = None,
-    _pages: Tensor | None = None,
+    _plan: Tensor | None = None,
 ) -> Work:
     """softmax(q k^T) v: q [tokens, h, d] of sequences laid end to end, or [b, s, h, d].
 

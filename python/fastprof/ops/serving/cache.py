@@ -17,6 +17,7 @@ __all__ = [
     "blocks_swapped",
     "cache_converted",
     "gathered",
+    "joined",
     "latent_stored",
     "rows_transferred",
     "stored",
@@ -124,6 +125,8 @@ def latent_stored(
     aten=(
         "_C_cache_ops::concat_and_cache_mla_rope_fused(positions, query, rotated, latent, angles,"
         " _, slots, cache, ...)",
+        "aiter::fused_qk_rope_concat_and_cache_mla(whole, query, latent, rotated, cache, out,"
+        " slots, _scale, _scale, positions, angles, more_angles, ...)",
     ),
 )
 def stored_rotated(
@@ -134,21 +137,32 @@ def stored_rotated(
     angles: Tensor,
     slots: Tensor,
     cache: Tensor,
+    whole: Tensor | None = None,
+    out: Tensor | None = None,
+    more_angles: Tensor | None = None,
+    _scale: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """Queries and the rotated part of keys turned in place; keys stored in the cache's slots.
 
     FLOPs: 3 for an element that is turned, and 3 for one that is stored in a smaller type.
     Bytes: queries and the rotated part read and written, latent part, slots, positions and their
-    cosines and sines read, keys written to the cache in its type.
+    cosines and sines read, keys written to the cache in its type; with a tensor for whole queries,
+    their other part read, all written there, and keys to the cache alone.
 
-    Signature: vLLM csrc/torch_bindings.cpp.
+    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py.
     """
     tokens = elements(slots.shape)
     rows = _rows(latent, tokens), _rows(rotated, tokens)
     written = _as(rows[0], cache), _as(rows[1], cache)
     turned = elements(query.shape) + elements(rotated.shape)
-    row = Tensor((elements(positions.shape), angles.shape[-1] if angles.shape else 1), angles.dtype)
-    touched = moved(query, query, rotated, rotated, rows[0], slots, positions, row, *written)
+    steps = [
+        Tensor((elements(positions.shape), each.shape[-1]), each.dtype)
+        for each in (angles, more_angles)
+        if each is not None and each.shape
+    ]
+    turned_to = (query, rotated) if out is None else (whole, out)
+    read = (query, rotated, rows[0], slots, positions, *steps)
+    touched = moved(*read, *turned_to, *written)
     return Cost(3 * turned + _scaled(rows, written), touched), texts(query, latent, rotated)
 
 
@@ -218,6 +232,7 @@ def cache_converted(target: Tensor, source: Tensor) -> tuple[Cost, str]:
         "_C_cache_ops::cp_gather_cache(cache, out, _table, ...)",
         "_C_cache_ops::cp_gather_and_upconvert_fp8_kv_cache(cache, out, _table, ...)",
         "_C_cache_ops::cp_gather_indexer_k_quant_cache(cache, out, scales, _table, ...)",
+        "aiter::cp_gather_indexer_k_quant_cache(cache, out, scales, _table, ...)",
     ),
 )
 def gathered(
@@ -235,6 +250,18 @@ def gathered(
     converted = canonical_type(read.dtype) != canonical_type(out.dtype)
     flops = elements(out.shape) if converted else 0
     return Cost(flops, moved(read, out, scales, scales), exact=False), texts(cache, out)
+
+
+@op(None, aten=("_C_cache_ops::concat_mla_q(x, more, out)",))
+def joined(x: Tensor, more: Tensor, out: Tensor) -> tuple[Cost, str]:
+    """Both parts of queries side by side in one tensor.
+
+    FLOPs: 0.
+    Bytes: both parts read, the tensor written.
+
+    Signature: vLLM csrc/libtorch_stable/torch_bindings.cpp.
+    """
+    return Cost(0, moved(x, more, out)), texts(x, more)
 
 
 _LAYER: Final = "(source, target, more_source, more_target, rows, more_rows, "

@@ -87,6 +87,7 @@ _ADDED_OUT: Final = "(out, x, residual, residual_out, weight)"
         "aiter::rmsnorm2d_fwd_with_add_(x, weight, residual)",
         f"vllm::rocm_aiter_rmsnorm2d_fwd_with_add{_ADDED}",
         "vllm::rocm_aiter_triton_add_rmsnorm_pad(x, weight, _, residual, _)",
+        "aiter::fused_add_rmsnorm_pad_(x, weight, _, residual, _)",
         f"sglang_profiler::rmsnorm_rmsnorm2d_fwd_with_add{_ADDED_OUT}",
     ),
 )

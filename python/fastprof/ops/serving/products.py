@@ -176,6 +176,8 @@ _FP4: Final = "(x, weight, x_scale, w_scale, alpha, {}out_dtype, ...)"
         "aiter::_gemm_a4w4_asm(x, weight, x_scale, w_scale, out, _, bias, ...)",
         "aiter::gemm_a4w4_blockscale(x, weight, x_scale, w_scale, out, ...)",
         "aiter::gemm_afp4wfp4_(x, weight, x_scale, w_scale, out_dtype, out, ...)",
+        "aiter::batched_gemm_a16wfp4_(x, weight, w_scale, out_dtype, out, ...)",
+        "vllm::gemm_with_dynamic_quant(x, weight, w_scale, _, out_dtype, x_scale)",
     ),
 )
 def float4_product(
@@ -190,12 +192,14 @@ def float4_product(
 ) -> Work:
     """x[.., k / 2] times a weight of n columns, both of float4 in pairs, times scales (+ bias[n]).
 
-    FLOPs: 2 rows n k: an element holds two numbers, also where it is called uint8.
+    FLOPs: 2 rows n k: an element holds two numbers, also where it is called uint8; x may be of 16
+    bits, [.., k].
     Bytes: x, weight, scales and bias read, the output written in its own type or the one asked for,
     which is bfloat16 unless the call says otherwise.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/utils/flashinfer.py, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/gemm_op_a4w4.py, TensorRT-LLM
+    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/gemm_op_a4w4.py and
+    aiter/ops/triton/gemm/batched/batched_gemm_a16wfp4.py, TensorRT-LLM
     cpp/tensorrt_llm/thop/fp4Gemm.cpp.
     """
     if canonical_type(weight.dtype) is None:

@@ -27,7 +27,8 @@ def dense(
     """x[.., k] times a weight that holds k n numbers, as [n, k], [k, n] or in tiles of these.
 
     The orientation need not be known: n is what k leaves of the weight. With three dimensions
-    each, the first is a batch. Of float4 an element holds two numbers along k.
+    each, the first is a batch. Of float4 an element holds two numbers along k, of either operand;
+    with `float4`, bytes are such elements.
 
     Raises
     ------
@@ -47,12 +48,11 @@ def dense(
         if not batch:
             raise CannotModel(f"no product of {x.shape} and {weight.shape}")
         rows, numbers = rows // batch, numbers // batch
-    if not inner or numbers % inner:
+    k, numbers = inner * _pair(x), numbers * _pair(weight)
+    if not k or numbers % k:
         raise CannotModel(f"no product of {x.shape} and {weight.shape}")
-    columns = numbers // inner
+    columns = numbers // k
     _fits(out, columns)
-    half = (canonical_type(x.dtype) or "").startswith("float4")
-    k = 2 * inner if half else inner
     return Product(rows, columns, k, x, weight, batch, written=_type(out, written))
 
 
@@ -74,6 +74,11 @@ def with_columns(
     _fits(out, columns)
     written = _type(out, written)
     return Product(elements(x.shape[:-1]), columns, inner, x, weight, written=written)
+
+
+def _pair(tensor: Tensor) -> int:
+    # Numbers in an element.
+    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
 
 
 def _type(out: Tensor | None, written: str | Unknown | None) -> str | Unknown | None:
