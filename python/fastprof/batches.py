@@ -44,10 +44,13 @@ def with_batches(
         call in two batches is two: all as they were where no range tells a batch.
     """
     meanings = found.meanings
-    ranks = np.array([_rank(meaning.name) for meaning in meanings], np.uint8)
+    unchanged = meanings, label, group, n_groups
     asks = np.array([*map(_asks, meanings), False])  # the last for label -1
-    if not asks.any() or (ranks == _path.NO_RANK).all():
-        return meanings, label, group, n_groups
+    if not asks.any():
+        return unchanged
+    ranks = np.array([_rank(meaning.name) for meaning in meanings], np.uint8)
+    if (ranks == _path.NO_RANK).all():
+        return unchanged
     around = _path.best(found.frame_parent, label_of_frame, ranks)
     launch = found.launch_frame_of_kernel
     frame = np.where(launch >= 0, launch, found.frame_of_kernel)

@@ -16,6 +16,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeVar, get_type_hints
 
 from fastprof.call import Call, Tensor
@@ -210,6 +211,7 @@ def generated(pattern: str, name: str) -> None:
     """
     space, _, op_name = name.rpartition("::")
     _generated[re.compile(pattern)] = (space, op_name)
+    _key_of_generated.cache_clear()
     _answers.clear()
 
 
@@ -280,10 +282,14 @@ def _entry(call: Call) -> _Entry | None:
     if entry is None and call.mod == ATEN and _TRITON.match(name):
         return _entries.get((ATEN, "triton"))  # a kernel that torch.compile has named
     if entry is None:
-        whole = f"{call.mod}::{name.split('.', 1)[0]}"
-        keys = (key for pattern, key in _generated.items() if pattern.fullmatch(whole))
-        return _entries.get(next(keys, ("", "")))
+        return _entries.get(_key_of_generated(f"{call.mod}::{name.split('.', 1)[0]}"))
     return entry
+
+
+@lru_cache(maxsize=4096)
+def _key_of_generated(whole: str) -> tuple[str, str]:
+    keys = (key for pattern, key in _generated.items() if pattern.fullmatch(whole))
+    return next(keys, ("", ""))
 
 
 def find(call: Call) -> Formula | None:
