@@ -44,8 +44,7 @@ def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None
     sequences : int or None
         How many there are.
     limit : int or None
-        Keys that the longest sequence has, or a bound of it: an estimate, exact only for one
-        sequence of one query.
+        Keys that the longest sequence has, or a bound of it: what follows from it is an estimate.
 
     Raises
     ------
