@@ -6,7 +6,9 @@ around it (`fastprof.ops.serving.lengths`). An attention operator's own argument
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,27 +26,36 @@ _BATCH = "batch"  # the parameter of a formula that asks for it
 _NONE = np.int32(-1)
 
 
+class Batches(NamedTuple):
+    """What `with_batches` finds.
+
+    Parameters
+    ----------
+    meanings : what each label means: those that there were, and new ones at the end
+    labels : columns of labels as they were given, with the new ones in place
+    of_kernel : [kernels] the label of the range that tells the batch of a kernel's call, -1 for
+        none; None where there is none at all
+    """
+
+    meanings: list[Meaning]
+    labels: list[Int32]
+    of_kernel: Int32 | None
+
+
 def with_batches(
-    found: Attribution, label_of_frame: Int32, label: Int32, group: Int32, n_groups: int
-) -> tuple[list[Meaning], Int32, Int32, int]:
+    found: Attribution, meanings: list[Meaning], label_of_frame: Int32, labels: Sequence[Int32]
+) -> Batches:
     """Give calls whose formula asks for it the name of the batch's range around their launch.
 
     The launch, not the call: a graph that is replayed works for the batch of its launch.
 
     Parameters
     ----------
+    meanings : what each label means
     label_of_frame : [frames]
-    label : [kernels] the label of the call of each kernel, -1 for none
-    group : [kernels] which instance of the call, 0 .. n_groups - 1, -1 for none
-
-    Returns
-    -------
-    tuple
-        The meanings with new ones at the end, and label, group and number of groups, where the same
-        call in two batches is two: all as they were where no range tells a batch.
+    labels : columns of [kernels]: labels of calls, -1 for none
     """
-    meanings = found.meanings
-    unchanged = meanings, label, group, n_groups
+    unchanged = Batches(meanings, list(labels), None)
     asks = np.array([*map(_asks, meanings), False])  # the last for label -1
     if not asks.any():
         return unchanged
@@ -54,18 +65,26 @@ def with_batches(
     around = _path.best(found.frame_parent, label_of_frame, ranks)
     launch = found.launch_frame_of_kernel
     frame = np.where(launch >= 0, launch, found.frame_of_kernel)
-    telling = np.where(asks[label], take(label_of_frame, take(around, frame)), _NONE)
-    rows = np.flatnonzero(telling >= 0)
-    pairs, place = np.unique(
-        label[rows].astype(np.int64) * len(meanings) + telling[rows], return_inverse=True
-    )
-    told = [
-        _told(meanings[pair // len(meanings)], meanings[pair % len(meanings)]) for pair in pairs
-    ]
-    label = label.copy()
-    label[rows] = len(meanings) + place
-    group = np.where(group >= 0, _pools.pairs(group, telling), _NONE)
-    return [*meanings, *told], label, group, int(group.max(initial=-1)) + 1
+    batch = take(label_of_frame, take(around, frame))
+    told, columns, of_kernel = list(meanings), [], np.full(len(batch), _NONE)
+    for label in labels:
+        rows = np.flatnonzero(asks[label] & (batch >= 0))
+        key = label[rows].astype(np.int64) * len(meanings) + batch[rows]
+        pairs, place = np.unique(key, return_inverse=True)
+        column = label.copy()
+        column[rows] = len(told) + place
+        told += [_told(meanings[k // len(meanings)], meanings[k % len(meanings)]) for k in pairs]
+        columns.append(column)
+        of_kernel[rows] = batch[rows]
+    return Batches(told, columns, of_kernel)
+
+
+def apart(group: Int32, batch: Int32 | None, n_groups: int) -> tuple[Int32, int]:
+    """The same instance of a call in two batches is two: groups, and how many there are."""
+    if batch is None:
+        return group, n_groups
+    group = np.where(group >= 0, _pools.pairs(group, batch), _NONE)
+    return group, int(group.max(initial=-1)) + 1
 
 
 def _rank(name: str) -> int:

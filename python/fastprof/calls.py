@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fastprof import _calls, _path, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
-from fastprof.batches import with_batches
+from fastprof.batches import apart, with_batches
 from fastprof.call import Call
 from fastprof.markers import Kind, Meaning, op_name
 from fastprof.trace import Int32, Trace
@@ -79,7 +79,8 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         _instances(found, picked),
         *_known(found.meanings),
     )
-    meanings, label, group, n_groups = with_batches(found, label_of_frame, label, group, n_groups)
+    meanings, (label,), batch = with_batches(found, found.meanings, label_of_frame, [label])
+    group, n_groups = apart(group, batch, n_groups)
     used, place = distinct(label, len(meanings))
     return CallsOfKernels(
         named=[named(meanings[number]) for number in used if number >= 0],
