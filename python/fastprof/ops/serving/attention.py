@@ -15,6 +15,7 @@ from fastprof.ops.serving.scores import (
     heads_of,
     longest,
     over_cache,
+    size_of_head,
 )
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
@@ -174,7 +175,7 @@ def paged_or_ragged(
         tokens * heads,
         found,
         (_groups(key, heads, depth), depth, key.dtype),
-        (_groups(value, heads, value.shape[-1]), value.shape[-1], value.dtype),
+        (_groups(value, heads, size_of_head(value)), size_of_head(value), value.dtype),
     )
     return work if not stored else _with_stores(work, stored)
 
@@ -331,7 +332,7 @@ def _ragged(
         tokens * heads,
         found,
         (groups, depth, key.dtype),
-        (groups, value.shape[-1], value.dtype),
+        (groups, size_of_head(value), value.dtype),
     )
 
 

@@ -7,7 +7,15 @@ from typing import Final
 from fastprof.call import Tensor
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import op
-from fastprof.ops.serving.scores import Batch, Length, attended, heads_of, longest, over_cache
+from fastprof.ops.serving.scores import (
+    Batch,
+    Length,
+    attended,
+    heads_of,
+    longest,
+    over_cache,
+    size_of_head,
+)
 
 __all__ = ["latent_attention", "latent_attention_in_parts"]
 
@@ -43,7 +51,7 @@ def latent_attention_in_parts(
     """
     del table
     tokens, heads, width = heads_of(query, None)
-    depth = width + rotated.shape[-1]
+    depth = width + size_of_head(rotated)
     if cache.shape[-1:] != (depth,):
         raise CannotModel(f"a cache {cache.shape} is not {depth} wide")
     whole = Tensor((tokens, heads, depth), query.dtype)

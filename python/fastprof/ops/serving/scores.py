@@ -10,7 +10,7 @@ from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.serving.lengths import lengths_of
 from fastprof.ops.tensor import elements
 
-__all__ = ["Batch", "Length", "attended", "heads_of", "longest", "over_cache"]
+__all__ = ["Batch", "Length", "attended", "heads_of", "longest", "over_cache", "size_of_head"]
 
 Batch = str | Unknown | None
 Length = int | Unknown | None
@@ -72,6 +72,19 @@ def heads_of(x: Tensor, size: int | None) -> tuple[int, int, int]:
     if len(x.shape) == 2 and size and x.shape[1] % size == 0:
         return x.shape[0], x.shape[1] // size, size
     raise CannotModel(f"the heads of {x.shape} cannot be told")
+
+
+def size_of_head(x: Tensor) -> int:
+    """The last size.
+
+    Raises
+    ------
+    CannotModel
+        When there is none.
+    """
+    if not x.shape:
+        raise CannotModel("no heads")
+    return x.shape[-1]
 
 
 def over_cache(
