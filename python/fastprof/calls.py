@@ -21,6 +21,7 @@ import numpy.typing as npt
 from fastprof import _calls, _path, _pools, _share, ops
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
+from fastprof.batches import with_batches
 from fastprof.call import Call, Tensor
 from fastprof.markers import Kind, Meaning, op_name
 from fastprof.ops.registry import Formula
@@ -120,9 +121,11 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
         _numbers([_types(call) for call in calls]),
     )
+    meanings, (label, work), batch = with_batches(found, meanings, label_of_frame, [label, work])
     (label, work, helper), used = _numbered([label, work, helper], len(meanings))
-    if found.replay_of_kernel is not None:
-        group, taken = _replays_apart(group, found.replay_of_kernel, taken)
+    for launch in (found.replay_of_kernel, batch):
+        if launch is not None:
+            group, taken = _apart(group, launch, taken)
     return CallsOfKernels(
         named=[
             replace(named(meanings[number]), exact=number not in told.estimated) for number in used
@@ -155,9 +158,9 @@ def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[in
     ], used
 
 
-def _replays_apart(group: Int32, replay: Int32, taken: Bools) -> tuple[Int32, Bools]:
-    """Each launch of a graph makes the calls of its capture once more."""
-    apart = np.where(group >= 0, _pools.pairs(group, replay), np.int32(-1))
+def _apart(group: Int32, launch: Int32, taken: Bools) -> tuple[Int32, Bools]:
+    """Each launch of a graph makes the calls of its capture once more, for its own batch."""
+    apart = np.where(group >= 0, _pools.pairs(group, launch), np.int32(-1))
     taken_apart = np.zeros(int(apart.max(initial=-1)) + 1, bool)
     known = group >= 0
     taken_apart[apart[known]] = taken[group[known]]

@@ -26,7 +26,7 @@ ROOMS = [
     {"nest"},
     {"autograd_threads", "node_makers", "recomputed"},
     {"sources", "attribute", "integrations"},
-    {"results", "activities", "replay"},
+    {"batches", "results", "activities", "replay"},
     {"calls"},
     {"contents", "costs", "coverage"},
     {"profile", "report"},

@@ -18,6 +18,7 @@ from fastprof.ops import (
     random,
     recurrent,
     reductions,
+    serving,
     tensor_cores,
     triton,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "reason_of_types",
     "recurrent",
     "reductions",
+    "serving",
     "tensor_bytes",
     "tensor_cores",
     "tensor_text",

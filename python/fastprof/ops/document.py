@@ -11,6 +11,7 @@ import sys
 from typing import Final
 
 from fastprof.ops.registry import ATEN, TORCH, formulas
+from fastprof.ops.unmodelled import UNMODELLED
 
 __all__ = ["operators_page"]
 
@@ -30,6 +31,16 @@ hold is `na`.
 Names of torch stand without their module; in-place forms (`add_`) are not listed beside the others.
 """
 
+_UNKNOWN: Final = """\
+## What stays unknown
+
+These are known by name and have no formula, because their calls do not tell what they do. A report
+prints `na` for them, and `fastprof prof --unknown` says why. Attention over cached keys (paged
+attention, `unified_attention` and the like) has a formula, which gives `na` unless something tells
+how long the sequences are: an argument that bounds them, or a range around the batch
+(`python/fastprof/ops/serving/lengths.py` lists the forms of vLLM, SGLang and ATOM).
+"""
+
 
 def operators_page() -> str:
     """The page: a section a family, a row a formula, in the order in which they are registered."""
@@ -44,7 +55,16 @@ def operators_page() -> str:
         title = (sys.modules[family].__doc__ or family).splitlines()[0].rstrip(".")
         head = "| operators | computes | FLOPs | bytes |\n|---|---|---|---|"
         text.append("\n".join([f"## {title}", "", head, *rows, ""]))
-    return "\n".join(text)
+    return "\n".join([*text, _unmodelled()])
+
+
+def _unmodelled() -> str:
+    # The last section: known names without a formula, a row a reason.
+    names: dict[str, list[str]] = {}
+    for name, reason in UNMODELLED.items():
+        names.setdefault(reason, []).append(f"`{name}`")
+    rows = [f"| {', '.join(each)} | {reason} |" for reason, each in names.items()]
+    return "\n".join([_UNKNOWN, "| operators | why |", "|---|---|", *rows, ""])
 
 
 def _merged() -> dict[tuple[str, str], list[tuple[str, str]]]:
@@ -81,7 +101,7 @@ def _names(served: list[tuple[str, str]]) -> str:
         if home == TORCH:
             names.append(name)
         elif home != ATEN:
-            names.append(f"{home}::{name}" if home.islower() else f"{home}.{name}")
+            names.append(f"{home}.{name}" if "." in home else f"{home}::{name}")
         elif (TORCH, name) not in own:
             names.append(f"aten::{name}")
     names = list(dict.fromkeys(names))

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeVar, get_type_hints
 
 from fastprof.call import UNKNOWN, Call, Tensor
@@ -28,6 +29,7 @@ from fastprof.ops.out_forms import ATEN, without_results
 from fastprof.ops.parameters import checked, convert, members
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature, Slot
+from fastprof.ops.unmodelled import UNMODELLED
 
 __all__ = [
     "ATEN",
@@ -37,6 +39,7 @@ __all__ = [
     "argument",
     "find",
     "formulas",
+    "generated",
     "has_model",
     "op",
     "why_unknown",
@@ -167,6 +170,7 @@ class _Entry:
 
 
 _entries: dict[tuple[str, str], _Entry] = {}
+_generated: dict[re.Pattern[str], tuple[str, str]] = {}
 _answers: dict[str, Work | str] = {}
 _MOST_ANSWERS: Final = 1 << 16
 
@@ -235,6 +239,22 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
     return register
 
 
+def generated(pattern: str, name: str) -> None:
+    """Give names that a code generator makes the formula of one operator.
+
+    Parameters
+    ----------
+    pattern : str
+        A regular expression for whole names with their namespace, without the overload.
+    name : str
+        The operator whose formula and signatures they have, with its namespace.
+    """
+    space, _, op_name = name.rpartition("::")
+    _generated[re.compile(pattern)] = (space, op_name)
+    _key_of_generated.cache_clear()
+    _answers.clear()
+
+
 def _home(module: str | None) -> str:
     if not module or not isinstance(module, str):
         raise OpError(f"expected the module of the Python calls, found {module!r}")
@@ -286,7 +306,7 @@ def _read(text: str, slots: tuple[Slot, ...], formula: Formula) -> Signature:
         signature = Signature.read(text, slots)
     except (TypeError, ValueError) as error:
         raise OpError(f"{name}: {error}") from None
-    given = {slot.parameter for slot in signature.slots if slot.parameter is not None}
+    given = signature.parameters
     strange = sorted(given - formula.allowed.keys())
     if strange:
         raise OpError(f"{name}: signature {text!r} names {strange[0]}, no parameter of its")
@@ -312,7 +332,15 @@ def _entry(call: Call) -> _Entry | None:
     entry = _entries.get((call.mod, name))
     if entry is None and call.mod == ATEN and _TRITON.match(name):
         return _entries.get((ATEN, "triton"))  # a kernel that torch.compile has named
+    if entry is None:
+        return _entries.get(_key_of_generated(f"{call.mod}::{name.split('.', 1)[0]}"))
     return entry
+
+
+@lru_cache(maxsize=4096)
+def _key_of_generated(whole: str) -> tuple[str, str]:
+    keys = (key for pattern, key in _generated.items() if pattern.fullmatch(whole))
+    return next(keys, ("", ""))
 
 
 def find(call: Call) -> Formula | None:
@@ -385,7 +413,7 @@ def _answer(call: Call, direction: str) -> Work | str:
 def _answer_now(call: Call, direction: str) -> Work | str:
     entry = _entry(call)
     if entry is None:
-        return "no formula"
+        return UNMODELLED.get(f"{call.mod}::{call.op.split('.', 1)[0]}", "no formula")
     try:
         return entry.formula.work(entry.signatures, call, direction)
     except CannotModel as error:

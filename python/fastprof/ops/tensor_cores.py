@@ -60,7 +60,7 @@ def why_not(dtype: str | None, sizes: Mapping[str, int], *, cudnn: bool = False)
         return _SINGLE_CUDNN if cudnn else SINGLE
     if name == "float64":
         return "fp64 has tensor cores on A100 and newer data-centre GPUs only"
-    if name not in _SUPPORTED and not name.startswith("float8"):
+    if name not in _SUPPORTED and not name.startswith(("float8", "float4")):
         return f"type {short_type(name)} is not supported"
     multiple = _ALIGNMENT // (item_size(name) or 1)
     for key, size in sizes.items():

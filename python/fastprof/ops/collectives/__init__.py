@@ -1,8 +1,9 @@
 """Collective communication."""
 
-from fastprof.ops.collectives import distributed, functional
+from fastprof.ops.collectives import custom, distributed, functional
 
 __all__ = [
+    "custom",
     "distributed",
     "functional",
 ]

@@ -1,0 +1,196 @@
+"""All-reduces of serving stacks, alone and with the norm that follows, to bytes.
+
+As in all collectives here: what one device reads and writes in its own memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = ["gathered", "reduced", "reduced_and_normed", "reduced_to_pieces"]
+
+_NORM: Final = 4  # squares added 2, scaling 1, weight 1
+_QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
+
+_BUFFERED: Final = "(_, x, out, _, _)"
+
+
+@op(
+    None,
+    aten=(
+        f"_C_custom_ar::all_reduce{_BUFFERED}",
+        "_C_custom_ar::all_reduce_reg(_, x, out)",
+        "_C_custom_ar::all_reduce_unreg(_, x, _buffer, out)",
+        "_C_custom_ar::qr_all_reduce(_, x, out, _, _)",
+        f"sgl_kernel::all_reduce{_BUFFERED}",
+        "sgl_kernel::all_reduce_reg(_, x, out)",
+        "sgl_kernel::all_reduce_unreg(_, x, _buffer, out)",
+        "sgl_kernel::deterministic_all_reduce_reg(_, x, out)",
+        "sgl_kernel::deterministic_all_reduce_unreg(_, x, _buffer, out)",
+        "sgl_kernel::qr_all_reduce(_, x, out, _, _)",
+        "sgl_kernel::mscclpp_allreduce(_, x, out, _, _)",
+        "aiter::all_reduce(_, x, out, ...)",
+        "aiter::all_reduce_(x, ...)",
+        "aiter::qr_all_reduce(_, x, out, _, _)",
+        "vllm::all_reduce(x, ...)",
+        "vllm::all_reduce_symmetric_with_copy(x, ...)",
+        "vllm::inplace_all_reduce(x, ...)",
+        "vllm::outplace_all_reduce(x, ...)",
+        "sglang::inplace_all_reduce(x, ...)",
+        "sglang::outplace_all_reduce(x, ...)",
+        "trtllm::userbuffers_allreduce_finalize(x, _)",
+    ),
+)
+def reduced(
+    x: Tensor, out: Tensor | None = None, _buffer: Tensor | None = None
+) -> tuple[Cost, str]:
+    """The sum of tensors over all ranks, on each of them, by a kernel of the stack or by NCCL.
+
+    FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
+    Bytes: the tensor read, the sum written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and vllm/distributed/parallel_state.py, SGLang
+    sgl-kernel/csrc/common_extension.cc and python/sglang/srt/distributed/parallel_state.py, aiter
+    aiter/ops/custom_all_reduce.py and aiter/dist/parallel_state.py.
+    """
+    return Cost(elements(x.shape), moved(x, out or fresh(x)), exact=False), texts(x)
+
+
+_AITER: Final = "(_, x, residual, residual_out, out, {}weight, ...)"
+_SHORT: Final = "(x, residual, weight, ...)"
+
+
+@op(
+    None,
+    aten=(
+        f"sglang::flashinfer_allreduce_residual_rmsnorm{_SHORT}",
+        "vllm::flashinfer_trtllm_fused_allreduce_norm(x, residual, weight, _, _, _, _, _, _, _, _,"
+        " _, out, quantised, scales, scale)",
+        "vllm::flashinfer_trtllm_fused_allreduce_norm(x, residual, weight, _, _, _, _, _, _, _, _,"
+        " out, quantised, scales, scale)",
+        "vllm::flashinfer_trtllm_fused_allreduce_norm(x, residual, weight, _, _, _, _, _, _, out,"
+        " quantised, scales, scale, ...)",
+        f"vllm::rocm_aiter_fused_allreduce_rmsnorm{_SHORT}",
+        f"aiter::fused_allreduce_rmsnorm_{_SHORT}",
+        f"aiter::fused_allreduce_rmsnorm{_AITER.format('')}",
+        f"aiter::fused_allreduce_rmsnorm_pad{_AITER.format('')}",
+        f"aiter::fused_allreduce_rmsnorm_quant{_AITER.format('scales, ')}",
+        f"aiter::fused_allreduce_rmsnorm_quant_per_group{_AITER.format('scales, ')}",
+        f"aiter::fused_allreduce_rmsnorm_mxfp4_quant{_AITER.format('scales, ')}",
+        "_C::minimax_allreduce_rms(x, weight, _workspace, _, _, _)",
+        "trtllm::allreduce(x, residual, weight, scale, bias, _workspace, ...)",
+        "trtllm::autotuned_allreduce(x, residual, weight, scale, bias, _workspace, ...)",
+        "trtllm::allreduce_pg(x, residual, weight, scale, bias, _workspace, ...)",
+        "trtllm::mnnvl_fusion_allreduce(x, weight, residual, ...)",
+        "trtllm::minimax_allreduce_rms(x, weight, _workspace, ...)",
+    ),
+)
+def reduced_and_normed(
+    x: Tensor,
+    residual: Tensor | None = None,
+    weight: Tensor | None = None,
+    out: Tensor | None = None,
+    residual_out: Tensor | None = None,
+    quantised: Tensor | None = None,
+    scales: Tensor | None = None,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    _workspace: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
+
+    FLOPs: for an element one (the sum, an estimate as in all_reduce), one more for the residual, 4
+    for the norm, 5 where it is quantised; without residual and weight the sum alone.
+    Bytes: x, residual, weight, scale and bias read, norm, new residual and what is quantised
+    written.
+
+    Signatures: vLLM vllm/compilation/passes/fusion/allreduce_rms_fusion.py, SGLang
+    python/sglang/srt/layers/flashinfer_comm_fusion.py, aiter aiter/ops/custom_all_reduce.py,
+    TensorRT-LLM cpp/tensorrt_llm/thop/allreduceOp.cpp.
+    """
+    del residual_out
+    normed = weight is not None
+    smaller = quantised is not None or scales is not None
+    each = 1 + (residual is not None) + (_NORM if normed else 0) + (_QUANTISED if smaller else 0)
+    written = [fresh(x) if out is None and quantised is None else out, quantised, scales]
+    if residual is not None:
+        written.append(fresh(residual))
+    touched = moved(x, residual, weight, scale, bias, *written)
+    return Cost(elements(x.shape) * each, touched, exact=False), texts(x, weight)
+
+
+@op(
+    None,
+    aten=(
+        "aiter::all_gather_reg(_, x, out, _)",
+        "aiter::all_gather_unreg(_, x, _buffer, out, ...)",
+        "sglang::reg_all_gather_into_tensor(out, x, ...)",
+        "vllm::all_gather(x, _, ranks, ...)",
+        "trtllm::allgather(x, _, group, ...)",
+    ),
+)
+def gathered(
+    x: Tensor,
+    out: Tensor | None = None,
+    ranks: int | Unknown | None = None,
+    group: tuple[int, ...] | Unknown | None = None,
+    _buffer: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The tensors of all n ranks, side by side, on each of them.
+
+    FLOPs: 0.
+    Bytes: the tensor read, n times as much written.
+
+    Signatures: vLLM vllm/distributed/parallel_state.py, SGLang
+    python/sglang/srt/distributed/parallel_state.py, aiter aiter/ops/custom_all_reduce.py,
+    TensorRT-LLM cpp/tensorrt_llm/thop/allgatherOp.cpp.
+    """
+    count = _ranks(ranks, group)
+    if out is None and count is None:
+        raise CannotModel("the number of ranks is not in the capture")
+    written = [x] * (count or 0) if out is None else [out]
+    return Cost(0, moved(x, *written)), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "aiter::reduce_scatter(_, x, out, ...)",
+        "vllm::reduce_scatter(x, _, ranks, ...)",
+        "trtllm::reducescatter(x, _, group, ...)",
+    ),
+)
+def reduced_to_pieces(
+    x: Tensor,
+    out: Tensor | None = None,
+    ranks: int | Unknown | None = None,
+    group: tuple[int, ...] | Unknown | None = None,
+) -> tuple[Cost, str]:
+    """The sum of tensors over all n ranks, an n-th of it on each of them.
+
+    FLOPs: n - 1 for each element of the piece.
+    Bytes: the tensor read, the piece written.
+
+    Signatures: those of all_gather's files.
+    """
+    count = _ranks(ranks, group)
+    if out is None:
+        if not count or elements(x.shape) % count:
+            raise CannotModel("the number of ranks is not in the capture, or does not divide")
+        out = Tensor((elements(x.shape) // count,), x.dtype)
+    added = elements(x.shape) - elements(out.shape)
+    if added < 0:
+        raise CannotModel(f"a piece {out.shape} is larger than {x.shape}")
+    return Cost(added, moved(x, out)), texts(x)
+
+
+def _ranks(ranks: int | Unknown | None, group: tuple[int, ...] | Unknown | None) -> int | None:
+    if isinstance(group, tuple):
+        return len(group)
+    return ranks if isinstance(ranks, int) else None

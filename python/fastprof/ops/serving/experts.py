@@ -1,0 +1,213 @@
+"""Mixtures of experts: all products of a layer in one call, or in two."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.registry import op
+from fastprof.ops.serving.expert_sizes import Count, float_type, layer, numbers, one_product, width
+from fastprof.ops.tensor import elements
+
+__all__ = ["chosen_and_done", "first_products", "second_products", "whole_layer"]
+
+_FUSED: Final = "(x, w1, w2, weights, ids, ...)"
+_SORTED: Final = "(out, x, w1, w2, _order, _weights, _experts, _valid, k, ...)"
+
+
+@op(
+    None,
+    aten=(
+        f"vllm::inplace_fused_experts{_FUSED}",
+        f"vllm::outplace_fused_experts{_FUSED}",
+        f"vllm::fused_experts{_FUSED}",
+        f"vllm::rocm_aiter_fused_moe{_FUSED}",
+        f"vllm::rocm_aiter_asm_moe_tkw1{_FUSED}",
+        f"vllm::rocm_aiter_asm_moe{_FUSED}",
+        f"vllm::rocm_aiter_ck_moe{_FUSED}",
+        f"sglang::inplace_fused_experts{_FUSED}",
+        f"sglang::outplace_fused_experts{_FUSED}",
+        f"aiter::fused_moe_{_FUSED}",
+        f"aiter::ck_moe{_FUSED}",
+        f"aiter::fmoe{_SORTED}",
+        f"aiter::fmoe_g1u1{_SORTED}",
+        f"aiter::fmoe_g1u1_tkw1{_SORTED}",
+        f"aiter::fmoe_g1u1_a16{_SORTED}",
+        f"aiter::fmoe_int8_g1u0{_SORTED}",
+        f"aiter::fmoe_int8_g1u0_a16{_SORTED}",
+        f"aiter::fmoe_fp8_blockscale_g1u1{_SORTED}",
+        "trtllm::fused_moe(x, ids, weights, w1, _bias, w2, ...)",
+        "flashinfer::cutlass_fused_moe(out, x, ids, weights, w1, _bias, w2, _bias, ...)",
+        "flashinfer::cutlass_fused_moe_sm80(out, x, ids, weights, w1, w2, ...)",
+        "flashinfer::cutlass_fused_moe_sm90(out, x, ids, weights, w1, w2, ...)",
+        "flashinfer::cutlass_fused_moe_sm100(out, x, ids, weights, w1, w2, ...)",
+    ),
+)
+def whole_layer(
+    x: Tensor,
+    w1: Tensor,
+    w2: Tensor,
+    ids: Tensor | None = None,
+    weights: Tensor | None = None,
+    k: Count | None = None,
+    out: Tensor | None = None,
+    _order: Tensor | None = None,
+    _weights: Tensor | None = None,
+    _experts: Tensor | None = None,
+    _valid: Tensor | None = None,
+    _bias: Tensor | None = None,
+) -> Work:
+    """Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
+
+    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: a bound where experts are
+        on other devices. Activations, scales and sums count nothing.
+    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of as many experts
+        as can be chosen, a bound: min(e, t k).
+
+    An estimate. Of packed weights an element holds as many numbers as h shows. Signatures: vLLM
+    vllm/model_executor/layers/fused_moe/fused_moe.py and vllm/_aiter_ops.py, SGLang
+    python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py, aiter aiter/fused_moe.py and
+    aiter/ops/moe_op.py, FlashInfer flashinfer/fused_moe/core.py, TensorRT-LLM
+    tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
+    """
+    tokens = elements(x.shape[:-1])
+    chosen = ids.shape[-1] if ids is not None and ids.shape else k
+    if not isinstance(chosen, int):
+        raise CannotModel("how many experts a token has is not in the capture")
+    written = Tensor((tokens, width(w2, x)), float_type(x)) if out is None else out
+    return layer(x, w1, w2, tokens * chosen, (x, ids, weights, written))
+
+
+_ROUTED: Final = "(scores, bias, x, {}w1, {}w2, {}experts, k, ...)"
+_WEIGHTS: Final = _ROUTED.format("", "w1_scale, ", "w2_scale, ")
+_BLOCKS: Final = _ROUTED.format("x_scale, ", "w1_scale, ", "w2_scale, ")
+
+
+@op(
+    None,
+    aten=(
+        f"sglang::trtllm_fp8_block_scale_moe_wrapper{_BLOCKS}",
+        f"flashinfer::trtllm_fp8_block_scale_moe{_BLOCKS}",
+        "flashinfer::trtllm_fp8_block_scale_moe(scores, _ids, _weights, bias, x, x_scale, w1,"
+        " w1_scale, w2, w2_scale, _out, experts, k, ...)",
+        "flashinfer::trtllm_fp4_block_scale_moe(scores, _ids, _weights, bias, x, x_scale, w1,"
+        " w1_scale, _more, _more, _more, _more, w2, w2_scale, _more, _more, _more, _more, experts,"
+        " k, ...)",
+        f"trtllm::fp8_block_scale_moe_runner{_BLOCKS}",
+        "trtllm::mxe4m3_mxe2m1_block_scale_moe_runner(scores, bias, x, x_scale, w1, w1_scale,"
+        " _more, _more, _more, _more, w2, w2_scale, _more, experts, k, ...)",
+        f"vllm::flashinfer_fused_moe_blockscale_fp8{_WEIGHTS}",
+        f"vllm::flashinfer_fused_moe_bf16{_ROUTED.format('', '', '')}",
+        "vllm::fi_trtllm_fp8_per_tensor_moe(scores, bias, x, x_scale, w1, w2, w1_scale, w2_scale,"
+        " _more, experts, k, ...)",
+    ),
+)
+def chosen_and_done(
+    x: Tensor,
+    w1: Tensor,
+    w2: Tensor,
+    k: Count,
+    scores: Tensor | None = None,
+    bias: Tensor | None = None,
+    x_scale: Tensor | None = None,
+    w1_scale: Tensor | None = None,
+    w2_scale: Tensor | None = None,
+    experts: Count | None = None,
+    _more: Tensor | None = None,
+    _ids: Tensor | None = None,
+    _weights: Tensor | None = None,
+    _out: Tensor | None = None,
+) -> Work:
+    """Experts chosen by scores [t, e], and each token x[t, h] through k of them, summed.
+
+    FLOPs: 2 t k (2 i h + h i), times the share of the experts that are on this device; choosing,
+        activations, scales and sums count nothing.
+    Bytes: x, scores and scales read, the output written in bfloat16; weights of as many experts as
+        can be chosen, a bound.
+
+    An estimate. Signatures: FlashInfer flashinfer/fused_moe/core.py, vLLM
+    vllm/model_executor/layers/fused_moe/flashinfer_trtllm_moe.py, TensorRT-LLM
+    cpp/tensorrt_llm/thop/fp8BlockScaleMoe.cpp, SGLang
+    python/sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py.
+    """
+    if isinstance(k, Unknown):
+        raise CannotModel("how many experts a token has is not in the capture")
+    tokens = elements(x.shape[:-1])
+    rows = tokens * k
+    here = w1.shape[0] if w1.shape else 0
+    if isinstance(experts, int) and 0 < here < experts:
+        rows = -(-rows * here // experts)
+    out = Tensor((tokens, width(w2, x)), "bfloat16")
+    return layer(x, w1, w2, rows, (x, scores, bias, x_scale, w1_scale, w2_scale, out))
+
+
+_STAGE: Final = "(x, w1, w2, _order, _experts, _valid, out, {}, ...)"
+
+
+@op(
+    None,
+    aten=(
+        f"aiter::ck_moe_stage1{_STAGE.format('k')}",
+        f"aiter::ck_moe_stage1_fwd{_STAGE.format('k')}",
+        f"aiter::moe_stage1_g1u1{_STAGE.format('_')}",
+        "aiter::moe_cktile2stages_gemm1_ck(x, w1, out, _order, _experts, _valid, k, ...)",
+        "aiter::moe_cktile2stages_gemm1(x, w1, out, _order, _experts, _valid, k, ...)",
+    ),
+)
+def first_products(
+    x: Tensor,
+    w1: Tensor,
+    out: Tensor,
+    k: Count | None = None,
+    w2: Tensor | None = None,
+    _order: Tensor | None = None,
+    _experts: Tensor | None = None,
+    _valid: Tensor | None = None,
+) -> Work:
+    """Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
+
+    FLOPs: 2 t k numbers of w1 of one expert, the activation nothing.
+    Bytes: x read, the output written, w1 of as many experts as can be chosen, a bound.
+
+    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
+    """
+    tokens = elements(x.shape[:-1])
+    if isinstance(k, int):
+        rows = tokens * k
+    elif len(out.shape) == 3:
+        rows = elements(out.shape[:-1])
+    else:
+        raise CannotModel("how many experts a token has is not in the capture")
+    return one_product(x, w1, rows, numbers(w1, w2, x), (x, out))
+
+
+@op(
+    None,
+    aten=(
+        f"aiter::ck_moe_stage2{_STAGE.format('k')}",
+        f"aiter::ck_moe_stage2_fwd{_STAGE.format('k')}",
+        "aiter::moe_cktile2stages_gemm2_ck(x, w2, out, _order, _experts, _valid, k, ...)",
+        "aiter::moe_cktile2stages_gemm2(x, w2, out, _order, _experts, _valid, k, ...)",
+    ),
+)
+def second_products(
+    x: Tensor,
+    w2: Tensor,
+    out: Tensor,
+    k: Count | None = None,
+    w1: Tensor | None = None,
+    _order: Tensor | None = None,
+    _experts: Tensor | None = None,
+    _valid: Tensor | None = None,
+) -> Work:
+    """What k experts have for each token, x[t, k, i], times their w2, summed to [t, h].
+
+    FLOPs: 2 t k numbers of w2 of one expert, the sum nothing.
+    Bytes: x read, the output written, w2 of as many experts as can be chosen, a bound.
+
+    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
+    """
+    del k
+    rows = elements(x.shape[:-1])
+    return one_product(x, w2, rows, numbers(w1, w2, None), (x, out))

@@ -1,0 +1,241 @@
+"""Activations of serving stacks: half of the input gates the other half, maybe quantised."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor
+from fastprof.ops.arithmetic import ERROR_FUNCTION, SIGMOID, TRIGONOMETRIC
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.registry import op
+from fastprof.ops.serving.quantising import SCALE, SEARCH
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "clamped_gate",
+    "gelu_gate",
+    "gelu_tanh",
+    "gelu_tanh_gate",
+    "quick_gelu",
+    "silu_gate",
+    "silu_gate_of_some",
+    "silu_gate_to_scale",
+    "silu_gate_with_scale",
+    "threshold_gate",
+]
+
+_SILU: Final = SIGMOID + 2  # a times its sigmoid, times the other half
+_GELU: Final = ERROR_FUNCTION + 5  # as torch's gelu (24), times the other half
+_GELU_TANH: Final = TRIGONOMETRIC + 8  # as torch's gelu by tanh (28)
+
+
+@op(
+    None,
+    aten=(
+        "_C::silu_and_mul(out, x)",
+        "_C::mul_and_silu(out, x)",
+        "sgl_kernel::silu_and_mul(out, x)",
+        "aiter::silu_and_mul(out, x)",
+        "flashinfer::silu_and_mul(out, x)",
+        "trtllm::flashinfer_silu_and_mul(x)",
+    ),
+)
+def silu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
+    """silu(a) b: x[.., 2 d] holds a and b, the result is [.., d].
+
+    FLOPs: 24 for an element of the result (silu 23, times b 1).
+    Bytes: x read, the result written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
+    aiter/ops/activation.py, FlashInfer flashinfer/activation.py.
+    """
+    return _gate(x, out, _SILU)
+
+
+@op(
+    None,
+    aten=(
+        "_C::gelu_and_mul(out, x)",
+        "sgl_kernel::gelu_and_mul(out, x)",
+        "aiter::gelu_and_mul(out, x)",
+        "flashinfer::gelu_and_mul(out, x)",
+    ),
+)
+def gelu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
+    """gelu(a) b: x[.., 2 d] holds a and b, the result is [.., d].
+
+    FLOPs: 25 for an element of the result (gelu 24, times b 1).
+    Bytes: x read, the result written.
+
+    Signatures: those of silu_and_mul.
+    """
+    return _gate(x, out, _GELU)
+
+
+@op(
+    None,
+    aten=(
+        "_C::gelu_tanh_and_mul(out, x)",
+        "sgl_kernel::gelu_tanh_and_mul(out, x)",
+        "aiter::gelu_tanh_and_mul(out, x)",
+        "flashinfer::gelu_tanh_and_mul(out, x)",
+        "trtllm::flashinfer_gelu_tanh_and_mul(x)",
+    ),
+)
+def gelu_tanh_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
+    """gelu(a) b with gelu by tanh: x[.., 2 d] holds a and b, the result is [.., d].
+
+    FLOPs: 29 for an element of the result (gelu by tanh 28, times b 1).
+    Bytes: x read, the result written.
+
+    Signatures: those of silu_and_mul.
+    """
+    return _gate(x, out, _GELU_TANH + 1)
+
+
+@op(None, aten=("_C::fatrelu_and_mul(out, x)",))
+def threshold_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
+    """(a or 0, by a threshold) b: x[.., 2 d] holds a and b, the result is [.., d].
+
+    FLOPs: 2 for an element of the result.
+    Bytes: x read, the result written.
+
+    Signature: vLLM csrc/torch_bindings.cpp.
+    """
+    return _gate(x, out, 2)
+
+
+@op(None, aten=("_C::swigluoai_and_mul(out, x)", "_C::silu_and_mul_with_clamp(out, x)"))
+def clamped_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
+    """a sigmoid(alpha a) (b + 1) with a and b held between limits: x[.., 2 d] holds both.
+
+    FLOPs: 29 for an element of the result (limits 3, alpha 1, silu 23, b + 1 1, times b 1).
+    Bytes: x read, the result written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp. silu_and_mul_with_clamp neither multiplies by alpha
+    nor adds 1, which is counted all the same.
+    """
+    return _gate(x, out, _SILU + 5)
+
+
+@op(None, aten=("_C::gelu_new(out, x)", "_C::gelu_fast(out, x)", "aiter::gelu_fast(out, x)"))
+def gelu_tanh(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
+    """gelu of x[..] by tanh.
+
+    FLOPs: 28 for an element.
+    Bytes: x read, the result written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/activation.py.
+    """
+    return _plain(x, out, _GELU_TANH)
+
+
+@op(None, aten=("_C::gelu_quick(out, x)", "sgl_kernel::gelu_quick(out, x)"))
+def quick_gelu(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
+    """x sigmoid(1.702 x) of x[..].
+
+    FLOPs: 24 for an element (factor 1, sigmoid 22, times x 1).
+    Bytes: x read, the result written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc.
+    """
+    return _plain(x, out, SIGMOID + 2)
+
+
+@op(
+    None,
+    aten=(
+        "_C::silu_and_mul_quant(out, x, scale)",
+        "aiter::scaled_silu_and_mul(out, x, scale)",
+        "trtllm::silu_and_mul(x, scale, ...)",
+    ),
+)
+def silu_gate_with_scale(
+    x: Tensor, scale: Tensor | None = None, out: Tensor | None = None
+) -> tuple[Cost, str]:
+    """silu(a) b quantised by a scale that is given: x[.., 2 d] holds a and b.
+
+    FLOPs: 27 for an element of the result (silu 23, times b 1, quantising 3), 24 without a scale.
+    Bytes: x and scale read, the result written: of one byte each where the call does not hold it
+    and there is a scale.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/activation.py, TensorRT-LLM
+    tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
+    """
+    half = _half(x)
+    if out is None:
+        out = Tensor(half.shape, x.dtype if scale is None else "float8_e4m3fn")
+    flops = elements(half.shape) * (_SILU + (SCALE if scale is not None else 0))
+    return Cost(flops, moved(x, scale, out)), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "_C::silu_and_mul_per_block_quant(out, x, scales, _, limit, _)",
+        "_C::silu_and_mul_nvfp4_quant(out, scales, x, limit)",
+        "vllm::rocm_aiter_act_mul_and_fp8_group_quant(x, _)",
+    ),
+)
+def silu_gate_to_scale(
+    x: Tensor,
+    out: Tensor | None = None,
+    scales: Tensor | None = None,
+    limit: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """silu(a) b quantised by scales of groups that are found: x[.., 2 d] holds a and b.
+
+    FLOPs: 29 for an element (silu 23, times b 1, magnitude compared 2, quantising 3).
+    Bytes: x read, the result and the scales written; where the call does not hold the result, a
+    byte for an element, and the scales are left out.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py.
+    """
+    half = _half(x)
+    written = fresh(half, dtype="float8_e4m3fn") if out is None else out
+    flops = elements(half.shape) * (_SILU + SEARCH + SCALE)
+    return Cost(flops, moved(x, limit, written, scales)), texts(x)
+
+
+_OF_EXPERTS: Final = "silu_and_mul_scaled_fp4_experts_quant(out, scales, x, limit, starts, ...)"
+
+
+@op(
+    None,
+    aten=(
+        "_C::persistent_masked_m_silu_mul_quant(x, starts, out, scales)",
+        f"_C::{_OF_EXPERTS}",
+        "_C::silu_and_mul_mxfp4_experts_quant(out, scales, x, starts, ...)",
+        f"sgl_kernel::{_OF_EXPERTS}",
+    ),
+)
+def silu_gate_of_some(
+    x: Tensor, starts: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
+) -> tuple[Cost, str]:
+    """silu(a) b quantised by found scales, of the rows that experts have: x[.., 2 d].
+
+    FLOPs: 29 for an element of the result, a bound: how many rows are taken is a value.
+    Bytes: x read, the result and the scales written, a bound.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    """
+    flops = elements(_half(x).shape) * (_SILU + SEARCH + SCALE)
+    return Cost(flops, moved(x, starts, limit, out, scales), exact=False), texts(x)
+
+
+def _half(x: Tensor) -> Tensor:
+    if not x.shape or x.shape[-1] % 2:
+        raise CannotModel(f"{x.shape} has no two halves")
+    return Tensor((*x.shape[:-1], x.shape[-1] // 2), x.dtype)
+
+
+def _gate(x: Tensor, out: Tensor | None, flops: int) -> tuple[Cost, str]:
+    half = _half(x)
+    if out is not None and elements(out.shape) != elements(half.shape):
+        raise CannotModel(f"{out.shape} is not half of {x.shape}")
+    return Cost(elements(half.shape) * flops, moved(x, out or half)), texts(x)
+
+
+def _plain(x: Tensor, out: Tensor | None, flops: int) -> tuple[Cost, str]:
+    return Cost(elements(x.shape) * flops, moved(x, out or x)), texts(x)

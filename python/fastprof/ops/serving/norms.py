@@ -1,0 +1,319 @@
+"""Norms of serving stacks: with the residual added, with the result quantised."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.normalisation import layer_norm as plain
+from fastprof.ops.registry import op
+from fastprof.ops.serving.quantising import SCALE, SEARCH
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "added_norm",
+    "group_norm",
+    "layer_norm",
+    "norm",
+    "norm_to_scale",
+    "norm_with_scale",
+    "norms_of_heads",
+]
+
+_ROOT: Final = 3  # squares added 2, x / root 1
+
+
+@op(
+    None,
+    aten=(
+        "_C::rms_norm(out, x, weight)",
+        "_C::rms_norm_weightless(out, x)",
+        "sgl_kernel::rmsnorm(out, x, weight)",
+        "sgl_kernel::gemma_rmsnorm(out, x, weight)",
+        "flashinfer::rmsnorm(out, x, weight)",
+        "flashinfer::gemma_rmsnorm(out, x, weight)",
+        "aiter::rmsnorm(out, x, weight)",
+        "aiter::rms_norm_cu(out, x, weight)",
+        "aiter::rms_norm(x, weight)",
+        "aiter::rmsnorm2d_fwd(x, weight)",
+        "aiter::rmsnorm2d_fwd_(x, weight)",
+        "aiter::rmsnorm2d_fwd_ck(x, weight)",
+        "trtllm::flashinfer_rmsnorm(x, weight)",
+        "trtllm::flashinfer_gemma_rmsnorm(x, weight)",
+        "vllm::rocm_aiter_rms_norm(x, weight)",
+        "sglang_profiler::rmsnorm_rmsnorm2d_fwd(x, weight)",
+        "sglang_profiler::rmsnorm_rms_norm(x, weight)",
+    ),
+)
+def norm(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> tuple[Cost, str]:
+    """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
+
+    FLOPs: 4 for an element (squares added 2, scaling 1, weight 1), 3 without weight.
+    Bytes: x and weight read, y written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
+    flashinfer/norm.py, aiter aiter/ops/rmsnorm.py, TensorRT-LLM
+    tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. That gemma's kernels add 1 to the
+    weight counts nothing.
+    """
+    _row(x, weight)
+    y = fresh(x) if out is None else out
+    flops = elements(x.shape) * (_ROOT + (weight is not None))
+    return Cost(flops, moved(x, weight, y)), texts(x, weight)
+
+
+_ADDED: Final = "(x, residual, weight)"
+_ADDED_OUT: Final = "(out, x, residual, residual_out, weight)"
+
+
+@op(
+    None,
+    aten=(
+        f"_C::fused_add_rms_norm{_ADDED}",
+        "_C::fused_add_rms_norm_weightless(x, residual)",
+        f"sgl_kernel::fused_add_rmsnorm{_ADDED}",
+        f"sgl_kernel::gemma_fused_add_rmsnorm{_ADDED}",
+        f"flashinfer::fused_add_rmsnorm{_ADDED}",
+        f"flashinfer::gemma_fused_add_rmsnorm{_ADDED}",
+        f"trtllm::flashinfer_fused_add_rmsnorm{_ADDED}",
+        f"trtllm::flashinfer_gemma_fused_add_rmsnorm{_ADDED}",
+        "trtllm::flashinfer_fused_add_add_rmsnorm(x, other, residual, weight)",
+        f"aiter::fused_add_rms_norm_cu{_ADDED}",
+        f"aiter::add_rmsnorm{_ADDED_OUT}",
+        f"aiter::rmsnorm2d_fwd_with_add{_ADDED_OUT}",
+        f"aiter::rmsnorm2d_fwd_with_add_ck{_ADDED_OUT}",
+        "aiter::rmsnorm2d_fwd_with_add_(x, weight, residual)",
+        f"vllm::rocm_aiter_rmsnorm2d_fwd_with_add{_ADDED}",
+        "vllm::rocm_aiter_triton_add_rmsnorm_pad(x, weight, _, residual, _)",
+        "aiter::fused_add_rmsnorm_pad_(x, weight, _, residual, _)",
+        f"sglang_profiler::rmsnorm_rmsnorm2d_fwd_with_add{_ADDED_OUT}",
+    ),
+)
+def added_norm(
+    x: Tensor,
+    residual: Tensor,
+    weight: Tensor | None = None,
+    out: Tensor | None = None,
+    residual_out: Tensor | None = None,
+    other: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """residual + x, and the RMS norm of it: both [.., d].
+
+    FLOPs: 5 for an element (added 1, squares added 2, scaling 1, weight 1), 6 where two are added.
+    Bytes: x, residual and weight read, the norm and the new residual written, in place or not.
+
+    Signatures: those of the plain norm's files.
+    """
+    _row(x, weight)
+    _same(x, residual)
+    if other is not None:
+        _same(x, other)
+    flops = elements(x.shape) * (1 + _ROOT + (weight is not None) + (other is not None))
+    written = out or fresh(x), residual_out or fresh(residual)
+    return Cost(flops, moved(x, residual, other, weight, *written)), texts(x, residual, weight)
+
+
+@op(
+    None,
+    aten=(
+        "_C::rms_norm_static_fp8_quant(out, x, weight, scale)",
+        "_C::fused_add_rms_norm_static_fp8_quant(out, x, residual, weight, scale)",
+        "flashinfer::rmsnorm_quant(out, x, weight, scale, _)",
+        "flashinfer::rmsnorm_quant(out, x, weight, _, _)",
+        "flashinfer::fused_add_rmsnorm_quant(out, x, residual, weight, scale, _)",
+        "flashinfer::fused_add_rmsnorm_quant(out, x, residual, weight, _, _)",
+        "trtllm::flashinfer_fused_add_rmsnorm_quant(out, x, residual, weight, scale, _)",
+    ),
+)
+def norm_with_scale(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor,
+    scale: Tensor | None = None,
+    residual: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The RMS norm of x[.., d] (+ residual), quantised by a scale that is given.
+
+    FLOPs: 7 for an element (norm 4, quantising 3), 8 with a residual.
+    Bytes: x, residual, weight and scale read, the norm and the new residual written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, FlashInfer flashinfer/norm.py.
+    """
+    return _quantised(x, weight, out, residual, (scale,), SCALE)
+
+
+_LATER: Final = "(out, x, residual, residual_out, {}scales, weight, _, {})"
+
+
+@op(
+    None,
+    aten=(
+        "_C::rms_norm_dynamic_per_token_quant(out, x, weight, scales, _, limit, residual)",
+        "_C::rms_norm_per_block_quant(out, x, weight, scales, _, limit, residual, _, _)",
+        "aiter::rmsnorm_quant(out, x, scales, weight)",
+        "aiter::rmsnorm2d_fwd_with_dynamicquant(out, x, scales, weight)",
+        "aiter::rmsnorm2d_fwd_with_dynamicquant_ck(out, x, scales, weight)",
+        "aiter::rmsnorm2d_fwd_with_smoothquant(out, x, smooth, scales, weight)",
+        "aiter::rmsnorm2d_fwd_with_smoothquant_ck(out, x, smooth, scales, weight)",
+        "aiter::add_rmsnorm_quant(out, x, residual, residual_out, scales, weight)",
+        f"aiter::rmsnorm2d_fwd_with_add_dynamicquant{_LATER.format('', '_')}",
+        f"aiter::rmsnorm2d_fwd_with_add_dynamicquant_ck{_LATER.format('', '_')}",
+        f"aiter::rmsnorm2d_fwd_with_add_smoothquant{_LATER.format('smooth, ', 'unquantised')}",
+        f"aiter::rmsnorm2d_fwd_with_add_smoothquant_ck{_LATER.format('smooth, ', 'unquantised')}",
+        "vllm::rocm_aiter_rmsnorm_fused_dynamic_quant(x, weight, _, _)",
+        "vllm::rocm_aiter_rmsnorm_fused_dynamic_quant(out, x, weight, scales, _)",
+        "vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant(x, residual, weight, _, _)",
+        "vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant(out, x, residual, weight, scales, _)",
+        "vllm::rocm_aiter_rmsnorm_fp8_group_quant(x, weight, _, _)",
+        "vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant(x, residual, weight, _, _)",
+    ),
+)
+def norm_to_scale(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor | None = None,
+    scales: Tensor | None = None,
+    limit: Tensor | None = None,
+    residual: Tensor | None = None,
+    residual_out: Tensor | None = None,
+    smooth: Tensor | None = None,
+    unquantised: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The RMS norm of x[.., d] (+ residual), quantised by scales that are found: of rows or groups.
+
+    FLOPs: 9 for an element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one
+    more where it is smoothed.
+    Bytes: x, residual and weight read, the norm, the scales and the new residual written; where
+    the call does not hold the norm, a byte for an element, and the scales are left out.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py, aiter aiter/ops/rmsnorm.py.
+    """
+    del residual_out
+    out = fresh(x, dtype="float8_e4m3fn") if out is None else out
+    more = SEARCH + SCALE + (smooth is not None)
+    return _quantised(x, weight, out, residual, (scales, limit, smooth, unquantised), more)
+
+
+@op(
+    None,
+    aten=(
+        "_C::fused_qk_norm_rope(x, queries, keys, values, size, _, q_weight, k_weight, cache, _,"
+        " positions, ...)",
+        "sgl_kernel::fused_qk_norm_rope(x, queries, keys, values, size, _, q_weight, k_weight, _,"
+        " _, positions, ...)",
+        "trtllm::fused_qk_norm_rope(x, queries, keys, values, size, _, _, q_weight, k_weight, _,"
+        " _, positions, ...)",
+        "trtllm::fused_qk_norm_rope(x, queries, keys, values, size, _, q_weight, k_weight, _,"
+        " _, positions, ...)",
+    ),
+)
+def norms_of_heads(
+    x: Tensor,
+    queries: int | Unknown,
+    keys: int | Unknown,
+    values: int | Unknown,
+    size: int | Unknown,
+    q_weight: Tensor,
+    k_weight: Tensor,
+    positions: Tensor,
+    cache: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
+
+    FLOPs: 7 for an element of q and k (norm 4, rotation 3).
+    Bytes: q and k read and written, weights, positions and their cosines and sines read.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, TensorRT-LLM
+    cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp. Where the numbers of heads are not in the capture,
+    all of x counts, an estimate.
+    """
+    known = [each for each in (queries, keys, values) if not isinstance(each, Unknown)]
+    width = x.shape[-1] if x.shape else 0
+    turned = width
+    if len(known) == 3:
+        heads = sum(known)
+        if not heads or width % heads:
+            raise CannotModel(f"{x.shape} does not hold {heads} heads")
+        turned = width // heads * (known[0] + known[1])
+    del size
+    part = Tensor((*x.shape[:-1], turned), x.dtype)
+    angles = (
+        None if cache is None else Tensor((elements(positions.shape), cache.shape[-1]), cache.dtype)
+    )
+    cost = Cost(
+        elements(part.shape) * (_ROOT + 1 + 3),
+        moved(part, part, q_weight, k_weight, positions, angles),
+        len(known) == 3,
+    )
+    return cost, texts(x, q_weight, k_weight)
+
+
+@op(
+    None, aten=("flashinfer::layernorm(x, weight, bias)", "aiter::layernorm2d_fwd(x, weight, bias)")
+)
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
+    """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
+
+    FLOPs: 8 for an element (mean 1, variance 3, normalising 2, weight 1, bias 1).
+    Bytes: x, weight and bias read, y written.
+
+    Signatures: FlashInfer flashinfer/norm.py, aiter aiter/ops/norm.py.
+    """
+    _row(x, weight)
+    flops = elements(x.shape) * (7 + (bias is not None))
+    return Cost(flops, moved(x, weight, bias, fresh(x))), texts(x, weight, bias)
+
+
+@op(
+    None,
+    aten=(
+        "aiter::_groupnorm_run(x, num_groups, weight, bias, _)",
+        "aiter::_groupnorm_run(_out, _workspace, x, num_groups, weight, bias, _)",
+    ),
+)
+def group_norm(
+    x: Tensor,
+    num_groups: int | Unknown,
+    weight: Tensor,
+    bias: Tensor,
+    _out: Tensor | None = None,
+    _workspace: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+
+    FLOPs: 8 for an element, as torch's group_norm.
+    Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
+
+    Signatures: aiter aiter/ops/groupnorm.py.
+    """
+    return plain.group_norm(x, num_groups, weight, bias, direction="fprop")
+
+
+def _quantised(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor,
+    residual: Tensor | None,
+    more: tuple[Tensor | None, ...],
+    flops: int,
+) -> tuple[Cost, str]:
+    _row(x, weight)
+    if residual is not None:
+        _same(x, residual)
+    of_residual = None if residual is None else fresh(residual)
+    each = _ROOT + 1 + (residual is not None) + flops
+    cost = Cost(elements(x.shape) * each, moved(x, residual, weight, *more, of_residual, out))
+    return cost, texts(x, weight)
+
+
+def _row(x: Tensor, weight: Tensor | None) -> None:
+    if not x.shape or (weight is not None and weight.shape != x.shape[-1:]):
+        found = None if weight is None else weight.shape
+        raise CannotModel(f"a weight {found} does not fit {x.shape}")
+
+
+def _same(x: Tensor, other: Tensor) -> None:
+    if elements(x.shape) != elements(other.shape):
+        raise CannotModel(f"a residual {other.shape} does not fit {x.shape}")

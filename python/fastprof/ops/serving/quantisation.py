@@ -1,0 +1,263 @@
+"""Quantising activations for the products of serving stacks, and back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.dtype_argument import asked_type
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.registry import op
+from fastprof.ops.serving.quantising import scaled_up
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import moved, texts
+
+__all__ = [
+    "both_quantised",
+    "dequantised",
+    "quantised_by_row",
+    "quantised_by_tensor",
+    "quantised_of_some",
+    "quantised_to_new",
+    "quantised_with_scale",
+]
+
+
+@op(
+    None,
+    aten=(
+        "_C::static_scaled_fp8_quant(out, x, scale, ...)",
+        "_C::static_scaled_int8_quant(out, x, scale, zero)",
+        "aiter::static_per_tensor_quant(out, x, scale)",
+        "tensorrt_llm::static_quantize_e4m3_per_tensor(x, scale)",
+        "trtllm::static_quantize_e4m3_per_tensor(x, scale)",
+        "trtllm::static_quantize_e4m3_activation(x, scale)",
+    ),
+)
+def quantised_with_scale(
+    x: Tensor, scale: Tensor, out: Tensor | None = None, zero: Tensor | None = None
+) -> tuple[Cost, str]:
+    """x[..] as float8 or int8, by a scale that is given.
+
+    FLOPs: 3 for an element (times scale 1, limits 2).
+    Bytes: x and scale read, the result written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, TensorRT-LLM
+    cpp/tensorrt_llm/thop/fp8Op.cpp.
+    """
+    written = Tensor(x.shape, "float8_e4m3fn") if out is None else out
+    return Cost(scaled_up(x, searched=False), moved(x, scale, zero, written)), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "_C::dynamic_scaled_fp8_quant(out, x, scales)",
+        "aiter::dynamic_per_tensor_quant(out, x, scales)",
+        "sgl_kernel::sgl_per_tensor_quant_fp8(x, out, scales, given)",
+        "vllm::rocm_aiter_per_tensor_quant(out, x, scales, searched)",
+    ),
+)
+def quantised_by_tensor(
+    x: Tensor,
+    out: Tensor,
+    scales: Tensor,
+    given: bool | Unknown = False,
+    searched: bool | Unknown = True,
+) -> tuple[Cost, str]:
+    """x[..] as float8 by one scale, which is found first unless it is given.
+
+    FLOPs: 5 for an element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
+    Bytes: x read twice (once with the scale given), the result and the scale written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, SGLang
+    sgl-kernel/csrc/common_extension.cc. An estimate where the capture does not say which.
+    """
+    known = given is True or searched is False
+    reads = [x] if known else [x, x]
+    cost = Cost(
+        scaled_up(x, searched=not known),
+        moved(*reads, out, scales),
+        not isinstance(given, Unknown) and not isinstance(searched, Unknown),
+    )
+    return cost, texts(x)
+
+
+_INTO: Final = "(x, out, scales, ...)"
+
+
+@op(
+    None,
+    aten=(
+        "_C::dynamic_per_token_scaled_fp8_quant(out, x, scales, limit)",
+        "_C::dynamic_scaled_int8_quant(out, x, scales, limit)",
+        f"_C::per_token_group_fp8_quant{_INTO}",
+        f"_C::per_token_group_fp8_quant_packed{_INTO}",
+        f"_C::per_token_group_quant_int8{_INTO}",
+        "sgl_kernel::scaled_fp4_quant(out, x, scales, limit)",
+        f"sgl_kernel::sgl_per_token_group_quant_fp8{_INTO}",
+        f"sgl_kernel::sgl_per_token_group_quant_int8{_INTO}",
+        f"sgl_kernel::sgl_per_token_group_quant_8bit{_INTO}",
+        f"sgl_kernel::sgl_per_token_quant_fp8{_INTO}",
+        "aiter::dynamic_per_token_scaled_quant(out, x, scales, ...)",
+        "aiter::dynamic_per_group_scaled_quant(out, x, scales, ...)",
+        "aiter::dynamic_per_group_scaled_quant_fp4(out, x, scales, ...)",
+        "aiter::smoothquant_fwd(out, x, limit, scales)",
+        "aiter::quant_mxfp4(x, out, scales, ...)",
+    ),
+)
+def quantised_by_row(
+    x: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
+) -> tuple[Cost, str]:
+    """x[..] as float8, float4 or int8, by a scale that is found for each row or group of a row.
+
+    FLOPs: 5 for an element (magnitude compared 2, times scale 1, limits 2).
+    Bytes: x read once (a row stays on the chip), the result and the scales written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and csrc/libtorch_stable/torch_bindings.cpp, SGLang
+    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/quant.py.
+    """
+    return Cost(scaled_up(x, searched=True), moved(x, limit, out, scales)), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "_C::scaled_fp4_experts_quant(out, scales, x, limit, starts, more_starts)",
+        "_C::mxfp4_experts_quant(out, scales, x, starts, more_starts, _)",
+        "_C::mxfp8_experts_quant(x, starts, more_starts, _offsets, out, scales)",
+        "sgl_kernel::scaled_fp4_experts_quant(out, scales, x, limit, starts, more_starts)",
+        "aiter::moe_smoothquant_fwd(out, x, limit, starts, scales)",
+        "aiter::fused_dynamic_mx_quant_moe_sort_hip(out, scales, x, starts, more_starts, ...)",
+        "aiter::fused_dynamic_mxfp4_quant_moe_sort_hip(out, scales, x, starts, more_starts, ...)",
+    ),
+)
+def quantised_of_some(
+    x: Tensor,
+    out: Tensor,
+    scales: Tensor,
+    starts: Tensor,
+    more_starts: Tensor | None = None,
+    limit: Tensor | None = None,
+    _offsets: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The rows of x that experts have, as float8 or float4, by found scales.
+
+    FLOPs: 5 for an element of x, a bound: how many rows are taken is a value.
+    Bytes: x read, the result and the scales written, a bound.
+
+    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, aiter aiter/ops/quant.py.
+    """
+    touched = moved(x, limit, starts, more_starts, out, scales)
+    return Cost(scaled_up(x, searched=True), touched, exact=False), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "_C::scaled_fp4_quant(x, limit, _)",
+        "_C::scaled_fp4_quant(out, x, scales, limit, _)",
+        "_C::scaled_fp4_quant(x, limit, _, out, scales)",
+        "vllm::triton_per_token_group_quant_fp8(x, group)",
+        "vllm::rocm_aiter_group_fp8_quant(x, group, _)",
+        "vllm::rocm_aiter_per_token_quant(x, dtype, _scale)",
+        "aiter::per_token_quant_hip(x, _scale, dtype, _rows, _)",
+        "aiter::per_group_quant_hip(x, _scale, dtype, group, _, _rows, ...)",
+        "trtllm::fp4_quantize(x, limit, group, ...)",
+        "trtllm::mxfp8_quantize(x, ...)",
+        "trtllm::fp8_quantize_1x128_packed_ue8m0(x, _)",
+        "tensorrt_llm::quantize_e4m3_per_tensor(x)",
+        "trtllm::quantize_e4m3_per_tensor(x)",
+        "trtllm::quantize_e4m3_activation(x)",
+        "trtllm::fp8_quantize_1x128(x, ...)",
+    ),
+)
+def quantised_to_new(
+    x: Tensor,
+    group: int | Unknown | None = None,
+    dtype: Dtype = None,
+    limit: Tensor | None = None,
+    out: Tensor | None = None,
+    scales: Tensor | None = None,
+    _scale: Tensor | None = None,
+    _rows: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """x[..] as float8 or float4, by scales that are found; both are new tensors.
+
+    FLOPs: 5 for an element (magnitude compared 2, times scale 1, limits 2).
+    Bytes: x read, the result written, of the type that is asked for or of one byte an element
+    (float4: half of one); scales that are new, one for a group or a row, are left out.
+
+    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/_aiter_ops.py, aiter
+    aiter/ops/quant.py, TensorRT-LLM cpp/tensorrt_llm/thop/fp4Quantize.cpp and fp8Quantize.cpp.
+    """
+    del group
+    asked = asked_type(dtype)
+    written = Tensor(x.shape, asked if isinstance(asked, str) else "float8_e4m3fn")
+    if limit is not None or asked == "float4_e2m1fn_x2":
+        if not x.shape or x.shape[-1] % 2:
+            raise CannotModel(f"{x.shape} has no pairs of numbers")
+        written = Tensor((*x.shape[:-1], x.shape[-1] // 2), "float4_e2m1fn_x2")
+    touched = moved(x, limit, written if out is None else out, scales)
+    return Cost(scaled_up(x, searched=True), touched), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "sgl_kernel::downcast_fp8(key, value, key_out, value_out, k_scale, v_scale, _rows, ...)",
+    ),
+)
+def both_quantised(
+    key: Tensor,
+    value: Tensor,
+    key_out: Tensor,
+    value_out: Tensor,
+    k_scale: Tensor,
+    v_scale: Tensor,
+    _rows: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Keys and values as float8, by scales that are given, into rows of larger tensors.
+
+    FLOPs: 3 for an element (times scale 1, limits 2).
+    Bytes: keys, values and scales read, as many elements written.
+
+    Signature: SGLang sgl-kernel/csrc/common_extension.cc.
+    """
+    flops = scaled_up(key, searched=False) + scaled_up(value, searched=False)
+    written = Tensor(key.shape, key_out.dtype), Tensor(value.shape, value_out.dtype)
+    return Cost(flops, moved(key, value, k_scale, v_scale, *written)), texts(key, value)
+
+
+@op(
+    None,
+    aten=(
+        "_C::awq_dequantize(packed, scales, zeros, ...)",
+        "sgl_kernel::awq_dequantize(packed, scales, zeros)",
+        "_C::ggml_dequantize(packed, _, rows, columns, dtype)",
+    ),
+)
+def dequantised(
+    packed: Tensor,
+    scales: Tensor | None = None,
+    zeros: Tensor | None = None,
+    rows: int | Unknown | None = None,
+    columns: int | Unknown | None = None,
+    dtype: Dtype = "float16",
+) -> tuple[Cost, str]:
+    """Packed weights [k, n / 8] of 4 bits as floats [k, n], n from their scales [groups, n].
+
+    FLOPs: 2 for an element (zero subtracted, times scale).
+    Bytes: packed weights, scales and zeros read, the floats written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    """
+    if scales is not None and scales.shape and packed.shape:
+        out = Tensor((packed.shape[0], scales.shape[-1]), scales.dtype)
+    elif isinstance(rows, int) and isinstance(columns, int):
+        asked = asked_type(dtype)
+        out = Tensor((rows, columns), asked if isinstance(asked, str) else None)
+    else:
+        raise CannotModel("the sizes of the weights are not in the capture")
+    return Cost(2 * elements(out.shape), moved(packed, scales, zeros, out)), texts(packed, scales)

@@ -1,0 +1,188 @@
+"""Rotary position embedding of serving stacks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = ["rotated_by_angles", "rotated_from_cache", "rotated_in_place"]
+
+_ROTATION: Final = 3  # of a pair: four products, two sums
+
+_IN_PLACE: Final = "(positions, query, key, size, cache, _, ...)"
+
+
+@op(
+    None,
+    aten=(
+        f"_C::rotary_embedding{_IN_PLACE}",
+        "_C::batched_rotary_embedding(positions, query, key, size, cache, _, _, offsets)",
+        f"sgl_kernel::rotary_embedding{_IN_PLACE}",
+        f"vllm::flashinfer_rotary_embedding{_IN_PLACE}",
+        f"trtllm::flashinfer_apply_rope_with_cos_sin_cache_inplace{_IN_PLACE}",
+        "vllm::rocm_aiter_triton_rotary_embedding(positions, query, key, size, cache, _, ...)",
+    ),
+)
+def rotated_in_place(
+    positions: Tensor,
+    query: Tensor,
+    key: Tensor | None = None,
+    size: int | Unknown | None = None,
+    cache: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Queries and keys [tokens, heads d] turned in place by the angles of their positions.
+
+    FLOPs: 3 for an element that is turned: the first r of each head of d, where the cache of
+    cosines and sines is [positions, r].
+    Bytes: what is turned read and written, positions and a row of the cache for each token read.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc,
+    TensorRT-LLM tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. Where the capture does not
+    hold d, whole heads count, an estimate.
+    """
+    tokens = query.shape[0] if query.shape else 0
+    depth = size if isinstance(size, int) and size > 0 else None
+    turned = cache.shape[-1] if cache is not None and cache.shape else None
+    if depth is not None and turned is not None and turned > depth:
+        raise CannotModel(f"a cache {turned} wide does not fit heads of {depth}")
+    exact = depth is not None and turned is not None
+    pieces = [_turned(each, depth, turned) for each in (query, key) if each is not None]
+    angles = None if cache is None else Tensor((tokens, cache.shape[-1]), cache.dtype)
+    cost = Cost(
+        _ROTATION * sum(elements(each.shape) for each in pieces),
+        moved(*pieces, *pieces, positions, offsets, angles),
+        exact,
+    )
+    return cost, texts(query, key)
+
+
+_BUFFERED: Final = (
+    "(query, key, query_out, key_out, cache, positions, _, _, _, values, key_cache, value_cache,"
+    " slots)"
+)
+
+
+@op(
+    None,
+    aten=(
+        f"sgl_kernel::apply_rope_pos_ids_cos_sin_cache{_BUFFERED}",
+        "sgl_kernel::apply_rope_pos_ids_cos_sin_cache(query, key, query_out, key_out, cache,"
+        " positions, _, _)",
+        "flashinfer::apply_rope_pos_ids_cos_sin_cache(query, key, query_out, key_out, cache,"
+        " positions, ...)",
+        "flashinfer::apply_rope(query, key, query_out, key_out, positions, offsets, turned, ...)",
+        "flashinfer::apply_llama31_rope(query, key, query_out, key_out, positions, offsets, turned,"
+        " ...)",
+        "flashinfer::apply_rope_pos_ids(query, key, query_out, key_out, positions, turned, ...)",
+        "flashinfer::apply_llama31_rope_pos_ids(query, key, query_out, key_out, positions, turned,"
+        " ...)",
+    ),
+)
+def rotated_from_cache(
+    query: Tensor,
+    key: Tensor,
+    query_out: Tensor,
+    key_out: Tensor,
+    positions: Tensor,
+    cache: Tensor | None = None,
+    offsets: Tensor | None = None,
+    turned: int | Unknown | None = None,
+    values: Tensor | None = None,
+    key_cache: Tensor | None = None,
+    value_cache: Tensor | None = None,
+    slots: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Queries and keys [tokens, heads, d] turned by the angles of their positions, to new tensors.
+
+    FLOPs: 3 for an element that is turned, the first r of each head; angles that are found on the
+    way count nothing.
+    Bytes: queries and keys read and written, positions and a row of the cache for each token read;
+    with slots of a key-value cache, values read and keys and values written there.
+
+    Signatures: SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/rope.py.
+    """
+    del key_cache
+    tokens, depth = (query.shape[0], query.shape[-1]) if query.shape else (0, 0)
+    width = cache.shape[-1] if cache is not None and cache.shape else turned
+    share = depth if not isinstance(width, int) else min(width, depth)
+    count = elements(query.shape) + elements(key.shape)
+    angles = None if cache is None else Tensor((tokens, share), cache.dtype)
+    stored = [] if value_cache is None or values is None else [key, values, values]
+    cost = Cost(
+        _ROTATION * (count // depth * share if depth else 0),
+        moved(query, key, query_out, key_out, positions, offsets, angles, slots, *stored),
+        isinstance(width, int),
+    )
+    return cost, texts(query, key)
+
+
+_ONE: Final = "(out, x, angles, ...)"
+_CACHED: Final = "(out, x, angles, more_angles, ...)"
+_TWO: Final = "(out, more_out, x, more, angles, ...)"
+_TWO_CACHED: Final = "(out, more_out, x, more, angles, more_angles, ...)"
+
+
+@op(
+    None,
+    aten=(
+        f"aiter::rope_fwd_impl{_ONE}",
+        f"aiter::rope_bwd_impl{_ONE}",
+        f"aiter::rope_2c_fwd_impl{_TWO}",
+        f"aiter::rope_2c_bwd_impl{_TWO}",
+        f"aiter::rope_cached_fwd_impl{_CACHED}",
+        f"aiter::rope_cached_bwd_impl{_CACHED}",
+        f"aiter::rope_cached_2c_fwd_impl{_TWO_CACHED}",
+        f"aiter::rope_cached_2c_bwd_impl{_TWO_CACHED}",
+        f"aiter::rope_cached_positions_fwd_impl{_CACHED}",
+        f"aiter::rope_cached_positions_2c_fwd_impl{_TWO_CACHED}",
+        f"aiter::rope_cached_positions_offsets_fwd_impl{_CACHED}",
+        f"aiter::rope_cached_positions_offsets_2c_fwd_impl{_TWO_CACHED}",
+        "aiter::rope_thd_fwd_impl(out, x, _starts, angles, ...)",
+        "aiter::rope_thd_bwd_impl(out, x, _starts, angles, ...)",
+    ),
+)
+def rotated_by_angles(
+    out: Tensor,
+    x: Tensor,
+    angles: Tensor,
+    more_angles: Tensor | None = None,
+    more: Tensor | None = None,
+    more_out: Tensor | None = None,
+    _starts: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """x [s, b, h, d], and a second tensor, turned by angles or their cosines and sines.
+
+    FLOPs: 3 for an element.
+    Bytes: x and the second read, both results written, a row of angles for each position read.
+
+    Signatures: aiter aiter/ops/rope.py. Heads of which only a part is turned count whole.
+    """
+    del out, more_out
+    positions = elements(x.shape[:-2])
+    rows = [
+        Tensor((min(positions, elements(each.shape[:-1])), each.shape[-1]), each.dtype)
+        for each in (angles, more_angles)
+        if each is not None and each.shape
+    ]
+    both = [each for each in (x, more) if each is not None]
+    cost = Cost(
+        _ROTATION * sum(elements(each.shape) for each in both),
+        moved(*both, *map(fresh, both), *rows),
+    )
+    return cost, texts(*both)
+
+
+def _turned(x: Tensor, depth: int | None, turned: int | None) -> Tensor:
+    # What is turned of x [tokens, heads d] or [tokens, heads, d].
+    count = elements(x.shape)
+    if depth is None or turned is None:
+        return Tensor((count,), x.dtype)
+    if count % depth:
+        raise CannotModel(f"{x.shape} holds no heads of {depth}")
+    return Tensor((count // depth, turned), x.dtype)

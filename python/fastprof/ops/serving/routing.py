@@ -1,0 +1,353 @@
+"""Mixtures of experts: choosing experts, ordering tokens by them, and adding up what they give."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "added_up",
+    "added_up_in_order",
+    "aligned",
+    "chosen_by_sigmoid",
+    "chosen_by_softmax",
+    "chosen_by_softplus",
+    "chosen_in_groups",
+    "counted",
+    "ordered",
+    "rows_shuffled",
+]
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::topk_softmax(weights, ids, sources, scores, _, bias)",
+        "sgl_kernel::topk_softmax(weights, ids, scores, _, _, bias)",
+        "aiter::topk_softmax(weights, ids, sources, scores, ...)",
+        "aiter::topk_softmax_asm(weights, ids, sources, scores, ...)",
+        "vllm::rocm_aiter_topk_softmax(weights, ids, sources, scores, ...)",
+    ),
+)
+def chosen_by_softmax(
+    weights: Tensor,
+    ids: Tensor,
+    scores: Tensor,
+    sources: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The k experts of each token with the greatest softmax of its scores [tokens, experts].
+
+    FLOPs: 25 for a score (softmax 24, compared 1), 26 with a bias.
+    Bytes: scores and bias read; weights, indices and what else is asked for written.
+
+    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
+    aiter/ops/moe_op.py.
+    """
+    return _chosen(scores, SOFTMAX, bias, (weights, ids, sources))
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::topk_sigmoid(weights, ids, sources, scores, _, bias)",
+        "sgl_kernel::topk_sigmoid(weights, ids, scores, _, bias)",
+        "aiter::topk_sigmoid(weights, ids, scores)",
+        "vllm::rocm_aiter_topk_sigmoid(weights, ids, scores)",
+    ),
+)
+def chosen_by_sigmoid(
+    weights: Tensor,
+    ids: Tensor,
+    scores: Tensor,
+    sources: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The k experts of each token with the greatest sigmoid of its scores [tokens, experts].
+
+    FLOPs: 23 for a score (sigmoid 22, compared 1), 24 with a bias.
+    Bytes: scores and bias read; weights, indices and what else is asked for written.
+
+    Signatures: those of topk_softmax.
+    """
+    return _chosen(scores, SIGMOID, bias, (weights, ids, sources))
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::topk_softplus_sqrt(weights, ids, sources, scores, _, _, bias, ...)",
+        "_moe_C::topk_softplus_sqrt_fast(weights, ids, sources, scores, _, _, bias, ...)",
+        "aiter::topk_softplus(weights, ids, scores, bias, ...)",
+        "aiter::topk_gating(weights, ids, scores, bias, ...)",
+    ),
+)
+def chosen_by_softplus(
+    weights: Tensor,
+    ids: Tensor,
+    scores: Tensor,
+    sources: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The k experts of each token with the greatest sqrt(log(1 + e^score)) of its scores.
+
+    FLOPs: 62 for a score (exponential, logarithm and square root 60, added 1, compared 1), 63 with
+    a bias.
+    Bytes: scores and bias read; weights, indices and what else is asked for written.
+
+    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, aiter aiter/ops/topk.py.
+    """
+    return _chosen(scores, EXPONENTIAL + LOGARITHM + SQUARE_ROOT + 1, bias, (weights, ids, sources))
+
+
+_GATE: Final = "(scores, bias, _, _, k, ...)"
+_AITER: Final = "(scores, bias, weights, ids, ...)"
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::grouped_topk(scores, _, _, k, _, _, bias, _)",
+        "_moe_C::grouped_topk(scores, bias, _, _, k, ...)",
+        f"sgl_kernel::moe_fused_gate{_GATE}",
+        "sgl_kernel::kimi_k2_moe_fused_gate(scores, bias, k, ...)",
+        "aiter::grouped_topk(scores, weights, ids, ...)",
+        f"aiter::biased_grouped_topk_hip{_AITER}",
+        f"aiter::biased_grouped_topk{_AITER}",
+        f"aiter::moe_fused_gate{_AITER}",
+        f"vllm::rocm_aiter_biased_grouped_topk{_AITER}",
+        "vllm::rocm_aiter_grouped_topk(scores, weights, ids, ...)",
+        "trtllm::noaux_tc_op(scores, bias, _, _, k, _)",
+    ),
+)
+def chosen_in_groups(
+    scores: Tensor,
+    bias: Tensor | None = None,
+    k: int | Unknown | None = None,
+    weights: Tensor | None = None,
+    ids: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The k best experts of each token, out of its best groups: scores [tokens, experts].
+
+    FLOPs: 25 for a score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
+    Bytes: scores and bias read; weights and indices written, each of 4 bytes where the call does
+    not hold them.
+
+    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
+    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/topk.py, TensorRT-LLM
+    cpp/tensorrt_llm/thop/noAuxTcOp.cpp. An estimate: whether a softmax takes the sigmoid's place is
+    an argument.
+    """
+    tokens = elements(scores.shape[:-1])
+    if weights is None or ids is None:
+        chosen = Tensor((tokens, k), "float32") if isinstance(k, int) else None
+        if chosen is None:
+            raise CannotModel("how many experts are chosen is not in the capture")
+        weights, ids = chosen, Tensor(chosen.shape, "int32")
+    flops = elements(scores.shape) * (SIGMOID + 3)
+    return Cost(flops, moved(scores, bias, weights, ids), exact=False), texts(scores)
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::moe_align_block_size(ids, _, _, sorted_ids, experts, total, more)",
+        "_moe_C::sgl_moe_align_block_size(ids, _, _, sorted_ids, experts, total)",
+        "_moe_C::batched_moe_align_block_size(_, _, ids, sorted_ids, experts, total)",
+        "sgl_kernel::moe_align_block_size(ids, _, _, sorted_ids, experts, total, more, _)",
+        "aiter::moe_align_block_size(ids, _, _, sorted_ids, experts, more, total)",
+        "aiter::moe_sorting_fwd(ids, weights, sorted_ids, sorted_weights, experts, total, buffer,"
+        " _, _, more, ...)",
+        "aiter::moe_sorting_opus_fwd(ids, weights, sorted_ids, sorted_weights, experts, total,"
+        " buffer, _, _, more, ...)",
+    ),
+)
+def aligned(
+    ids: Tensor,
+    sorted_ids: Tensor,
+    experts: Tensor,
+    total: Tensor,
+    weights: Tensor | None = None,
+    sorted_weights: Tensor | None = None,
+    buffer: Tensor | None = None,
+    more: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Tokens in the order of their experts, each expert's filled up to whole blocks.
+
+    FLOPs: 0: what is counted and added up are positions.
+    Bytes: experts of tokens (and weights) read, the order, the expert of each block and totals
+    written, a buffer cleared; a bound: tensors are as large as the worst routing needs.
+
+    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
+    aiter/ops/moe_op.py and aiter/ops/moe_sorting.py.
+    """
+    written = (sorted_ids, sorted_weights, experts, total, buffer, more)
+    return Cost(0, moved(ids, weights, *written), exact=False), texts(ids)
+
+
+@op(
+    None,
+    aten=(
+        "_C::get_cutlass_moe_mm_data(ids, tables**)",
+        "_C::get_cutlass_batched_moe_mm_data(table, more, others, ids, ...)",
+        "_C::get_cutlass_pplx_moe_mm_data(table, more, others, ids, ...)",
+        "_C::get_cutlass_moe_mm_problem_sizes(ids, tables**)",
+        "_C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets(ids, tables**)",
+        "sgl_kernel::prepare_moe_input(ids, tables**)",
+        "sgl_kernel::get_cutlass_w4a8_moe_mm_data(ids, tables**)",
+    ),
+)
+def counted(
+    ids: Tensor,
+    tables: Tensors = (),
+    table: Tensor | None = None,
+    more: Tensor | None = None,
+    others: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """How many tokens each expert has, and the orders from tokens to experts and back.
+
+    FLOPs: 0: what is counted and added up are positions.
+    Bytes: experts of tokens read, all tables written.
+
+    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, SGLang
+    sgl-kernel/csrc/common_extension.cc.
+    """
+    return Cost(0, moved(ids, table, more, others, *tables)), texts(ids)
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::moe_permute(x, ids, sources, more, _, _, _, out, starts, inverse, order)",
+        "_moe_C::moe_permute(x, weights, ids, sources, _, _, out, starts, order)",
+        "_moe_C::moe_permute(x, ids, sources, more, _, _, _, _, out, starts, inverse, order,"
+        " experts)",
+        "_moe_C::moe_permute_with_scratch(x, ids, sources, more, _, _, _, out, starts, inverse,"
+        " order, ...)",
+    ),
+)
+def ordered(
+    x: Tensor,
+    ids: Tensor,
+    out: Tensor,
+    starts: Tensor,
+    sources: Tensor | None = None,
+    weights: Tensor | None = None,
+    more: Tensor | None = None,
+    inverse: Tensor | None = None,
+    order: Tensor | None = None,
+    experts: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Rows of x[tokens, d], each once for each of its experts, in the order of these.
+
+    FLOPs: 0.
+    Bytes: each row read once for each expert and written, experts read, starts and orders written.
+
+    Signatures: vLLM csrc/moe/torch_bindings.cpp. A bound: the output may have more rows than are
+    chosen.
+    """
+    tables = ids, sources, weights, more, starts, inverse, order, experts
+    return Cost(0, moved(out, out, *tables), exact=False), texts(x, ids)
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::moe_sum(x, out)",
+        "aiter::moe_sum(x, out)",
+        "sgl_kernel::moe_sum(x, out)",
+        "sgl_kernel::moe_sum_reduce(x, out, _)",
+    ),
+)
+def added_up(x: Tensor, out: Tensor) -> tuple[Cost, str]:
+    """What k experts give for each token, x[tokens, k, d], added to [tokens, d].
+
+    FLOPs: k - 1 for an element of the sum.
+    Bytes: x read, the sum written.
+
+    Signatures: vLLM csrc/moe/torch_bindings.cpp, aiter aiter/ops/moe_op.py, SGLang
+    sgl-kernel/csrc/common_extension.cc.
+    """
+    added = elements(x.shape) - elements(out.shape)
+    if added < 0:
+        raise CannotModel(f"a sum {out.shape} does not fit {x.shape}")
+    return Cost(added, moved(x, out)), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::moe_unpermute(x, weights, order, starts, _, out)",
+        "_moe_C::moe_unpermute(x, weights, order, starts, _, _, out)",
+        "_moe_C::moe_unpermute(x, weights, ids, order, starts, _, _, out)",
+        "sgl_kernel::apply_shuffle_mul_sum(x, out, order, weights)",
+        "trtllm::moe_unpermute(x, order, weights)",
+    ),
+)
+def added_up_in_order(
+    x: Tensor,
+    order: Tensor,
+    weights: Tensor | None = None,
+    out: Tensor | None = None,
+    starts: Tensor | None = None,
+    ids: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """What experts give, x[rows, d] in their order, weighted and added for each token.
+
+    FLOPs: 2 for an element that is taken: k rows for each token, weighted and added.
+    Bytes: the rows, weights and orders read, the sums written.
+
+    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc,
+    TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
+    """
+    width = x.shape[-1] if x.shape else 0
+    taken = Tensor((elements(order.shape), width), x.dtype)
+    if out is None:
+        out = Tensor((*order.shape[:1], width), x.dtype)
+    flops = 2 * elements(taken.shape)
+    return Cost(flops, moved(taken, order, weights, starts, ids, out)), texts(x)
+
+
+@op(
+    None,
+    aten=(
+        "_moe_C::shuffle_rows(x, order, out)",
+        "_C::shuffle_rows(x, order, out)",
+        "sgl_kernel::shuffle_rows(x, order, out)",
+        "trtllm::moe_permute(x, _scales, _limits, order, ...)",
+    ),
+)
+def rows_shuffled(
+    x: Tensor,
+    order: Tensor,
+    out: Tensor | None = None,
+    _scales: Tensor | None = None,
+    _limits: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Rows of x[tokens, d] in a given order.
+
+    FLOPs: 0.
+    Bytes: as many rows as the order has read and written, the order read.
+
+    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
+    sgl-kernel/csrc/common_extension.cc, TensorRT-LLM
+    tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
+    """
+    width = x.shape[-1] if x.shape else 0
+    written = fresh(x, (elements(order.shape), width)) if out is None else out
+    return Cost(0, moved(fresh(x, written.shape), order, written)), texts(x, order)
+
+
+def _chosen(
+    scores: Tensor, flops: int, bias: Tensor | None, written: tuple[Tensor | None, ...]
+) -> tuple[Cost, str]:
+    each = flops + 1 + (bias is not None)
+    return Cost(elements(scores.shape) * each, moved(scores, bias, *written)), texts(scores)

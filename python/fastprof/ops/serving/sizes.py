@@ -1,0 +1,90 @@
+"""Operands of a product to its sizes, however the weight is stored."""
+
+from __future__ import annotations
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel
+from fastprof.ops.matrix.product import Product
+from fastprof.ops.serving.quantising import packed_float4
+from fastprof.ops.tensor import canonical_type, elements
+
+__all__ = ["dense", "given", "with_columns"]
+
+
+def given(*tensors: Tensor | None) -> list[Tensor]:
+    """The tensors that there are."""
+    return [each for each in tensors if each is not None]
+
+
+def dense(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor | None,
+    written: str | Unknown | None,
+    *,
+    float4: bool = False,
+) -> Product:
+    """x[.., k] times a weight that holds k n numbers, as [n, k], [k, n] or in tiles of these.
+
+    The orientation need not be known: n is what k leaves of the weight. With three dimensions
+    each, the first is a batch. Of float4 an element holds two numbers along k, of either operand;
+    with `float4`, bytes are such elements.
+
+    Raises
+    ------
+    CannotModel
+        When the weight does not hold a multiple of k numbers, or the output has another width.
+    """
+    if not x.shape or not weight.shape:
+        raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+    if float4:
+        x, weight = packed_float4(x), packed_float4(weight)
+    inner = x.shape[-1]
+    batch = None
+    rows = elements(x.shape[:-1])
+    numbers = elements(weight.shape)
+    if len(x.shape) == len(weight.shape) == 3 and weight.shape[0] in x.shape[:2]:
+        batch = weight.shape[0]
+        if not batch:
+            raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+        rows, numbers = rows // batch, numbers // batch
+    k, numbers = inner * _pair(x), numbers * _pair(weight)
+    if not k or numbers % k:
+        raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+    columns = numbers // k
+    _fits(out, columns)
+    return Product(rows, columns, k, x, weight, batch, written=_type(out, written))
+
+
+def with_columns(
+    x: Tensor, weight: Tensor, columns: int, out: Tensor | None, written: str | Unknown | None
+) -> Product:
+    """x[.., k] times a packed weight of n columns, whose storage does not tell them.
+
+    Raises
+    ------
+    CannotModel
+        When the weight has no room for k n numbers of one bit, or holds more than k n of 64.
+    """
+    if not x.shape or columns < 1:
+        raise CannotModel(f"no product of {x.shape} with {columns} columns")
+    inner, stored = x.shape[-1], elements(weight.shape)
+    if stored > inner * columns * 2 or inner * columns > stored * 64:
+        raise CannotModel(f"{weight.shape} does not pack {inner} times {columns} numbers")
+    _fits(out, columns)
+    written = _type(out, written)
+    return Product(elements(x.shape[:-1]), columns, inner, x, weight, written=written)
+
+
+def _pair(tensor: Tensor) -> int:
+    # Numbers in an element.
+    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
+
+
+def _type(out: Tensor | None, written: str | Unknown | None) -> str | Unknown | None:
+    return written if out is None else canonical_type(out.dtype) or Unknown.UNKNOWN
+
+
+def _fits(out: Tensor | None, columns: int) -> None:
+    if out is not None and out.shape[-1:] != (columns,):
+        raise CannotModel(f"an output {out.shape} does not have {columns} columns")

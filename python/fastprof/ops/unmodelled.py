@@ -1,0 +1,74 @@
+"""Operators that are known and have no formula, with the reason: what their calls do not tell."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["UNMODELLED"]
+
+_LAYER: Final = (
+    "the call names a layer, whose weights and state it does not hold; operators inside it that"
+    " hold them are counted"
+)
+_LENGTHS: Final = "the lengths of the sequences and their caches are values"
+_KEPT: Final = "sparse attention: how many keys each query keeps is a value"
+_ROUTED: Final = "how much goes to which device is decided by the router, as values"
+_TILED: Final = "the weights' layout does not tell the sizes of the experts"
+_ADAPTED: Final = "which tokens have an adapter, and of which rank, are values"
+_PLANNED: Final = "it plans the work of another operator: what it reads are values"
+
+# Reason -> names, with their namespace.
+_BY_REASON: Final = {
+    _LAYER: (
+        "vllm::moe_forward",
+        "vllm::moe_forward_shared",
+        "vllm::unified_mla_attention",
+        "vllm::unified_mla_attention_with_output",
+        "vllm::gdn_attention",
+        "vllm::gdn_attention_core",
+        "vllm::kda_attention",
+        "vllm::linear_attention",
+        "vllm::mamba_mixer",
+        "vllm::mamba_mixer2",
+        "vllm::plamo2_mamba_mixer",
+        "vllm::short_conv",
+        "aiter::linear_attention_with_output_base",
+        "aiter::maybe_dual_stream_forward",
+    ),
+    _LENGTHS: (
+        "trtllm::attention",
+        "trtllm::attention_inplace",
+        "trtllm::attn_custom_op_inplace",
+        "trtllm::mla_custom_op_inplace",
+    ),
+    _KEPT: (
+        "vllm::sparse_attn_indexer",
+        "vllm::rocm_aiter_sparse_attn_indexer",
+        "aiter::indexer_score_topk",
+        "aiter::v4_attention_with_output",
+        "_vllm_fa2_C::fwd_sparse",
+        "_vllm_fa2_C::varlen_fwd_sparse",
+        "_C::convert_vertical_slash_indexes",
+        "_flashmla_C::sparse_prefill_fwd",
+        "sgl_kernel::fwd_sparse",
+        "sgl_kernel::varlen_fwd_sparse",
+        "sgl_kernel::sparse_prefill_fwd",
+    ),
+    _ROUTED: (
+        "trtllm::mnnvl_moe_alltoallv",
+        "trtllm::moe_a2a_combine",
+        "trtllm::moe_a2a_dispatch",
+    ),
+    _TILED: ("vllm::fused_marlin_moe",),
+    _ADAPTED: ("vllm::lora_expand", "vllm::lora_shrink"),
+    _PLANNED: (
+        "_C::advance_step_flashattn",
+        "_C::advance_step_flashinfer",
+        "_flashmla_C::get_mla_metadata",
+        "_vllm_fa3_C::get_scheduler_metadata",
+        "aiter::get_mla_metadata_v1",
+        "aiter::get_pa_metadata_v1",
+    ),
+}
+
+UNMODELLED: Final = {name: reason for reason, names in _BY_REASON.items() for name in names}
