@@ -67,7 +67,7 @@ class Share:
 
     @property
     def tensor_cores(self) -> str | None:
-        """`1` used, `0` not used by a product, `-` no product."""
+        """`1` used, `0` possible but not used, `-` not applicable."""
         if self.info.tensor_core is not None:
             return "1" if self.info.tensor_core else "0"
         if self.call.call is None:

@@ -117,7 +117,7 @@ class Formula:
         direction: str,
         given: Tensor | None = None,
     ) -> Work:
-        arguments = self.bound(signatures, call)
+        arguments = self._arguments(signatures, call)
         if given is not None and given.dtype and self.allowed.get("dtype") == _DTYPE:
             arguments["dtype"] = given.dtype  # it has the type that dtype= would ask for
         around = {
@@ -128,14 +128,7 @@ class Formula:
         arguments |= {key: around[key] for key in self.asked}
         return _as_work(self.function(**arguments), call)
 
-    def bound(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
-        """The arguments of a call by parameter, read by the first signature that fits.
-
-        Raises
-        ------
-        CannotModel
-            When none does.
-        """
+    def _arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
         problem = CannotModel(f"{len(call.args)} arguments do not fit")
         for signature in signatures:
             for bound in signature.bind(call.args):
