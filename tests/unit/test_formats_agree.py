@@ -149,3 +149,31 @@ def test_the_rows_say_what_the_program_did(tmp_path):
         ((), None, None, 5),
         ((), None, None, 100),
     ]
+
+
+def copies_within_a_call():
+    """A copy and a memset within `aten::copy_` of [8, 4] to [8, 4], of 100 and 60 bytes."""
+    text = nvtx_name("aten::copy_", 4, [[8, 4], [8, 4], []])
+    export = Export().push_pop(0, 900, text, tid=1)
+    nvprof = NvprofFile().push_pop(0, 900, text, tid=1)
+    kineto = KinetoFile().op(
+        *(0, 900, "aten::copy_", 1),
+        dims=[[8, 4], [8, 4], []],
+        types=["float", "float", "Scalar"],
+    )
+    for file in (export, nvprof, kineto):
+        file.launch(10, 15, 11, 1)
+        file.launch(20, 25, 12, 1)
+    export.copy(1000, 1100, 11, kind=1, n_bytes=100).memset(1200, 1300, 12, n_bytes=60)
+    nvprof.copy(1000, 1100, 11, 1, 100).set(1200, 1300, 12, 60)
+    kineto.copy(1000, 1100, 11, "Memcpy HtoD (Pinned -> Device)", 100)
+    kineto.copy(1200, 1300, 12, "Memset (Device)", 60)
+    return {"nsys": export, "nvprof": nvprof, "kineto": kineto}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_copy_moves_what_the_file_says_of_it(tmp_path, name):
+    path = copies_within_a_call()[name].write(tmp_path / "capture")
+    rows = list(fastprof.open(path, copies=True).rows())
+    found = [(row["kind"], row["op"], row["flops"], row["bytes"]) for row in rows]
+    assert found == [("memcpy", "copy_", 0, 100), ("memset", "copy_", 0, 60)]

@@ -95,6 +95,26 @@ def test_a_list_whose_tensors_are_not_told_has_no_cost(rows):
     assert rows(one(trace), "op", "flops") == [("_foreach_add_", None)]
 
 
+def test_an_argument_that_is_left_without_a_type_is_none(rows):
+    # mean(x, dtype=None): were the type asked for, the trace would have it.
+    trace = KinetoFile().op(0, 100, "aten::mean", dims=[[64], []], types=["float", ""])
+    assert rows(one(trace), "flops", "bytes", "exact") == [(65, 4 * 65, 1)]
+
+
+@pytest.mark.parametrize("told", ["", "TensorList"])
+def test_an_index_that_is_not_told_picks_nobody_knows_how_much(rows, told):
+    trace = KinetoFile().op(0, 100, "aten::index", dims=[[64, 8], []], types=["float", told])
+    assert rows(one(trace), "op", "bytes") == [("index", None)]
+
+
+def test_a_tensor_for_the_result_is_no_operand(rows):
+    given = {"dims": [*MM["dims"], [8, 4]], "types": ["float"] * 3}
+    plain = KinetoFile().op(0, 100, "aten::mm", dims=MM["dims"], types=["float"] * 2)
+    out = KinetoFile().op(0, 100, "aten::mm", **given)
+    told = ("flops", "bytes", "params")
+    assert rows(one(out), *told) == rows(one(plain), *told)
+
+
 def test_an_expanded_operand_counts_once(rows):
     types = ["float", "float", "Scalar"]
     trace = KinetoFile().op(0, 100, "aten::add", dims=[[64, 64], [64, 64], []], types=types,

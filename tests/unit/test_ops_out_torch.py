@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fastprof.call import Arg, Call, Tensor
@@ -54,7 +56,8 @@ def test_without_types_or_values_nothing_known_is_lost(sampled: list[Pair], form
 
 
 def test_worked_examples_cost_the_same_with_tensors_for_their_results() -> None:
-    pairs = pairs_of(each.call for each in examples() if each.direction == "fprop")
+    calls = [each.call for each in examples() if each.direction == "fprop"]
+    pairs = pairs_of(call for call in calls if call.result is None)
     assert len({pair.overload for pair in pairs}) > 400
     for pair in pairs:
         if pair.overload not in AMBIGUOUS:
@@ -85,6 +88,26 @@ def test_operators_without_such_overloads_and_with_tensors_to_leave_out_are_know
     modelled = {each.call.op for each in examples() if each.call.mod == "aten"}
     found = {name for name in modelled & optional - with_out if not name.endswith("_")}
     assert found == out_forms._WITHOUT
+
+
+def test_how_many_results_an_operator_has_is_that_of_torch() -> None:
+    most = {
+        name: max(sum(_is_result(each) for each in schema.arguments) for schema in schemas)
+        for name, schemas in out_overloads().items()
+    }
+    modelled = {each.call.op for each in examples() if each.call.mod == "aten"}
+    assert {name: n for name, n in most.items() if n > 1 and name in modelled} == out_forms._MOST
+
+
+def _is_result(argument: Any) -> bool:
+    return argument.kwarg_only and argument.alias_info is not None
+
+
+def test_more_tensors_than_results_are_not_left_out() -> None:
+    # What the interpreter of TorchScript has on its stack: nothing that a linear has left over.
+    stack = [fp32(8, 6), fp32(8, 6), fp32(8, 4), fp32(6, 4), fp32(6)]
+    assert has_model(aten("linear", *stack[2:]))
+    assert not has_model(aten("linear", *stack))
 
 
 def test_products_as_inductor_calls_them() -> None:

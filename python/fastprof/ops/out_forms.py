@@ -39,9 +39,54 @@ _NAMES: Final = (
 )
 _WITHOUT: Final = frozenset(_NAMES.split())
 
+# Operators that have several results, by how many their overloads take at most.
+_SEVERAL: Final = (
+    (
+        2,
+        "_aminmax _ctc_loss _cudnn_ctc_loss _fused_dropout _linalg_eigh "
+        "_native_multi_head_attention _thnn_fused_gru_cell _unique _weight_norm_interface "
+        "_weight_norm_interface_backward adaptive_max_pool2d adaptive_max_pool3d aminmax "
+        "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
+        "batch_norm_update_stats cudnn_grid_sampler_backward cummax cummin "
+        "fractional_max_pool2d fractional_max_pool3d frexp geqrf grid_sampler_2d_backward "
+        "grid_sampler_3d_backward kthvalue linalg_cholesky_ex linalg_eig linalg_inv_ex "
+        "linalg_qr linalg_solve_ex log_sigmoid_forward matmul_backward max "
+        "max_pool2d_with_indices max_pool3d_with_indices median min miopen_ctc_loss mode "
+        "multilabel_margin_loss_forward nanmedian native_dropout nll_loss2d_forward "
+        "nll_loss_forward qr sort std_mean topk triangular_solve var_mean",
+    ),
+    (
+        3,
+        "_linalg_det _linalg_svd _native_batch_norm_legit "
+        "_native_batch_norm_legit_no_training _slow_conv2d_backward _thnn_fused_lstm_cell "
+        "_thnn_fused_lstm_cell_backward_impl _transform_bias_rescale_qkv _unique2 "
+        "convolution_backward convolution_backward_overrideable cudnn_batch_norm_backward "
+        "linalg_ldl_factor_ex linalg_lu_factor_ex linear_backward miopen_batch_norm "
+        "miopen_batch_norm_backward mkldnn_linear_backward native_batch_norm "
+        "native_batch_norm_backward native_group_norm native_group_norm_backward "
+        "native_layer_norm native_layer_norm_backward unique_consecutive unique_dim "
+        "unique_dim_consecutive",
+    ),
+    (
+        4,
+        "_batch_norm_no_update _batch_norm_with_update _cudnn_rnn_backward _embedding_bag "
+        "_embedding_bag_forward_only _linalg_slogdet _linalg_solve_ex "
+        "batch_norm_backward_reduce cudnn_batch_norm miopen_rnn_backward mkldnn_rnn_layer",
+    ),
+    (
+        5,
+        "_cudnn_rnn _thnn_fused_gru_cell_backward miopen_rnn",
+    ),
+    (
+        7,
+        "mkldnn_rnn_layer_backward",
+    ),
+)
+_MOST: Final = {name: n for n, names in _SEVERAL for name in names.split()}
+
 
 def without_results(call: Call) -> Iterator[tuple[Call, Tensor | None]]:
-    """The call without the last of its tensors, without the last two, and so on.
+    """The call without the last of its tensors, or without as many as the operator has results.
 
     Yields
     ------
@@ -56,7 +101,8 @@ def without_results(call: Call) -> Iterator[tuple[Call, Tensor | None]]:
     in_place = name.endswith("_") and not name.endswith("__")
     if call.mod != ATEN or in_place or name in _WITHOUT:
         return
-    for n in range(len(call.args) - 1, 0, -1):
+    least = max(len(call.args) - _MOST.get(name, 1), 1)
+    for n in range(len(call.args) - 1, least - 1, -1):
         last = call.args[n]
         if last.name or not _may_be_result(last.value):
             return

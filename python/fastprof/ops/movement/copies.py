@@ -32,7 +32,7 @@ def is_contiguous(x: Tensor) -> bool | None:
 
 
 _JOIN: Final = "cat concat concatenate _cat stack _stack"
-_JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack"
+_JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack flatten_dense_tensors"
 
 
 @op(
@@ -118,12 +118,15 @@ def chunk_cat(
     return Cost(0, moved), params
 
 
-_COPIES: Final = "roll flip fliplr flipud rot90 tril triu tril_ triu_"
+_COPIES: Final = (
+    "roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle"
+    " channel_shuffle native_channel_shuffle"
+)
 # Copies of what would otherwise be views.
 _VIEW_COPIES: Final = (
     "view_copy permute_copy t_copy transpose_copy squeeze_copy unsqueeze_copy detach_copy"
     " alias_copy split_copy split_with_sizes_copy unbind_copy unsafe_split_copy _reshape_copy"
-    " lift_fresh_copy _lazy_clone"
+    " lift_fresh_copy _lazy_clone _conj_copy _neg_view_copy view_as_real_copy view_as_complex_copy"
 )
 
 
