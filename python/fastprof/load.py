@@ -104,7 +104,7 @@ def _open(
     files = traces_in(graph_capture)
     trace = read_trace(path, progress, copies)
     replay.take_captures(trace, (read_trace(file, progress, True, True) for file in files))
-    return _recountable(_profile(trace, [os.fsdecode(file) for file in files]), path, copies)
+    return _recountable(_profile(trace, True), path, copies)
 
 
 def traces_in(paths: Sequence[Path]) -> list[Path]:
@@ -146,10 +146,10 @@ def _open_alone(path: Path, progress: Progress | None, copies: bool) -> Profile:
     return _recountable(_profile(read_trace(path, progress, copies)), path, copies)
 
 
-def _profile(trace: Trace, captures: Sequence[str] = ()) -> Profile:
+def _profile(trace: Trace, took_captures: bool = False) -> Profile:
     """The Profile of a trace.
 
-    captures : names of the files that its captures of graphs came from
+    took_captures : whether its captures of graphs were taken from other files
     """
 
     def nested(meanings: list[Meaning]) -> None:
@@ -157,7 +157,7 @@ def _profile(trace: Trace, captures: Sequence[str] = ()) -> Profile:
         trace.forget_times()
 
     attribution = attribute(trace, nested)
-    graph_capture = replay.align(trace, attribution, captures)
+    graph_capture = replay.align(trace, attribution, took_captures)
     check.tree(
         trace.name,
         attribution.node_parent,

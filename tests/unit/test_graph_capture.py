@@ -300,7 +300,7 @@ def test_captures_come_from_several_files_and_directories(tmp_path):
     path = replay(KinetoFile(), names=[f"{n}_16" for n in NAMES]).write(tmp_path / "x.json")
     profile = fastprof.open(path, graph_capture=tmp_path / "traces")
     assert columns(profile, "params")[1] == "M=4,N=16,K=16,fp16,"
-    assert len(profile.graph_capture.files) == 2
+    assert profile.graph_capture.files == (str(tmp_path / "traces" / "bs_16.json.gz"),)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInputError, match="found 0 other files"):
         fastprof.open(path, graph_capture=tmp_path / "empty")
