@@ -8,7 +8,7 @@ number, and gives its kernels the frames of that capture's calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
