@@ -116,7 +116,7 @@ def _open(
     files = traces_in(graph_capture)
     trace = read_trace(path, progress, copies)
     replay.take_captures(trace, (read_trace(file, progress, True, True) for file in files))
-    return _recountable(_profile(trace, lines, [os.fsdecode(file) for file in files]), path, copies)
+    return _recountable(_profile(trace, lines, True), path, copies)
 
 
 def traces_in(paths: Sequence[Path]) -> list[Path]:
@@ -158,10 +158,10 @@ def _open_alone(path: Path, progress: Progress | None, copies: bool, lines: Sour
     return _recountable(_profile(read_trace(path, progress, copies), lines), path, copies)
 
 
-def _profile(trace: Trace, lines: SourceLines, captures: Sequence[str] = ()) -> Profile:
+def _profile(trace: Trace, lines: SourceLines, took_captures: bool = False) -> Profile:
     """The Profile of a trace.
 
-    captures : names of the files that its captures of graphs came from
+    took_captures : whether its captures of graphs were taken from other files
     """
 
     def nested(meanings: list[Meaning]) -> None:
@@ -169,7 +169,7 @@ def _profile(trace: Trace, lines: SourceLines, captures: Sequence[str] = ()) -> 
         trace.forget_times()
 
     attribution = attribute(trace, nested)
-    graph_capture = replay.align(trace, attribution, captures)
+    graph_capture = replay.align(trace, attribution, took_captures)
     check.tree(
         trace.name,
         attribution.node_parent,

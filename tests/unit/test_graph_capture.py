@@ -215,6 +215,20 @@ def test_a_capture_that_the_trace_begins_or_ends_in_is_one(opened, lacks):
     assert opened(replay(KinetoFile()), lender).graph_capture.rate == 1.0
 
 
+def test_a_capture_without_its_begin_and_end_is_what_started_no_work(opened):
+    lender = KinetoFile()
+    for i, batch in enumerate((64, 32)):
+        names = [f"{name}_{batch}" for name in NAMES]
+        capture(lender, 1000 + 1000 * i, names, batch=batch)
+        lender.launch(1900 + 1000 * i, 1910 + 1000 * i, 77 + i, name="hipGraphInstantiate")
+    lender.events = [each for each in lender.events if "Capture" not in each["name"]]
+    lender.op(5000, 5020, "aten::fill_").launch(5005, 5006, 90).kernel(6000, 6010, 90, "fill")
+    trace = replay(KinetoFile(), names=[f"{name}_32" for name in NAMES])
+    profile = opened(trace, lender)
+    assert columns(profile, "params")[1] == "M=4,N=32,K=16,fp16,"
+    assert profile.graph_capture.rate == 1.0
+
+
 def many(n: int) -> list[str]:
     return [f"kernel{i % 7}" for i in range(n)]
 
@@ -286,7 +300,7 @@ def test_captures_come_from_several_files_and_directories(tmp_path):
     path = replay(KinetoFile(), names=[f"{n}_16" for n in NAMES]).write(tmp_path / "x.json")
     profile = fastprof.open(path, graph_capture=tmp_path / "traces")
     assert columns(profile, "params")[1] == "M=4,N=16,K=16,fp16,"
-    assert len(profile.graph_capture.files) == 2
+    assert profile.graph_capture.files == (str(tmp_path / "traces" / "bs_16.json.gz"),)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInputError, match="found 0 other files"):
         fastprof.open(path, graph_capture=tmp_path / "empty")

@@ -8,7 +8,7 @@ number, and gives its kernels the frames of that capture's calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,7 +36,7 @@ class GraphCapture:
 
     Attributes
     ----------
-    files : where the captures are, names of files; none where they are in the trace itself
+    files : names of the files of these captures; none where they are in the trace itself
     launches, kernels : launches of graphs whose kernels the trace has, and their rows
     replayed, matched : of these, launches whose capture was found, and rows with a call of it
     captures : how many different captures are replayed
@@ -102,10 +102,10 @@ def take_captures(trace: Trace, lenders: Iterable[Trace]) -> None:
         trace.warnings += lender.warnings
 
 
-def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphCapture | None:
+def align(trace: Trace, found: Attribution, taken: bool) -> GraphCapture | None:
     """Give kernels of replayed graphs the frames of their capture, in `found`.
 
-    files : where the captures came from, if not from the trace itself
+    taken : whether the captures were taken from other files
 
     Returns
     -------
@@ -115,7 +115,7 @@ def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphC
     Raises
     ------
     BadInputError
-        With `files`, where no launch of a graph replays one capture for sure.
+        Captures were taken, and no launch of a graph replays one capture for sure.
     """
     keys = Keys()
     captures = captures_of(trace, keys)
@@ -154,18 +154,19 @@ def align(trace: Trace, found: Attribution, files: Sequence[str] = ()) -> GraphC
     used = [each for each in fit_of_launch if each is not None]
     matched = sum(each.matched for each in used)
     of = sum(each.of for each in used)
+    chosen = np.unique(capture[capture >= 0]).tolist()
     result = GraphCapture(
-        files=tuple(files),
+        files=tuple(dict.fromkeys(filter(None, map(trace.captured.file_of, chosen)))),
         launches=len(replays),
         kernels=len(replays.row),
         replayed=len(used),
         matched=sum(int(np.sum(each.place >= 0)) for each in used),
-        captures=len(np.unique(capture[capture >= 0])),
+        captures=len(chosen),
         rate=matched / of if of else None,
         by_name=all(each.by_name for each in used),
     )
     problems = messages.left_out(trace.name, result.launches, result.replayed, int(torn.sum()))
-    if files and not used:
+    if taken and not used:
         raise BadInputError(problems[0])
     trace.warnings += problems
     return result

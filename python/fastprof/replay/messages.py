@@ -8,6 +8,7 @@ from fastprof.replay.fits import LEAST_RATE, most_alike
 from fastprof.replay.sequences import Replays, Sequences
 from fastprof.trace import Activity, Trace
 
+_MOST_FILES = 3  # in one line
 _RECORD = (
     "record the start of the program, where it captures its graphs, with torch.profiler and "
     "record_shapes=True"
@@ -25,7 +26,8 @@ def outcome(
     by_name: bool,
 ) -> str:
     """What came of it: the attributes of `GraphCapture` as a sentence."""
-    where = f"in {', '.join(files)}" if files else "in the same file"
+    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    where = f"in {', '.join(files[:_MOST_FILES])}{more}" if files else "in the same file"
     told = (
         f"{matched} of {_counted(kernels, 'kernel')} of {_counted(launches, 'graph launch')} take "
         f"their call from {_counted(captures, 'capture')} {where}"

@@ -50,7 +50,7 @@ def read_trace(
     """Read the trace in a file; a report is exported by nsys first.
 
     copies : whether memory copies and memsets get rows as kernels do
-    captures : whether the captures of graphs are wanted where reading them takes more time
+    captures : whether the trace is said to be the capture of graphs, whose calls are wanted then
 
     Raises
     ------
@@ -76,7 +76,7 @@ def _read_known(
 ) -> Trace:
     if head.lstrip()[:1] in (b"{", b"[") or head.startswith(GZIP_MAGIC):
         memory.expect(os.fsdecode(path), estimate.of_json(path, head.startswith(GZIP_MAGIC)))
-        return kineto.read(path, copies, progress)
+        return kineto.read(path, copies, progress, captures)
     if not head.startswith(SQLITE_MAGIC):
         raise BadInputError(f"{os.fsdecode(path)}: {_found(head)}")
     with Database(path, progress) as database:

@@ -26,13 +26,15 @@ _PUTS = (
     (Activity.MEMCPY, re.compile(r"(?:cuda|cu|hip)Memcpy\w*(?:Async|WithStream)")),
     (Activity.MEMSET, re.compile(r"(?:cuda|cu|hip)Memset\w*Async")),
 )
-_BEGINS, _ENDS = -2, -3
+_INSTANTIATE = re.compile(r"(?:cuda|cu|hip)GraphInstantiate")
+_BEGINS, _ENDS, _INSTANTIATES = -2, -3, -4
 _LONGEST_AGO = -NEVER - 1
 
 
 def capture_names(names: Sequence[str | None]) -> Int32:
     """What a call of each name does while a graph is captured: the `Activity` that it puts into the
-    graph, -1 for none, below that where it begins or ends a capture; at the end, of no name."""
+    graph, -1 for none, below that where it begins, ends or uses a capture; at the end, of no
+    name."""
     found = [_meaning(name) if name else -1 for name in names]
     return np.array([*found, -1], np.int32)
 
@@ -42,6 +44,8 @@ def _meaning(name: str) -> int:
         return _BEGINS
     if _END.match(name):
         return _ENDS
+    if _INSTANTIATE.match(name):
+        return _INSTANTIATES
     return next((int(kind) for kind, pattern in _PUTS if pattern.match(name)), -1)
 
 
@@ -64,16 +68,32 @@ def graphs_of_calls(
         return None
     busy = {of_thread for _, _, of_thread in captures}
     puts = np.flatnonzero(meaning >= 0)
+    puts = puts[np.argsort(start[puts], kind="stable")]
     time, on, process = start[puts], thread[puts], take(process_of_thread, thread[puts])
     is_busy = np.isin(on, list(busy))
     graph = np.full(len(puts), -1, np.int32)
     for number, (begin, end, of_thread) in enumerate(captures):
-        same = process == (process_of_thread[of_thread] if of_thread >= 0 else -1)
-        inside = (time > begin) & (time < end) & same & ((on == of_thread) | ~is_busy)
-        graph[inside & (graph < 0)] = number
+        here = slice(np.searchsorted(time, begin, "right"), np.searchsorted(time, end))
+        same = process[here] == (process_of_thread[of_thread] if of_thread >= 0 else -1)
+        inside = same & ((on[here] == of_thread) | ~is_busy[here]) & (graph[here] < 0)
+        graph[here][inside] = number
     found = np.full(len(meaning), -1, np.int32)
     found[puts] = graph
     return found
+
+
+def graphs_without_marks(meaning: Int32, start: Int64, worked: Bools) -> Int32 | None:
+    """The same of a trace that is said to be the capture of graphs, and does not tell where these
+    begin and end: calls that started no work, up to each use of a graph. None where most did.
+
+    worked : [calls], whether a call started work on a GPU
+    """
+    puts = meaning >= 0
+    if np.sum(worked[puts]) * 2 >= np.sum(puts):
+        return None
+    cuts = np.sort(start[meaning == _INSTANTIATES])
+    graph = np.searchsorted(cuts, start).astype(np.int32)
+    return np.where(puts & ~worked, graph, np.int32(-1))
 
 
 def captured_in(

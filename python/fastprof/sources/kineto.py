@@ -48,11 +48,15 @@ _LONGEST_OVERLAP = 1_000_000  # ns
 
 
 def read(
-    path: str | os.PathLike[str], copies: bool = False, progress: Progress | None = None
+    path: str | os.PathLike[str],
+    copies: bool = False,
+    progress: Progress | None = None,
+    captures: bool = False,
 ) -> Trace:
     """Read a trace.
 
     copies : whether memory copies and memsets get rows as kernels do
+    captures : whether the trace is said to be the capture of graphs
     progress : called now and then with how many bytes of the file are read
 
     Raises
@@ -73,7 +77,7 @@ def read(
     damaged = _damaged(kernels)
     kernels.duration[damaged] = -1
     kernels.damaged = damaged
-    launches, captured = _read_launches(file, threads, kernels)
+    launches, captured = _read_launches(file, threads, kernels, captures)
     kernels.told_range = kineto_links.ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
     return Trace(
@@ -188,7 +192,7 @@ def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
 
 
 def _read_launches(
-    file: KinetoFile, threads: Threads, kernels: Kernels
+    file: KinetoFile, threads: Threads, kernels: Kernels, captures: bool
 ) -> tuple[Launches, Captured | None]:
     """API calls that launched GPU work, runtime calls before driver calls, and those that put it
     into a graph; sets kernels' launch and process."""
@@ -204,7 +208,7 @@ def _read_launches(
     if len(used) and used[0] < 0:
         used, kernels.launch = used[1:], kernels.launch - 1
     rows = rows[used]
-    put = captured_calls(file, threads)
+    put = captured_calls(file, threads, captures)
     put_rows, captured = put or (np.empty(0, np.intp), None)
     rows = np.concatenate([rows, put_rows])
     columns = {
