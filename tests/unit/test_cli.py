@@ -573,3 +573,36 @@ def test_a_torch_that_is_there_is_not_touched(trace, dict_file, tmp_path):
     env = {**os.environ, "PYTHONPATH": path}
     for words in (["parse", trace], ["prof", trace], ["prof", dict_file]):
         assert run(*words, env=env).stdout.decode()
+
+
+# Whose source lines.
+
+
+def test_globs_say_which_lines_are_mine_in_prof_parse_and_python(folder):
+    marker = "{'traceMarker': ['/net/train.py:7', '/net/model.py:9', 'torch/_ops.py:3']}"
+    export = Export().push_pop(0, 90, marker, tid=1)
+    path = export.launch(10, 20, corr=1, tid=1).kernel(30, 40, corr=1).write(folder / "m.sqlite")
+    lines = folder / "m.dict"
+    lines.write_text(report("parse", path))
+    for source in (path, lines):
+        for globs, line in (
+            ([], "/net/model.py:9"),
+            (["train.py"], "/net/train.py:7"),
+            (["x", "net"], "/net/model.py:9"),
+            (["torch"], "torch/_ops.py:3"),
+            (["nothing"], "na"),
+        ):
+            words = [word for glob in globs for word in ("--mine", glob)]
+            assert report("prof", *words, "-c", "line", source).splitlines()[1] == line
+            assert fastprof.open(source, mine=globs).column("line").at(0) == (
+                None if line == "na" else line
+            )
+    parquet = folder / "m.parquet"
+    report("parse", "--mine", "train.py", "--format", "parquet", path, "-o", parquet)
+    table = pytest.importorskip("pyarrow.parquet").read_table(parquet)
+    assert table.column("line").to_pylist() == ["/net/train.py:7"]
+    assert table.column("trace").to_pylist() == [["/net/train.py:7", "/net/model.py:9"]]
+
+
+def test_an_empty_glob_is_a_usage_error(trace):
+    assert "expected a file or folder" in usage_error("prof", "--mine", "./", trace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, add_check, add_graph_capture, say, tell
+from fastprof.cli.progress import Bar, add_check, add_graph_capture, add_mine, say, tell
 
 NAME = "parse"
 HELP = "read a trace, write one line a kernel"
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="dict",
         help="dict: Python literals (default); jsonl: the same keys in JSON; parquet: all columns",
     )
+    add_mine(parser)
     add_graph_capture(parser)
     add_check(parser)
 
@@ -41,7 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     with Reused():
         with Bar() as bar:
-            profile = open_trace(arguments.file, bar, graph_capture=arguments.graph_capture)
+            profile = open_trace(
+                arguments.file, bar, mine=arguments.mine, graph_capture=arguments.graph_capture
+            )
         columns = None
         if arguments.format != "parquet" and len(profile):
             columns = profile.dict_columns()

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, add_check, add_graph_capture, say, tell
+from fastprof.cli.progress import Bar, add_check, add_graph_capture, add_mine, say, tell
 from fastprof.errors import UnknownColumnError
 from fastprof.report import Style
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn
@@ -66,27 +66,13 @@ def add_style(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_KEYS,
         help="columns to print, separated by commas (default: %(default)s)",
     )
-    parser.add_argument(
-        "--mine",
-        metavar="GLOB",
-        type=_glob,
-        action="append",
-        default=[],
-        help="source files or folders that are yours, for the column line; may be given again "
-        "(default: what no package and no interpreter brings along)",
-    )
+    add_mine(parser)
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--csv", action="store_true", help="comma separated, every field quoted")
     style.add_argument("--json", action="store_true", help="one JSON object a line")
     style.add_argument(
         "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
     )
-
-
-def _glob(text: str) -> str:
-    if not text.strip("./\\"):
-        raise argparse.ArgumentTypeError(f"expected a file or folder, as src/*, found {text!r}")
-    return text
 
 
 def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:

@@ -79,6 +79,25 @@ def add_graph_capture(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_mine(parser: argparse.ArgumentParser) -> None:
+    """The option that says which source files are the user's own."""
+    parser.add_argument(
+        "--mine",
+        metavar="GLOB",
+        type=_glob,
+        action="append",
+        default=[],
+        help="source files or folders that are yours, for the column line; may be given again "
+        "(default: what no package and no interpreter brings along)",
+    )
+
+
+def _glob(text: str) -> str:
+    if not text.strip("./\\"):
+        raise argparse.ArgumentTypeError(f"expected a file or folder, as src/*, found {text!r}")
+    return text
+
+
 def say(profile: Profile) -> None:
     """Counts, coverage and warnings of a profile, on stderr."""
     for warning in profile.warnings:
