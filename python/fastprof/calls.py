@@ -96,7 +96,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     meanings, label_of_frame = told.meanings, told.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
     says = _says(meanings)
-    tells = np.array([_tells_all(call) for call in calls], bool) & (says & _calls.KNOWN != 0)
+    tells = np.array([tells_all(call) for call in calls], bool) & (says & _calls.KNOWN != 0)
     frames = np.arange(len(label_of_frame), dtype=np.int32)
     own = np.where(tells[label_of_frame], frames, np.int32(-1))
     picked = _picked(meanings, found.frame_parent, label_of_frame)
@@ -174,25 +174,27 @@ _ONE_GRADIENT: Final = re.compile(r"_backward_(?:input|weights?|bias)\Z")
 
 def _says(meanings: list[Meaning]) -> Flags:
     """What each label says of its call, for `_calls.find`."""
-    return np.array([_said(meaning) for meaning in meanings], np.uint8)
+    return np.array(
+        [what_says(m.call, m.has_arguments, m.backward and not m.autograd_node) for m in meanings],
+        np.uint8,
+    )
 
 
-def _said(meaning: Meaning) -> int:
-    call = meaning.call
+def what_says(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
+    """What a call says of its cost, as bits of `_calls`; gradient: of an operator of a backward
+    pass."""
     if call is None:
         return _calls.UNKNOWN_BACKWARD
-    gradient = _calls.GRADIENT * (meaning.backward and not meaning.autograd_node)
-    work = ops.work(call, "fprop") if meaning.has_arguments else None
-    backward = ops.work(call, "bprop") if meaning.has_arguments else None
+    work = ops.work(call, "fprop") if has_arguments else None
+    backward = ops.work(call, "bprop") if has_arguments else None
+    says = _calls.GRADIENT * gradient | _calls.UNKNOWN_BACKWARD * (backward is None)
     if work is None:
-        family = _calls.FAMILY * _is_of_family(ops.find(call))
-        return gradient | family | _calls.UNKNOWN_BACKWARD * (backward is None)
+        return says | _calls.FAMILY * _is_of_family(ops.find(call))
     mains = [part.kernels for part in work.parts if part.role != "bias"]
     family = bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
     return (
-        gradient
+        says
         | _calls.KNOWN
-        | _calls.UNKNOWN_BACKWARD * (backward is None)
         | _calls.FAMILY * family
         | _calls.MOVES * (work.cost.flops == 0)
         | _calls.BIAS * _has_others(work)
@@ -200,7 +202,7 @@ def _said(meaning: Meaning) -> int:
     )
 
 
-def _tells_all(call: Call | None) -> bool:
+def tells_all(call: Call | None) -> bool:
     """Not one gradient of a convolution: the operator around both tells more sizes."""
     return call is not None and _ONE_GRADIENT.search(call.op) is None
 

@@ -57,24 +57,23 @@ def told_results(trace: Trace, found: Attribution) -> Told:
     such a call and a result; a trace where none does costs nothing.
     """
     meanings, label_of_frame = found.meanings, take(trace.ranges.label, found.frame_range)
-    asks = np.array([_asks(meaning) for meaning in meanings], bool)
-    if not asks[label_of_frame].any():
+    asking = np.array([m.has_arguments and asks(m.call) for m in meanings], bool)
+    if not asking[label_of_frame].any():
         return Told(meanings, label_of_frame)
-    ranks = np.where(asks, 0, _path.NO_RANK).astype(np.uint8)
+    ranks = np.where(asking, 0, _path.NO_RANK).astype(np.uint8)
     call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
     _by_next_input(results, kernels, found, label_of_frame)
     _by_grid(results, kernels, trace, found, label_of_frame)
-    result_of_frame = np.where(asks[label_of_frame], take(results.of_call, call_of_frame), -1)
+    result_of_frame = np.where(asking[label_of_frame], take(results.of_call, call_of_frame), -1)
     return _labelled(meanings, label_of_frame, results, result_of_frame.astype(np.int32))
 
 
-def _asks(meaning: Meaning) -> bool:
+def asks(call: Call | None) -> bool:
     """Whether a call lacks nothing but its result."""
-    call = meaning.call
-    formula = ops.find(call) if call is not None and meaning.has_arguments else None
+    formula = ops.find(call) if call is not None else None
     if call is None or formula is None or not formula.asks_result:
         return False
     work = ops.work(call, "fprop")
@@ -107,7 +106,7 @@ class _Results:
 def _by_gradient(
     results: _Results, found: Attribution, label_of_frame: Int32, call_of_frame: Int32
 ) -> None:
-    gradients = [_gradient(meaning) for meaning in found.meanings]
+    gradients = [output_gradient(meaning) for meaning in found.meanings]
     number = results.numbers(gradients, True)[label_of_frame]
     frames = np.flatnonzero(number >= 0)
     forward = found.meaning_of_frame[frames]
@@ -115,7 +114,7 @@ def _by_gradient(
     results.tell(take(call_of_frame, forward[linked]), number[frames[linked]])
 
 
-def _gradient(meaning: Meaning) -> Tensor | None:
+def output_gradient(meaning: Meaning) -> Tensor | None:
     """The gradient of the output that a backward operator got."""
     if meaning.call is None or not meaning.has_arguments or not meaning.backward:
         return None
