@@ -17,6 +17,8 @@ GRADIENT: int
 MOVES: int
 BIAS: int
 BIAS_BACKWARD: int
+MATRICES: int
+ALL_TAKEN: int
 
 def find(
     frame: _Int32,
@@ -25,12 +27,12 @@ def find(
     says: _Uint8,
     name: _Int32,
     dtypes: _Int32,
-) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Bool]: ...
+) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Uint8]: ...
 def parts(
     row: _Int32,
     info: _Int32,
     group: _Int32,
-    taken: _Bool,
+    taken: _Uint8,
     part_of: npt.NDArray[np.int8],
     sure: _Bool,
     main: _Bool,

@@ -70,7 +70,7 @@ class CallsOfKernels:
     helper : int32 [kernels], index into `named`: the operator that the kernel does beside the
         products of `work`, a cast for example; -1 for none
     group : int32 [kernels], which instance of what tells its cost, -1 for none
-    taken : bool [groups], whether the main parts are those of calls inside of it
+    taken : uint8 [groups], how many of the main parts are those of operators inside of it
     """
 
     named: list[Named]
@@ -80,7 +80,7 @@ class CallsOfKernels:
     gradient: Bools
     helper: Int32
     group: Int32
-    taken: Bools
+    taken: Flags
 
     @property
     def n_groups(self) -> int:
@@ -196,6 +196,7 @@ def what_says(call: Call | None, has_arguments: bool, gradient: bool = False) ->
         says
         | _calls.KNOWN
         | _calls.FAMILY * family
+        | _calls.MATRICES * (family and all(kernels == {"gemm"} for kernels in mains))
         | _calls.MOVES * (work.cost.flops == 0)
         | _calls.BIAS * _has_others(work)
         | _calls.BIAS_BACKWARD * _has_others(backward)

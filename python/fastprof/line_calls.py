@@ -117,7 +117,10 @@ def _of_backward(columns: dict[str, Any], row: int, forward: Named) -> tuple[Nam
     products = [m for m in known if _said(m) & _calls.FAMILY]
     of_call = what_says(forward.call, True)
     if of_call & _calls.FAMILY and products:
-        return forward, named(products[-1]), True
+        needed = 0 if of_call & _calls.UNKNOWN_BACKWARD else _calls.MATRICES
+        if _said(products[-1]) & needed == needed:
+            return forward, named(products[-1]), True
+        return forward, forward, True
     if known and (products or of_call & _calls.UNKNOWN_BACKWARD):
         own = named(known[0])
         if _said(known[0]) & _calls.GRADIENT:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastprof import _calls, _share, ops
 from fastprof._pools import pairs
-from fastprof.calls import FAMILY_KERNELS, Bools, Named, what_says
+from fastprof.calls import FAMILY_KERNELS, Bools, Flags, Named, what_says
 from fastprof.columns import Lists, Values
 from fastprof.trace import Int32, Int64
 
@@ -91,9 +91,9 @@ class Grouping:
         is_inner: Bools = code_of_innermost != np.array([codes[t] for t in shown])[self.lines.call]
         return is_inner
 
-    def found(self) -> tuple[Int32, Bools]:
-        """The instance of each line, -1 without a call; whether products inside of it do the main
-        parts."""
+    def found(self) -> tuple[Int32, Flags]:
+        """The instance of each line, -1 without a call; how many of the main parts of each are
+        those of products inside of it."""
         instance = self.instance
         linked = np.flatnonzero(self.lines.forward_row >= 0)
         again = np.zeros(len(instance), np.int32)
@@ -104,8 +104,13 @@ class Grouping:
             np.where(self.lines.gradient, backward, np.int32(-1)),
         )
         n_groups = int(group.max(initial=-1)) + 1
-        taken = np.zeros(n_groups, bool)
-        taken[group[self.lines.gradient & np.isin(backward, backward[self.inside])]] = True
+        # How many products inside of each backward instance tell their own cost.
+        inside = np.flatnonzero(self.inside)
+        inside = inside[np.unique(instance[inside], return_index=True)[1]]
+        n_inside = np.bincount(backward[inside], minlength=int(backward.max(initial=-1)) + 1)
+        taken = np.zeros(n_groups, np.uint8)
+        rows = np.flatnonzero(self.lines.gradient)
+        taken[group[rows]] = np.minimum(n_inside[backward[rows]], _calls.ALL_TAKEN)
         return np.where(self.lines.call >= 0, group, np.int32(-1)), taken
 
     def _runs(self) -> Int32:

@@ -13,7 +13,7 @@ cdef extern from "fp_calls.h":
     enum: FP_BESIDE
 
     int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
-    int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD
+    int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_ALL_TAKEN
 
     ctypedef struct fp_calls_frames:
         int32_t n_frames
@@ -67,6 +67,9 @@ MOST_PARTS, WHOLE, BESIDE = FP_PARTS, FP_WHOLE, FP_BESIDE
 KNOWN, UNKNOWN_BACKWARD, FAMILY = FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY
 GRADIENT, MOVES = FP_CALL_GRADIENT, FP_CALL_MOVES
 BIAS, BIAS_BACKWARD = FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD
+MATRICES = FP_CALL_MATRICES
+
+ALL_TAKEN = FP_ALL_TAKEN
 
 
 cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
@@ -110,7 +113,7 @@ def find(frame, meaning, frames, says, name, dtypes):
         KNOWN: the call's cost is known. UNKNOWN_BACKWARD: that of its backward pass is not. FAMILY:
         it is a product of matrices, a convolution, or attention. GRADIENT: an operator for the
         backward pass. MOVES: known to compute nothing. BIAS, BIAS_BACKWARD: beside products it does
-        what other operators do.
+        what other operators do. MATRICES: it is a product of matrices.
     name : int32 [labels]
         Number of the operator.
     dtypes : int32 [labels]
@@ -126,7 +129,8 @@ def find(frame, meaning, frames, says, name, dtypes):
         for none
     group : int32 [kernels], which instance of what tells its cost, numbered as they appear, -1 for
         none
-    taken : bool [groups], whether the main parts are those of calls inside
+    taken : uint8 [groups], how many of the main parts are those of operators inside, ALL_TAKEN for
+        all
     """
     cdef int64_t n = len(frame)
     cdef int32_t n_groups = 0
@@ -147,7 +151,7 @@ def find(frame, meaning, frames, says, name, dtypes):
     cdef const int32_t *of_meaning = _numbers(meaning, n)
     numbers = [np.empty(n, np.int32) for _ in range(4)]
     flags = [np.empty(n, np.bool_) for _ in range(2)]
-    all_taken = np.empty(min(n, table.n_frames) + 1, np.bool_)
+    all_taken = np.empty(min(n, table.n_frames) + 1, np.uint8)
     labels, works, helpers, groups = numbers
     is_backward, is_gradient = flags
     if n == 0:
@@ -157,7 +161,7 @@ def find(frame, meaning, frames, says, name, dtypes):
     found.helper, found.group = _written(helpers), _written(groups)
     found.is_backward, found.is_gradient = _set(is_backward), _set(is_gradient)
     cdef uint8_t *taken = _set(all_taken)
-    room = np.empty(3 * table.n_frames + 1, np.int32)
+    room = np.empty(4 * table.n_frames + 1, np.int32)
     cdef int32_t *scratch = _written(room)
     cdef fp_status status
     with nogil:
@@ -180,8 +184,8 @@ def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, cos
         Its call and direction, and what its name says; indices of the tables below.
     group : int32 [kernels]
         The instance of the call, -1 for none.
-    taken : bool [groups]
-        Whether others do its main parts: calls inside that have a cost of their own.
+    taken : uint8 [groups]
+        How many of its main parts others do: operators inside that have a cost of their own.
     part_of : int8 [rows, infos]
         The part that such a kernel does of such a call, 0 .. MOST_PARTS - 1, -1 for none.
     sure : bool [rows, infos]
@@ -215,7 +219,7 @@ def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, cos
     cdef fp_parts_groups groups
     groups.n_groups = len(taken)
     groups.group = _numbers(group, n)
-    groups.taken = _flags(_flat(taken), groups.n_groups)
+    groups.taken = _flags(taken, groups.n_groups)
     cdef int8_t[::1] part = out
     cdef uint8_t[::1] state = np.empty(groups.n_groups + 1, np.uint8)
     cdef fp_status status
