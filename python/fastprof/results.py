@@ -57,18 +57,37 @@ def told_results(trace: Trace, found: Attribution) -> Told:
     such a call and a result; a trace where none does costs nothing.
     """
     meanings, label_of_frame = found.meanings, take(trace.ranges.label, found.frame_range)
-    asking = np.array([m.has_arguments and asks(m.call) for m in meanings], bool)
-    if not asking[label_of_frame].any():
+    ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
+    if _ASKING not in ranks:
         return Told(meanings, label_of_frame)
-    ranks = np.where(asking, 0, _path.NO_RANK).astype(np.uint8)
     call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
+    is_asking = ranks == _ASKING
+    asking = is_asking[label_of_frame[call_of_frame]] & (call_of_frame >= 0)
+    call_of_frame = np.where(asking, call_of_frame, np.int32(-1))
+    if not asking.any():
+        return Told(meanings, label_of_frame)
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
     _by_next_input(results, kernels, found, label_of_frame)
     _by_grid(results, kernels, trace, found, label_of_frame)
-    result_of_frame = np.where(asking[label_of_frame], take(results.of_call, call_of_frame), -1)
-    return _labelled(meanings, label_of_frame, results, result_of_frame.astype(np.int32))
+    result_of_frame = np.where(
+        is_asking[label_of_frame], take(results.of_call, call_of_frame), np.int32(-1)
+    )
+    return _labelled(meanings, label_of_frame, results, result_of_frame)
+
+
+# A call of known cost tells that of all inside of it.
+_KNOWN: Final = 0
+_ASKING: Final = 1
+
+
+def _rank(meaning: Meaning) -> int:
+    if not meaning.has_arguments or meaning.call is None:
+        return _path.NO_RANK
+    if asks(meaning.call):
+        return _ASKING
+    return _KNOWN if ops.has_model(meaning.call) else _path.NO_RANK
 
 
 def asks(call: Call | None) -> bool:
