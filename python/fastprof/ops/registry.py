@@ -100,21 +100,14 @@ class Formula:
         """
         if direction == "bprop" and not self.directed:
             raise CannotModel("no formula for the backward pass")
-        arguments = self.bound(signatures, call)
+        arguments = self._arguments(signatures, call)
         if self.directed:
             arguments["direction"] = direction
         if self.asks_result:
             arguments["result"] = UNKNOWN if call.result is None else checked(call.result)
         return _as_work(self.function(**arguments), call)
 
-    def bound(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
-        """The arguments of a call by parameter, read by the first signature that fits.
-
-        Raises
-        ------
-        CannotModel
-            When none does.
-        """
+    def _arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
         problem = CannotModel(f"{len(call.args)} arguments do not fit")
         for signature in signatures:
             for bound in signature.bind(call.args):
@@ -295,7 +288,7 @@ def argument(call: Call, parameter: str) -> Any:
     """What a call gives for a parameter of its operator's formula; None where that is not told."""
     entry = _entry(call)
     try:
-        arguments = entry.formula.bound(entry.signatures, call) if entry else {}
+        arguments = entry.formula._arguments(entry.signatures, call) if entry else {}
     except CannotModel:
         return None
     return arguments.get(parameter)
