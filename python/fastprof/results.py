@@ -5,8 +5,8 @@ ranges of emit_nvtx do not hold; that of an index from its values, which no capt
 the first that there is:
 
 1. the output's gradient, among the arguments of the backward operator that belongs to the call;
-2. the input of the call that follows on the same thread and launched work: an estimate;
-3. for an index, the grid of its kernel, which is rounded up: an estimate.
+2. for an index, the grid of its kernel, which is rounded up: an estimate;
+3. the input of the call that follows on the same thread and launched work: an estimate.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ from fastprof.markers import Meaning
 from fastprof.ops.registry import argument
 from fastprof.trace import Int32, Trace
 
-# Kernels of ATen with `threads` in a block that handle `each` elements: <128, 4, ...>.
-_ELEMENTS_OF_BLOCK: Final = re.compile(
-    r"(?:index_elementwise|vectorized_gather|elementwise)_kernel<(?P<threads>\d+), (?P<each>\d+),"
-)
+# ATen's kernel of an index, with `threads` in a block that handle `each` elements: <128, 4, ...>.
+_ELEMENTS_OF_BLOCK: Final = re.compile(r"index_elementwise_kernel<(?P<threads>\d+), (?P<each>\d+),")
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,8 @@ def told_results(trace: Trace, found: Attribution) -> Told:
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
-    _by_next_input(results, kernels, found, label_of_frame)
     _by_grid(results, kernels, trace, found, label_of_frame)
+    _by_next_input(results, kernels, found, label_of_frame)
     result_of_frame = np.where(
         is_asking[label_of_frame], take(results.of_call, call_of_frame), np.int32(-1)
     )
@@ -93,7 +91,7 @@ def _rank(meaning: Meaning) -> int:
 def asks(call: Call | None) -> bool:
     """Whether a call lacks nothing but its result."""
     formula = ops.find(call) if call is not None else None
-    if call is None or formula is None or not formula.asks_result:
+    if call is None or formula is None or "result" not in formula.asked:
         return False
     work = ops.work(call, "fprop")
     return work is None or None in (work.cost.flops, work.cost.bytes)
@@ -218,7 +216,7 @@ def _is_plausible(call: Call, result: Tensor) -> bool:
         kernel = tensors[1].shape if len(tensors) > 1 else ()
         sides = zip(shape[2:], x.shape[2:], kernel[2:], strict=False)
         return len(shape) == len(x.shape) and all(new < old + size for new, old, size in sides)
-    return shape[len(shape) - len(x.shape) + 1 :] == x.shape[1:]
+    return len(shape) == len(x.shape) > 1 and shape[1:] == x.shape[1:]
 
 
 def _by_grid(
