@@ -70,16 +70,14 @@ class Share:
     @property
     def tensor_cores(self) -> str | None:
         """`1` used, `0` possible but not used, `-` not applicable."""
-        if self.info.tensor_core:
-            return "1"
+        if self.info.tensor_core is not None:  # its name tells
+            return "1" if self.info.tensor_core else "0"
         if self.call.call is None:
             return None
         if self.call.helper is not None:
             return "-"
         claimed, _ = claim(self.parts, self.info)
-        if claimed is None or not self.parts[claimed].no_tensor_cores:
-            return "-"
-        return None if self.info.tensor_core is None else "0"
+        return "-" if claimed is None or not self.parts[claimed].no_tensor_cores else None
 
 
 def shares(

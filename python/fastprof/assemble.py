@@ -70,7 +70,8 @@ class Assembly:
     @cached_property
     def costs(self) -> Costs:
         long_names, _ = self.names
-        return cost(self.calls, long_names.values, long_names.ids, self.trace.kernels.duration)
+        duration, gpus = self.trace.kernels.duration, self.trace.about.gpus.values()
+        return cost(self.calls, long_names.values, long_names.ids, duration, gpus)
 
     def forget_costs(self) -> None:
         """Free what costs and inherited columns need; it is made again when it is asked for."""
@@ -80,17 +81,21 @@ class Assembly:
     @property
     def flops(self) -> Ints:
         """A copy outside of all calls whose cost is known computes nothing."""
-        return self._or_copied(self.costs.flops, np.int64(0))
+        flops = self.costs.flops
+        if self.trace.kernels.copied is None:
+            return flops
+        free = activities.are_copies(self.trace) & (flops.values < 0)
+        return Ints(np.where(free, np.int64(0), flops.values))
 
     @property
     def bytes(self) -> Ints:
-        return self._or_copied(self.costs.bytes, activities.copied(self.trace).values)
-
-    def _or_copied(self, cost: Ints, of_copy: Any) -> Ints:
+        """Of a copy or memset what the trace says, whatever call it is a part of."""
+        moved = self.costs.bytes
         if self.trace.kernels.copied is None:
-            return cost
-        copies = activities.are_copies(self.trace) & (self.costs.flops.values < 0)
-        return Ints(np.where(copies, of_copy, cost.values))
+            return moved
+        copied = activities.copied(self.trace).values
+        told = activities.are_copies(self.trace) & (copied >= 0)
+        return Ints(np.where(told, copied, moved.values))
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""

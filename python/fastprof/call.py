@@ -28,7 +28,8 @@ class Tensor:
     ----------
     shape : tuple of int
     dtype : str or None
-        Type as torch prints it (`float32`), None when unknown.
+        Type as torch prints it (`float32`), None when unknown. "" where a trace has a place for the
+        type and leaves it empty: an argument that is None, or no tensor and no number.
     strides : tuple of int or None
         Elements between neighbours along each dimension, None when unknown. A dimension of
         stride 0 is one that was expanded: its elements are one and the same in memory.
@@ -56,8 +57,8 @@ class Call:
     """One call of an operator: `mod` "torch.nn.functional", `op` "linear", and its arguments.
 
     An ATen call has mod "aten" and unnamed arguments: a Tensor (dtype None unless the trace has
-    it) for each tensor input, None for what the trace gives no shape of. `result` is the tensor that
-    the call returned, as far as what stands around the call tells it; None where nothing does.
+    it) for each tensor input, None for what the trace gives no shape of. `result` is the tensor
+    that the call returned, as far as what stands around the call tells; None where nothing does.
     """
 
     mod: str

@@ -6,7 +6,7 @@ never copied, so that the sum over kernels equals the sum over calls.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -37,6 +37,8 @@ class Costs:
         self, tables: _Tables, row: Int32, info: Int32, calls: CallsOfKernels, duration: Int64
     ) -> None:
         self._tables, self._calls, self._duration = tables, calls, duration
+        self.gpus: list[str] = []
+        self.own_reason = Values(np.zeros(len(row), np.int32), [""])
         self._part = _calls.parts(
             row,
             info,
@@ -75,9 +77,14 @@ class Costs:
         not_used = TENSOR_CORE_CELLS.index("0")
         cells = self.tc.ids
         reasons = self._tables.reason.column(np.where(cells == not_used, self._cell, -1))
-        settled = (cells >= 0) & (cells != not_used)
-        ids = np.where(settled, np.int32(len(reasons.values)), reasons.ids)
-        return Values(ids, [*reasons.values, "-"])
+        silent = (cells == not_used) & (reasons.ids < 0)  # the kernel's name is all there is
+        ids = np.where(silent, self.own_reason.ids + len(reasons.values), reasons.ids)
+        texts = [*reasons.values, *self.own_reason.values]
+        ids = np.where((cells >= 0) & (cells != not_used), np.int32(len(texts)), ids)
+        place: dict[str, int] = {}
+        told = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
+        new = [place.setdefault(each, len(place)) for each in told]
+        return Values(np.array([*new, -1], np.int32)[ids], list(place))
 
     @property
     def exact(self) -> Ints:
@@ -107,7 +114,11 @@ class Costs:
 
 
 def cost(
-    calls: CallsOfKernels, names: Sequence[str], name_of_kernel: Int32, duration: Int64
+    calls: CallsOfKernels,
+    names: Sequence[str],
+    name_of_kernel: Int32,
+    duration: Int64,
+    gpus: Iterable[str] = (),
 ) -> Costs:
     """Cost every distinct call once; what comes out shares it among the kernels.
 
@@ -115,13 +126,19 @@ def cost(
     ----------
     names, name_of_kernel : the distinct kernel names, and the one each kernel has (-1: none)
     duration : ns; kernels that do the same part of a call share it in proportion to their time
+    gpus : names of the GPUs, for what would help where tensor cores were not used
     """
     infos: dict[ops.KernelInfo, int] = {}
     info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
     unknown = infos.setdefault(ops.KernelInfo("other"), len(infos))
     info = np.array([*info_of_name, unknown], np.int32)[name_of_kernel]
     used, row = _work_of_kernels(calls)
-    return Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
+    found = Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
+    found.gpus = list(gpus)
+    texts: dict[str, int] = {}
+    ids = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
+    found.own_reason = Values(np.array(ids, np.int32)[name_of_kernel], list(texts))
+    return found
 
 
 class _Key(NamedTuple):
@@ -203,7 +220,8 @@ class _Tables:
     def _add(self, row: int, name: Named, work: ops.Work | None) -> None:
         if work is None:
             params = ops.tensors_text(name.call) if name.call else NO_CALL
-            cells = [(name.op, params, ops.Cost(None, None), "")] * (BESIDE + 1)
+            reason = ops.reason_of_types(name.call) if name.call else ""
+            cells = [(name.op, params, ops.Cost(None, None), reason)] * (BESIDE + 1)
         else:
             parts = work.parts[:MOST_PARTS]
             mains = [part for part in parts if part.role != "bias"]
@@ -214,11 +232,12 @@ class _Tables:
             cells = [
                 (part.op or name.op, part.params, part.cost, part.no_tensor_cores) for part in parts
             ]
+            reason = next((part.no_tensor_cores for part in parts if part.no_tensor_cores), "")
             cells += [(name.op, params, ops.Cost(0, 0), "")] * (MOST_PARTS - len(parts))
             whole = ops.Cost(0, 0)
             for part in mains:
                 whole += part.cost
-            cells += [(name.op, params, whole, ""), (name.op, params, ops.Cost(0, 0), "")]
+            cells += [(name.op, params, whole, reason), (name.op, params, ops.Cost(0, 0), reason)]
         self._add_cells(name, cells, work is not None)
 
     def _add_helper(self, name: Named, work: ops.Work | None, helper: Named) -> None:
@@ -288,10 +307,10 @@ def _claim(work: ops.Work, info: ops.KernelInfo) -> tuple[int, bool]:
 def _tensor_core(call: Call | None, work: ops.Work | None, info: ops.KernelInfo, part: int) -> int:
     """Index into TENSOR_CORE_CELLS: used, possible but not used, not applicable; -1 unknown."""
     used, not_used, not_applicable, unknown = 1, 0, 2, -1
-    if info.tensor_core:
-        return used
+    if info.tensor_core is not None:  # of products only, and their own names tell
+        return used if info.tensor_core else not_used
     if call is None:
         return unknown
     if work is None or part < 0 or not work.parts[part].no_tensor_cores:
         return not_applicable
-    return unknown if info.tensor_core is None else not_used
+    return unknown

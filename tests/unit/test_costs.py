@@ -95,8 +95,28 @@ def test_fp32_without_tf32_says_how_to_allow_it(rows):
     assert tc == "0" and "torch.set_float32_matmul_precision" in reason
 
 
-def test_outside_of_all_calls_tensor_cores_are_unknown(rows):
-    assert rows(Capture().work(10, name="sgemm_tn"), "tc", "tc_reason") == [(None, None)]
+@pytest.mark.parametrize(
+    ("kernel", "tc", "reason"),
+    [
+        ("volta_sgemm_128x64_tn", "0", "fp32 without TF32 (since Ampere: torch.set_float32"),
+        ("volta_scudnn_128x64_relu_nn", "0", "fp32 without TF32 (since Ampere: torch.backends"),
+        ("hgemm_tn", "0", "the type is not known"),
+        ("ampere_s16816gemm_tn", "1", "-"),
+        ("brand_new_gemm", None, None),
+        ("elementwise_kernel", None, None),
+    ],
+)
+def test_outside_of_all_calls_the_names_of_products_tell(rows, kernel, tc, reason):
+    ((found, why),) = rows(Capture().work(10, name=kernel), "tc", "tc_reason")
+    assert found == tc
+    assert why == reason if reason is None else why.startswith(reason)
+
+
+def test_the_remedy_is_one_that_the_gpu_has(rows):
+    export = Capture().push_pop(0, 100, LINEAR, tid=1).work(40, name="sgemm_tn")
+    ((tc, reason),) = rows(export.gpu("Tesla V100-SXM2-32GB"), "tc", "tc_reason")
+    assert tc == "0"
+    assert reason.startswith("fp32, and Tesla V100-SXM2-32GB has no TF32: fp16 under AMP")
 
 
 @pytest.fixture

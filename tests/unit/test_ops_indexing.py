@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -164,6 +165,45 @@ def test_how_many_elements_a_mask_picks_is_not_known() -> None:
     # Without types, an index of its dimension's size may be a mask and one of another size is not.
     assert cost(sizes("index", (4, 6), (4,)), "bprop") == Cost(None, None)
     assert cost(sizes("index", (4, 6), (3,)), "bprop") == Cost(18, None)
+
+
+def with_result(call: Call, dtype: str, *shape: int) -> Call:
+    return replace(call, result=tensor(dtype, *shape))
+
+
+# How the profiler writes a list of tensors that may be None: no dimensions, no type.
+NOT_TOLD = [Tensor((), ""), UNKNOWN, (None, None), (Tensor((), ""),)]
+
+
+@pytest.mark.parametrize("indices", NOT_TOLD)
+def test_indices_that_are_not_told_pick_what_the_result_has(indices: Any) -> None:
+    call = aten("index", X, indices)
+    assert cost(call) == Cost(0, None, False)
+    assert cost(with_result(call, "float32", 3, 6)) == Cost(0, 2 * 72, False)
+    backward = work(with_result(call, "float32", 3, 6), "bprop")
+    assert backward is not None and backward.cost == Cost(18, 72 + WHOLE, False)
+    # What is told is not guessed.
+    told = with_result(aten("index", X, (ROWS,)), "float32", 1, 1)
+    assert cost(told) == Cost(0, THREE + 2 * 72)
+
+
+@pytest.mark.parametrize("indices", NOT_TOLD)
+def test_indices_that_are_not_told_place_as_many_as_there_are_values(indices: Any) -> None:
+    placed = cost(aten("index_put_", X, indices, fp32(3, 6), False))
+    assert placed == Cost(0, 2 * 72, False)
+    assert cost(aten("_index_put_impl_", X, indices, fp32(3, 6), True, False)) == Cost(
+        18, 3 * 72, False
+    )
+    assert cost(aten("index_put_", X, indices, fp32(), False)).bytes is None
+
+
+def test_the_result_tells_how_many_a_mask_picks() -> None:
+    mask = tensor("bool", 4, 6)
+    assert cost(with_result(aten("index", X, (mask,)), "float32", 5)) == Cost(0, 24 + 2 * 20)
+    selected = with_result(aten("masked_select", X, mask), "float32", 5)
+    assert cost(selected) == Cost(0, WHOLE + 24 + 20)
+    found = with_result(aten("nonzero", mask), "int64", 5, 2)
+    assert cost(found) == Cost(24, 24 + 80)
 
 
 def test_what_combines_elements_and_is_not_known_makes_an_estimate() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,12 @@ def both(
 
 JOINED = [
     *both("cat concat concatenate _cat stack _stack", X, X, 0, moved=2 * 2 * WHOLE),
-    *both("hstack vstack dstack column_stack row_stack", X, X, moved=2 * 2 * WHOLE),
+    *both(
+        "hstack vstack dstack column_stack row_stack flatten_dense_tensors",
+        X,
+        X,
+        moved=2 * 2 * WHOLE,
+    ),
     Example(aten("cat", (X, fp16(2, 6)), 0), 0, WHOLE + 2 * 12 + 4 * 36, "[4,6]fp32;[2,6]fp16"),
     *both("cat", X, fp16(2, 6), moved=4 * 36 + WHOLE + 2 * 12, direction="bprop"),
     *both("block_diag", X, fp32(5), moved=WHOLE + 4 * 5 + 4 * 5 * 11),
@@ -42,6 +48,10 @@ JOINED = [
     Example(sizes("cat", (4, 6), (2, 6), ()), 0, None),
 ]
 
+# Where the trace does not tell the tensors of a list, the result's size is all there is.
+UNTOLD = replace(aten("cat", UNKNOWN, 0), result=fp32(6, 6))
+JOINED.append(Example(UNTOLD, 0, 2 * 4 * 36, "[6,6]fp32"))
+
 COPIES = [
     *both("roll flip fliplr flipud rot90 tril triu tril_ triu_ clone", X, moved=2 * WHOLE),
     *both("roll flip tril", X, moved=2 * WHOLE, direction="bprop"),
@@ -49,7 +59,9 @@ COPIES = [
     *both(
         "view_copy permute_copy t_copy transpose_copy squeeze_copy unsqueeze_copy detach_copy"
         " alias_copy split_copy split_with_sizes_copy unbind_copy unsafe_split_copy _reshape_copy"
-        " lift_fresh_copy _lazy_clone",
+        " lift_fresh_copy _lazy_clone _conj_copy _neg_view_copy view_as_real_copy"
+        " view_as_complex_copy pixel_shuffle pixel_unshuffle channel_shuffle"
+        " native_channel_shuffle",
         X,
         moved=2 * WHOLE,
     ),

@@ -15,6 +15,7 @@ from record_calls import aten_calls, python_calls, recorded  # noqa: E402
 
 MODULES = ("movement",)
 X = torch.randn(4, 6)
+Z = torch.randn(4, 6, dtype=torch.complex64)
 HALF = torch.randn(4, 6).half()
 IMAGE = torch.randn(2, 8, 4, 4)
 CPU = torch.device("cpu")
@@ -43,6 +44,15 @@ READ_AND_WRITTEN = [
         for name in ("t_copy", "squeeze_copy", "detach_copy", "alias_copy", "lift_fresh_copy")
     ],
     ("_reshape_copy", (X, [24]), {}),
+    ("_conj_copy", (Z,), {}),
+    ("_neg_view_copy", (X,), {}),
+    ("view_as_real_copy", (Z,), {}),
+    ("view_as_complex_copy", (torch.randn(4, 3, 2),), {}),
+    ("pixel_shuffle", (torch.randn(2, 8, 3, 3), 2), {}),
+    ("pixel_unshuffle", (torch.randn(2, 2, 6, 6), 2), {}),
+    ("channel_shuffle", (torch.randn(2, 8, 3, 3), 4), {}),
+    ("native_channel_shuffle", (torch.randn(2, 8, 3, 3), 4), {}),
+    ("flatten_dense_tensors", ([X, X[0]],), {}),
     ("contiguous", (X.t(),), {}),
     ("reshape", (X.t(), [24]), {}),
     ("flatten.using_ints", (X.t(),), {}),

@@ -91,10 +91,10 @@ def test_a_formula_that_asks_for_the_result_gets_it(monkeypatch):
     work(Call("result_demo", "keep", given_args, kept), "fprop")
     work(Call("result_demo", "keep", given_args, kept), "bprop")
     assert got == [UNKNOWN, kept, kept]
-    assert find(Call("result_demo", "keep")).asks_result
+    assert find(Call("result_demo", "keep")).asked == {"result", "direction"}
     # It is no argument of the call: neither by place nor by name.
     extra = (*given_args, Arg("", kept))
-    assert why_unknown(Call("result_demo", "keep", extra), "fprop") == "2 arguments do not fit"
+    assert work(Call("result_demo", "keep", extra), "fprop") is None
 
 
 def test_an_impossible_result_gives_no_cost(monkeypatch):

@@ -133,7 +133,7 @@ def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
 def _tensor(dims: Any, dtype: Any, strides: Any) -> Tensor:
     """A tensor; without dimensions and type it stands for whatever is no tensor."""
     shape = _extents(dims)
-    known = isinstance(dtype, str) and dtype and not dtype[0].isupper()
+    known = isinstance(dtype, str) and not dtype[:1].isupper() and not (shape and not dtype)
     steps = _extents(strides)
     return Tensor(
         shape or (),

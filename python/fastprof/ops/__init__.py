@@ -7,6 +7,9 @@ from fastprof.ops import (
     attention,
     collectives,
     convolution,
+    decompositions,
+    detection,
+    fourier,
     images,
     indexing,
     losses,
@@ -18,6 +21,7 @@ from fastprof.ops import (
     random,
     recurrent,
     reductions,
+    tensor_cores,
     triton,
 )
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
@@ -25,6 +29,7 @@ from fastprof.ops.kernels import KernelInfo, classify
 from fastprof.ops.params import tensors_text
 from fastprof.ops.registry import find, has_model, op, why_unknown, work
 from fastprof.ops.tensor import elements, tensor_bytes, tensor_text
+from fastprof.ops.tensor_cores import reason_of_name, reason_of_types
 
 __all__ = [
     "CannotModel",
@@ -37,8 +42,11 @@ __all__ = [
     "classify",
     "collectives",
     "convolution",
+    "decompositions",
+    "detection",
     "elements",
     "find",
+    "fourier",
     "has_model",
     "images",
     "indexing",
@@ -50,9 +58,12 @@ __all__ = [
     "optimizers",
     "pointwise",
     "random",
+    "reason_of_name",
+    "reason_of_types",
     "recurrent",
     "reductions",
     "tensor_bytes",
+    "tensor_cores",
     "tensor_text",
     "tensors_text",
     "triton",

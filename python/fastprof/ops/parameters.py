@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, TypeAlias, Union, get_args, get_origin
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 
 from fastprof.call import UNKNOWN, Tensor
 from fastprof.ops.cost import CannotModel
@@ -13,6 +13,9 @@ __all__ = ["Ints", "Number", "Tensors", "checked", "convert", "members"]
 Ints: TypeAlias = int | tuple[int, ...]
 Number: TypeAlias = bool | int | float | complex
 Tensors: TypeAlias = tuple[Tensor, ...]
+
+# Whole numbers are sizes, dimensions and types, which no tensor holds.
+_NUMBERS: Final = frozenset({float, complex})
 
 
 def members(annotation: Any) -> frozenset[Any]:
@@ -26,7 +29,9 @@ def convert(value: Any, allowed: frozenset[Any]) -> Any:
     """The value as one of the allowed types.
 
     Torch ranges write whatever is no tensor as a tensor without dimensions and type: where no
-    tensor is asked for, that is `UNKNOWN`; where a tensor may be left out, it is None.
+    tensor is asked for, that is `UNKNOWN`; where a tensor may be left out, it is None. So is a
+    number in a tensor, where a real number is asked for. What the profiler has no type of is None,
+    where that and else only numbers are asked for.
 
     Raises
     ------
@@ -35,13 +40,15 @@ def convert(value: Any, allowed: frozenset[Any]) -> Any:
         when a size of a tensor is no natural number.
     """
     if isinstance(value, Tensor):
-        bare = not value.shape and value.dtype is None
+        bare = not value.shape and not value.dtype
         if Tensor in allowed and not (bare and type(None) in allowed):
             return checked(value)
         if Tensor in allowed:
             return None
-        if Any not in allowed and not value.shape:
-            value = UNKNOWN  # a number in a tensor, or no tensor at all
+        if Any not in allowed and bare:
+            value = None if value.dtype == "" and _is_told(allowed) else UNKNOWN
+        elif Any not in allowed and not value.shape and allowed & _NUMBERS:
+            value = UNKNOWN  # a number in a tensor
     if Any in allowed:
         return value
     if isinstance(value, (tuple, list)):
@@ -52,6 +59,11 @@ def convert(value: Any, allowed: frozenset[Any]) -> Any:
     if value is UNKNOWN:
         raise CannotModel("the value of an argument is not in the capture")
     raise CannotModel(f"expected {_names(allowed)}, found {value!r}")
+
+
+def _is_told(allowed: frozenset[Any]) -> bool:
+    # A trace has a type for every number, not for a text: where it leaves it out, there is none.
+    return type(None) in allowed and (str not in allowed or int in allowed)
 
 
 def _convert_list(value: tuple[Any, ...], allowed: frozenset[Any]) -> tuple[Any, ...]:

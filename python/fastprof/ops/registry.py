@@ -15,12 +15,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, get_type_hints
 
 from fastprof.call import UNKNOWN, Call, Tensor
 from fastprof.errors import OpError
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.out_forms import ATEN, without_results
 from fastprof.ops.parameters import checked, convert, members
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature, Slot
@@ -41,7 +44,6 @@ __all__ = [
 
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 TORCH: Final = "torch"
-ATEN: Final = "aten"
 
 # Where torch puts the same operator: a function, a method, a binding. An op name means one
 # operator in all of them.
@@ -62,6 +64,8 @@ MODULES: Final = frozenset(
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_DTYPE: Final = members(Dtype)
+_AROUND: Final = frozenset({"direction", "result", "call"})
 _TRITON: Final = re.compile(r"triton_[a-z]+_")
 
 
@@ -77,18 +81,16 @@ class Formula:
         For each parameter the types that it takes.
     needed : frozenset of str
         Parameters without a default.
-    directed : bool
-        Whether it has a parameter `direction`; if not, it knows the forward pass only.
-    asks_result : bool
-        Whether it has a keyword-only parameter `result`, which gets the tensor that the call
-        returned (`Call.result`), `UNKNOWN` where that is not known.
+    asked : frozenset of str
+        Which of these keyword-only parameters it has: `direction` ("fprop" or "bprop"; without it
+        the formula knows the forward pass only), `result` (the tensor that the call returned,
+        `Call.result`, or `UNKNOWN`), `call` (the whole call).
     """
 
     function: Callable[..., Any]
     allowed: dict[str, frozenset[Any]]
     needed: frozenset[str]
-    directed: bool
-    asks_result: bool
+    asked: frozenset[str]
 
     def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
         """Work of a call, read by the first signature that fits.
@@ -98,13 +100,33 @@ class Formula:
         CannotModel
             When none does, or the formula cannot tell.
         """
-        if direction == "bprop" and not self.directed:
+        if direction == "bprop" and "direction" not in self.asked:
             raise CannotModel("no formula for the backward pass")
+        # As the call is written; if that cannot be, as one with its results among its arguments.
+        try:
+            return self._work(signatures, call, direction)
+        except CannotModel as error:
+            for inputs, given in without_results(call):
+                with suppress(CannotModel):
+                    return self._work(signatures, inputs, direction, given)
+            raise error
+
+    def _work(
+        self,
+        signatures: Iterable[Signature],
+        call: Call,
+        direction: str,
+        given: Tensor | None = None,
+    ) -> Work:
         arguments = self._arguments(signatures, call)
-        if self.directed:
-            arguments["direction"] = direction
-        if self.asks_result:
-            arguments["result"] = UNKNOWN if call.result is None else checked(call.result)
+        if given is not None and given.dtype and self.allowed.get("dtype") == _DTYPE:
+            arguments["dtype"] = given.dtype  # it has the type that dtype= would ask for
+        around = {
+            "direction": direction,
+            "result": UNKNOWN if call.result is None else checked(call.result),
+            "call": call,
+        }
+        arguments |= {key: around[key] for key in self.asked}
         return _as_work(self.function(**arguments), call)
 
     def _arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
@@ -173,7 +195,8 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
     What has no annotation takes any known value. A keyword parameter `direction` gets "fprop" or
     "bprop"; without it the function serves the forward pass only. A keyword-only parameter
     `result` gets the tensor that the call returned, `UNKNOWN` where the capture does not tell it:
-    the size of what an index picks, for example. The function returns a `Cost`, a `Cost`
+    the size of what an index picks, for example. A keyword-only parameter `call` gets the whole
+    `Call`. The function returns a `Cost`, a `Cost`
     and the params to print, or a `Work` where particular kernels do parts of it. Where it cannot
     tell, it raises `CannotModel`, and the report says `na`.
     """
@@ -224,19 +247,25 @@ def _formula(function: Callable[..., Any]) -> tuple[Formula, tuple[Slot, ...]]:
         hints = get_type_hints(function)
     except (NameError, TypeError, ValueError) as error:
         raise OpError(f"{name}: its signature cannot be read: {error}") from None
-    directed = parameters.pop("direction", None) is not None
-    asks_result = (
-        "result" in parameters and parameters["result"].kind is inspect.Parameter.KEYWORD_ONLY
-    )
-    if asks_result:
-        del parameters["result"]
+    asked = _asked(parameters)
+    for key in asked:
+        del parameters[key]
     for each in parameters.values():
         if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
             raise OpError(f"{name}: parameter {each} is neither plain nor keyword-only")
     allowed = {key: members(hints.get(key, Any)) for key in parameters}
     needed = {key for key, each in parameters.items() if each.default is each.empty}
     slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
-    return Formula(function, allowed, frozenset(needed), directed, asks_result), slots
+    return Formula(function, allowed, frozenset(needed), asked), slots
+
+
+def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
+    # What the call itself does not hold; before there was more, `direction` could be any parameter.
+    return frozenset(
+        key
+        for key, each in parameters.items()
+        if key == "direction" or (key in _AROUND and each.kind is each.KEYWORD_ONLY)
+    )
 
 
 def _takes_list(allowed: frozenset[Any]) -> bool:

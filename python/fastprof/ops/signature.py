@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from fastprof.call import Arg, Tensor
+from fastprof.call import UNKNOWN, Arg, Tensor
 
 __all__ = ["Signature", "Slot"]
 
@@ -144,7 +144,8 @@ class Signature:
     def _fits(self, values: list[Any]) -> bool:
         # Lists stand where lists belong, and nothing that has a cost where nothing is expected.
         for slot, value in zip(self.slots, values, strict=False):
-            if slot.is_list and not (isinstance(value, tuple) and all(map(_is_tensor, value))):
+            is_list = isinstance(value, tuple) and all(map(_is_tensor, value))
+            if slot.is_list and not is_list and value is not UNKNOWN:
                 return False
             if slot.parameter is None and not _says_nothing(value):
                 return False
@@ -168,7 +169,7 @@ def _is_tensor(value: Any) -> bool:
 
 def _stands_for_no_list(value: Any) -> bool:
     # An empty list in a marker, and in a range of torch.
-    return value == () or (isinstance(value, Tensor) and value == Tensor(()))
+    return value == () or (isinstance(value, Tensor) and _says_nothing(value))
 
 
 def _alike(slots: tuple[Slot, ...], values: list[Any], present: list[Slot]) -> bool:
@@ -186,4 +187,4 @@ def _says_nothing(value: Any) -> bool:
     """Whether a value may be ignored: no tensor of known shape or type."""
     if isinstance(value, tuple):
         return not any(isinstance(each, Tensor) for each in value)
-    return not isinstance(value, Tensor) or (not value.shape and value.dtype is None)
+    return not isinstance(value, Tensor) or not (value.shape or value.dtype)

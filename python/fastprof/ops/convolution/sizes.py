@@ -146,7 +146,7 @@ class Convolution:
         named = (("C", self.channels), ("K", self.filters))
         groups = self.groups
         sizes = {key: size // groups for key, size in named if size is not None and groups}
-        return why_not(self.dtype, sizes)
+        return why_not(self.dtype, sizes, cudnn=True)
 
 
 def _field(name: str, size: int | None) -> str:

@@ -27,6 +27,8 @@ _SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z
 _MASKS: Final = frozenset({"bool", "uint8"})
 
 Indices = tuple[Tensor | None, ...]
+# What stands between the brackets of an index; None where the capture does not tell.
+Items = tuple[Any, ...] | None
 
 
 def chosen_elements(shape: tuple[int, ...], items: tuple[Any, ...]) -> int | None:
@@ -103,66 +105,89 @@ def _indices_bytes(items: tuple[Any, ...]) -> int | None:
     return add_known(*(tensor_bytes(item) for item in items if isinstance(item, Tensor)))
 
 
-def _whole(indices: Indices) -> tuple[Any, ...]:
-    # ATen writes None for a dimension that is not indexed.
+def _told(indices: Indices | Unknown) -> Items:
+    """Indices as they stand between brackets, None where no tensor is among them.
+
+    ATen writes None for a dimension that is not indexed. An index has a tensor at least: where none
+    is seen, the trace does not tell them.
+    """
+    if indices == ():
+        raise CannotModel("no index among the arguments")
+    if isinstance(indices, Unknown) or not any(isinstance(each, Tensor) for each in indices):
+        return None
     return tuple("slice(None, None, None)" if each is None else each for each in indices)
 
 
-def _read(x: Tensor, items: tuple[Any, ...], direction: str) -> tuple[Cost, str]:
-    count, named = chosen_elements(x.shape, items), _indices_bytes(items)
-    params = texts(x, *items)
-    if direction == "fprop":
-        return picked(x, named, count), params
-    return gradient_of_picked(x, named, count), params
+def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> tuple[Cost, str]:
+    count = None if items is None else chosen_elements(x.shape, items)
+    if count is None and isinstance(result, Tensor):
+        count = elements(result.shape)
+    named = _indices_bytes(items or ())
+    cost = picked(x, named, count) if direction == "fprop" else gradient_of_picked(x, named, count)
+    return Cost(cost.flops, cost.bytes, items is not None), texts(x, *(items or ()))
 
 
 @op(
     TORCH,
     aten=("index(x, indices*)", "_unsafe_index(x, indices*)"),
 )
-def index(x: Tensor, indices: Indices, *, direction: str) -> tuple[Cost, str]:
+def index(
+    x: Tensor,
+    indices: Indices | Unknown,
+    *,
+    direction: str,
+    result: Tensor | Unknown = UNKNOWN,
+) -> tuple[Cost, str]:
     """Elements of x picked by index tensors, broadcast, one for each of its leading dimensions.
 
     FLOPs: none; backward an addition for each picked element.
     Bytes: indices read, each picked element read and written; backward indices and gradient read,
     the gradient of x written.
 
-    How many elements a mask picks is not in a capture: unknown then, and where ranges hold no types
-    and an index has the size of its dimension, as a mask has.
+    How many elements a mask picks is not in a capture, nor where ranges hold no types and an index
+    has the size of its dimension, as a mask has: the size of the result tells, else it is unknown.
+    The profiler does not tell the index tensors: then their own bytes are left out, an estimate.
     """
-    return _read(x, _whole(indices), direction)
+    return _read(x, _told(indices), direction, result)
 
 
 def _write(
     x: Tensor,
-    items: tuple[Any, ...],
+    items: Items,
     values: Source,
     adds: bool | Unknown,
     direction: str,
     in_place: bool,
 ) -> tuple[Cost, str]:
     source = values if isinstance(values, Tensor) and values.shape else None
-    params = texts(x, *items, source)
+    params = texts(x, *(items or ()), source)
     if source is not None and elements(source.shape) == 1:
         source = None
-    masks = [item for item in items if isinstance(item, Tensor)]
+    masks = [item for item in items or () if isinstance(item, Tensor)]
     if source is None and adds is False and len(masks) == 1 and _is_mask(masks[0]):
         return filled(x, masks[0], direction), params  # so torch does it too
-    count, named = chosen_elements(x.shape, items), _indices_bytes(items)
+    count, named = _placed_elements(x, items, source), _indices_bytes(items or ())
+    known = count is None or (items is not None and chosen_elements(x.shape, items) is not None)
     if direction == "bprop":
         gradient = Cost(0, 0) if source is None else picked(x, named, count)
         if adds is not True:
             gradient += placed(x, named, count, None, 0, in_place=False)
-        return gradient, params
+        return Cost(gradient.flops, gradient.bytes, known), params
     cost = placed(x, named, count, source, 0 if adds is False else 1, in_place=in_place)
+    moved = cost.bytes
     if source is not None and count is not None and elements(source.shape) < count:
         # A broadcast source is read by its own size.
         spared = sized(count - elements(source.shape), source.dtype)
-        moved = None if cost.bytes is None or spared is None else cost.bytes - spared
-        cost = Cost(cost.flops, moved)
+        moved = None if moved is None or spared is None else moved - spared
     if isinstance(adds, Unknown):
         return Cost(cost.flops, None, False), params
-    return cost, params
+    return Cost(cost.flops, moved, known), params
+
+
+def _placed_elements(x: Tensor, items: Items, source: Tensor | None) -> int | None:
+    # Where indices are not known, or are masks, there are as many as there are values.
+    count = None if items is None else chosen_elements(x.shape, items)
+    return elements(source.shape) if count is None and source is not None else count
 
 
 def _is_mask(item: Tensor) -> bool:
@@ -184,7 +209,7 @@ _PUT_UNSAFE: Final = "{}(x, indices*, values, accumulate, _)"
 )
 def index_put(
     x: Tensor,
-    indices: Indices,
+    indices: Indices | Unknown,
     values: Source,
     accumulate: bool | Unknown = False,
     *,
@@ -196,10 +221,11 @@ def index_put(
     Bytes: x, indices and values read, the copy written; backward the gradient of x with zeros (read
     and written) and the gradient of the values picked from it.
 
-    How many elements a mask places is not in a capture: unknown then, but for one value by one
-    mask, which is a masked_fill. Without accumulate (ranges hold no values) FLOPs are an estimate.
+    How many elements a mask places is not in a capture, nor what the profiler does not tell of the
+    indices: then as many as there are values, an estimate, and one value tells nothing. One value
+    by one mask is a masked_fill. Without accumulate (ranges hold no values) FLOPs are an estimate.
     """
-    return _write(x, _whole(indices), values, accumulate, direction, in_place=False)
+    return _write(x, _told(indices), values, accumulate, direction, in_place=False)
 
 
 @op(
@@ -209,7 +235,7 @@ def index_put(
 )
 def index_put_in_place(
     x: Tensor,
-    indices: Indices,
+    indices: Indices | Unknown,
     values: Source,
     accumulate: bool | Unknown = False,
     *,
@@ -220,7 +246,7 @@ def index_put_in_place(
     FLOPs: none, or an addition for each element with accumulate; backward none.
     Bytes: indices and values read, elements of x (read and) written; backward as of index_put.
     """
-    return _write(x, _whole(indices), values, accumulate, direction, in_place=True)
+    return _write(x, _told(indices), values, accumulate, direction, in_place=True)
 
 
 def _items(given: Any) -> tuple[Any, ...]:
@@ -238,7 +264,12 @@ def _is_basic(items: tuple[Any, ...]) -> bool:
 
 @op(TORCH, "__getitem__(x, between)", "__getitem__(x, indices*)")
 def getitem(
-    x: Tensor, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
+    x: Tensor,
+    between: Any = UNKNOWN,
+    indices: Indices = (),
+    *,
+    direction: str,
+    result: Tensor | Unknown = UNKNOWN,
 ) -> tuple[Cost, str]:
     """x[...] with numbers, slices, tensors and masks.
 
@@ -250,7 +281,7 @@ def getitem(
     """
     items = _items(indices or between)
     if not _is_basic(items):
-        return _read(x, items, direction)
+        return _read(x, items, direction, result)
     count = chosen_elements(x.shape, items)
     if direction == "fprop":
         return Cost(0, 0), texts(x)
@@ -281,7 +312,8 @@ def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
     FLOPs: none.
     Bytes: mask and indices read, each picked element read and written.
     """
-    count = chosen_elements(x.shape, _whole(indices))
+    items = _told(indices)
+    count = None if items is None else chosen_elements(x.shape, items)
     named = add_known(tensor_bytes(mask), _indices_bytes(indices))
     return picked(x, named, count), texts(x, mask, *indices)
 

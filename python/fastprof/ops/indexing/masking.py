@@ -1,12 +1,12 @@
 """Masks to FLOPs and bytes: filling, selecting, and finding where a tensor is not zero.
 
 How many elements a mask selects is not in a capture: where it decides what is written, bytes are
-unknown.
+unknown without the size of the result.
 """
 
 from __future__ import annotations
 
-from fastprof.call import Tensor, Unknown
+from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
@@ -22,6 +22,15 @@ def filled(x: Tensor, mask: Tensor, direction: str) -> Cost:
     written = byte_count(elements(shape), x.dtype)
     read = tensor_bytes(x) if direction == "fprop" else written
     return Cost(0, add_known(read, tensor_bytes(mask), written))
+
+
+def _with_result(
+    read: tuple[Tensor, ...], result: Tensor | Unknown, dtype: str | None
+) -> int | None:
+    if isinstance(result, Unknown):
+        return None
+    written = byte_count(elements(result.shape), result.dtype or dtype)
+    return add_known(written, *map(tensor_bytes, read))
 
 
 @op(
@@ -86,14 +95,16 @@ def masked_scatter_backward(
 
 
 @op(TORCH, "masked_select", aten=("masked_select(x, mask, ...)",))
-def masked_select(x: Tensor, mask: Tensor) -> tuple[Cost, str]:
+def masked_select(
+    x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN
+) -> tuple[Cost, str]:
     """Elements of x where the mask is true, both broadcast -> [selected].
 
     FLOPs: none (the running count of the mask is left out); the backward pass is not modelled.
-    Bytes: unknown, they depend on how many are selected.
+    Bytes: x and mask read, the selected written; unknown where the size of the result is.
     """
     broadcast(x.shape, mask.shape)
-    return Cost(0, None), texts(x, mask)
+    return Cost(0, _with_result((x, mask), result, x.dtype)), texts(x, mask)
 
 
 @op(TORCH, aten=("masked_select_backward",))
@@ -118,13 +129,13 @@ def masked_select_backward(
     "argwhere(x, ...)",
     aten=("nonzero(x, ...)", "nonzero_numpy(x)", "argwhere(x)"),
 )
-def nonzero(x: Tensor) -> tuple[Cost, str]:
+def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
     """Places of the elements of x that are not zero -> int64 [found, dimensions].
 
     FLOPs: a comparison for each element.
-    Bytes: unknown, they depend on how many are found.
+    Bytes: x read, the places written; unknown where the size of the result is.
     """
-    return Cost(elements(x.shape), None), tensor_text(x)
+    return Cost(elements(x.shape), _with_result((x,), result, "int64")), tensor_text(x)
 
 
 @op(

@@ -66,7 +66,7 @@ _MULTI: Final = "multi_margin_loss(x, target, p, _, weight, reduction, reduce)"
     TORCH,
     _MULTI,
     "multi_margin_loss(x, target, p, _, weight, _, reduce, reduction)",
-    aten=(_MULTI,),
+    aten=("multi_margin_loss(x, target, p, _, weight, reduction)",),
 )
 def multi_margin_loss(
     x: Tensor,

@@ -29,10 +29,15 @@ def _weighted(x: Tensor, weight: Tensor | None) -> None:
 
 
 _NAMES: Final = ("nll_loss", "nll_loss2d", "nll_loss_nd", "nll_loss_forward", "nll_loss2d_forward")
-_NLL: Final = tuple(f"{name}(x, target, weight, reduction, _, reduce)" for name in _NAMES)
+_NLL: Final = tuple(f"{name}(x, target, weight, reduction, _)" for name in _NAMES)
 
 
-@op(TORCH, *_NLL, "nll_loss(x, target, weight, _, _, reduce, reduction)", aten=_NLL)
+@op(
+    TORCH,
+    *(name.replace(")", ", reduce)") for name in _NLL),
+    "nll_loss(x, target, weight, _, _, reduce, reduction)",
+    aten=_NLL,
+)
 def nll_loss(
     x: Tensor,
     target: Tensor,

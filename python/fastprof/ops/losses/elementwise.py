@@ -16,16 +16,23 @@ from fastprof.ops.traffic import fresh, moved, texts
 __all__ = ["elementwise_loss", "elementwise_loss_gradient"]
 
 
-# Arguments of the operator, then those of the function, which has old ones before reduction.
+# Arguments of the operator, of its binding to Python, and those of the function, which has old ones
+# before reduction.
 _PLAIN: Final = (
+    "x, target, reduction",
     "x, target, reduction, reduce, weight",
     "x, target, _, reduce, reduction, weight",
 )
 _SCALED: Final = (
+    "x, target, reduction, _",
     "x, target, reduction, _, weight, reduce",
     "x, target, _, reduce, reduction, _",
 )
-_MARGIN: Final = ("x, target, _, reduction, reduce", "x, target, _, _, reduce, reduction")
+_MARGIN: Final = (
+    "x, target, _, reduction",
+    "x, target, _, reduction, reduce",
+    "x, target, _, _, reduce, reduction",
+)
 
 
 class _Loss(NamedTuple):
@@ -36,7 +43,7 @@ class _Loss(NamedTuple):
     what: str
     forward_text: str
     backward_text: str
-    arguments: tuple[str, str] = _PLAIN
+    arguments: tuple[str, str, str] = _PLAIN
 
 
 _PAIRS: Final = {
@@ -153,8 +160,8 @@ def _register(name: str, loss: _Loss) -> None:
     The target is assumed to need no gradient. Reduction unknown: added up (not exact).
     """
     _named(formula, name)
-    operator, function = (f"{name}({arguments})" for arguments in loss.arguments)
-    op(TORCH, operator, function, aten=(operator,))(formula)
+    operator, binding, function = (f"{name}({arguments})" for arguments in loss.arguments)
+    op(TORCH, binding, function, aten=(operator,))(formula)
 
 
 def _register_backward(name: str, loss: _Loss) -> None:

@@ -41,7 +41,7 @@ def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
 @op(
     TORCH,
     *(f"binary_cross_entropy({arguments})" for arguments in WEIGHTED),
-    aten=(f"binary_cross_entropy({WEIGHTED[0]})",),
+    aten=("binary_cross_entropy(x, target, weight, reduction)",),
 )
 def binary_cross_entropy(
     x: Tensor,
@@ -88,7 +88,11 @@ _LOGITS: Final = (
 )
 
 
-@op(TORCH, *_LOGITS, aten=_LOGITS[:1])
+@op(
+    TORCH,
+    *_LOGITS,
+    aten=("binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction)",),
+)
 def binary_cross_entropy_with_logits(
     x: Tensor,
     target: Tensor,

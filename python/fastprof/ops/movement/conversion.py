@@ -68,7 +68,7 @@ def copy_from(source: Tensor, x: Tensor) -> tuple[Cost, str]:
     return copy_(x, source, direction="fprop")
 
 
-@op(TORCH, aten=("_to_copy(x, dtype, ...)",))
+@op(TORCH, aten=("_to_copy(x, dtype, _, _, _, _, _)", "_to_copy(x, _, _)"))
 def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """x in another type, or on another device, in memory of its own.
 

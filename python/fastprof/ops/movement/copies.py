@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import parts
 from fastprof.ops.parameters import Ints, Tensors
@@ -32,7 +32,7 @@ def is_contiguous(x: Tensor) -> bool | None:
 
 
 _JOIN: Final = "cat concat concatenate _cat stack _stack"
-_JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack"
+_JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack flatten_dense_tensors"
 
 
 @op(
@@ -40,21 +40,32 @@ _JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack"
     *(f"{name}(tensors*, _)" for name in _JOIN.split()),
     *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
     aten=(
-        *(f"{name}(tensors*, _, out)" for name in _JOIN.split()),
+        *(f"{name}(tensors*, _)" for name in _JOIN.split()),
         *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
     ),
 )
-def cat(tensors: Tensors, out: Tensor | None = None, *, direction: str) -> tuple[Cost, str]:
+def cat(
+    tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
+) -> tuple[Cost, str]:
     """Tensors written one after the other into one, of their common type.
 
     FLOPs: none.
     Bytes: each tensor read, the result written; backward the gradient read, those of the tensors
     written (torch makes views of it: this is what a kernel costs, where one runs).
+
+    Traces before 2023 do not tell the tensors of a list: then as much is read as the result has, an
+    estimate, which holds for tensors of one type.
     """
+    if isinstance(tensors, Unknown):
+        if isinstance(result, Unknown):
+            raise CannotModel("neither the tensors of the list nor the result is in the capture")
+        moved = byte_count(2 * elements(result.shape), result.dtype)
+        return Cost(0, moved, False), tensor_text(result)
     if not tensors:
         raise CannotModel("no tensors")
     count = sum(elements(each.shape) for each in tensors)
-    written = byte_count(count, result_type(tensors) if out is None else out.dtype)
+    given = result.dtype if isinstance(result, Tensor) else None
+    written = byte_count(count, given or result_type(tensors))
     if direction == "fprop":
         moved = add_known(written, *map(tensor_bytes, tensors))
     else:
@@ -107,12 +118,15 @@ def chunk_cat(
     return Cost(0, moved), params
 
 
-_COPIES: Final = "roll flip fliplr flipud rot90 tril triu tril_ triu_"
+_COPIES: Final = (
+    "roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle"
+    " channel_shuffle native_channel_shuffle"
+)
 # Copies of what would otherwise be views.
 _VIEW_COPIES: Final = (
     "view_copy permute_copy t_copy transpose_copy squeeze_copy unsqueeze_copy detach_copy"
     " alias_copy split_copy split_with_sizes_copy unbind_copy unsafe_split_copy _reshape_copy"
-    " lift_fresh_copy _lazy_clone"
+    " lift_fresh_copy _lazy_clone _conj_copy _neg_view_copy view_as_real_copy view_as_complex_copy"
 )
 
 

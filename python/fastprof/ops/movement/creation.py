@@ -148,7 +148,11 @@ def empty() -> tuple[Cost, str]:
     "zeros_like(x, dtype=dtype)",
     "ones_like(x, dtype=dtype)",
     "full_like(x, _, dtype=dtype)",
-    aten=("zeros_like(x, dtype, ...)", "ones_like(x, dtype, ...)", "full_like(x, _, dtype, ...)"),
+    aten=(
+        "zeros_like(x, dtype, _, _, _, _)",
+        "ones_like(x, dtype, _, _, _, _)",
+        "full_like(x, _, dtype, _, _, _, _)",
+    ),
 )
 def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
     """A tensor of the shape of x, of one number.
@@ -215,7 +219,7 @@ def eye(
     columns: int | Unknown | None = None,
     dtype: Dtype = None,
     second: Any = None,
-    third: Any = None,
+    third: Any = "absent",
     fourth: Any = None,
     fifth: Any = None,
     sixth: Any = "absent",
@@ -225,8 +229,13 @@ def eye(
     FLOPs: none.
     Bytes: the matrix written, of float32 where no type is given: an estimate.
     """
-    # ATen: (n, dtype, layout, device, pin) and (n, m, dtype, layout, device, pin).
-    if sixth != "absent":
+    # ATen: (n, m) with a tensor for the result, else (n, dtype, layout, device, pin) and
+    # (n, m, dtype, layout, device, pin).
+    if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in (second, third)):
+        raise CannotModel("no tensor among the sizes")
+    if third == "absent":
+        columns = second if columns is None else columns
+    elif sixth != "absent":
         columns, dtype = second, third
     elif second is not None:
         dtype = second

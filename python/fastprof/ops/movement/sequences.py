@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import ceil, isfinite
 from typing import Any, Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.arithmetic import POWER
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.creation import DEFAULT_TYPE, new_tensor
 from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import byte_count
+from fastprof.ops.tensor import byte_count, elements
 
 __all__ = ["arange", "linspace", "logspace", "tril_indices", "triu_indices"]
 
@@ -82,11 +82,13 @@ def arange(
     start: Any,
     end: Any = None,
     step: Any = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     fourth: Any = "absent",
     fifth: Any = "absent",
     sixth: Any = "absent",
     seventh: Any = "absent",
+    *,
+    result: Tensor | Unknown = UNKNOWN,
 ) -> tuple[Cost, str]:
     """Numbers from start to end, step by step.
 
@@ -97,19 +99,21 @@ def arange(
     That range includes its end is left out.
     """
     # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each then type, layout, device and
-    # pin; (start, end, step, out); (end, out).
+    # pin, or with a tensor for the result nothing.
     given = (start, end, step, fourth, fifth, sixth, seventh)
+    if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in given):
+        raise CannotModel("no numbers in tensors")
     count = sum(not isinstance(each, str) or each != "absent" for each in given)
     if fourth != "absent":
         numbers = {5: 1, 6: 2, 7: 3}.get(count, 3)
         dtype = given[numbers] if count > 4 else None
         start, end, step = (*given[:numbers], None, None)[:3]
-    if isinstance(end, Tensor):
-        end = None
     if end is None:
         start, end = 0, start
     step = 1 if step is None else step
     if not all(type(each) in (int, float) for each in (start, end, step)):
+        if isinstance(result, Tensor):
+            return new_tensor(elements(result.shape), result.dtype or UNKNOWN, None, flops=2)
         raise CannotModel("how many numbers is not in the capture")
     if not all(map(isfinite, (start, end, step))) or not step:
         raise CannotModel(f"no numbers from {start} to {end} by {step}")

@@ -78,7 +78,7 @@ def _register_like(name: str, flops: int) -> None:
     Bytes: the tensor written, in x's type where no other is asked for; x is not read.
     """
     _named(like, name)
-    op(TORCH, f"{name}(x, dtype=dtype, ...)", aten=(f"{name}(x, dtype, ...)",))(like)
+    op(TORCH, f"{name}(x, dtype=dtype, ...)", aten=(f"{name}(x, dtype, _, _, _, _)",))(like)
 
 
 @op(

@@ -152,7 +152,7 @@ class Layers(NamedTuple):
         else:
             cost = Cost(passes * flops, add_known(read, read, output))
         text = ";".join(map(tensor_text, (self.x, *self.states, *self.matrices)))
-        reason = why_not(self.x.dtype, {"I": self.x.shape[-1], "H": width})
+        reason = why_not(self.x.dtype, {"I": self.x.shape[-1], "H": width}, cudnn=True)
         return Work((Part("main", cost, text, kernels=_KERNELS, no_tensor_cores=reason),))
 
 

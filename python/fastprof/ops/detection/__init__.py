@@ -1,0 +1,9 @@
+"""Operators of torchvision for detection."""
+
+from fastprof.ops.detection import boxes, deformable, regions
+
+__all__ = [
+    "boxes",
+    "deformable",
+    "regions",
+]

@@ -1,0 +1,7 @@
+"""Fourier transforms."""
+
+from fastprof.ops.fourier import transforms
+
+__all__ = [
+    "transforms",
+]

@@ -1,0 +1,131 @@
+"""Calls of ATen's `out` overloads, made from calls of the plain ones in torch's own samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fastprof.call import Arg, Call, Tensor
+from record_calls import _in_order, value
+
+# Arguments of a creation that a tensor for the result tells instead.
+_OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory"})
+
+
+class Pair(NamedTuple):
+    """One call in two forms: plain, and with tensors for its results."""
+
+    overload: str
+    plain: Call
+    out: Call
+
+
+def _results(schema: Any) -> int:
+    """How many tensors for results an overload takes: they come last."""
+    return sum(
+        each.kwarg_only and each.alias_info is not None and each.alias_info.is_write
+        for each in schema.arguments
+    )
+
+
+def _inputs(schema: Any) -> tuple[tuple[str, str], ...]:
+    arguments = schema.arguments[: len(schema.arguments) - _results(schema)]
+    return tuple((each.name, str(each.type)) for each in arguments if each.name not in _OPTIONS)
+
+
+@cache
+def out_overloads() -> dict[str, list[Any]]:
+    """Schemas of ATen's operators that take tensors for their results, by operator name."""
+    found = defaultdict(list)
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name.startswith("aten::") and _results(schema):
+            found[schema.name.removeprefix("aten::")].append(schema)
+    return found
+
+
+def with_results(plain: Call, schema: Any, results: Iterable[Any]) -> Iterator[Pair]:
+    """The call of a plain overload, as each of its `out` overloads would be called."""
+    kept = [
+        arg
+        for arg, each in zip(plain.args, schema.arguments, strict=True)
+        if each.name not in _OPTIONS
+    ]
+    given = [Arg("", each) for each in results]
+    for other in out_overloads()[plain.op]:
+        n = _results(other)
+        if _inputs(other) == _inputs(schema) and n <= len(given):
+            out = Call(plain.mod, plain.op, (*kept, *given[:n]))
+            yield Pair(f"{plain.op}.{other.overload_name}", plain, out)
+
+
+class _Pairs(TorchDispatchMode):
+    """Every dispatched call that has an `out` overload of the same arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, Pair] = {}
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
+        result = function(*args, **(kwargs or {}))
+        schema = function._schema
+        name = schema.name.removeprefix("aten::")
+        if name in out_overloads() and not _results(schema):
+            filled = _in_order(schema, args, kwargs or {})
+            plain = Call("aten", name, tuple(Arg("", value(each)) for each in filled))
+            results = result if isinstance(result, tuple) else (result,)
+            if all(isinstance(each, (torch.Tensor, list)) for each in results):
+                for pair in with_results(plain, schema, map(value, results)):
+                    self.found.setdefault(repr(pair), pair)
+        return result
+
+
+def sampled_pairs(samples: int) -> list[Pair]:
+    """Pairs of torch's own samples (OpInfo): so many of each operator, on the processor."""
+    with _Pairs() as recorder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for info in op_db:
+            dtype = torch.float32 if torch.float32 in info.dtypes else torch.int64
+            try:
+                for sample in islice(info.sample_inputs("cpu", dtype), samples):
+                    info.op(sample.input, *sample.args, **sample.kwargs)
+            except Exception:  # not on this machine, or not in this build
+                continue
+    return list(recorder.found.values())
+
+
+def pairs_of(calls: Iterable[Call]) -> list[Pair]:
+    """Pairs of calls that have all their arguments; their results are made up, without types."""
+    made_up = [Tensor((7, 3))] * 7
+    plain = defaultdict(list)
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name.startswith("aten::") and not _results(schema):
+            plain[schema.name.removeprefix("aten::")].append(schema)
+    found = []
+    for call in calls:
+        schemas = plain[call.op] if call.mod == "aten" and call.op in out_overloads() else []
+        for schema in schemas:
+            if len(schema.arguments) == len(call.args) and _could_be(schema, call):
+                found.extend(with_results(call, schema, made_up))
+    return found
+
+
+def _could_be(schema: Any, call: Call) -> bool:
+    # Tensors stand where tensors belong, lists of them where lists do.
+    for argument, given in zip(schema.arguments, call.args, strict=True):
+        kind, each = str(argument.type), given.value
+        listed = isinstance(each, tuple) and any(isinstance(item, Tensor) for item in each)
+        if listed != kind.startswith("List[") and (listed or isinstance(each, Tensor)):
+            return False
+        if isinstance(each, Tensor) and "Tensor" not in kind:
+            return False
+        if argument.name in _OPTIONS and each is not None:
+            return False  # a tensor for the result has a type of its own
+    return True
