@@ -237,6 +237,29 @@ def test_another_thread_does_not_tell_it(told):
     assert told(program, "op", "flops")[0] == ("conv2d", None)
 
 
+# An index by a mask, of which no trace tells how many elements it picks.
+PICKED = ("aten::index", [[900, 16], [[900]]], [FLOAT, ["bool"]])
+INDEX_KERNEL = "void at::native::index_elementwise_kernel<128, 4, at::native::f()>(int)"
+
+
+def test_the_grid_of_an_index_bounds_what_it_picks(told):
+    program = Program().run([PICKED], INDEX_KERNEL)  # 2 blocks of 128 threads with 4 elements
+    ((op, moved, exact),) = told(program, "op", "bytes", "exact")
+    assert (op, exact) == ("index", 0)
+    assert moved == 900 + 2 * 4 * (2 * 128 * 4)
+
+
+@pytest.mark.parametrize(
+    ("following", "picked"), [([70, 16], 70 * 16), ([70, 15], None), ([16], None)]
+)
+def test_what_follows_an_index_tells_what_it_picked(told, following, picked):
+    program = Program().run([PICKED], "my_index_kernel")
+    program.run([("aten::relu", [following])], "elementwise_kernel")
+    moved, exact = told(program, "bytes", "exact")[0]
+    assert moved == (None if picked is None else 900 + 2 * 4 * picked)
+    assert picked is None or exact == 0
+
+
 def test_casts_before_products_are_no_calls_of_their_own_in_dict_lines(told, tmp_path):
     told(autocast(), "op")
     flops = [flops for _, flops in in_dict_lines(tmp_path / "trace.json", "op", "flops")]
