@@ -133,8 +133,11 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
 def _first_frames(range_of_frame: Int32, n_ranges: int) -> Int32:
     """The frame that stands for each: the first of its range. Ranges that cross have several."""
+    frames = np.arange(len(range_of_frame), dtype=np.int32)
+    if len(frames) == n_ranges:
+        return frames
     first = np.empty(n_ranges, np.int32)
-    first[range_of_frame[::-1]] = np.arange(len(range_of_frame), dtype=np.int32)[::-1]
+    first[range_of_frame[::-1]] = frames[::-1]
     return take(first, range_of_frame)
 
 
