@@ -19,15 +19,16 @@ typedef struct {
 typedef struct {
   int32_t *retyped; /* [n_frames] the frame of the call in another type around it, -1 for none */
   int32_t *inside;  /* [n_frames] of a call: the label of one inside of it that tells the cost */
-  int32_t *number;  /* [n_frames] of an instance */
+  int32_t *n_taken; /* [n_frames] how many operators inside have a cost of their own, 0 or more */
+  int32_t *number;  /* [n_frames] of an instance, after which of an operator: whether it counts */
 } fp_calls_state;
 
 /* What a frame's label says; nothing without a frame. */
-static uint8_t said(const fp_calls_frames *t, int32_t frame) {
+static uint16_t said(const fp_calls_frames *t, int32_t frame) {
   return frame < 0 ? 0 : t->says[t->label[frame]];
 }
 
-static bool says(const fp_calls_frames *t, int32_t frame, uint8_t bits) {
+static bool says(const fp_calls_frames *t, int32_t frame, uint16_t bits) {
   return (said(t, frame) & bits) == bits;
 }
 
@@ -81,22 +82,35 @@ static fp_kernel kernel_of(const fp_calls_frames *t, const fp_calls_state *s, in
 }
 
 static bool does_product(const fp_calls_frames *t, const fp_kernel *k) {
-  return k->forward >= 0 && says(t, k->forward, FP_CALL_FAMILY) &&
-         says(t, k->inner, FP_CALL_KNOWN | FP_CALL_FAMILY);
+  if (k->forward < 0 || !says(t, k->forward, FP_CALL_FAMILY)) return false;
+  if (!says(t, k->inner, FP_CALL_KNOWN | FP_CALL_FAMILY)) return false;
+  return says(t, k->inner, FP_CALL_MATRICES) || says(t, k->forward, FP_CALL_UNKNOWN_BACKWARD);
+}
+
+/* One of the main parts of a frame is done by an operator inside. */
+static void take_one(const fp_calls_frames *t, int32_t frame, const fp_calls_state *s) {
+  int32_t *taken = &s->n_taken[t->first[frame]];
+  if (*taken < FP_ALL_TAKEN - 1) ++*taken;
 }
 
 /* Others than the instance's own kernels do its main parts: those of a call inside of it. */
-static void take_parts(const fp_calls_frames *t, const fp_kernel *k, int32_t *inside) {
-  if (k->forward < 0 && k->retyped >= 0) inside[t->first[k->own]] = t->label[k->retyped];
+static void take_parts(const fp_calls_frames *t, const fp_kernel *k, const fp_calls_state *s) {
+  if (k->forward < 0 && k->retyped >= 0) {
+    s->inside[t->first[k->own]] = t->label[k->retyped];
+    s->n_taken[t->first[k->own]] = FP_ALL_TAKEN;
+  }
   if (!does_product(t, k) || k->backward < 0) return;
-  int32_t label = t->label[k->inner], last = t->first[k->inner];
+  int32_t product = t->first[k->inner];
+  if (s->number[product] == 0) return; /* another kernel of it came before */
+  s->number[product] = 0;
+  bool reaches_instance = product == t->first[k->instance];
   for (int32_t at = k->inner; at > k->backward && t->parent[at] >= 0;) {
     at = t->parent[at];
-    if (t->first[at] == last) continue;
-    if (inside[t->first[at]] >= 0) break;
-    inside[t->first[at]] = label;
+    if (t->first[at] == product) continue;
+    take_one(t, at, s);
+    reaches_instance |= t->first[at] == t->first[k->instance];
   }
-  if (t->first[k->instance] != last) inside[t->first[k->instance]] = label;
+  if (!reaches_instance) take_one(t, k->instance, s);
 }
 
 /* The label of the call whose cost tells, but for what is inside of it. */
@@ -113,7 +127,7 @@ static int32_t base_of(const fp_calls_frames *t, const fp_kernel *k, const int32
  * type. */
 static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
   int32_t call = k->forward >= 0 ? k->forward : k->own;
-  uint8_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
+  uint16_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
   if (!says(t, call, FP_CALL_KNOWN) || !(inner & FP_CALL_KNOWN)) return false;
   if (k->retyped < 0 && inside[t->first[call]] >= 0 && inner & FP_CALL_MOVES) return true;
   if (!says(t, call, FP_CALL_FAMILY) || inner & FP_CALL_FAMILY) return false;
@@ -133,7 +147,8 @@ static int32_t tell(const fp_calls_frames *t, const fp_kernel *k, const int32_t 
     of->work[i] = label_of(t, k->inner);
     return k->inner;
   }
-  bool is_other = is_backward && says(t, k->inner, FP_CALL_KNOWN | FP_CALL_FAMILY);
+  bool is_other = is_backward && says(t, k->inner, FP_CALL_KNOWN | FP_CALL_FAMILY) &&
+                  !says(t, k->forward, FP_CALL_FAMILY);
   bool knows =
       says(t, k->own, FP_CALL_KNOWN) && (is_other || says(t, k->forward, FP_CALL_UNKNOWN_BACKWARD));
   knows |= says(t, k->own, FP_CALL_FORMULA) && !says(t, k->forward, FP_CALL_FORMULA);
@@ -158,17 +173,20 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups) {
   const size_t n_frames = (size_t)t->n_frames;
-  const fp_calls_state s = {scratch, scratch + n_frames, scratch + 2 * n_frames};
+  const fp_calls_state s = {scratch, scratch + n_frames, scratch + 2 * n_frames,
+                            scratch + 3 * n_frames};
   int32_t known = 0;
   if (!frames_are_sound(t)) return FP_E_INDEX;
   find_retyped(t, s.retyped);
   memset(s.inside, -1, n_frames * sizeof *s.inside);
+  memset(s.n_taken, 0, n_frames * sizeof *s.n_taken);
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
     if (is_outside(frame[i], t->n_frames) || is_outside(meaning[i], t->n_frames)) return FP_E_INDEX;
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
-    take_parts(t, &k, s.inside);
+    take_parts(t, &k, &s);
   }
+  memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
     int32_t instance = tell(t, &k, s.inside, of, i);
@@ -176,7 +194,7 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
     if (instance < 0) continue;
     instance = t->first[instance];
     if (s.number[instance] < 0) {
-      taken[known] = s.inside[instance] >= 0;
+      taken[known] = (uint8_t)s.n_taken[instance];
       s.number[instance] = known++;
     }
     of->group[i] = s.number[instance];
@@ -214,10 +232,11 @@ static int added(const fp_parts_tables *t, int32_t row, int32_t info, int before
 
 /* The part of a kernel whose group is known; *group_state learns that it was met. */
 static int8_t resolved(const fp_parts_tables *t, int32_t row, int32_t info, bool has_group,
-                       bool is_taken, uint8_t *group_state) {
+                       int n_taken, uint8_t *group_state) {
+  const uint8_t *is_main = &t->main[row * FP_PARTS];
   int64_t cell = (int64_t)row * t->n_infos + info;
-  int part = t->part_of[cell], state = *group_state;
-  if (is_taken && (part < 0 || t->main[row * FP_PARTS + part])) return FP_BESIDE;
+  int part = t->part_of[cell], state = *group_state, n_main = is_main[0] + is_main[1] + is_main[2];
+  if (n_taken && (part < 0 || (is_main[part] && n_taken >= n_main))) return FP_BESIDE;
   if (part < 0) {
     bool whole = t->costed[row] && !(state & RECOGNISED);
     return whole && (t->whole_always[row] || state & UNKNOWN) ? FP_WHOLE : FP_BESIDE;
@@ -244,9 +263,9 @@ fp_status fp_parts_find(const fp_parts_tables *t, const int32_t *row, const int3
     *all |= (uint8_t)added(t, row[i], info[i], *all);
   }
   for (int64_t i = 0; i < n; i++) {
-    bool is_taken = group[i] >= 0 && groups->taken[group[i]];
+    int n_taken = group[i] < 0 ? 0 : groups->taken[group[i]];
     uint8_t *all = &state[group[i] < 0 ? none : group[i]];
-    part[i] = resolved(t, row[i], info[i], group[i] >= 0, is_taken, all);
+    part[i] = resolved(t, row[i], info[i], group[i] >= 0, n_taken, all);
   }
   return FP_OK;
 }

@@ -16,7 +16,8 @@ enum {
   FP_CALL_MOVES = 16,           /* it is known to compute nothing: a copy, a cast, a fill */
   FP_CALL_BIAS = 32,            /* beside products, it does what other operators do: adds a bias */
   FP_CALL_BIAS_BACKWARD = 64,   /* its backward pass does */
-  FP_CALL_FORMULA = 128,        /* its operator has a formula, which may lack arguments */
+  FP_CALL_MATRICES = 128,       /* it is a product of matrices, whose sizes tell all of its cost */
+  FP_CALL_FORMULA = 256,        /* its operator has a formula, which may lack arguments */
 };
 
 /* What is known of frames and labels; indices are -1 for "none". */
@@ -30,7 +31,7 @@ typedef struct {
   const int32_t *backward; /* [n_frames] the backward call around it */
   const int32_t *instance; /* [n_frames] of a backward call: the frame that stands for it and for
                               all others that belong to the same forward call */
-  const uint8_t *says;     /* [n_labels] of FP_CALL_* */
+  const uint16_t *says;    /* [n_labels] of FP_CALL_* */
   const int32_t *name;     /* [n_labels] number of the operator */
   const int32_t *dtypes;   /* [n_labels] number of the types that the call works in, -1 for none */
 } fp_calls_frames;
@@ -51,7 +52,8 @@ typedef struct {
  * The call is the forward call where the frame that says what the kernel is for is another than its
  * own, else its own. Its cost tells, but for the first of these that applies:
  *   1. the innermost operator of the family and of known cost, in the backward pass of a call of
- *      the family: what the nodes of a backward pass do differs
+ *      the family, if it is a product of matrices or that pass has no known cost: what the nodes of
+ *      a backward pass do differs
  *   2. the kernel's own operator, of known cost, in the backward pass of a call that is not of the
  *      family where it is, or whose backward cost is not known; or with a formula, where the call
  *      has none. It is the call, too, unless it is an operator for the backward pass
@@ -61,10 +63,12 @@ typedef struct {
  * them
  *
  *   frame, meaning    [n] the kernel's frame, and the one that says what it is for
- *   taken             out: of each instance, 1 where 1 or 3 tells the cost of kernels inside of it;
- *                     as many as groups, at most n and at most n_frames
- *   scratch           [3, n_frames]
+ *   taken             out: of each instance, how many operators inside of it have a cost of their
+ *                     own by 1, or FP_ALL_TAKEN by 3; as many as groups, at most n and n_frames
+ *   scratch           [4, n_frames]
  *   n_groups          out: how many instances */
+enum { FP_ALL_TAKEN = 255 };
+
 fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning,
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups);
@@ -89,7 +93,7 @@ typedef struct {
 /* Instances of calls, and which of them each kernel belongs to; -1 for none. */
 typedef struct {
   const int32_t *group; /* [n] */
-  const uint8_t *taken; /* [n_groups] 1 where others do its main parts */
+  const uint8_t *taken; /* [n_groups] how many of its main parts others do */
   int32_t n_groups;
 } fp_parts_groups;
 

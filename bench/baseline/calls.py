@@ -10,6 +10,7 @@ what stands around a call tells (fastprof.results) are not looked for.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NamedTuple
@@ -37,6 +38,7 @@ RANKS: list[Callable[[Meaning], bool]] = [
 ]
 
 
+ALL_TAKEN = 255
 FAMILY_KERNELS = {"gemm", "convolution", "attention"}
 FAMILY_ROOMS = tuple(f"fastprof.ops.{room}." for room in ("matrix", "convolution", "attention"))
 
@@ -52,10 +54,10 @@ class KernelCall(NamedTuple):
     direction: str  # of that
     helper: Call | None  # the operator beside the products of `work` that the kernel does
     instance: Frame | None
-    is_taken: bool  # whether calls inside of the instance do its main parts
+    n_taken: int  # how many of the instance's main parts operators inside of it do
 
 
-NO_CALL = KernelCall(None, None, None, None, "fprop", None, None, False)
+NO_CALL = KernelCall(None, None, None, None, "fprop", None, None, 0)
 
 
 class Around(NamedTuple):
@@ -79,6 +81,7 @@ def find_calls(
     """What gives the call of a kernel by its frame; `frames` are those of all ranges, in order."""
     instances = backward_instances(frames)
     inside: dict[Frame, Meaning] = {}
+    products: dict[Frame, set[Frame]] = defaultdict(set)
 
     @cache
     def around(frame: Frame) -> Around:
@@ -92,11 +95,13 @@ def find_calls(
         return Around(own, forward, backward, instance, inner, retyped(meaning))
 
     for frame in of_kernels:
-        take_parts(around(frame), inside)
+        take_parts(around(frame), inside, products)
 
     @cache
     def call_of(frame: Frame) -> KernelCall:
-        return told_by(around(frame), inside)
+        found = told_by(around(frame), inside)
+        n_taken = ALL_TAKEN if found.instance in inside else len(products[found.instance])
+        return found._replace(n_taken=n_taken)
 
     return call_of
 
@@ -104,14 +109,14 @@ def find_calls(
 def told_by(kernel: Around, inside: dict[Frame, Meaning]) -> KernelCall:
     own, forward, inner = kernel.own, kernel.forward, kernel.inner
     if does_product(kernel):
-        return _named(forward, _call(inner), "fprop", None, inner, inside)
+        return _named(forward, _call(inner), "fprop", None, inner)
     if forward is not None and own is not None:
-        is_other = inner is not None and is_known(inner) and is_of_family(inner)
+        is_other = inner is not None and is_of_family(inner) and not is_of_family(forward)
         tells = is_known(own) and (is_other or cost_of(forward, "bprop") is None)
         if tells or (has_formula(own) and not has_formula(forward)):
             meaning = own.node.meaning
             shown = forward if meaning.backward and not meaning.node else own
-            return _named(shown, _call(own), "fprop", None, own, inside)
+            return _named(shown, _call(own), "fprop", None, own)
     base = kernel.call and kernel.call.node.meaning
     if kernel.retyped is not None:
         base = kernel.retyped.node.meaning
@@ -120,33 +125,37 @@ def told_by(kernel: Around, inside: dict[Frame, Meaning]) -> KernelCall:
     direction = "fprop" if forward is None else "bprop"
     work = base.call if base is not None and base.has_arguments else None
     if helps(kernel, inside):
-        return _named(kernel.call, work, direction, _call(inner), inner, inside)
+        return _named(kernel.call, work, direction, _call(inner), inner)
     instance = kernel.instance
     if forward is None and kernel.retyped is not None:
         instance = kernel.retyped
-    return _named(kernel.call, work, direction, None, instance, inside)
+    return _named(kernel.call, work, direction, None, instance)
 
 
-def take_parts(kernel: Around, inside: dict[Frame, Meaning]) -> None:
-    """Note around each product that its calls' main parts are done by others: by its kernels."""
+def take_parts(
+    kernel: Around, inside: dict[Frame, Meaning], products: dict[Frame, set[Frame]]
+) -> None:
+    """Note around each product that its kernels have its cost."""
     if kernel.forward is None and kernel.retyped is not None and kernel.own is not None:
         inside[kernel.own.original] = kernel.retyped.node.meaning
     if not does_product(kernel) or kernel.backward is None:
         return
-    at, last = kernel.inner, kernel.inner.original
+    at, product = kernel.inner, kernel.inner.original
+    products[kernel.instance.original].add(product)
     while at is not kernel.backward and at is not None:
         at = at.parent
-        if at is not None and at.original is not last:
-            inside.setdefault(at.original, kernel.inner.node.meaning)
-    if kernel.instance.original is not last:
-        inside[kernel.instance.original] = kernel.inner.node.meaning
+        if at is not None:
+            products[at.original].add(product)
+    products[product].discard(product)
 
 
 def does_product(kernel: Around) -> bool:
     forward, inner = kernel.forward, kernel.inner
     if forward is None or inner is None:
         return False
-    return is_of_family(forward) and is_of_family(inner)
+    mains = [part.kernels for part in cost_of(inner, "fprop").parts if part.role != "bias"]
+    is_exact = all(kernels == {"gemm"} for kernels in mains) or cost_of(forward, "bprop") is None
+    return is_of_family(forward) and is_of_family(inner) and is_exact
 
 
 def helps(kernel: Around, inside: dict[Frame, Meaning]) -> bool:
@@ -307,7 +316,6 @@ def _named(
     direction: str,
     helper: Call | None,
     instance: Frame | None,
-    inside: dict[Frame, Meaning],
 ) -> KernelCall:
     if frame is None:
         return NO_CALL
@@ -321,4 +329,4 @@ def _named(
     if work is not None and known is not None and work is not known and helper is None:
         work = typed(work, known)
     together = None if instance is None else instance.original
-    return KernelCall(mod, op, known, work, direction, helper, together, together in inside)
+    return KernelCall(mod, op, known, work, direction, helper, together, 0)

@@ -70,16 +70,14 @@ class Share:
     @property
     def tensor_cores(self) -> str | None:
         """`1` used, `0` possible but not used, `-` not applicable."""
-        if self.info.tensor_core is not None:
+        if self.info.tensor_core is not None:  # its name tells
             return "1" if self.info.tensor_core else "0"
         if self.call.call is None:
             return None
         if self.call.helper is not None:
             return "-"
         claimed, _ = claim(self.parts, self.info)
-        if claimed is None or not self.parts[claimed].no_tensor_cores:
-            return "-"
-        return None
+        return "-" if claimed is None or not self.parts[claimed].no_tensor_cores else None
 
 
 def shares(
@@ -119,13 +117,14 @@ def divide(group: list[Share]) -> None:
         share.part = BESIDE if claimed is None else claimed
     is_recognised = any(share.is_main for share in group)
     has_unknown = any(share.info.kind == "other" for share in group)
-    if group[0].call.is_taken:
+    n_taken = group[0].call.n_taken
+    if n_taken and n_taken >= len(group[0].mains):
         for share in group:
             share.part = BESIDE if share.is_main else share.part
         return
     for share in group:
         always = any(not part.optional for part in share.mains)
-        if share.part == BESIDE and not is_recognised and (always or has_unknown):
+        if share.part == BESIDE and not (n_taken or is_recognised) and (always or has_unknown):
             share.part = WHOLE
     second_gradient(group)
 

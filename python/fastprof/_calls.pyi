@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 _Int32 = npt.NDArray[np.int32]
 _Uint8 = npt.NDArray[np.uint8]
+_Uint16 = npt.NDArray[np.uint16]
 _Bool = npt.NDArray[np.bool_]
 
 MOST_PARTS: int
@@ -17,21 +18,23 @@ GRADIENT: int
 MOVES: int
 BIAS: int
 BIAS_BACKWARD: int
+MATRICES: int
 FORMULA: int
+ALL_TAKEN: int
 
 def find(
     frame: _Int32,
     meaning: _Int32,
     frames: Sequence[_Int32],
-    says: _Uint8,
+    says: _Uint16,
     name: _Int32,
     dtypes: _Int32,
-) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Bool]: ...
+) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Uint8]: ...
 def parts(
     row: _Int32,
     info: _Int32,
     group: _Int32,
-    taken: _Bool,
+    taken: _Uint8,
     part_of: npt.NDArray[np.int8],
     sure: _Bool,
     main: _Bool,

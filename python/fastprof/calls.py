@@ -71,7 +71,7 @@ class CallsOfKernels:
     helper : int32 [kernels], index into `named`: the operator that the kernel does beside the
         products of `work`, a cast for example; -1 for none
     group : int32 [kernels], which instance of what tells its cost, -1 for none
-    taken : bool [groups], whether the main parts are those of calls inside of it
+    taken : uint8 [groups], how many of the main parts are those of operators inside of it
     """
 
     named: list[Named]
@@ -81,7 +81,7 @@ class CallsOfKernels:
     gradient: Bools
     helper: Int32
     group: Int32
-    taken: Bools
+    taken: Flags
 
     @property
     def n_groups(self) -> int:
@@ -97,7 +97,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     meanings, label_of_frame = told.meanings, told.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
     says = _says(meanings)
-    tells = np.array([_tells_all(call) for call in calls], bool) & (says & _calls.KNOWN != 0)
+    tells = np.array([tells_all(call) for call in calls], bool) & (says & _calls.KNOWN != 0)
     frames = np.arange(len(label_of_frame), dtype=np.int32)
     own = np.where(tells[label_of_frame], frames, np.int32(-1))
     picked = _picked(meanings, found.frame_parent, label_of_frame)
@@ -121,7 +121,9 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
         _numbers([_types(call) for call in calls]),
     )
-    meanings, (label, work), batch = with_batches(found, meanings, label_of_frame, [label, work])
+    meanings, (label, work, helper), batch = with_batches(
+        found, meanings, label_of_frame, [label, work, helper]
+    )
     (label, work, helper), used = _numbered([label, work, helper], len(meanings))
     for launch in (found.replay_of_kernel, batch):
         if launch is not None:
@@ -142,8 +144,11 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
 def _first_frames(range_of_frame: Int32, n_ranges: int) -> Int32:
     """The frame that stands for each: the first of its range. Ranges that cross have several."""
+    frames = np.arange(len(range_of_frame), dtype=np.int32)
+    if len(frames) == n_ranges:
+        return frames
     first = np.empty(n_ranges, np.int32)
-    first[range_of_frame[::-1]] = np.arange(len(range_of_frame), dtype=np.int32)[::-1]
+    first[range_of_frame[::-1]] = frames[::-1]
     return take(first, range_of_frame)
 
 
@@ -158,10 +163,10 @@ def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[in
     ], used
 
 
-def _apart(group: Int32, launch: Int32, taken: Bools) -> tuple[Int32, Bools]:
+def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
     """Each launch of a graph makes the calls of its capture once more, for its own batch."""
     apart = np.where(group >= 0, _pools.pairs(group, launch), np.int32(-1))
-    taken_apart = np.zeros(int(apart.max(initial=-1)) + 1, bool)
+    taken_apart = np.zeros(int(apart.max(initial=-1)) + 1, np.uint8)
     known = group >= 0
     taken_apart[apart[known]] = taken[group[known]]
     return apart, taken_apart
@@ -192,36 +197,43 @@ _FAMILY_ROOMS: Final = tuple(
 _ONE_GRADIENT: Final = re.compile(r"_backward_(?:input|weights?|bias)\Z")
 
 
-def _says(meanings: list[Meaning]) -> Flags:
+def _says(meanings: list[Meaning]) -> npt.NDArray[np.uint16]:
     """What each label says of its call, for `_calls.find`."""
-    return np.array([_said(meaning) for meaning in meanings], np.uint8)
+    return np.array(
+        [what_says(m.call, m.has_arguments, m.backward and not m.autograd_node) for m in meanings],
+        np.uint16,
+    )
 
 
-def _said(meaning: Meaning) -> int:
-    call = meaning.call
+def what_says(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
+    """What a call says of its cost, as bits of `_calls`; gradient: of an operator of a backward
+    pass."""
     if call is None:
         return _calls.UNKNOWN_BACKWARD
-    gradient = _calls.GRADIENT * (meaning.backward and not meaning.autograd_node)
-    work = ops.work(call, "fprop") if meaning.has_arguments else None
-    backward = ops.work(call, "bprop") if meaning.has_arguments else None
+    work = ops.work(call, "fprop") if has_arguments else None
+    backward = ops.work(call, "bprop") if has_arguments else None
     formula = ops.find(call)
-    unknown = _calls.UNKNOWN_BACKWARD * (backward is None) | _calls.FORMULA * (formula is not None)
+    says = (
+        _calls.GRADIENT * gradient
+        | _calls.UNKNOWN_BACKWARD * (backward is None)
+        | _calls.FORMULA * (formula is not None)
+    )
     if work is None:
-        return gradient | unknown | _calls.FAMILY * _is_of_family(formula)
+        return says | _calls.FAMILY * _is_of_family(formula)
     mains = [part.kernels for part in work.parts if part.role != "bias"]
     family = bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
     return (
-        gradient
-        | unknown
+        says
         | _calls.KNOWN
         | _calls.FAMILY * family
+        | _calls.MATRICES * (family and all(kernels == {"gemm"} for kernels in mains))
         | _calls.MOVES * (work.cost.flops == 0)
         | _calls.BIAS * _has_others(work)
         | _calls.BIAS_BACKWARD * _has_others(backward)
     )
 
 
-def _tells_all(call: Call | None) -> bool:
+def tells_all(call: Call | None) -> bool:
     """Not one gradient of a convolution: the operator around both tells more sizes."""
     return call is not None and _ONE_GRADIENT.search(call.op) is None
 

@@ -5,8 +5,8 @@ ranges of emit_nvtx do not hold; that of an index from its values, which no capt
 the first that there is:
 
 1. the output's gradient, among the arguments of the backward operator that belongs to the call;
-2. the input of the call that follows on the same thread and launched work: an estimate;
-3. for an index, the grid of its kernel, which is rounded up: an estimate.
+2. for an index, the grid of its kernel, which is rounded up: an estimate;
+3. the input of the call that follows on the same thread and launched work: an estimate.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ from fastprof.markers import Meaning
 from fastprof.ops.registry import argument
 from fastprof.trace import Int32, Trace
 
-# Kernels of ATen with `threads` in a block that handle `each` elements: <128, 4, ...>.
-_ELEMENTS_OF_BLOCK: Final = re.compile(
-    r"(?:index_elementwise|vectorized_gather|elementwise)_kernel<(?P<threads>\d+), (?P<each>\d+),"
-)
+# ATen's kernel of an index, with `threads` in a block that handle `each` elements: <128, 4, ...>.
+_ELEMENTS_OF_BLOCK: Final = re.compile(r"index_elementwise_kernel<(?P<threads>\d+), (?P<each>\d+),")
 
 
 @dataclass(frozen=True)
@@ -57,24 +55,42 @@ def told_results(trace: Trace, found: Attribution) -> Told:
     such a call and a result; a trace where none does costs nothing.
     """
     meanings, label_of_frame = found.meanings, take(trace.ranges.label, found.frame_range)
-    asks = np.array([_asks(meaning) for meaning in meanings], bool)
-    if not asks[label_of_frame].any():
+    ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
+    if _ASKING not in ranks:
         return Told(meanings, label_of_frame)
-    ranks = np.where(asks, 0, _path.NO_RANK).astype(np.uint8)
     call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
+    is_asking = ranks == _ASKING
+    asking = is_asking[label_of_frame[call_of_frame]] & (call_of_frame >= 0)
+    call_of_frame = np.where(asking, call_of_frame, np.int32(-1))
+    if not asking.any():
+        return Told(meanings, label_of_frame)
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
-    _by_next_input(results, kernels, found, label_of_frame)
     _by_grid(results, kernels, trace, found, label_of_frame)
-    result_of_frame = np.where(asks[label_of_frame], take(results.of_call, call_of_frame), -1)
-    return _labelled(meanings, label_of_frame, results, result_of_frame.astype(np.int32))
+    _by_next_input(results, kernels, found, label_of_frame)
+    result_of_frame = np.where(
+        is_asking[label_of_frame], take(results.of_call, call_of_frame), np.int32(-1)
+    )
+    return _labelled(meanings, label_of_frame, results, result_of_frame)
 
 
-def _asks(meaning: Meaning) -> bool:
+# A call of known cost tells that of all inside of it.
+_KNOWN: Final = 0
+_ASKING: Final = 1
+
+
+def _rank(meaning: Meaning) -> int:
+    if not meaning.has_arguments or meaning.call is None:
+        return _path.NO_RANK
+    if asks(meaning.call):
+        return _ASKING
+    return _KNOWN if ops.has_model(meaning.call) else _path.NO_RANK
+
+
+def asks(call: Call | None) -> bool:
     """Whether a call lacks nothing but its result."""
-    call = meaning.call
-    formula = ops.find(call) if call is not None and meaning.has_arguments else None
+    formula = ops.find(call) if call is not None else None
     if call is None or formula is None or "result" not in formula.asked:
         return False
     work = ops.work(call, "fprop")
@@ -107,7 +123,7 @@ class _Results:
 def _by_gradient(
     results: _Results, found: Attribution, label_of_frame: Int32, call_of_frame: Int32
 ) -> None:
-    gradients = [_gradient(meaning) for meaning in found.meanings]
+    gradients = [output_gradient(meaning) for meaning in found.meanings]
     number = results.numbers(gradients, True)[label_of_frame]
     frames = np.flatnonzero(number >= 0)
     forward = found.meaning_of_frame[frames]
@@ -115,7 +131,7 @@ def _by_gradient(
     results.tell(take(call_of_frame, forward[linked]), number[frames[linked]])
 
 
-def _gradient(meaning: Meaning) -> Tensor | None:
+def output_gradient(meaning: Meaning) -> Tensor | None:
     """The gradient of the output that a backward operator got."""
     if meaning.call is None or not meaning.has_arguments or not meaning.backward:
         return None
@@ -200,7 +216,7 @@ def _is_plausible(call: Call, result: Tensor) -> bool:
         kernel = tensors[1].shape if len(tensors) > 1 else ()
         sides = zip(shape[2:], x.shape[2:], kernel[2:], strict=False)
         return len(shape) == len(x.shape) and all(new < old + size for new, old, size in sides)
-    return shape[len(shape) - len(x.shape) + 1 :] == x.shape[1:]
+    return len(shape) == len(x.shape) > 1 and shape[1:] == x.shape[1:]
 
 
 def _by_grid(

@@ -1,7 +1,7 @@
 """Frames of kernels to the call each works for, and to the part of it that it does."""
 import numpy as np
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t
 
 from fastprof._c cimport fp_status
 from fastprof._status cimport check
@@ -13,7 +13,8 @@ cdef extern from "fp_calls.h":
     enum: FP_BESIDE
 
     int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
-    int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_FORMULA
+    int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
+    int FP_ALL_TAKEN
 
     ctypedef struct fp_calls_frames:
         int32_t n_frames
@@ -25,7 +26,7 @@ cdef extern from "fp_calls.h":
         const int32_t *inner
         const int32_t *backward
         const int32_t *instance
-        const uint8_t *says
+        const uint16_t *says
         const int32_t *name
         const int32_t *dtypes
 
@@ -67,7 +68,9 @@ MOST_PARTS, WHOLE, BESIDE = FP_PARTS, FP_WHOLE, FP_BESIDE
 KNOWN, UNKNOWN_BACKWARD, FAMILY = FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY
 GRADIENT, MOVES = FP_CALL_GRADIENT, FP_CALL_MOVES
 BIAS, BIAS_BACKWARD = FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD
-FORMULA = FP_CALL_FORMULA
+MATRICES, FORMULA = FP_CALL_MATRICES, FP_CALL_FORMULA
+
+ALL_TAKEN = FP_ALL_TAKEN
 
 
 cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
@@ -107,11 +110,12 @@ def find(frame, meaning, frames, says, name, dtypes):
         backward : the backward call around it
         instance : of a backward call, the frame that stands for it and for all others that belong
         to the same forward call
-    says : uint8 [labels]
+    says : uint16 [labels]
         KNOWN: the call's cost is known. UNKNOWN_BACKWARD: that of its backward pass is not. FAMILY:
         it is a product of matrices, a convolution, or attention. GRADIENT: an operator for the
         backward pass. MOVES: known to compute nothing. BIAS, BIAS_BACKWARD: beside products it does
-        what other operators do.
+        what other operators do. MATRICES: it is a product of matrices. FORMULA: its operator has a
+        formula, which may lack arguments.
     name : int32 [labels]
         Number of the operator.
     dtypes : int32 [labels]
@@ -127,7 +131,8 @@ def find(frame, meaning, frames, says, name, dtypes):
         for none
     group : int32 [kernels], which instance of what tells its cost, numbered as they appear, -1 for
         none
-    taken : bool [groups], whether the main parts are those of calls inside
+    taken : uint8 [groups], how many of the main parts are those of operators inside, ALL_TAKEN for
+        all
     """
     cdef int64_t n = len(frame)
     cdef int32_t n_groups = 0
@@ -141,14 +146,15 @@ def find(frame, meaning, frames, says, name, dtypes):
     table.inner = _numbers(inner, table.n_frames)
     table.backward = _numbers(backward, table.n_frames)
     table.instance = _numbers(instance, table.n_frames)
-    table.says = _flags(says, table.n_labels)
+    cdef const uint16_t[::1] bits = says
+    table.says = &bits[0] if table.n_labels else NULL
     table.name = _numbers(name, table.n_labels)
     table.dtypes = _numbers(dtypes, table.n_labels)
     cdef const int32_t *own = _numbers(frame, n)
     cdef const int32_t *of_meaning = _numbers(meaning, n)
     numbers = [np.empty(n, np.int32) for _ in range(4)]
     flags = [np.empty(n, np.bool_) for _ in range(2)]
-    all_taken = np.empty(min(n, table.n_frames) + 1, np.bool_)
+    all_taken = np.empty(min(n, table.n_frames) + 1, np.uint8)
     labels, works, helpers, groups = numbers
     is_backward, is_gradient = flags
     if n == 0:
@@ -158,7 +164,7 @@ def find(frame, meaning, frames, says, name, dtypes):
     found.helper, found.group = _written(helpers), _written(groups)
     found.is_backward, found.is_gradient = _set(is_backward), _set(is_gradient)
     cdef uint8_t *taken = _set(all_taken)
-    room = np.empty(3 * table.n_frames + 1, np.int32)
+    room = np.empty(4 * table.n_frames + 1, np.int32)
     cdef int32_t *scratch = _written(room)
     cdef fp_status status
     with nogil:
@@ -181,8 +187,8 @@ def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, cos
         Its call and direction, and what its name says; indices of the tables below.
     group : int32 [kernels]
         The instance of the call, -1 for none.
-    taken : bool [groups]
-        Whether others do its main parts: calls inside that have a cost of their own.
+    taken : uint8 [groups]
+        How many of its main parts others do: operators inside that have a cost of their own.
     part_of : int8 [rows, infos]
         The part that such a kernel does of such a call, 0 .. MOST_PARTS - 1, -1 for none.
     sure : bool [rows, infos]
@@ -216,7 +222,7 @@ def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, cos
     cdef fp_parts_groups groups
     groups.n_groups = len(taken)
     groups.group = _numbers(group, n)
-    groups.taken = _flags(_flat(taken), groups.n_groups)
+    groups.taken = _flags(taken, groups.n_groups)
     cdef int8_t[::1] part = out
     cdef uint8_t[::1] state = np.empty(groups.n_groups + 1, np.uint8)
     cdef fp_status status

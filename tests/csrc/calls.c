@@ -35,11 +35,11 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
     columns[2][i] = random_below(n_frames);
   }
   int32_t *name = numbers(N_LABELS, 0, 3), *dtypes = numbers(N_LABELS, -1, 3);
-  uint8_t *says = ARRAY(uint8_t, N_LABELS);
-  for (int32_t i = 0; i < N_LABELS; i++) says[i] = (uint8_t)random_below(128);
+  uint16_t *says = ARRAY(uint16_t, N_LABELS);
+  for (int32_t i = 0; i < N_LABELS; i++) says[i] = (uint16_t)random_below(512);
   int32_t *frame = numbers(n, -1, n_frames), *meaning = numbers(n, -1, n_frames);
   int32_t *label = ARRAY(int32_t, n), *work = ARRAY(int32_t, n), *helper = ARRAY(int32_t, n);
-  int32_t *group = ARRAY(int32_t, n), *scratch = ARRAY(int32_t, 3 * n_frames), n_groups;
+  int32_t *group = ARRAY(int32_t, n), *scratch = ARRAY(int32_t, 4 * n_frames), n_groups;
   uint8_t *is_backward = ARRAY(uint8_t, n), *is_gradient = ARRAY(uint8_t, n);
   uint8_t *taken = ARRAY(uint8_t, n < n_frames ? n : n_frames);
   const fp_calls_of of = {label, is_backward, work, is_gradient, helper, group};
@@ -90,8 +90,10 @@ static void parts_are_those_of_tables(int32_t n, int32_t n_groups) {
   CHECK(fp_parts_find(&tables, row, info, &groups, n, part, state) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     int8_t said = part_of[row[i] * n_infos + info[i]];
-    if (group[i] >= 0 && taken[group[i]] && (said < 0 || main_parts[row[i] * FP_PARTS + said]))
+    if (group[i] >= 0 && taken[group[i]] && said < 0)
       CHECK(part[i] == FP_BESIDE);
+    else if (group[i] >= 0 && taken[group[i]])
+      CHECK(part[i] == FP_BESIDE || part[i] == said || (said < 2 && part[i] == 1 - said));
     else if (said < 0)
       CHECK(part[i] == FP_BESIDE || (part[i] == FP_WHOLE && costed[row[i]]));
     else

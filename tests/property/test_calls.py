@@ -6,12 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastprof._calls import (
+    ALL_TAKEN,
     BESIDE,
     BIAS,
     BIAS_BACKWARD,
     FAMILY,
+    FORMULA,
     GRADIENT,
     KNOWN,
+    MATRICES,
     MOST_PARTS,
     MOVES,
     UNKNOWN_BACKWARD,
@@ -43,7 +46,7 @@ def trees(draw):
     first = [draw(st.sampled_from([i, i, i, draw(st.integers(0, i))])) for i in range(N_FRAMES)]
     columns = [[on_the_way(i) for i in range(N_FRAMES)] for _ in range(3)]
     label, instance = draw(some(N_FRAMES, 0, N_LABELS - 1)), draw(some(N_FRAMES, -1, N_FRAMES - 1))
-    says = draw(some(N_LABELS, 0, 2 * BIAS_BACKWARD - 1))
+    says = draw(some(N_LABELS, 0, 2 * FORMULA - 1))
     name, dtypes = draw(some(N_LABELS, 0, 1)), draw(some(N_LABELS, -1, 1))
     return (parent, label, first, *columns, instance), says, name, dtypes
 
@@ -52,7 +55,7 @@ def arrays(tree):
     frames, says, name, dtypes = tree
     return (
         [np.array(column, np.int32) for column in frames],
-        np.array(says, np.uint8),
+        np.array(says, np.uint16),
         *(np.array(column, np.int32) for column in (name, dtypes)),
     )
 
@@ -64,7 +67,7 @@ class Calls:
         frames, self.says, self.name, self.dtypes = tree
         self.parent, self.label, self.first, *others = frames
         self.picked, self.inner, self.backward, self.instance = others
-        self.inside = {}
+        self.inside, self.products = {}, {}
         self.kernels = [self.around(*kernel) for kernel in kernels]
         for kernel in self.kernels:
             self.take(kernel)
@@ -101,7 +104,8 @@ class Calls:
 
     def product(self, kernel):
         _, forward, _, _, inner, _ = kernel
-        return self.is_(forward, FAMILY) and self.is_(inner, FAMILY | KNOWN)
+        tells = self.is_(inner, MATRICES) or self.is_(forward, UNKNOWN_BACKWARD)
+        return self.is_(forward, FAMILY) and self.is_(inner, FAMILY | KNOWN) and tells
 
     def take(self, kernel):
         own, forward, backward, instance, inner, retyped = kernel
@@ -109,16 +113,21 @@ class Calls:
             self.inside[self.first[own]] = self.label[retyped]
         if not self.product(kernel) or backward < 0:
             return
-        at = inner
+        at, product = inner, self.first[inner]
+        around = []
         while at > backward and self.parent[at] >= 0:
             at = self.parent[at]
-            if self.first[at] == self.first[inner]:
-                continue
-            if self.first[at] in self.inside:
-                break
-            self.inside[self.first[at]] = self.label[inner]
-        if self.first[instance] != self.first[inner]:
-            self.inside[self.first[instance]] = self.label[inner]
+            if self.first[at] != product:
+                around.append(self.first[at])
+        if self.first[instance] not in {product, *around}:
+            around.append(self.first[instance])
+        if (product, None) not in self.products:  # the first kernel of a product
+            self.products[product, None] = 1
+            for frame in around:
+                self.products[frame] = self.products.get(frame, 0) + 1
+
+    def n_taken(self, first):
+        return ALL_TAKEN if first in self.inside else self.products.get(first, 0)
 
     def helps(self, kernel):
         own, forward, _, _, inner, retyped = kernel
@@ -138,8 +147,11 @@ class Calls:
         call = forward if forward >= 0 else own
         if self.product(kernel):
             return label[forward], True, label[inner], False, -1, inner
-        unlike = self.is_(inner, FAMILY | KNOWN) or self.is_(forward, UNKNOWN_BACKWARD)
-        if forward >= 0 and self.is_(own, KNOWN) and unlike:
+        unlike = self.is_(inner, FAMILY | KNOWN) and not self.is_(forward, FAMILY)
+        unlike |= self.is_(forward, UNKNOWN_BACKWARD)
+        knows = self.is_(own, KNOWN) and unlike
+        knows |= self.is_(own, FORMULA) and not self.is_(forward, FORMULA)
+        if forward >= 0 and knows:
             is_backward = self.is_(own, GRADIENT)
             return label[forward if is_backward else own], is_backward, label[own], False, -1, own
         work = label[call]
@@ -171,7 +183,7 @@ def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, kernels
         wanted.append((*told, number))
     *columns, taken = find(*as_columns(kernels), *arrays(tree))
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == wanted
-    assert taken.tolist() == [first in calls.inside for first in groups]
+    assert taken.tolist() == [calls.n_taken(first) for first in groups]
 
 
 TABLES = st.tuples(
@@ -180,7 +192,7 @@ TABLES = st.tuples(
     some(N_ROWS * MOST_PARTS, 0, 1),
     some(N_ROWS, 0, 1), some(N_ROWS, 0, 1), some(N_INFOS, 0, 1),
 )  # fmt: skip
-TAKEN = some(N_GROUPS, 0, 1)
+TAKEN = some(N_GROUPS, 0, MOST_PARTS)
 KERNELS = st.lists(
     st.tuples(
         st.integers(0, N_ROWS - 1), st.integers(0, N_INFOS - 1), st.integers(-1, N_GROUPS - 1)
@@ -199,8 +211,8 @@ def shaped(tables):
     ]
 
 
-def parts_of_group(members, tables, has_group, is_taken):
-    """The parts of the kernels (row, info) of one group; others do the main ones if it is taken."""
+def parts_of_group(members, tables, has_group, n_taken):
+    """The parts of the kernels (row, info) of one group; others do some of the main ones."""
     part_of, sure, main, costed, whole_always, other = tables
     claims = [int(part_of[row, info]) for row, info in members]
     both = list(zip(members, claims, strict=True))
@@ -213,7 +225,7 @@ def parts_of_group(members, tables, has_group, is_taken):
     several = has_group and sum(unsure) > 1
     found, met = [], 0
     for ((row, _), part), doubtful in zip(both, unsure, strict=True):
-        if is_taken and (part < 0 or main[row, part]):
+        if n_taken and (part < 0 or (main[row, part] and n_taken >= sum(main[row]))):
             part = BESIDE
         elif part < 0:
             whole = costed[row] and not recognised and (whole_always[row] or unknown)
@@ -234,12 +246,12 @@ def test_each_kernel_does_the_part_that_its_name_and_the_others_say(tables, kern
     for group in range(-1, N_GROUPS):
         places = [i for i, kernel in enumerate(kernels) if kernel[2] == group]
         members = [kernels[i][:2] for i in places]
-        is_taken = group >= 0 and taken[group]
-        of_group = parts_of_group(members, shaped(tables), group >= 0, is_taken)
+        n_taken = taken[group] if group >= 0 else 0
+        of_group = parts_of_group(members, shaped(tables), group >= 0, n_taken)
         for i, part in zip(places, of_group, strict=True):
             wanted[i] = part
     row, info, group = (np.array([k[i] for k in kernels], np.int32) for i in range(3))
-    assert parts(row, info, group, np.array(taken, bool), *shaped(tables)).tolist() == wanted
+    assert parts(row, info, group, np.array(taken, np.uint8), *shaped(tables)).tolist() == wanted
 
 
 ONE_FRAME = arrays(([[-1], [0], [0], [0], [0], [-1], [-1]], [KNOWN], [0], [-1]))
@@ -271,7 +283,7 @@ def test_an_index_outside_its_table_is_an_internal_error(column, bad):
     indices = [np.zeros(1, np.int32) for _ in range(3)]
     indices[column][0] = bad
     with pytest.raises(InternalError, match="parts of calls"):
-        parts(*indices, np.zeros(1, bool), *ONE_ROW)
+        parts(*indices, np.zeros(1, np.uint8), *ONE_ROW)
 
 
 def test_columns_of_another_length_are_refused():
@@ -279,10 +291,10 @@ def test_columns_of_another_length_are_refused():
     with pytest.raises(ValueError, match="1 values, expected 2"):
         find(two, one, *ONE_FRAME)
     with pytest.raises(ValueError, match="2 values, expected 1"):
-        parts(one, two, one, np.zeros(1, bool), *ONE_ROW)
+        parts(one, two, one, np.zeros(1, np.uint8), *ONE_ROW)
 
 
 def test_no_kernels_have_no_calls():
     none = np.empty(0, np.int32)
     assert len(find(none, none, *ONE_FRAME)[-1]) == 0
-    assert len(parts(none, none, none, np.zeros(0, bool), *ONE_ROW)) == 0
+    assert len(parts(none, none, none, np.zeros(0, np.uint8), *ONE_ROW)) == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.batches import apart, with_batches
+from fastprof.batches import with_batches
 from fastprof.call import Arg
 from fastprof.markers import read
 from kineto_files import KinetoFile
@@ -74,7 +74,7 @@ def found(around, launch=None):
 
 
 FRAMES = np.arange(5, dtype=np.int32)
-LABELS, GROUPS = np.array([1, 1], np.int32), np.array([0, 0], np.int32)
+LABELS = np.array([1, 1], np.int32)
 
 
 def test_without_batches_nothing_changes():
@@ -83,7 +83,7 @@ def test_without_batches_nothing_changes():
     meanings, (label,), batch = with_batches(here, here.meanings, FRAMES, [LABELS])
     assert meanings is here.meanings
     assert label is LABELS
-    assert apart(GROUPS, batch, 1) == (GROUPS, 1)
+    assert batch is None
 
 
 def test_a_batch_under_emit_nvtx_has_the_suffix_of_torch():
@@ -91,9 +91,7 @@ def test_a_batch_under_emit_nvtx_has_the_suffix_of_torch():
     meanings, (label,), batch = with_batches(here, here.meanings, FRAMES, [LABELS])
     assert label.tolist() == [5, 5]
     assert meanings[5].call.args == (*meanings[1].call.args, Arg("batch", DETAILED))
-    group, n_groups = apart(GROUPS, batch, 1)
-    assert group.tolist() == [0, 0]
-    assert n_groups == 1
+    assert batch.tolist() == [0, 0]
 
 
 def test_a_replayed_graph_works_for_the_batch_of_its_launch():
@@ -102,8 +100,6 @@ def test_a_replayed_graph_works_for_the_batch_of_its_launch():
     meanings, (label, other), batch = with_batches(here, here.meanings, FRAMES, [LABELS, none])
     assert label.tolist() == [5, 1]  # the second was launched under no batch
     assert other.tolist() == [-1, 4]
-    group, n_groups = apart(GROUPS, batch, 1)
-    assert group.tolist() == [0, 1]
-    assert n_groups == 2
+    assert batch.tolist() == [3, -1]
     # Of the ranges around the launch the one that tells the sums, though it is the inner one.
     assert meanings[5].call.args[-1] == Arg("batch", DETAILED)

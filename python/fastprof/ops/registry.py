@@ -15,19 +15,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar, get_type_hints
 
-from fastprof.call import UNKNOWN, Call, Tensor
+from fastprof.call import Call, Tensor
 from fastprof.errors import OpError
-from fastprof.ops.cost import CannotModel, Cost, Part, Work
-from fastprof.ops.dtypes import Dtype
-from fastprof.ops.misfit import misfit
-from fastprof.ops.out_forms import ATEN, without_results
-from fastprof.ops.parameters import checked, convert, members
-from fastprof.ops.params import tensors_text
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.formula import AROUND, Formula
+from fastprof.ops.out_forms import ATEN
+from fastprof.ops.parameters import members
 from fastprof.ops.signature import Signature, Slot
 from fastprof.ops.unmodelled import UNMODELLED
 
@@ -68,99 +65,7 @@ MODULES: Final = frozenset(
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_DTYPE: Final = members(Dtype)
-_AROUND: Final = frozenset({"direction", "result", "call"})
 _TRITON: Final = re.compile(r"triton_[a-z]+_")
-
-
-@dataclass(frozen=True, eq=False)
-class Formula:
-    """One function that costs operators.
-
-    Parameters
-    ----------
-    function : callable
-        Answers with a `Work`, a `Cost`, or a `Cost` and its printed params.
-    allowed : dict
-        For each parameter the types that it takes.
-    needed : frozenset of str
-        Parameters without a default.
-    asked : frozenset of str
-        Which of these keyword-only parameters it has: `direction` ("fprop" or "bprop"; without it
-        the formula knows the forward pass only), `result` (the tensor that the call returned,
-        `Call.result`, or `UNKNOWN`), `call` (the whole call).
-    """
-
-    function: Callable[..., Any]
-    allowed: dict[str, frozenset[Any]]
-    needed: frozenset[str]
-    asked: frozenset[str]
-
-    def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
-        """Work of a call, read by the first signature that fits.
-
-        Raises
-        ------
-        CannotModel
-            When none does, or the formula cannot tell.
-        """
-        if direction == "bprop" and "direction" not in self.asked:
-            raise CannotModel("no formula for the backward pass")
-        # As the call is written; if that cannot be, as one with its results among its arguments.
-        try:
-            return self._work(signatures, call, direction)
-        except CannotModel as error:
-            for inputs, given in without_results(call):
-                with suppress(CannotModel):
-                    return self._work(signatures, inputs, direction, given)
-            raise error
-
-    def _work(
-        self,
-        signatures: Iterable[Signature],
-        call: Call,
-        direction: str,
-        given: Tensor | None = None,
-    ) -> Work:
-        arguments = self.bound(signatures, call)
-        if given is not None and given.dtype and self.allowed.get("dtype") == _DTYPE:
-            arguments["dtype"] = given.dtype  # it has the type that dtype= would ask for
-        around = {
-            "direction": direction,
-            "result": UNKNOWN if call.result is None else checked(call.result),
-            "call": call,
-        }
-        arguments |= {key: around[key] for key in self.asked}
-        return _as_work(self.function(**arguments), call)
-
-    def bound(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
-        """The arguments of a call by parameter, read by the first signature that fits.
-
-        Raises
-        ------
-        CannotModel
-            When none does.
-        """
-        problem = None
-        for signature in signatures:
-            for bound in signature.bind(call.args):
-                try:
-                    return self._converted(bound)
-                except CannotModel as error:
-                    problem = error
-        raise problem or CannotModel(misfit(signatures, call.args))
-
-    def _converted(self, bound: dict[str, Any]) -> dict[str, Any]:
-        missing = sorted(self.needed - bound.keys())
-        if missing:
-            raise CannotModel(f"argument {missing[0]} is missing")
-        converted = {}
-        for name, value in bound.items():
-            try:
-                converted[name] = convert(value, self.allowed[name])
-            except CannotModel as error:
-                raise CannotModel(f"{name}: {error}") from None
-        return converted
 
 
 @dataclass(frozen=True)
@@ -292,7 +197,7 @@ def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
     return frozenset(
         key
         for key, each in parameters.items()
-        if key == "direction" or (key in _AROUND and each.kind is each.KEYWORD_ONLY)
+        if key == "direction" or (key in AROUND and each.kind is each.KEYWORD_ONLY)
     )
 
 
@@ -314,15 +219,6 @@ def _read(text: str, slots: tuple[Slot, ...], formula: Formula) -> Signature:
     if missing:
         raise OpError(f"{name}: signature {text!r} leaves out {missing[0]}, which has no default")
     return signature
-
-
-def _as_work(answer: Any, call: Call) -> Work:
-    if isinstance(answer, Work):
-        return answer
-    cost, params = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-    if not isinstance(cost, Cost) or not isinstance(params, str | None):
-        raise TypeError(f"expected a Cost, or a Cost and a text, found {answer!r}")
-    return Work((Part("main", cost, tensors_text(call) if params is None else params),))
 
 
 def _entry(call: Call) -> _Entry | None:
@@ -353,7 +249,7 @@ def argument(call: Call, parameter: str) -> Any:
     """What a call gives for a parameter of its operator's formula; None where that is not told."""
     entry = _entry(call)
     try:
-        arguments = entry.formula.bound(entry.signatures, call) if entry else {}
+        arguments = entry.formula.arguments(entry.signatures, call) if entry else {}
     except CannotModel:
         return None
     return arguments.get(parameter)

@@ -1,0 +1,121 @@
+"""A formula: a function that costs calls, and what its parameters need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastprof.call import UNKNOWN, Call, Tensor
+from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.misfit import misfit
+from fastprof.ops.out_forms import without_results
+from fastprof.ops.parameters import checked, convert, members
+from fastprof.ops.params import tensors_text
+from fastprof.ops.signature import Signature
+
+__all__ = ["AROUND", "Formula"]
+
+AROUND: Final = frozenset({"direction", "result", "call"})  # parameters that tell what is around
+_DTYPE: Final = members(Dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """One function that costs operators.
+
+    Parameters
+    ----------
+    function : callable
+        Answers with a `Work`, a `Cost`, or a `Cost` and its printed params.
+    allowed : dict
+        For each parameter the types that it takes.
+    needed : frozenset of str
+        Parameters without a default.
+    asked : frozenset of str
+        Which of these keyword-only parameters it has: `direction` ("fprop" or "bprop"; without it
+        the formula knows the forward pass only), `result` (the tensor that the call returned,
+        `Call.result`, or `UNKNOWN`), `call` (the whole call).
+    """
+
+    function: Callable[..., Any]
+    allowed: dict[str, frozenset[Any]]
+    needed: frozenset[str]
+    asked: frozenset[str]
+
+    def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
+        """Work of a call, read by the first signature that fits.
+
+        Raises
+        ------
+        CannotModel
+            When none does, or the formula cannot tell.
+        """
+        if direction == "bprop" and "direction" not in self.asked:
+            raise CannotModel("no formula for the backward pass")
+        # As the call is written; if that cannot be, as one with its results among its arguments.
+        try:
+            return self._work(signatures, call, direction)
+        except CannotModel as error:
+            for inputs, given in without_results(call):
+                with suppress(CannotModel):
+                    return self._work(signatures, inputs, direction, given)
+            raise error
+
+    def _work(
+        self,
+        signatures: Iterable[Signature],
+        call: Call,
+        direction: str,
+        given: Tensor | None = None,
+    ) -> Work:
+        arguments = self.arguments(signatures, call)
+        if given is not None and given.dtype and self.allowed.get("dtype") == _DTYPE:
+            arguments["dtype"] = given.dtype  # it has the type that dtype= would ask for
+        around = {
+            "direction": direction,
+            "result": UNKNOWN if call.result is None else checked(call.result),
+            "call": call,
+        }
+        arguments |= {key: around[key] for key in self.asked}
+        return _as_work(self.function(**arguments), call)
+
+    def arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
+        """The arguments of a call by parameter, read by the first signature that fits.
+
+        Raises
+        ------
+        CannotModel
+            When none does.
+        """
+        problem = None
+        for signature in signatures:
+            for bound in signature.bind(call.args):
+                try:
+                    return self._converted(bound)
+                except CannotModel as error:
+                    problem = error
+        raise problem or CannotModel(misfit(signatures, call.args))
+
+    def _converted(self, bound: dict[str, Any]) -> dict[str, Any]:
+        missing = sorted(self.needed - bound.keys())
+        if missing:
+            raise CannotModel(f"argument {missing[0]} is missing")
+        converted = {}
+        for name, value in bound.items():
+            try:
+                converted[name] = convert(value, self.allowed[name])
+            except CannotModel as error:
+                raise CannotModel(f"{name}: {error}") from None
+        return converted
+
+
+def _as_work(answer: Any, call: Call) -> Work:
+    if isinstance(answer, Work):
+        return answer
+    cost, params = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+    if not isinstance(cost, Cost) or not isinstance(params, str | None):
+        raise TypeError(f"expected a Cost, or a Cost and a text, found {answer!r}")
+    return Work((Part("main", cost, tensors_text(call) if params is None else params),))

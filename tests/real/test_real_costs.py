@@ -1,0 +1,95 @@
+"""Costs of real traces: products in backward, convolutions of 2021, dict lines against captures."""
+
+import io
+from collections import Counter
+
+import pytest
+
+import fastprof
+from fastprof.load import read_dict_lines
+from fastprof.report import write_rows
+from real_data import real
+
+PRODUCTS = {
+    *("linear", "mm", "addmm", "bmm", "baddbmm", "matmul", "einsum", "__matmul__"),
+    *("scaled_dot_product_attention", "_scaled_dot_product_flash_attention"),
+    *("conv1d", "conv2d", "conv3d", "convolution"),
+}
+
+# Products whose cost dict lines do not tell: (direction, op) -> why.
+NO_STRIDE = "lines hold no strides, and the backward pass that would tell the output is not there"
+UNTOLD = {
+    "owlv2_h100": {("fprop", "conv2d"): NO_STRIDE},
+    "transformer_a100_2024": {("fprop", "conv1d"): NO_STRIDE},
+}
+TRACES = [
+    *(f"kineto/dlrm_rank{rank}.json.gz" for rank in range(4)),
+    "kineto/owlv2_h100.json.gz",
+    "kineto/recommender_2023.json.gz",
+    "kineto/resnet18_mi300_full.json.gz",
+    "kineto/resnet50_2021_stack_memory.json.gz",
+    "kineto/train_v100_2022.json.gz",
+    "kineto/train_v100_2022_control.json.gz",
+    "kineto/transformer_a100_2024.json.gz",
+    "kineto/triton_compile.json.gz",
+    "pyprof/lm_v100_nvprof.sql",
+    "pyprof/vsr_a100_nsys2024.sqlite",
+]
+
+
+def flops(profile):
+    """FLOPs of products by (direction, op)."""
+    sums = Counter()
+    columns = [profile.columns[key] for key in ("dir", "op", "flops")]
+    for row in range(len(profile)):
+        direction, op, count = (column.at(row) for column in columns)
+        if op in PRODUCTS:
+            sums[direction, op] += count or 0
+    return sums
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_dict_lines_have_the_products_of_the_capture_each_once(name):
+    capture = fastprof.open(real(name))
+    file = io.BytesIO()
+    write_rows(capture.dict_columns(), "dict", file)
+    file.seek(0)
+    found, wanted = flops(read_dict_lines(file, name)), flops(capture)
+    untold = UNTOLD.get(name.split("/")[1].removesuffix(".json.gz"), {})
+    for key in untold:
+        assert found[key] < wanted[key], f"{key} is told now"
+        del found[key], wanted[key]
+    assert {key: n for key, n in found.items() if n} == {key: n for key, n in wanted.items() if n}
+
+
+@pytest.mark.parametrize("name", ["resnet50_2021_stack_memory", "resnet50_2021_4workers"])
+def test_convolutions_of_2021_have_the_output_that_their_backward_pass_says(name):
+    profile = fastprof.open(real(f"kineto/{name}.json.gz"))
+    sums = flops(profile)
+    # All but the first have two gradients of as many FLOPs; six steps.
+    first = 2 * 32 * 64 * 112 * 112 * 3 * 7 * 7
+    assert sums["bprop", "conv2d"] == 2 * sums["fprop", "conv2d"] - 6 * first
+    assert not any("convolution" in (op or "") for op in profile.columns["op"].values)
+    coverage = profile.coverage
+    assert coverage.known["cost"] > 0.995 * coverage.total
+
+
+@pytest.mark.parametrize(
+    ("name", "op", "expected"),
+    [
+        # The innermost product of these calls' backward rows, by the sizes in the file.
+        ("recommender_2023", "addmm", "M=17902,N=17,K=2048,fp32,"),
+        ("recommender_2023", "matmul", "B=2048,M=20,N=606,K=160,fp32,"),
+        ("train_v100_2022_control", "bmm", "B=1024,M=30,N=647,K=96,fp32,"),
+    ],
+)
+def test_products_in_backward_say_their_own_sizes(name, op, expected):
+    rows = fastprof.open(real(f"kineto/{name}.json.gz")).rows()
+    found = {row["params"] for row in rows if row["dir"] == "bprop" and row["op"] == op}
+    assert expected in found
+
+
+def test_autocast_shows_half_precision_for_every_product():
+    for row in fastprof.open(real("kineto/transformer_a100_2024.json.gz")).rows():
+        if row["op"] in PRODUCTS:
+            assert row["params"].endswith(",fp16,"), row["idx"]
