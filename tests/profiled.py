@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
+from fastprof._take import take
 from fastprof.assemble import Assembly
-from fastprof.attribute import attribute
+from fastprof.attribute import Attribution, attribute
+from fastprof.markers import Kind
 from fastprof.sources.detect import read_trace
+from fastprof.trace import Trace
+
+Place = tuple[int, str]  # start and name of a range
 
 
 @dataclass(eq=False)
@@ -18,51 +21,76 @@ class Row:
 
     Parameters
     ----------
-    key : start, correlation id and name, which tell the kernel
-    meaning : start and name of the range that says what the kernel is for: backward, its forward
-        call's
-    call : number of the call instance that it is a part of, -1 for none
+    key : start and correlation id, which tell the kernel
+    launched : ns
+    operators : PyTorch's ranges around the launch, innermost first
+    meaning : the range that says what the kernel is for: backward, its forward call's
     """
 
-    key: tuple[int, int, str]
+    key: tuple[int, int]
+    name: str
+    launched: int | None
     direction: str | None
     op: str | None
     mod: str | None
-    params: str | None
+    params: str
     flops: int
     bytes: int
     duration: int
-    meaning: tuple[int, str] | None
-    call: int
+    operators: tuple[Place, ...]
+    meaning: Place | None
 
 
 def rows(path: Path) -> list[Row]:
     """The rows of a trace, in order of start."""
     trace = read_trace(path, None, False)
-    found = attribute(trace)
-    made = Assembly(trace, found)
+    places = _Places(trace, attribute(trace))
+    made = Assembly(trace, places.found)
     names, _ = made.names
-    costs, ranges, kernels = made.costs, trace.ranges, trace.kernels
-    flops, bytes_ = made.flops.values, made.bytes.values
-    texts = [
-        [None if i < 0 else column.values[i] for i in column.ids.tolist()]
-        for column in (names, costs.op, costs.mod, costs.params)
-    ]
-    range_of = np.where(made.meaning >= 0, found.frame_range[made.meaning], -1).tolist()
+    costs, kernels = made.costs, trace.kernels
+    columns = (names, costs.op, costs.mod, costs.params, made.flops, made.bytes)
+    launched = take(trace.launches.start, kernels.launch)
     return [
         Row(
-            key=(int(kernels.start[i]), int(kernels.correlation[i]), texts[0][i]),
-            direction=(None, "fprop", "bprop")[made.direction[i]],
-            op=texts[1][i],
-            mod=texts[2][i],
-            params=texts[3][i],
-            flops=int(flops[i]),
-            bytes=int(bytes_[i]),
-            duration=int(kernels.duration[i]),
-            meaning=None
-            if range_of[i] < 0
-            else (int(ranges.start[range_of[i]]), found.meanings[ranges.label[range_of[i]]].name),
-            call=int(made.calls.group[i]),
+            (int(kernels.start[i]), int(kernels.correlation[i])),
+            columns[0].at(i),
+            int(launched[i]) if kernels.launch[i] >= 0 else None,
+            (None, "fprop", "bprop")[made.direction[i]],
+            *(column.at(i) for column in columns[1:4]),
+            *(-1 if (value := column.at(i)) is None else value for column in columns[4:]),
+            int(kernels.duration[i]),
+            places.operators(int(made.frame[i])),
+            places.of(int(made.meaning[i])),
         )
         for i in range(len(kernels))
     ]
+
+
+class _Places:
+    """Frames as plain values."""
+
+    def __init__(self, trace: Trace, found: Attribution) -> None:
+        self.found, self._ranges = found, trace.ranges
+        self._known: dict[int, tuple[Place, ...]] = {}
+
+    def of(self, frame: int) -> Place | None:
+        if frame < 0:
+            return None
+        each = self.found.frame_range[frame]
+        meaning = self.found.meanings[self._ranges.label[each]]
+        return int(self._ranges.start[each]), meaning.name
+
+    def operators(self, frame: int) -> tuple[Place, ...]:
+        """PyTorch's ranges among a frame and those around it, innermost first."""
+        chain = []
+        while frame >= 0 and frame not in self._known:
+            chain.append(frame)
+            frame = int(self.found.frame_parent[frame])
+        around = self._known.get(frame, ())
+        for each in reversed(chain):
+            label = self._ranges.label[self.found.frame_range[each]]
+            place = self.of(each)
+            if place is not None and self.found.meanings[label].kind == Kind.TORCH:
+                around = (place, *around)
+            self._known[each] = around
+        return around

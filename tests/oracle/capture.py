@@ -14,7 +14,7 @@ class Range:
 
     Parameters
     ----------
-    kind : "op" (of PyTorch), "user" or "frame" (of Python)
+    kind : "op" (of PyTorch), "marker" (of PyProf), "user" or "frame" (of Python)
     dims : sizes of each argument, an empty list for what is no tensor
     concrete : values of the arguments that are no tensors, as text
     on_forward_thread : the number that torch gives the forward thread, 0 for a forward operator

@@ -19,16 +19,13 @@ PRODUCTS = {
     "addmv": 1, "addmv_": 1,
 }  # fmt: skip
 
-# The places of input and weight.
+# Input and weight are the first two arguments.
 CONVOLUTIONS = {
-    name: (0, 1)
-    for name in (
-        *("convolution", "_convolution", "cudnn_convolution", "miopen_convolution"),
-        *("miopen_depthwise_convolution", "mkldnn_convolution", "thnn_conv2d", "_slow_conv2d_forward"),
-        *("conv_depthwise3d", "_conv_depthwise2d", "cudnn_convolution_relu", "slow_conv3d_forward"),
-        *("conv1d", "conv2d", "conv3d"),
-    )
-}  # fmt: skip
+    *("convolution", "_convolution", "cudnn_convolution", "miopen_convolution"),
+    *("miopen_depthwise_convolution", "mkldnn_convolution", "thnn_conv2d"),
+    *("_slow_conv2d_forward", "slow_conv3d_forward", "conv_depthwise3d", "_conv_depthwise2d"),
+    *("cudnn_convolution_relu", "conv1d", "conv2d", "conv3d"),
+}
 # Where stride, padding, dilation and whether it is transposed stand, where they do.
 _FORMS = {
     "convolution": (3, 4, 5, 6),
@@ -69,7 +66,7 @@ def bare(name: str) -> str:
 def is_counted(each: Range) -> bool:
     """Whether a range is a product, a convolution or attention."""
     name = bare(each.name)
-    return each.kind == "op" and (
+    return each.kind in ("op", "marker") and (
         name in PRODUCTS
         or name in CONVOLUTIONS
         or name in BACKWARD_CONVOLUTIONS
@@ -137,7 +134,8 @@ def _convolution(each: Range, name: str, gradient: list[int] | None) -> int | No
     if len(source) < 3 or len(weight) != len(source):
         return None
     taps = prod(weight[1:])
-    stride, padding, dilation, transposed = (_integers(each, at) for at in _FORMS.get(name, (None,) * 4))
+    form = _FORMS.get(name, (None,) * 4)
+    stride, padding, dilation, transposed = (_integers(each, at) for at in form)
     if transposed and transposed[0]:
         return 2 * prod(source) * taps
     if gradient:
@@ -150,7 +148,9 @@ def _convolution(each: Range, name: str, gradient: list[int] | None) -> int | No
     )
     places = [
         (size + 2 * pad - step * (window - 1) - 1) // jump + 1
-        for size, pad, step, window, jump in zip(source[2:], padding, dilation, weight[2:], stride)
+        for size, pad, step, window, jump in zip(
+            source[2:], padding, dilation, weight[2:], stride, strict=True
+        )
     ]
     return 2 * source[0] * weight[0] * prod(places) * taps
 

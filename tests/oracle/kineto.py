@@ -31,8 +31,10 @@ def read(path: Path) -> Capture:
     for each in complete:
         by_category.setdefault(str(each.get("cat", "")).lower(), []).append(each)
     ranges = [
-        _range(each, kind) for category, kind in KINDS.items() for each in by_category.get(category, ())
-    ]  # fmt: skip
+        _range(each, kind)
+        for category, kind in KINDS.items()
+        for each in by_category.get(category, ())
+    ]
     nest(ranges)
     _tell(ranges, [each for each in events if each.get("cat") == "fwdbwd"])
     calls = {}

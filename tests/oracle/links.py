@@ -35,7 +35,7 @@ def direction(capture: Capture, kernel: Kernel) -> str | None:
         return FORWARD if is_recomputation(decides) else BACKWARD
     if kernel.thread in capture.autograd_threads:
         return BACKWARD
-    return FORWARD if any(each.kind == "op" for each in chain) else None
+    return FORWARD if any(each.kind in ("op", "marker") for each in chain) else None
 
 
 class Links:
@@ -95,6 +95,8 @@ class Links:
         return self._custom(name, latest)
 
     def _custom(self, name: str, latest: Range) -> list[Range]:
+        if name.endswith("DifferentiableGraphBackward"):  # of whatever TorchScript ran together
+            return [each for each in latest.chain() if each.kind == "op"]
         operators = self._operators[latest.thread]
         after = operators[operators.index(latest) :]
         end = next((each.start for each in after if (each.seq or -1) > latest.seq), latest.end)

@@ -37,6 +37,9 @@ class Instants:
             thread: [each.start for each in found] for thread, found in self._of_thread.items()
         }
 
+    def threads(self) -> list[Thread]:
+        return list(self._of_thread)
+
     def innermost(self, thread: Thread, instant: int) -> Range | None:
         """The last to start of the ranges that are open at the instant."""
         place = bisect_right(self._starts.get(thread, []), instant)
