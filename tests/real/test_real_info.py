@@ -25,6 +25,8 @@ TABLES = {
 TOLD = {
     "nsys/cudagraph_a100_nsys2024.sqlite": ("2024.6.2.225", "3.16.1", {"NVIDIA A100-SXM4-80GB"}),
     "nsys/emit_nvtx_2gpu_nsys2026.sqlite": ("2026.2.1.210", "3.25.0", {None}),
+    "nsys/emit_nvtx_2gpu_after_nsys2026.sqlite": ("2026.2.1.210", "3.25.0", {None}),
+    "nsys/ranges_lm_a100_nsys2024.sqlite": ("2024.6.2.225", "3.16.1", {"NVIDIA A100-SXM4-80GB"}),
     "nsys/no_cuda_tables_nsys2025.sqlite": ("2025.6.1.190", "3.24.7", set()),
     "nsys/no_nvtx_rtx3090_nsys2025.sqlite": ("2025.5.1.121", "3.23.3", {"NVIDIA GeForce RTX 3090"}),
     "nsys/no_nvtx_rtx6000_nsys2021.sqlite": (None, None, {"Quadro RTX 6000"}),
@@ -114,7 +116,7 @@ def test_gpu_work_is_what_the_events_count(path):
 @every_trace
 def test_gpus_and_ranks_are_those_beside_the_events(path):
     info, root = describe_real(path), events_of(path)
-    names = {each["id"]: each["name"] for each in root["deviceProperties"]}
+    names = {each["id"]: each["name"] for each in root.get("deviceProperties", ())}
     for gpu in info["gpus"]:
         assert gpu["name"] == names.get(gpu["device"])
     told = root.get("distributedInfo")
