@@ -64,6 +64,8 @@ class Comparison:
             names = sorted({each.name for each in forwards}) or "not recorded"
             says = row.meaning and row.meaning[1]
             yield Difference("forward call", f"{node_of(node.name)}: {names}, not {says}")
+        if row.op is None and any(each.kind in ("op", "marker") for each in chain):
+            yield Difference("op", f"{chain[0].name}: none")
         if row.op not in (None, BIAS) and not is_named(str(row.op), node, [*chain, *forwards]):
             of = node_of(node.name) if node else chain[0].name if chain else "no range"
             yield Difference("op", f"{of}: not {row.op}")

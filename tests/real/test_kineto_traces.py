@@ -62,7 +62,7 @@ def test_copies_and_memsets_have_rows_with_their_bytes(name: str) -> None:
 
 
 @every_trace
-def test_every_kernel_that_has_a_launch_event_is_launched_and_has_an_operator(name: str) -> None:
+def test_every_kernel_that_has_a_launch_event_is_launched(name: str) -> None:
     launched = {
         event["args"]["correlation"]
         for event in events(name)
@@ -71,8 +71,6 @@ def test_every_kernel_that_has_a_launch_event_is_launched_and_has_an_operator(na
     kernels = profile(name).kernels
     has_launch = np.isin(kernels["correlation"], list(launched))
     assert [each is not None for each in kernels["launch"]] == has_launch.tolist()
-    replayed = np.array(["GraphLaunch" in str(each) for each in kernels["launch"]], bool)
-    assert all(op is not None for op in kernels["op"][has_launch & ~replayed])
 
 
 def test_all_kernels_of_2024_have_an_operator() -> None:
