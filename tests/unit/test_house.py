@@ -21,7 +21,7 @@ OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / na
 ROOMS = [
     {"errors"},
     {"about", "beside", "call", "columns", "extras", "names", "signals", "whole"},
-    {"check", "memory"},
+    {"analysis", "check", "memory"},
     {"trace", "markers", "ops", "annotate"},
     {"sources", "attribute", "integrations"},
     {"calls", "activities"},
@@ -239,6 +239,7 @@ CALLED_FROM_OUTSIDE = {
     "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
+    "peak": "tests/real/test_limits.py: no call computes more than its GPU can",
 }
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from fastprof.about import About, Distributed, Memory
+from fastprof.about import About, Distributed, GpuFigures, Memory, positive
 from fastprof.sources.kineto_file import KinetoFile
 
 _VERSION = re.compile(
@@ -36,6 +36,7 @@ def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
         versions=versions,
         settings=plain,
         gpus=_gpus(root.get("deviceProperties")),
+        gpu_figures=_figures(root.get("deviceProperties")),
         distributed=_distributed(distributed),
     )
     _read_names(file, about, set(threads))
@@ -56,6 +57,24 @@ def _gpus(properties: Any) -> dict[int, str]:
         for each in found
         if type(each.get("id")) is int and isinstance(each.get("name"), str)
     }
+
+
+def _figures(properties: Any) -> dict[int, GpuFigures]:
+    """Device to what is said of it, which is neither its clock nor its bandwidth.
+
+    AMD's GPUs have the numbers of their architecture (9.4) for a compute capability: none.
+    """
+    found = {}
+    for each in _list(properties):
+        if isinstance(each, dict) and type(each.get("id")) is int:
+            major, minor = positive(each.get("computeMajor")), each.get("computeMinor")
+            is_amd = str(each.get("name", "")).startswith("AMD")
+            found[each["id"]] = GpuFigures(
+                sms=positive(each.get("numSms")),
+                capability=f"{major}.{minor}" if major and not is_amd else None,
+                memory=positive(each.get("totalGlobalMem")),
+            )
+    return found
 
 
 def _list(value: Any) -> list[Any]:
