@@ -25,6 +25,7 @@ class Row:
     launched : ns
     operators : PyTorch's ranges around the launch, innermost first
     meaning : the range that says what the kernel is for: backward, its forward call's
+    call : number of the call instance that it is a part of, -1 for none
     """
 
     key: tuple[int, int]
@@ -36,7 +37,11 @@ class Row:
     params: str
     flops: int
     bytes: int
+    exact: int
     duration: int
+    device: int
+    tc: str | None
+    call: int
     operators: tuple[Place, ...]
     meaning: Place | None
 
@@ -48,7 +53,9 @@ def rows(path: Path) -> list[Row]:
     made = Assembly(trace, places.found)
     names, _ = made.names
     costs, kernels = made.costs, trace.kernels
-    columns = (names, costs.op, costs.mod, costs.params, made.flops, made.bytes)
+    columns = (names, costs.op, costs.mod, costs.params, made.flops, made.bytes, made.exact)
+    device = take(kernels.configs.device, kernels.config)
+    tc, call = costs.tc, made.calls.group
     launched = take(trace.launches.start, kernels.launch)
     return [
         Row(
@@ -59,6 +66,9 @@ def rows(path: Path) -> list[Row]:
             *(column.at(i) for column in columns[1:4]),
             *(-1 if (value := column.at(i)) is None else value for column in columns[4:]),
             int(kernels.duration[i]),
+            int(device[i]),
+            tc.at(i),
+            int(call[i]),
             places.operators(int(made.frame[i])),
             places.of(int(made.meaning[i])),
         )

@@ -14,6 +14,7 @@ import numpy as np
 
 from fastprof import _link, _nest, _path, activities, check
 from fastprof._take import distinct, take
+from fastprof.analysis.limits import bandwidths, too_fast
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.beside import Beside
 from fastprof.calls import CallsOfKernels, find_calls
@@ -85,6 +86,16 @@ class Assembly:
     @property
     def bytes(self) -> Ints:
         return self._or_copied(self.costs.bytes, activities.copied(self.trace).values)
+
+    @property
+    def exact(self) -> Ints:
+        """Bytes that the memory cannot have moved in the call's time are estimates as well."""
+        kernels, calls, exact = self.trace.kernels, self.calls, self.costs.exact.values
+        bandwidth = bandwidths(self.trace.about, kernels.configs.device)[kernels.config]
+        beyond = too_fast(
+            self.bytes.values, kernels.duration, calls.group, calls.n_groups, bandwidth
+        )
+        return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
 
     def _or_copied(self, cost: Ints, of_copy: Any) -> Ints:
         if self.trace.kernels.copied is None:
@@ -282,7 +293,7 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "phases": lambda: _phases(trace),
         "ranges": lambda: _ranges(assembly, assembly.meaning),
         "path": lambda: Ints(assembly.node),
-        "exact": lambda: assembly.costs.exact,
+        "exact": lambda: assembly.exact,
     }
 
 

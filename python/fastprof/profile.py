@@ -75,8 +75,8 @@ class Profile:
         process that ended on another thread and were open at the launch), ranges (the user's own,
         outermost first), launch_ranges (those around the launch, where a graph's node was created
         elsewhere), path (node of the call-path tree), exact (0 where flops or bytes are estimates,
-        1 where not). A
-        profile of dict lines has only name and exact.
+        or where the bytes are more than 1.5 times what the GPU's memory moves in the call's time;
+        1 where not). A profile of dict lines has only name and exact.
     make_dict_columns : function
         Makes the columns of dict lines, by their keys; its argument may be called on a second core
         meanwhile.

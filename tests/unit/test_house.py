@@ -239,7 +239,7 @@ CALLED_FROM_OUTSIDE = {
     "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
-    "peak": "tests/real/test_limits.py: no call computes more than its GPU can",
+    "peak": "tests/real/test_real_limits.py: no call computes more than its GPU can",
 }
 
 

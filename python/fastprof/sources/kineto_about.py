@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
 from fastprof.about import About, Distributed, GpuFigures, Memory, positive
 from fastprof.sources.kineto_file import KinetoFile
 
@@ -39,6 +41,7 @@ def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
         gpu_figures=_figures(root.get("deviceProperties")),
         distributed=_distributed(distributed),
     )
+    _name_others(file, about)
     _read_names(file, about, set(threads))
     columns = file.tables["memory"]
     about.memory = Memory(**{name: columns[name] for name in vars(Memory())})
@@ -75,6 +78,17 @@ def _figures(properties: Any) -> dict[int, GpuFigures]:
                 memory=positive(each.get("totalGlobalMem")),
             )
     return found
+
+
+def _name_others(file: KinetoFile, about: About) -> None:
+    """What is said of all GPUs alike holds for those that work was done on under other numbers:
+    with HIP_VISIBLE_DEVICES properties count the visible ones, kernels those of the machine."""
+    devices = np.unique(file.tables["gpu"]["device"])
+    for device in devices[devices >= 0].tolist():
+        if len(set(about.gpus.values())) == 1:
+            about.gpus.setdefault(device, next(iter(about.gpus.values())))
+        if len(set(about.gpu_figures.values())) == 1:
+            about.gpu_figures.setdefault(device, next(iter(about.gpu_figures.values())))
 
 
 def _list(value: Any) -> list[Any]:
