@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from oracle.capture import Capture, Kernel, Range
-from oracle.nodes import fits, is_evaluation, is_node, node_of, shared_words
+from oracle.nodes import CPP_NODE, fits, is_evaluation, is_node, node_of, shared_words
 
 FORWARD, BACKWARD = "fprop", "bprop"
 
@@ -84,17 +84,19 @@ class Links:
             for each in self._carriers[node.thread[0], node.seq if node.seq is not None else -1]
             if each.start < node.start
         ]
-        latest = told or (carriers[-1] if carriers else None)
-        if latest is None:
-            return []
         fitting = [each for each in carriers if fits(name, each.name)]
         if told is not None and fits(name, told.name):
             return [told]
         if fitting:
             return [fitting[-1]]
-        return self._custom(name, latest)
+        latest = told or (carriers[-1] if carriers else None)
+        if latest is not None:
+            return self._custom(name, latest) or [_outermost(latest)]
+        return self._uncarried(node, name) if name.startswith(CPP_NODE) else []
 
     def _custom(self, name: str, latest: Range) -> list[Range]:
+        """The operators that can have made a node after an operator with its number, or with the
+        last below it, began."""
         if name.endswith("DifferentiableGraphBackward"):  # of whatever TorchScript ran together
             return [each for each in latest.chain() if each.kind == "op"]
         operators = self._operators[latest.thread]
@@ -103,9 +105,23 @@ class Links:
         gap = [*latest.chain(), *(each for each in after if each.start < end)]
         words = {id(each): shared_words(name, each.name) for each in gap}
         most = max(words.values())
-        if most > 1:
-            return [each for each in gap if words[id(each)] == most]
-        return [_outermost(latest)]
+        return [each for each in gap if most > 1 and words[id(each)] == most]
+
+    def _uncarried(self, node: Range, name: str) -> list[Range]:
+        """The same of a number that no operator carries: all began after another node was made."""
+        found = []
+        for operators in self._operators.values():
+            below = [
+                each
+                for each in operators
+                if each.thread[0] == node.thread[0]
+                and each.start < node.start
+                and -1 < (each.seq or -1) < (node.seq or -1)
+            ]
+            if below:
+                last = max(below, key=lambda each: (each.seq, each.start))
+                found += self._custom(name, last)
+        return found
 
 
 def _outermost(carrier: Range) -> Range:
