@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -33,6 +34,13 @@ def node(trace: KinetoFile, start: int, end: int, name: str, seq: int) -> Kineto
 
 def names(ranges: list[Range]) -> list[str]:
     return [each.name for each in ranges]
+
+
+def test_it_shares_no_code_with_what_it_checks() -> None:
+    files = list((Path(__file__).parents[1] / "oracle").glob("*.py"))
+    assert len(files) > 5
+    for file in files:
+        assert not re.search(r"^\s*(?:from|import) fastprof", file.read_text(), re.M), file.name
 
 
 @pytest.mark.parametrize(
