@@ -27,6 +27,17 @@ def real(path: str) -> Path:
     return file
 
 
+def traces(*patterns: str) -> list[str]:
+    """The real traces below the data directory that a pattern fits, to parametrize a test with.
+
+    Where there are none, one name that no file has: the test is then skipped with the reason.
+    """
+    directory = data_dir()
+    found = [] if directory is None else [f for each in patterns for f in directory.glob(each)]
+    names = sorted(file.relative_to(directory).as_posix() for file in found if directory)
+    return names or [f"{patterns[0]} (none)"]
+
+
 def open_read_only(path: Path) -> sqlite3.Connection:
     """A connection that neither locks the file nor writes anything beside it."""
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)

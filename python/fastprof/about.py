@@ -77,6 +77,36 @@ class Distributed:
     world_size: int | None
 
 
+@dataclass(frozen=True)
+class GpuFigures:
+    """What a file says of a GPU besides its name; None for what it does not say.
+
+    Attributes
+    ----------
+    sms : int or None
+        Multiprocessors; of AMD compute units.
+    clock : int or None
+        Hz, the highest of its cores.
+    bandwidth : int or None
+        Bytes a second of its memory.
+    capability : str or None
+        Compute capability, as "8.0".
+    memory : int or None
+        Bytes.
+    """
+
+    sms: int | None = None
+    clock: int | None = None
+    bandwidth: int | None = None
+    capability: str | None = None
+    memory: int | None = None
+
+
+def positive(value: object) -> int | None:
+    """A number that a file says, None for what is none or says nothing: 0, or less."""
+    return value if type(value) is int and value > 0 else None
+
+
 @dataclass
 class About:
     """What a file says of itself. What it does not say is None, or missing from its dict.
@@ -98,6 +128,8 @@ class About:
     gpus : dict of int to str
         Device, as the column `device` has it, to the name of the GPU. A device whose name is not
         sure is not in it.
+    gpu_figures : dict of int to GpuFigures
+        Device to what the file says of the GPU besides its name.
     distributed : Distributed or None
     processes : dict of int to str
         Process id to name, of processes with ranges or launches.
@@ -117,6 +149,7 @@ class About:
     versions: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     gpus: dict[int, str] = field(default_factory=dict)
+    gpu_figures: dict[int, GpuFigures] = field(default_factory=dict)
     distributed: Distributed | None = None
     processes: dict[int, str] = field(default_factory=dict)
     threads: dict[tuple[int, int], str] = field(default_factory=dict)

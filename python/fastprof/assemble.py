@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import _link, _nest, _path, activities, check
+from fastprof import _link, _path, activities, check, phase, process_ranges
 from fastprof._take import distinct, take
+from fastprof.analysis.limits import bandwidths, too_fast
 from fastprof.attribute import BACKWARD, NOWHERE, Attribution
 from fastprof.beside import Beside
 from fastprof.calls import CallsOfKernels, find_calls
@@ -24,7 +25,7 @@ from fastprof.costs import Costs, cost
 from fastprof.coverage import cover
 from fastprof.markers import Kind, Meaning, SourceLines, dict_operators, each_part_once
 from fastprof.profile import Profile
-from fastprof.trace import Int32, Trace, label_text
+from fastprof.trace import Int32, Trace
 
 DIRECTIONS = ["fprop", "bprop"]
 
@@ -110,6 +111,16 @@ class Assembly:
         copied = activities.copied(self.trace).values
         told = activities.are_copies(self.trace) & (copied >= 0)
         return Ints(np.where(told, copied, moved.values))
+
+    @property
+    def exact(self) -> Ints:
+        """Bytes that the memory cannot have moved in the call's time are estimates as well."""
+        kernels, calls, exact = self.trace.kernels, self.calls, self.costs.exact.values
+        bandwidth = bandwidths(self.trace.about, kernels.configs.device)[kernels.config]
+        beyond = too_fast(
+            self.bytes.values, kernels.duration, calls.group, calls.n_groups, bandwidth
+        )
+        return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""
@@ -236,7 +247,7 @@ def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Prof
             "block": lambda: RepeatedInts(kernels.config, configs.block),
             "flops": lambda: assembly.flops,
             "bytes": lambda: assembly.bytes,
-            "exact": lambda: assembly.costs.exact,
+            "exact": lambda: assembly.exact,
             "line": lambda: columns["trace"].mapped(lines.line),
             "library_line": lambda: columns["trace"].mapped(lines.library_line),
             "name": lambda: assembly.names[0],
@@ -302,7 +313,8 @@ def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
         "copy_direction": lambda: activities.copy_directions(trace),
         "launch_start": lambda: Ints(take(launches.start, kernels.launch, _NO_TIME), none=_NO_TIME),
         "launch_ranges": lambda: _ranges(assembly, found.launch_frame_of_kernel),
-        "phases": lambda: _phases(trace),
+        "phase": lambda: phase.of_kernels(assembly),
+        "phases": lambda: process_ranges.open_at_launch(trace),
         "ranges": lambda: _ranges(assembly, assembly.meaning),
         "path": lambda: Ints(assembly.node),
     }
@@ -322,30 +334,6 @@ def _ranges(assembly: Assembly, frame: Int32) -> Values:
     return assembly.chains(
         lambda m: m.kind == Kind.USER, node, lambda chain: tuple(m.label for m in chain)
     )
-
-
-def _phases(trace: Trace) -> Values:
-    """The phases of its process that were open when each kernel was launched, outermost first.
-
-    Ranges that ended on another thread belong to no thread and may lie in any way.
-    """
-    phases, launches = trace.phases, trace.launches
-    ids: dict[tuple[str, ...], int] = {(): 0}
-    of_launch = np.zeros(len(launches), np.int32)
-    process_of_phase = take(trace.process_of_thread, phases.thread)
-    process_of_launch = take(trace.process_of_thread, launches.thread)
-    for process in np.unique(process_of_phase):
-        rows = np.flatnonzero(process_of_phase == process)
-        calls = np.flatnonzero(process_of_launch == process)
-        tree = _nest.Tree(phases.start[rows], phases.end[rows])
-        node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
-        chains: list[tuple[str, ...]] = []
-        for above, number in zip(parent.tolist(), label.tolist(), strict=True):
-            name = label_text(trace.labels[number])
-            chains.append((*(chains[above] if above >= 0 else ()), name))
-        of_node = np.array([*(ids.setdefault(c, len(ids)) for c in chains), 0], np.int32)
-        of_launch[calls] = of_node[node]
-    return Values(take(of_launch, trace.kernels.launch, 0), list(ids))
 
 
 def _sub(assembly: Assembly) -> Ints:

@@ -66,7 +66,8 @@ class Profile:
     columns : mapping of str to Column
         The columns of the report by key: idx seq altseq tid layer trace dir sub mod op kernel
         params sil tc device stream grid block flops bytes tc_reason exact (0 where flops or bytes
-        are estimates, 1 where not) line library_line name (the full one). Times are ns. flops and
+        are estimates, or bytes are more than 1.5 times what the memory moves in the call's time; 1
+        where not) line library_line name (the full one). Times are ns. flops and
         bytes are the kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
         line and library_line are the last frames of trace that are the user's, and not torch's.
     extra : dict of str to function
@@ -76,8 +77,9 @@ class Profile:
         file cannot be true), copied (bytes of a copy or memset), copy_direction (HtoD, DtoH, ...),
         launch (the API call), launch_start, phases (ranges of the process that ended on another
         thread and were open at the launch), ranges (the user's own, outermost first), launch_ranges
-        (those around the launch, where a graph's node was created elsewhere), path (node of the
-        call-path tree). A profile of dict lines has none of them.
+        (those around the launch, where a graph's node was created elsewhere), phase (forward,
+        backward, recompute, optimizer, ...), path (node of the call-path tree). A profile of dict
+        lines has none of them.
     make_dict_columns : function
         Makes the columns of dict lines, by their keys; its argument may be called on a second core
         meanwhile.

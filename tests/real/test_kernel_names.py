@@ -89,11 +89,13 @@ def short(name: str) -> str:
     name = re.sub(r"^(?:void|std::enable_if<.*?>::type) ", "", name)
     function = re.split(r"[<(]", name, maxsplit=1)[0].strip()
     arguments = name[len(function) :]
-    if function.endswith("elementwise_kernel"):
+    if function.endswith(("elementwise_kernel", "elementwise_kernel_manual_unroll")):
         inner = re.findall(r"at::native::(?:binary_internal::)?(\w+)", arguments)
         function += "".join(f"<{of}>" for of in [of for of in inner if not AROUND.match(of)][:1])
     elif re.search(r"::Kernel2?$", function):
         function += re.match(r"<\w+", arguments)[0] + ">"
+    elif function.endswith("::trampoline_kernel"):
+        function += "<" + re.search(r"::(\w+_impl)<", arguments)[1] + ">"
     return function[:LONGEST]
 
 

@@ -9,27 +9,11 @@ import pytest
 
 import kineto_oracle
 from fastprof.sources import kineto_file
-from real_data import data_dir, real
+from real_data import real, traces
 
-TRACES = [
-    *(f"kineto/dlrm_rank{rank}.json.gz" for rank in range(4)),
-    "kineto/resnet18_mi300_full.json.gz",
-    "kineto/resnet50_2021_stack_memory.json.gz",
-    "kineto/resnet_v100_2024_fwdbwd.json.gz",
-    "kineto/train_v100_2022.json.gz",
-    "kineto/transformer_a100_2024.json.gz",
-    "kineto/triton_compile.json.gz",
-]
+TRACES = traces("kineto/*.json.gz")
 
 every_trace = pytest.mark.parametrize("path", TRACES)
-
-
-def test_every_trace_that_is_there_is_looked_at():
-    directory = data_dir()
-    if directory is None:
-        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
-    found = {path.relative_to(directory).as_posix() for path in directory.glob("kineto/*.gz")}
-    assert found <= set(TRACES)
 
 
 @every_trace

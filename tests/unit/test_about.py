@@ -7,7 +7,7 @@ import pytest
 
 import fastprof
 from exports import Export, global_tid
-from fastprof.about import Distributed
+from fastprof.about import Distributed, GpuFigures
 from kineto_files import PID, TID, KinetoFile
 from nvprof_files import NvprofFile
 
@@ -69,6 +69,34 @@ def test_gpus_of_one_name_are_known_whatever_their_order(about, schema):
 def test_of_gpus_of_several_names_none_is_guessed(about):
     export = one_kernel().gpu("T400", device=0).gpu("A100", device=1)
     assert about(export).gpus == {}
+
+
+RTX = {"smCount": 72, "clockRate": 1_770_000_000, "memoryBandwidth": 672_096_000_000,
+       "totalMemory": 25_396_838_400}  # fmt: skip
+
+
+def test_what_an_export_says_of_a_gpu_besides_its_name(about):
+    export = one_kernel().gpu("RTX 6000", compute=(7, 5), **RTX)
+    figures = GpuFigures(72, 1_770_000_000, 672_096_000_000, "7.5", 25_396_838_400)
+    assert about(export, schema="2025").gpu_figures == {0: figures}
+
+
+def test_exports_of_2020_say_nothing_of_a_gpu_but_its_name(about):
+    found = about(one_kernel().gpu("RTX 6000", **RTX), schema="2020")
+    assert (found.gpus, found.gpu_figures) == ({0: "RTX 6000"}, {})
+
+
+def test_what_differs_among_gpus_of_one_name_is_not_told(about):
+    export = one_kernel().gpu("T4", device=0, smCount=40).gpu("T4", device=1, smCount=39)
+    found = about(export, schema="2025")
+    assert (found.gpus, found.gpu_figures) == ({0: "T4", 1: "T4"}, {})
+
+
+@pytest.mark.parametrize("value", ["x", 0, -1, 1.5, None])
+def test_a_figure_that_is_none_is_not_told(about, value):
+    export = one_kernel().gpu("T4", smCount=value, memoryBandwidth=value, totalMemory=16)
+    (figures,) = about(export, schema="2025").gpu_figures.values()
+    assert figures == GpuFigures(capability="8.0", memory=16)
 
 
 @pytest.mark.parametrize("number", ["x", 1.5, b"y"])
@@ -168,7 +196,39 @@ def test_nvprof_files_may_say_nothing_of_themselves(about):
     assert (found.format, found.schema_version, found.gpus) == ("nvprof", None, {})
 
 
+def test_nvprof_files_say_kilobytes_and_kilohertz(about):
+    file = NvprofFile().kernel(30, 42, corr=7)
+    said = {"numMultiprocessors": 80, "coreClockRate": 1_530_000,
+            "globalMemoryBandwidth": 898_048_000, "computeCapabilityMajor": 7,
+            "computeCapabilityMinor": 0, "globalMemorySize": 16_914_055_168}  # fmt: skip
+    file.add_table("CUPTI_ACTIVITY_KIND_DEVICE", ["id", "name", *said])
+    file.row("CUPTI_ACTIVITY_KIND_DEVICE", id=0, name=file.string("Tesla V100"), **said)
+    figures = GpuFigures(80, 1_530_000_000, 898_048_000_000, "7.0", 16_914_055_168)
+    assert about(file).gpu_figures == {0: figures}
+
+
 # torch.profiler.
+
+
+def test_a_trace_says_neither_clock_nor_bandwidth(about):
+    a100 = {"id": 0, "name": "A100", "numSms": 108, "computeMajor": 8, "computeMinor": 0}
+    amd = {"id": 1, "name": "AMD Instinct MI300X", "numSms": 304, "computeMajor": 9}
+    trace = KinetoFile(deviceProperties=[a100, amd | {"totalGlobalMem": 206_141_652_992}])
+    assert about(trace.kernel(30_000, 40_000, corr=1)).gpu_figures == {
+        0: GpuFigures(sms=108, capability="8.0"),
+        1: GpuFigures(sms=304, memory=206_141_652_992),
+    }
+
+
+def test_what_is_said_of_all_gpus_alike_holds_for_those_that_worked(about):
+    properties = [{"id": device, "name": "MI300X", "numSms": 304} for device in (0, 1)]
+    found = about(KinetoFile(deviceProperties=properties).kernel(3_000, 4_000, 1, device=9))
+    assert found.gpus == dict.fromkeys((0, 1, 9), "MI300X")
+    assert found.gpu_figures[9] == GpuFigures(sms=304)
+    properties[1]["name"] = "MI325X"
+    found = about(KinetoFile(deviceProperties=properties).kernel(3_000, 4_000, 1, device=9))
+    assert 9 not in found.gpus
+    assert found.gpu_figures == dict.fromkeys((0, 1, 9), GpuFigures(sms=304))
 
 
 def test_the_root_of_a_trace_says_versions_gpus_and_rank(about):

@@ -21,14 +21,14 @@ OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / na
 ROOMS = [
     {"errors"},
     {"about", "beside", "call", "columns", "extras", "names", "signals", "whole"},
-    {"check", "memory"},
+    {"analysis", "check", "memory"},
     {"trace", "markers", "ops", "annotate"},
     {"nest"},
     {"autograd_threads", "node_makers", "recomputed"},
     {"sources", "attribute", "integrations"},
-    {"batches", "results", "activities", "replay"},
+    {"batches", "results", "activities", "replay", "process_ranges"},
     {"calls"},
-    {"contents", "costs", "coverage", "line_groups"},
+    {"contents", "costs", "coverage", "line_groups", "phase"},
     {"line_calls"},
     {"profile", "report"},
     {"assemble", "fromdict", "info"},
@@ -243,6 +243,7 @@ CALLED_FROM_OUTSIDE = {
     "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
+    "peak": "tests/real/test_real_limits.py: no call computes more than its GPU can",
 }
 
 

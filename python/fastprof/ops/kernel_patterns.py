@@ -68,7 +68,7 @@ ROWS: Final = (
         "winograd_nonfused winogradforward winogradwgrad generatewinogradtiles winograd&xform "
         "fft2d_r2c fft2d_c2r fft1d_r2c fft1d_c2r flipfilter im2col col2im im2d2col vol2col "
         "col2vol computeoffsetskernel computeboffsetskernel computewgrad&offsetskernel "
-        "precompute_indices reducewgrad",
+        "precompute_indices reducewgrad cudnn&reducesplitk",
         auxiliary=True,
     ),
     # Other formats of a convolution's tensors, and zeros to add up to.
@@ -92,7 +92,8 @@ ROWS: Final = (
         "cutlass::conv convolve convolution convolnd fprop ^dgrad _dgrad :dgrad 4dgrad 6dgrad "
         "8dgrad ^wgrad _wgrad :wgrad 4wgrad 6wgrad 8wgrad winograd igemm_fwd igemm_bwd igemm_wrw "
         "asmconv miopenconv miopencv naiveconv groupedconv convdepthwise depthwiseconv "
-        "conv1d conv2d conv3d conv1x1 conv3x3 grouped_direct _conv_fwd _conv_bwd cudnn::cnn::",
+        "conv1d conv2d conv3d conv1x1 conv3x3 grouped_direct _conv_fwd _conv_bwd cudnn::cnn:: "
+        "gemm_xdlops_bwd_weight",
     ),
     Row("elementwise", "rotary rope_ _rope"),
     # An embedding's backward may update the table by an optimizer as well.

@@ -128,6 +128,7 @@ TRACE_COLUMNS = (
     _names("ranges", "Ranges", 25, "ranges of your own around the call"),
     _names("launch_ranges", "LaunchRanges", 25, "the same around the launch"),
     _names("phases", "Phases", 25, "ranges that end on another thread"),
+    _traced("phase", "Phase", "str", "forward, backward, recompute, optimizer, ..."),
     _traced("path", "Path", "int", "node of the call-path tree"),
     _traced("copied", "Copied", "int", "bytes of a copy or memset (--all)"),
     _traced("copy_direction", "CopyDirection", "str", "HtoD, DtoH, DtoD, ... (--all)"),

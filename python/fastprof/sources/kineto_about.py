@@ -7,7 +7,9 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from fastprof.about import About, Distributed, Memory
+import numpy as np
+
+from fastprof.about import About, Distributed, GpuFigures, Memory, positive
 from fastprof.sources.kineto_file import KinetoFile
 
 _VERSION = re.compile(
@@ -36,8 +38,10 @@ def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
         versions=versions,
         settings=plain,
         gpus=_gpus(root.get("deviceProperties")),
+        gpu_figures=_figures(root.get("deviceProperties")),
         distributed=_distributed(distributed),
     )
+    _name_others(file, about)
     _read_names(file, about, set(threads))
     columns = file.tables["memory"]
     about.memory = Memory(**{name: columns[name] for name in vars(Memory())})
@@ -56,6 +60,35 @@ def _gpus(properties: Any) -> dict[int, str]:
         for each in found
         if type(each.get("id")) is int and isinstance(each.get("name"), str) and each["name"]
     }
+
+
+def _figures(properties: Any) -> dict[int, GpuFigures]:
+    """Device to what is said of it, which is neither its clock nor its bandwidth.
+
+    AMD's GPUs have the numbers of their architecture (9.4) for a compute capability: none.
+    """
+    found = {}
+    for each in _list(properties):
+        if isinstance(each, dict) and type(each.get("id")) is int:
+            major, minor = positive(each.get("computeMajor")), each.get("computeMinor")
+            is_amd = str(each.get("name", "")).startswith("AMD")
+            found[each["id"]] = GpuFigures(
+                sms=positive(each.get("numSms")),
+                capability=f"{major}.{minor}" if major and not is_amd else None,
+                memory=positive(each.get("totalGlobalMem")),
+            )
+    return found
+
+
+def _name_others(file: KinetoFile, about: About) -> None:
+    """What is said of all GPUs alike holds for those that work was done on under other numbers:
+    with HIP_VISIBLE_DEVICES properties count the visible ones, kernels those of the machine."""
+    devices = np.unique(file.tables["gpu"]["device"])
+    for device in devices[devices >= 0].tolist():
+        if len(set(about.gpus.values())) == 1:
+            about.gpus.setdefault(device, next(iter(about.gpus.values())))
+        if len(set(about.gpu_figures.values())) == 1:
+            about.gpu_figures.setdefault(device, next(iter(about.gpu_figures.values())))
 
 
 def _list(value: Any) -> list[Any]:

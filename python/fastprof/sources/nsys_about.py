@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from fastprof.about import About
+from fastprof.about import About, GpuFigures, positive
 from fastprof.errors import BadInputError
 from fastprof.sources import nsys_schema as schema
 from fastprof.sources.database import Database
@@ -30,6 +30,7 @@ def read(database: Database, threads: Collection[tuple[int, int]]) -> tuple[Abou
     try:
         _read_versions(database, about)
         about.gpus = _read_gpus(database)
+        about.gpu_figures = _read_figures(database, about.gpus)
         about.processes, about.threads = _read_names(database, set(threads))
     except BadInputError as error:
         return about, [f"what it says of itself cannot be read: {error}"]
@@ -85,6 +86,29 @@ def _read_gpus(database: Database) -> dict[int, str]:
         for device in sorted(device for device in found if isinstance(device, int))
         for name in found[device]
         if len(found[device]) == 1 and name
+    }
+
+
+def _read_figures(database: Database, gpus: dict[int, str]) -> dict[int, GpuFigures]:
+    """What is said of the GPUs with these names; nothing where two of one name differ."""
+    columns = "name smCount clockRate memoryBandwidth computeMajor computeMinor totalMemory"
+    found: dict[str, set[GpuFigures]] = {}
+    for name, sms, clock, bandwidth, major, minor, memory in _rows(
+        database, "TARGET_INFO_GPU", columns
+    ):
+        figures = GpuFigures(
+            sms=positive(sms),
+            clock=positive(clock),
+            bandwidth=positive(bandwidth),
+            capability=f"{major}.{minor}" if positive(major) else None,
+            memory=positive(memory),
+        )
+        found.setdefault(text(name) or "", set()).add(figures)
+    return {
+        device: figures
+        for device, name in gpus.items()
+        for figures in found.get(name, ())
+        if len(found[name]) == 1
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastprof.about import About
+from fastprof.about import About, GpuFigures, positive
 from fastprof.errors import BadInputError
 from fastprof.sources import nvprof_schema as schema
 from fastprof.sources.database import Database
@@ -25,6 +25,7 @@ def read(database: Database) -> tuple[About, list[str]]:
                 about.schema_version = str(version)
         gpus = _named(database, _DEVICES, ["id"])
         about.gpus = {device: name for device, name in gpus if isinstance(device, int)}
+        about.gpu_figures = _figures(database)
         for kind, place, name in _named(database, _NAMES, ["objectKind", "objectId"]):
             if kind in (_PROCESS, _THREAD) and isinstance(place, bytes) and len(place) >= 8:
                 pid, tid = (int.from_bytes(place[i : i + 4], "little") for i in (0, 4))
@@ -35,6 +36,33 @@ def read(database: Database) -> tuple[About, list[str]]:
     except BadInputError as error:
         return about, [f"what it says of itself cannot be read: {error}"]
     return about, []
+
+
+def _figures(database: Database) -> dict[int, GpuFigures]:
+    """Device to what is said of it: clocks in kHz, bandwidth in kB/s."""
+    columns = (
+        *("id", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth"),
+        *("computeCapabilityMajor", "computeCapabilityMinor", "globalMemorySize"),
+    )
+    if not set(columns) <= set(database.tables.get(_DEVICES, ())):
+        return {}
+    rows = database.rows(f"SELECT {', '.join(columns)} FROM {_DEVICES} ORDER BY id")
+    return {
+        device: GpuFigures(
+            sms=positive(sms),
+            clock=_thousands(clock),
+            bandwidth=_thousands(bandwidth),
+            capability=f"{major}.{minor}" if positive(major) else None,
+            memory=positive(memory),
+        )
+        for device, sms, clock, bandwidth, major, minor, memory in rows
+        if isinstance(device, int)
+    }
+
+
+def _thousands(value: Any) -> int | None:
+    number = positive(value)
+    return None if number is None else number * 1000
 
 
 def _named(database: Database, table: str, columns: list[str]) -> list[tuple[Any, ...]]:

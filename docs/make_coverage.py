@@ -1,0 +1,71 @@
+"""Write docs/coverage.md, what is known of real traces: `python docs/make_coverage.py [DIRECTORY]`.
+
+DIRECTORY holds the traces, in folders; without it `$FASTPROF_DATA`, or `../shared/data` beside the
+repository.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import fastprof
+from fastprof.info import describe
+from fastprof.whole import whole_file
+
+PAGE = Path(__file__).parent / "coverage.md"
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+TRACES = ("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.sql*")
+# Depths of `fastprof info`, and how the page calls them.
+DEPTHS = {
+    "launch": "launch", "op": "op", "shapes": "shapes", "cost": "cost", "source line": "line"
+}  # fmt: skip
+
+HEAD = f"""# Coverage
+
+<!-- Made by docs/make_coverage.py from the traces; a test compares where they are. -->
+
+How much of the GPU time of real traces is known, as `fastprof info` says it: kernels with a launch,
+inside of an operator, of known shapes, with a known cost, with a source line. What a trace does not
+hold nobody can know: without `record_shapes` there are no shapes, without stacks no lines, and
+hand-written ranges name no operators. `fastprof prof --unknown FILE` names the rest.
+
+| trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} |
+|---|---|--:|--:|{"--:|" * len(DEPTHS)}
+"""
+
+
+def page(directory: Path) -> str:
+    """The page for the traces below a directory."""
+    files = sorted(file for pattern in TRACES for file in directory.glob(pattern))
+    if not files:
+        sys.exit(f"{directory}: holds no traces; give their directory, or set FASTPROF_DATA")
+    return HEAD + "".join(row(file, directory) for file in files)
+
+
+def row(file: Path, directory: Path) -> str:
+    """A line of the table."""
+    info = describe(fastprof.open(file))
+    names = sorted({gpu["name"] or "not told" for gpu in info["gpus"] if gpu["rows"]})
+    shares = {each["depth"]: each["share"] for each in info["coverage"]}
+    cells = [
+        f"`{file.relative_to(directory).as_posix()}`",
+        ", ".join(names) or "-",
+        str(sum(each["count"] for each in info["work"].values())),
+        f"{info['gpu_time'] / 1e6:.1f}",
+        *(percent(shares[depth]) for depth in DEPTHS),
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def percent(share: float | None) -> str:
+    """`-` where there is no GPU time to have a share of; never rounded up to all."""
+    return "-" if share is None else f"{int(share * 1000 + 1e-9) / 10:g} %"
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FASTPROF_DATA", BESIDE)
+    text = page(Path(wanted))
+    with whole_file(PAGE) as file:
+        file.write(text.encode())

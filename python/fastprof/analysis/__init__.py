@@ -1,0 +1,1 @@
+"""What follows from the columns of a Profile, and the data for it. Pure: no printing, no files."""

@@ -1,0 +1,65 @@
+"""A capture as plain objects: ranges with what is around them, kernels with their launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Thread = tuple[Any, Any]  # process, thread
+
+
+@dataclass(eq=False)
+class Range:
+    """A named range of a thread. Times are ns. What the file does not say is None.
+
+    Parameters
+    ----------
+    kind : "op" (of PyTorch), "marker" (of PyProf), "user" or "frame" (of Python)
+    dims : sizes of each argument, an empty list for what is no tensor
+    concrete : values of the arguments that are no tensors, as text
+    on_forward_thread : the number that torch gives the forward thread, 0 for a forward operator
+    told_forward : the forward operator that the file's own arrow points from
+    """
+
+    name: str
+    start: int
+    end: int
+    thread: Thread
+    kind: str
+    seq: int | None = None
+    dims: list[Any] | None = None
+    types: list[str] | None = None
+    concrete: list[str] | None = None
+    forward_thread: int | None = None
+    parent: Range | None = None
+    told_forward: Range | None = None
+    children: list[Range] = field(default_factory=list)
+
+    def chain(self) -> list[Range]:
+        """The range and all around it, innermost first."""
+        found, each = [], self
+        while each is not None:
+            found.append(each)
+            each = each.parent
+        return found
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel and the innermost range around its launch."""
+
+    start: int
+    duration: int
+    name: str
+    device: Any
+    correlation: int
+    thread: Thread | None
+    launched: int | None
+    range: Range | None
+
+
+@dataclass
+class Capture:
+    ranges: list[Range]
+    kernels: list[Kernel]
+    autograd_threads: set[Thread]

@@ -1,0 +1,125 @@
+"""A trace of torch.profiler -> Capture, by the json module."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from oracle.capture import Capture, Kernel, Range
+from oracle.nesting import Instants, nest
+from oracle.nodes import is_node
+
+KINDS = {"cpu_op": "op", "operator": "op", "user_annotation": "user", "python_function": "frame"}
+CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
+
+
+def nanoseconds(microseconds: Any) -> int:
+    """A number of JSON as it stands in the text, in µs, to ns; half a ns is rounded up."""
+    whole, _, fraction = str(microseconds).partition(".")
+    digits = (fraction + "0000")[:4]
+    return int(whole) * 1000 + (int(digits) + 5) // 10
+
+
+def read(path: Path) -> Capture:
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    trace = json.loads(text, parse_float=str, strict=False)
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    complete = [each for each in events if each.get("ph") == "X"]
+    by_category: dict[str, list[dict[str, Any]]] = {}
+    for each in complete:
+        by_category.setdefault(str(each.get("cat", "")).lower(), []).append(each)
+    ranges = [
+        _range(each, kind)
+        for category, kind in KINDS.items()
+        for each in by_category.get(category, ())
+    ]
+    nest(ranges)
+    _tell(ranges, [each for each in events if each.get("cat") == "fwdbwd"])
+    calls = {}
+    for category in sorted(CALLS):
+        for each in by_category.get(category, ()):
+            calls.setdefault(each["args"].get("correlation"), each)
+    by_id = {each.external: each for each in ranges if each.kind == "op" and each.external}
+    at = Instants(ranges)
+    kernels = [_kernel(each, calls, at, by_id) for each in by_category.get("kernel", ())]
+    return Capture(ranges, kernels, _autograd_threads(ranges))
+
+
+class _KinetoRange(Range):
+    external: int | None = None
+
+
+def _range(event: dict[str, Any], kind: str) -> _KinetoRange:
+    args = event.get("args", {})
+    start = nanoseconds(event["ts"])
+    types = args.get("Input type")
+    found = _KinetoRange(
+        name=event["name"],
+        start=start,
+        end=start + nanoseconds(event["dur"]),
+        thread=(event["pid"], event["tid"]),
+        kind=kind,
+        seq=args.get("Sequence number"),
+        dims=args.get("Input Dims", args.get("Input dims")),
+        types=types,
+        concrete=args.get("Concrete Inputs"),
+        forward_thread=args.get("Fwd thread id"),
+    )
+    found.external = args.get("External id")
+    return found
+
+
+def _tell(ranges: list[Range], flows: list[dict[str, Any]]) -> None:
+    """Give backward ranges the forward operator that the file's arrows point from."""
+    at: dict[Any, list[Range]] = {}
+    for each in ranges:
+        if each.kind == "op" and each.seq is not None:
+            at.setdefault((each.thread, each.start), []).append(each)
+    ends: dict[Any, dict[str, Any]] = {}
+    for flow in flows:
+        ends.setdefault(flow["id"], {})[flow["ph"]] = flow
+    for pair in ends.values():
+        if len(pair) < 2:
+            continue
+        forward, backward = (
+            at.get(((pair[ph]["pid"], pair[ph]["tid"]), nanoseconds(pair[ph]["ts"])), [])
+            for ph in "sf"
+        )
+        for each in backward:
+            same = [other for other in forward if other.seq == each.seq]
+            if same:
+                each.told_forward = same[-1]
+
+
+def _kernel(
+    event: dict[str, Any], calls: dict[int, dict[str, Any]], at: Instants, by_id: dict[int, Range]
+) -> Kernel:
+    args = event["args"]
+    call = calls.get(args["correlation"])
+    thread = launched = found = None
+    if call is not None:
+        thread, launched = (call["pid"], call["tid"]), nanoseconds(call["ts"])
+        found = at.innermost(thread, launched)
+    else:
+        found = by_id.get(args.get("External id", args.get("external id")))
+    return Kernel(
+        start=nanoseconds(event["ts"]),
+        duration=nanoseconds(event["dur"]),
+        name=event["name"],
+        device=args.get("device"),
+        correlation=args["correlation"],
+        thread=thread,
+        launched=launched,
+        range=found,
+    )
+
+
+def _autograd_threads(ranges: list[Range]) -> set[Any]:
+    """Threads on which nodes are evaluated inside of nothing: the engine's own."""
+    return {
+        each.thread
+        for each in ranges
+        if each.kind == "op" and is_node(each.name) and not each.parent
+    }

@@ -1,0 +1,133 @@
+"""Forward or backward, and the forward call of what runs backward."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from oracle.capture import Capture, Kernel, Range
+from oracle.nodes import CPP_NODE, fits, is_evaluation, is_node, node_of, shared_words
+
+FORWARD, BACKWARD = "fprop", "bprop"
+
+
+def is_recomputation(each: Range) -> bool:
+    """Whether a range is around forward work that activation checkpointing does again."""
+    if each.kind == "frame":
+        return "checkpoint.py(" in each.name and each.name.endswith(": recompute_fn")
+    return node_of(each.name).startswith("CheckpointFunctionBackward")
+
+
+def deciding(chain: list[Range]) -> Range | None:
+    """The range that says which way the work in a chain goes: the innermost that says anything."""
+    for each in chain:
+        if is_recomputation(each):
+            return each
+        if each.kind == "op" and is_node(each.name):
+            return each
+    return None
+
+
+def direction(capture: Capture, kernel: Kernel) -> str | None:
+    """fprop, bprop, or None outside of all operators."""
+    chain = kernel.range.chain() if kernel.range else []
+    decides = deciding(chain)
+    if decides is not None:
+        return FORWARD if is_recomputation(decides) else BACKWARD
+    if kernel.thread in capture.autograd_threads:
+        return BACKWARD
+    return FORWARD if any(each.kind in ("op", "marker") for each in chain) else None
+
+
+class Links:
+    """The forward call of each backward node.
+
+    Where the file has an arrow for it, that; else of the operators that carry its number, started
+    before and do no backward work, the latest to start whose name is the node's. A node that no
+    name fits is a custom function's. PyTorch gives an operator the number of the node that is made
+    next, so this node was made after the last operator with its number began and before the first
+    with a higher one: its call is the operator of that gap whose words are the node's, and where
+    none has any, the outermost that carries the number.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self._operators: dict[object, list[Range]] = defaultdict(list)
+        self._carriers: dict[object, list[Range]] = defaultdict(list)
+        for each in sorted(capture.ranges, key=lambda r: r.start):
+            if each.kind != "op":
+                continue
+            inside = deciding(each.chain())
+            if inside is None or is_recomputation(inside):
+                self._operators[each.thread].append(each)
+                if each.seq is not None and each.seq >= 0:
+                    self._carriers[each.thread[0], each.seq].append(each)
+
+    def node(self, chain: list[Range]) -> Range | None:
+        """The node that a backward kernel works for: the outermost below the evaluation."""
+        found = None
+        for each in chain:
+            if is_recomputation(each):
+                break
+            if each.kind == "op" and is_evaluation(each.name):
+                return found or each
+            if each.kind == "op" and is_node(each.name):
+                found = each
+        return found
+
+    def forwards(self, node: Range) -> list[Range]:
+        """The calls that can be meant, one where the name or an arrow tells; none: not recorded."""
+        name = node_of(node.name)
+        told = node.told_forward or next(
+            (each.told_forward for each in node.children if each.told_forward), None
+        )
+        carriers = [
+            each
+            for each in self._carriers[node.thread[0], node.seq if node.seq is not None else -1]
+            if each.start < node.start
+        ]
+        fitting = [each for each in carriers if fits(name, each.name)]
+        if told is not None and fits(name, told.name):
+            return [told]
+        if fitting:
+            return [fitting[-1]]
+        latest = told or (carriers[-1] if carriers else None)
+        if latest is not None:
+            return self._custom(name, latest) or [_outermost(latest)]
+        return self._uncarried(node, name) if name.startswith(CPP_NODE) else []
+
+    def _custom(self, name: str, latest: Range) -> list[Range]:
+        """The operators that can have made a node after an operator with its number, or with the
+        last below it, began."""
+        if name.endswith("DifferentiableGraphBackward"):  # of whatever TorchScript ran together
+            return [each for each in latest.chain() if each.kind == "op"]
+        operators = self._operators[latest.thread]
+        after = operators[operators.index(latest) :]
+        end = next((each.start for each in after if (each.seq or -1) > latest.seq), latest.end)
+        gap = [*latest.chain(), *(each for each in after if each.start < end)]
+        words = {id(each): shared_words(name, each.name) for each in gap}
+        most = max(words.values())
+        return [each for each in gap if most > 1 and words[id(each)] == most]
+
+    def _uncarried(self, node: Range, name: str) -> list[Range]:
+        """The same of a number that no operator carries: all began after another node was made."""
+        found = []
+        for operators in self._operators.values():
+            below = [
+                each
+                for each in operators
+                if each.thread[0] == node.thread[0]
+                and each.start < node.start
+                and -1 < (each.seq or -1) < (node.seq or -1)
+            ]
+            if below:
+                last = max(below, key=lambda each: (each.seq, each.start))
+                found += self._custom(name, last)
+        return found
+
+
+def _outermost(carrier: Range) -> Range:
+    """The outermost of the operators around a carrier, but for those that began before its number
+    was the next."""
+    for each in carrier.chain():
+        if each.kind == "op" and each.seq in (None, carrier.seq) and not is_node(each.name):
+            carrier = each
+    return carrier

@@ -1,0 +1,66 @@
+"""docs/coverage.md has every trace, and is what its command prints."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from real_data import data_dir, traces
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def make_coverage() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_coverage", DOCS / "make_coverage.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def directory() -> Path:
+    found = data_dir()
+    if found is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    return found
+
+
+def listed() -> list[str]:
+    return re.findall(r"^\| `(.*?)` \|", (DOCS / "coverage.md").read_text(), re.M)
+
+
+def test_every_trace_that_is_there_is_in_the_table(directory: Path) -> None:
+    assert listed() == traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+
+
+def test_every_trace_of_the_index_is_in_the_table(directory: Path) -> None:
+    index = (directory / "INDEX.md").read_text()
+    for cell in re.findall(r"^\| ([\w/.]+(?:, [\w/.]+)*) \|", index, re.M):
+        for name in cell.split(", "):
+            if "." in name and not name.endswith((".csv", ".dict", "json.gz")):
+                assert name in listed()
+            elif name.endswith(".json.gz"):
+                pattern = re.escape(Path(name).name).replace(r"rank0\.\.3", "rank[0-3]")
+                assert any(re.fullmatch(f"kineto/{pattern}", each) for each in listed()), name
+
+
+def test_the_page_is_what_its_command_prints(make_coverage: ModuleType, directory: Path) -> None:
+    made = make_coverage.page(directory)
+    assert (DOCS / "coverage.md").read_text() == made, "run: python docs/make_coverage.py"
+
+
+def test_shares_are_never_rounded_up_to_all(make_coverage: ModuleType) -> None:
+    assert [make_coverage.percent(each) for each in (None, 0.0, 0.9996, 1.0, 0.123)] == [
+        "-", "0 %", "99.9 %", "100 %", "12.3 %",
+    ]  # fmt: skip
+
+
+def test_a_directory_without_traces_is_an_error(make_coverage: ModuleType, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="holds no traces"):
+        make_coverage.page(tmp_path)

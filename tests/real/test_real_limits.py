@@ -1,0 +1,110 @@
+"""No call of a real trace computes or moves more than its GPU can, but for named reasons."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+
+import fastprof
+from fastprof.about import About
+from fastprof.analysis.devices import Device, resolve
+from fastprof.analysis.limits import MOST
+from profiled import Row, rows
+from real_data import real, traces
+
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+every_trace = pytest.mark.parametrize("path", TRACES)
+
+MICROSECOND = 1000  # ns
+# Files that name no GPU; all others have to resolve.
+NAMELESS = {
+    "kineto/recommender_2023.json.gz",
+    "nsys/emit_nvtx_2gpu_after_nsys2026.sqlite",
+    "nsys/emit_nvtx_2gpu_nsys2026.sqlite",
+}
+TYPE = re.compile(r"(fp64|fp32|fp16|bf16|fp8|int8)(?![0-9])")
+
+
+@dataclass
+class Call:
+    """The kernels of one call instance."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def total(self, column: str) -> int:
+        return sum(max(0, getattr(row, column)) for row in self.rows)
+
+    def longest(self) -> int:
+        """ns: what its kernels can have taken, for a clock of us says one less or more of each."""
+        durations = [row.duration for row in self.rows]
+        rough = all(duration % MICROSECOND == 0 for duration in durations)
+        return sum(durations) + rough * MICROSECOND * len(durations)
+
+
+@cache
+def about(path: str) -> About:
+    return fastprof.open(real(path)).about
+
+
+def device(path: str, number: int) -> Device:
+    told = about(path)
+    return resolve(told.gpus.get(number), told.gpu_figures.get(number))
+
+
+@cache
+def calls(path: str) -> list[Call]:
+    found: dict[object, Call] = defaultdict(Call)
+    for row in rows(real(path)):
+        found[row.call if row.call >= 0 else row.key].rows.append(row)
+    return list(found.values())
+
+
+def most_flops(call: Call, gpu: Device) -> float | None:
+    """FLOP/s that its GPU can, with tensor cores where the call's kernels may use them."""
+    types = {each for row in call.rows for each in TYPE.findall(row.params)}
+    uses = any(row.tc == "1" or row.tc is None for row in call.rows)
+    # 16 bits without tensor cores: two or four at a time, never more than with them.
+    peaks = [gpu.peak(each, tensor_cores=uses or each not in ("fp32", "fp64")) for each in types]
+    known = [peak for peak in [*peaks, gpu.flops.get("fp32")] if peak]
+    return max(known, default=None)
+
+
+@every_trace
+def test_every_gpu_with_kernels_resolves_or_says_why(path: str) -> None:
+    told = about(path)
+    used = {row.device for row in rows(real(path))}
+    for number in used:
+        found = device(path, number)
+        if path in NAMELESS:
+            assert number not in told.gpus
+            assert "does not name the GPU" in found.why
+        else:
+            assert found.why == ""
+            assert found.bandwidth and found.flops
+
+
+@every_trace
+def test_no_call_computes_more_than_its_gpu_can(path: str) -> None:
+    """Winograd's convolutions do fewer operations than the formula counts."""
+    beyond = []
+    for call in calls(path):
+        most = most_flops(call, device(path, call.rows[0].device))
+        winograd = any("winograd" in row.name.lower() for row in call.rows)
+        if most and not winograd and call.total("flops") > most * call.longest() * 1e-9:
+            beyond.append((call.rows[0].op, call.rows[0].params, call.total("flops"),
+                           call.longest(), call.rows[0].name[:60]))  # fmt: skip
+    assert beyond == []
+
+
+@every_trace
+def test_what_the_memory_cannot_have_moved_is_flagged(path: str) -> None:
+    for call in calls(path):
+        moved, time = call.total("bytes"), call.total("duration")
+        bandwidth = device(path, call.rows[0].device).bandwidth
+        if bandwidth and time and moved > MOST * bandwidth * time * 1e-9:
+            unflagged = [row for row in call.rows if row.bytes >= 0 and row.exact == 1]
+            assert unflagged == []
