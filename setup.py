@@ -18,6 +18,7 @@ C_FILES = {
     "_status": [],
     "_ranges": [],
     "_hooks": [],
+    "_slots": [],
     "_stacks": [],
     "_frames": [],
     "_blocks": ["fp_blocks"],

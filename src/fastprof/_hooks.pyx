@@ -155,17 +155,6 @@ cdef class Wrapped:
         (args, kwargs) -> whether this call gets no ranges.
     """
 
-    cdef readonly object __wrapped__
-    cdef readonly str mod
-    cdef readonly str op
-    cdef str _path
-    cdef object _describe
-    cdef object _unless
-    cdef bint _overloads
-    cdef dict _known
-    cdef dict __dict__
-    cdef object __weakref__
-
     def __init__(self, function, str mod not None, str op not None, str path="", describe=None,
                  bint overloads=False, unless=None):
         self.__wrapped__ = function
@@ -302,27 +291,48 @@ cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
     if wrapped._overloads and _is_overloaded(args, kwargs):
         handed = wrapped, <tuple> args, _dict(kwargs)
         return call(<PyObject *> _hand_over, <PyObject *> handed, NULL)
-    if not (_annotating and anybody_listens()):
+    if not somebody_hears():
         return call(<PyObject *> wrapped.__wrapped__, args, kwargs)
     return _announced(wrapped, args, kwargs)
 
 
 cdef PyObject *_announced(Wrapped wrapped, PyObject *args, PyObject *kwargs) noexcept:
+    cdef Opened opened
+    cdef PyObject *result
+    try:
+        opened = begin(wrapped, <tuple> args, _dict(kwargs))
+    except BaseException as error:  # the user's Ctrl-C, while a text was made
+        PyErr_SetObject(type(error), error)
+        return NULL
+    result = call(<PyObject *> wrapped.__wrapped__, args, kwargs)
+    end(opened)
+    return result
+
+
+cdef bint somebody_hears() noexcept:
+    """Whether calls are to be announced."""
+    return _annotating and anybody_listens()
+
+
+cdef Opened begin(Wrapped wrapped, tuple args, dict kwargs):
+    """Open the ranges of a call."""
     cdef Opened opened = Opened()
+    try:
+        wrapped._open(opened, args, kwargs)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+cdef void end(Opened opened) noexcept:
+    """Close the ranges of a call; what the call raised stays raised."""
     cdef PyObject *kind
     cdef PyObject *value
     cdef PyObject *traceback
-    cdef PyObject *result = NULL
-    try:
-        wrapped._open(opened, <tuple> args, _dict(kwargs))
-    except BaseException as error:  # the user's Ctrl-C, while a text was made
-        PyErr_SetObject(type(error), error)
-    else:
-        result = call(<PyObject *> wrapped.__wrapped__, args, kwargs)
     PyErr_Fetch(&kind, &value, &traceback)
     opened.close()
     PyErr_Restore(kind, value, traceback)
-    return result
 
 
 cdef inline dict _dict(PyObject *kwargs):

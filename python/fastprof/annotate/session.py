@@ -9,7 +9,7 @@ from torch import jit
 from torch._guards import CompileContext
 
 from fastprof import _hooks, _stacks
-from fastprof.annotate import channels, pickles, table
+from fastprof.annotate import channels, indexing, pickles, table
 from fastprof.annotate.overloads import hand_over
 from fastprof.annotate.text import argument_text, stack_text, with_functions
 from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_function, wrap_method
@@ -90,6 +90,7 @@ def init(enable_function_stack: bool = False) -> Session:
         wrap_function(function)
     for method in list(table.methods()):
         wrap_method(method)
+    indexing.install()
     for with_defaults in table.with_defaults():
         wrap_defaults(with_defaults)
     for owner, name in _SOURCE_READERS:

@@ -72,7 +72,7 @@ _BOOKKEEPING: Final = re.compile(
 _PRIVATE: Final = re.compile(r"_foreach_.+|_fused_.+|_scaled_.*mm.*|_grouped_mm|_int_mm|_amp_.+")
 _OPERATORS: Final = re.compile(
     r"__(?:[ir]?(?:add|sub|mul|truediv|floordiv|div|mod|pow|matmul|and|or|xor|lshift|rshift)"
-    r"|neg|pos|abs|invert|eq|ne|lt|le|gt|ge|getitem|setitem|bool|int|float|complex|index)__"
+    r"|neg|pos|abs|invert|eq|ne|lt|le|gt|ge|bool|int|float|complex|index)__"
 )
 _COLLECTIVES: Final = (
     *("all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object"),
