@@ -1,5 +1,6 @@
-"""Indexing: ranges around what the C slots of tensors call.
+"""What Python lets nobody change in a type of C: functions in its slots, its attributes.
 
+Indexing has its ranges around what the C slots of tensors call.
 `Tensor.__getitem__ = ..` would fill more than the slot of `x[i]` (mp_subscript): Python fills
 sq_item with it, too, in Tensor and in its subclasses, and does not empty it again. A type with
 sq_item is a sequence to C code (PySequence_Check), which then asks for its length. So no attribute
@@ -19,6 +20,8 @@ cdef extern from "Python.h":
         objobjargproc mp_ass_subscript
     ctypedef struct PyTypeObject:
         PyMappingMethods *tp_as_mapping
+        PyObject *tp_dict
+    void PyType_Modified(PyTypeObject *type)
     ctypedef struct PyWrapperDescrObject:
         void *d_wrapped
     void PyErr_SetObject(object kind, object value) noexcept
@@ -121,3 +124,15 @@ cdef int _exchange(base, binaryfunc get_old, binaryfunc get_new, objobjargproc s
             slots.mp_ass_subscript = set_new
         waiting += type.__subclasses__(kind)
     return 0
+
+
+def set_attribute(kind not None, str name not None, value):
+    """Set an attribute of a type that does not let Python do so, such as pickle.Pickler."""
+    (<dict> (<PyTypeObject *> kind).tp_dict)[name] = value
+    PyType_Modified(<PyTypeObject *> kind)
+
+
+def delete_attribute(kind not None, str name not None):
+    """Take off what `set_attribute` set."""
+    del (<dict> (<PyTypeObject *> kind).tp_dict)[name]
+    PyType_Modified(<PyTypeObject *> kind)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Protocol
 
+from fastprof._slots import delete_attribute, set_attribute
+
 _MISSING = object()
 
 
@@ -64,6 +66,18 @@ class Patch:
                 cell.cell_contents = self.before
 
 
+@dataclass(frozen=True, slots=True)
+class PatchOfC(Patch):
+    """An attribute of a type in C, which it has not by itself and which Python cannot set."""
+
+    def put(self) -> None:
+        set_attribute(self.owner, self.name, self.after)
+
+    def take_off(self) -> None:
+        if _standing(self.owner, self.name) is self.after:
+            delete_attribute(self.owner, self.name)
+
+
 def _standing(owner: Any, name: str) -> Any:
     if isinstance(owner, FunctionType):  # its defaults
         return getattr(owner, name)
@@ -81,6 +95,10 @@ class Patches:
     def replace(self, owner: Any, name: str, after: Any) -> None:
         """Put something in an attribute's place."""
         self.make(Patch(owner, name, _standing(owner, name), after))
+
+    def give(self, owner: type, name: str, value: Any) -> None:
+        """Give a type in C an attribute that it does not have."""
+        self.make(PatchOfC(owner, name, _MISSING, value))
 
     def make(self, change: Change) -> None:
         """Make a change that is undone with the others."""

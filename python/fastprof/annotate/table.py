@@ -182,7 +182,7 @@ def methods() -> Iterator[Method]:
     for name in _RECURRENT:
         yield Method(getattr(torch.nn, name), "forward", name, "forward")
     _installed("apex.optimizers")
-    for optimizer in _subclasses(torch.optim.Optimizer):
+    for optimizer in subclasses(torch.optim.Optimizer):
         if "step" in vars(optimizer):
             yield Method(optimizer, "step", optimizer.__name__, "step", _has_closure)
     iterator = dataloader._BaseDataLoaderIter
@@ -201,7 +201,8 @@ def with_defaults() -> Iterator[FunctionType]:
             yield vars(kind)["__init__"]
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def subclasses(kind: type) -> Iterator[type]:
+    """All that is derived from a class, each once."""
     seen: set[type] = set()
     waiting: list[type] = [kind]
     while waiting:
