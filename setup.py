@@ -17,6 +17,7 @@ SANITIZE = os.environ.get("FASTPROF_SANITIZE") == "1"
 C_FILES = {
     "_status": [],
     "_ranges": [],
+    "_layers": [],
     "_hooks": [],
     "_slots": [],
     "_stacks": [],

@@ -9,7 +9,8 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport (
     PyObject, PyObject_CallObject, PyObject_GenericGetAttr, PyObject_GenericSetAttr,
 )
-from fastprof._ranges cimport Marker, Opened, anybody_listens
+from fastprof._layers cimport follow, uncover
+from fastprof._ranges cimport Marker, Opened, anybody_listens, call_begins, call_ends
 from fastprof._stacks cimport call_site
 from copy import deepcopy
 from pkgutil import resolve_name
@@ -318,10 +319,12 @@ cdef Opened begin(Wrapped wrapped, tuple args, dict kwargs):
     """Open the ranges of a call."""
     cdef Opened opened = Opened()
     try:
+        follow()
         wrapped._open(opened, args, kwargs)
     except BaseException:
         opened.close()
         raise
+    call_begins()
     return opened
 
 
@@ -331,6 +334,11 @@ cdef void end(Opened opened) noexcept:
     cdef PyObject *value
     cdef PyObject *traceback
     PyErr_Fetch(&kind, &value, &traceback)
+    try:
+        uncover()
+    except Exception:  # a tool that fails is no matter of the program's
+        pass
+    call_ends()
     opened.close()
     PyErr_Restore(kind, value, traceback)
 

@@ -18,3 +18,6 @@ cdef class Opened:
 
 
 cdef bint anybody_listens() noexcept
+cdef int open_calls() noexcept
+cdef void call_begins() noexcept
+cdef void call_ends() noexcept

@@ -7,6 +7,33 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 
 
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #define FASTPROF_OF_THREAD __declspec(thread)
+    #else
+    #define FASTPROF_OF_THREAD _Thread_local
+    #endif
+    static FASTPROF_OF_THREAD int fastprof_open_calls = 0;
+    """
+    int fastprof_open_calls
+
+
+cdef int open_calls() noexcept:
+    """How many calls have their ranges open in this thread."""
+    return fastprof_open_calls
+
+
+cdef void call_begins() noexcept:
+    global fastprof_open_calls
+    fastprof_open_calls += 1
+
+
+cdef void call_ends() noexcept:
+    global fastprof_open_calls
+    fastprof_open_calls -= 1
+
+
 cdef class Marker:
     """A range to open: its text, and its event of the nvtx package once it is needed.
 
@@ -107,15 +134,3 @@ cdef class Opened:
                 self.end()
             except Exception:
                 continue
-
-
-def open_range(Marker marker not None):
-    """Open one range where anybody listens; the `Opened` to close, or None."""
-    if not anybody_listens():
-        return None
-    cdef Opened opened = Opened()
-    try:
-        opened.add(marker)
-    except Exception:
-        return opened
-    return opened
