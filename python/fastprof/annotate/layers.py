@@ -152,7 +152,7 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
         round a module does not count in its name.
     name : str
         A name for the model itself, which its submodules' names then begin with. Without one the
-        model has no range of its own.
+        model has no range of its own; a compiled one has the name of its class.
 
     Returns
     -------
@@ -167,9 +167,9 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     Notes
     -----
     Forward hooks that are also called when a forward pass raises. In what torch.compile traces they
-    do nothing: a compiled module has one range, its parts have none; what torch.jit.script or trace
-    made has none. It works without `init`. A copy of the model has the ranges, too, a pickled or
-    saved one has not.
+    do nothing: a compiled module has one range, its parts have none, as one kernel may do the work
+    of several; run without the compiler they have. What torch.jit.script or trace made has none.
+    It works without `init`. A copy of the model has the ranges, too, a pickled or saved one has not.
 
     >>> fastprof.annotate_layers(model)   # doctest: +SKIP
     """
@@ -182,11 +182,20 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     for path, module in model.named_modules():
         parts = [part for part in path.split(".") if part and part not in _WRAPPERS]
         full = ".".join([name, *parts] if name else parts)
-        if not full or full in named:  # the model itself, or what stands within its wrapper
-            continue
-        if isinstance(module, ScriptModule):  # takes no hooks
-            continue
+        if full in named or isinstance(module, ScriptModule):  # which takes no hooks
+            continue  # or it is what stands within a wrapper
         named.add(full)
+        full = full or (_name_of_compiled(model) if module is model else "")
+        if not full:
+            continue
         handles.append(module.register_forward_pre_hook(Enter(_traced, _layer_marker(full))))
         handles.append(module.register_forward_hook(Leave(_traced), always_call=True))
     return Layers(handles)
+
+
+def _name_of_compiled(model: Any) -> str:
+    """The class of a module that is compiled as a whole, by torch.compile or its own method."""
+    inner = getattr(model, "_orig_mod", None)
+    if inner is None and getattr(model, "_compiled_call_impl", None) is not None:
+        inner = model
+    return "" if inner is None else type(inner).__name__
