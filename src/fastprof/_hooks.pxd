@@ -12,6 +12,7 @@ cdef class Wrapped:
     cdef object _describe
     cdef object _unless
     cdef bint _overloads
+    cdef bint _reads
     cdef dict _known
     cdef dict __dict__
     cdef object __weakref__

@@ -154,16 +154,19 @@ cdef class Wrapped:
         then the wrapped one is handed over, as it is what the module now holds.
     unless : callable, optional
         (args, kwargs) -> whether this call gets no ranges.
+    reads : bool
+        Whether it only reads a tensor's values: a tensor of the CPU gets no ranges then.
     """
 
     def __init__(self, function, str mod not None, str op not None, str path="", describe=None,
-                 bint overloads=False, unless=None):
+                 bint overloads=False, unless=None, bint reads=False):
         self.__wrapped__ = function
         self._path = path
         self._unless = unless
         self.mod, self.op = mod, op
         self._describe = describe
         self._overloads = overloads
+        self._reads = reads
         self._known = {}
         # What torch.compile traces in the place of this object.
         PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
@@ -185,6 +188,8 @@ cdef class Wrapped:
         return 0
 
     cdef int _describe_and_open(self, Opened opened, tuple args, dict kwargs) except -1:
+        if self._reads and args and type(args[0]) is _tensor and args[0].is_cpu:
+            return 0
         cdef Marker arguments = self._arguments(args, kwargs)
         if arguments is None:
             return 0

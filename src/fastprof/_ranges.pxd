@@ -14,6 +14,8 @@ cdef class Opened:
     cdef int pushed
     cdef object end
     cdef list entered
+    cdef bint is_asked  # whether a profiler records, asked once a call
+    cdef bint is_recorded
     cdef int add(self, Marker marker) except -1
 
 

@@ -110,14 +110,17 @@ cdef class Opened:
                 _push(marker.event)
             self.pushed += 1
             self.end = _pop
-        if _flag_is_up() and _records():
-            if marker.recorded is None:
-                marker.recorded = _recordable(marker.text)
-            record = _recorder(marker.recorded)
-            record.__enter__()
-            if self.entered is None:
-                self.entered = []
-            self.entered.append(record)
+        if _flag_is_up():
+            if not self.is_asked:
+                self.is_asked, self.is_recorded = True, _records()
+            if self.is_recorded:
+                if marker.recorded is None:
+                    marker.recorded = _recordable(marker.text)
+                record = _recorder(marker.recorded)
+                record.__enter__()
+                if self.entered is None:
+                    self.entered = []
+                self.entered.append(record)
         return 0
 
     def close(self):

@@ -169,7 +169,8 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     Forward hooks that are also called when a forward pass raises. In what torch.compile traces they
     do nothing: a compiled module has one range, its parts have none, as one kernel may do the work
     of several; run without the compiler they have. What torch.jit.script or trace made has none.
-    It works without `init`. A copy of the model has the ranges, too, a pickled or saved one has not.
+    It works without `init`. A copy of the model has the ranges, too; one that was pickled or saved
+    has none.
 
     >>> fastprof.annotate_layers(model)   # doctest: +SKIP
     """

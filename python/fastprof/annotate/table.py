@@ -37,6 +37,9 @@ class Function:
         What holds it and under which name, that of `mod` and `op` first.
     overloads : bool
         Whether it hands itself to `__torch_function__` from C, by another way than its homes.
+    reads : bool
+        Whether it only reads a tensor's values, as `item`: of a tensor of the CPU that is neither a
+        kernel nor a copy, and Adam does so once a parameter.
     """
 
     function: Callable[..., Any]
@@ -44,6 +47,7 @@ class Function:
     op: str
     homes: tuple[tuple[Any, str], ...]
     overloads: bool = False
+    reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,9 @@ _PRIVATE: Final = re.compile(r"_foreach_.+|_fused_.+|_scaled_.*mm.*|_grouped_mm|
 _OPERATORS: Final = re.compile(
     r"__(?:[ir]?(?:add|sub|mul|truediv|floordiv|div|mod|pow|matmul|and|or|xor|lshift|rshift)"
     r"|neg|pos|abs|invert|eq|ne|lt|le|gt|ge|bool|int|float|complex|index)__"
+)
+_READING: Final = frozenset(
+    {"item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__complex__", "__index__"}
 )
 _COLLECTIVES: Final = (
     *("all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object"),
@@ -115,7 +122,8 @@ def functions() -> Iterator[Function]:
                 yield function
     for name in dir(Tensor):
         if callable(getattr(Tensor, name)) and _is_wanted(name, _OPERATORS):
-            yield Function(getattr_static(Tensor, name), "Tensor", name, ((Tensor, name),))
+            function, reads = getattr_static(Tensor, name), name in _READING
+            yield Function(function, "Tensor", name, ((Tensor, name),), reads=reads)
     if torch.distributed.is_available():
         homes = (torch.distributed, torch.distributed.distributed_c10d)
         yield from _held(homes, "torch.distributed", _COLLECTIVES)

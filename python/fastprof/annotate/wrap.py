@@ -30,7 +30,9 @@ def wrap_function(entry: Function) -> None:
     home, name = entry.homes[0]
     path = f"{home.__name__}:{name}" if isinstance(home, ModuleType) else f"torch:Tensor.{name}"
     kind = _kind(entry.function)
-    wrapped = kind(entry.function, entry.mod, entry.op, path, overloads=entry.overloads)
+    wrapped = kind(
+        entry.function, entry.mod, entry.op, path, overloads=entry.overloads, reads=entry.reads
+    )
     replaced[id(entry.function)] = wrapped
     for owner, held_as in entry.homes:
         patches.replace(owner, held_as, wrapped)
