@@ -13,6 +13,7 @@ cdef class Wrapped:
     cdef object _unless
     cdef bint _overloads
     cdef bint _reads
+    cdef object _named
     cdef dict _known
     cdef dict __dict__
     cdef object __weakref__

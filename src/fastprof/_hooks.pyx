@@ -156,10 +156,13 @@ cdef class Wrapped:
         (args, kwargs) -> whether this call gets no ranges.
     reads : bool
         Whether it only reads a tensor's values: a tensor of the CPU gets no ranges then.
+    named : callable, optional
+        Of a method: object -> (mod, op) in the marker of its call, which leaves the object itself
+        out; or None for a call without ranges.
     """
 
     def __init__(self, function, str mod not None, str op not None, str path="", describe=None,
-                 bint overloads=False, unless=None, bint reads=False):
+                 bint overloads=False, unless=None, bint reads=False, named=None):
         self.__wrapped__ = function
         self._path = path
         self._unless = unless
@@ -167,6 +170,7 @@ cdef class Wrapped:
         self._describe = describe
         self._overloads = overloads
         self._reads = reads
+        self._named = named
         self._known = {}
         # What torch.compile traces in the place of this object.
         PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
@@ -208,20 +212,29 @@ cdef class Wrapped:
     cdef Marker _arguments(self, tuple args, dict kwargs):
         """The argument marker; None where a compiler only traces the call."""
         cdef list parts
+        cdef dict all_known = self._known
+        mod, op = self.mod, self.op
+        if self._named is not None:
+            name = self._named(args[0])
+            if name is None:
+                return None
+            mod, op = name
+            args = args[1:]
+            all_known = self._known.setdefault(name, {})
         try:
             parts = [_key(value) for value in args]
             for name in kwargs:
                 parts.append((name, _key(kwargs[name])))
         except _NoKey:
-            text = _argument_text(self.mod, self.op, args, kwargs)
+            text = _argument_text(mod, op, args, kwargs)
             return None if text is None else Marker(text, passing=True)
         key = tuple(parts)
-        cdef PyObject *known = PyDict_GetItem(self._known, key)
+        cdef PyObject *known = PyDict_GetItem(all_known, key)
         if known is not NULL:
             return <Marker> known
-        cdef Marker marker = Marker(_argument_text(self.mod, self.op, args, kwargs))
-        if len(self._known) < MOST_SIGNATURES:
-            self._known[key] = marker
+        cdef Marker marker = Marker(_argument_text(mod, op, args, kwargs))
+        if len(all_known) < MOST_SIGNATURES:
+            all_known[key] = marker
         else:
             marker.passing = True
         return marker
