@@ -39,7 +39,7 @@ class Session:
 def init(enable_function_stack: bool = False) -> Session:
     """Enclose every call of torch in ranges that say call stack, module and arguments.
 
-    Call it once, after imports and torch.jit.script, before the training loop. Calls cost nearly
+    Call it once, after the imports and before the model is built. Calls cost nearly
     nothing until a profiler listens: Nsight Systems (or any NVTX tool), or torch.profiler.
 
     Parameters
