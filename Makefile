@@ -1,6 +1,6 @@
 # make demo [TRACE=file]   build, and report on a small generated export or on your own file
 # make test [TORCH=none]   build, and run all tests; TORCH names a version of torch, or none
-# make opinfo [PART=1/4]   torch's own samples of all its operators and types, annotated and not: an hour on a core
+# make opinfo [PART=1/4]   torch's own samples of all its operators and types, annotated and not: an hour or two on a core
 # make bench               measure (bench/README.md)
 # make bench-annotate      what annotation adds to a call of torch
 # make bench-smoke         all contenders once on a small export, no limits
