@@ -1,5 +1,6 @@
 # make demo [TRACE=file]   build, and report on a small generated export or on your own file
 # make test [TORCH=none]   build, and run all tests; TORCH names a version of torch, or none
+# make opinfo [PART=1/4]   torch's own samples of all its operators and types, annotated and not: an hour or two on a core
 # make bench               measure (bench/README.md)
 # make bench-annotate      what annotation adds to a call of torch
 # make bench-smoke         all contenders once on a small export, no limits
@@ -21,9 +22,10 @@ DEMO = .demo
 MUTANTS ?= 20000
 SEED ?= 1
 FUZZ_SECONDS ?= 60
+PART ?= 1/1
 FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 
-.PHONY: demo test test-python bench bench-annotate bench-smoke bench-instructions asan fuzz fuzz-c lint \
+.PHONY: demo test test-python opinfo bench bench-annotate bench-smoke bench-instructions asan fuzz fuzz-c lint \
 	wheel dist-test clean build
 
 # Each step leaves a stamp, so that a second run does nothing that is done.
@@ -73,6 +75,9 @@ endif
 
 test: $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+opinfo: $(VENV)/.test $(VENV)/.torch-$(TORCH)
+	PYTHONPATH=tests $(BIN)/python -m opinfo_sweep --part $(PART)
 
 # Another Python, and with NUMPY another numpy, in an environment of their own.
 NUMPY ?= any

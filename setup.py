@@ -17,7 +17,9 @@ SANITIZE = os.environ.get("FASTPROF_SANITIZE") == "1"
 C_FILES = {
     "_status": [],
     "_ranges": [],
+    "_layers": [],
     "_hooks": [],
+    "_slots": [],
     "_stacks": [],
     "_frames": [],
     "_blocks": ["fp_blocks"],

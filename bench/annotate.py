@@ -1,9 +1,9 @@
-"""What annotation adds to a call of torch: idle, and with an NVTX tool attached -> a table.
+"""What annotation adds: to calls of torch, to module calls, to steps under a profiler -> tables.
 
 python -m bench.annotate [--rounds 9]
 
-Each situation is a process of its own (`annotated_calls`), in which the contenders take turns. The
-tool is the one of the tests: it takes every call and writes it down.
+Each situation is a process of its own (`annotated_calls`, `annotated_steps`), in which the
+contenders take turns. The tool is the one of the tests: it takes every call and writes it down.
 """
 
 from __future__ import annotations
@@ -35,7 +35,15 @@ def main() -> int:
             "nobody listens": {},
             "tool attached": _attached(Path(directory)),
         }.items():
-            _table(situation, _measured(environment, arguments.rounds))
+            _table(situation, _measured("annotated_calls", environment, arguments.rounds))
+    for title, seconds in _measured("annotated_steps", {}, arguments.rounds).items():
+        plain = seconds.pop("plain")
+        print(f"{title:<26}{'us':>8}{'more':>18}{'times':>18}")
+        print(f"  {'plain':<24}{1e6 * plain:>8.2f}")
+        for name, found in seconds.items():
+            more = 1e6 * (found - plain)
+            print(f"  {name:<24}{1e6 * found:>8.2f}{more:>18.2f}{found / plain:>18.2f}")
+        print()
     return 0
 
 
@@ -50,10 +58,12 @@ def _attached(directory: Path) -> dict[str, str]:
     return attached(directory / "log")
 
 
-def _measured(environment: dict[str, str], rounds: int) -> dict[str, dict[str, float]]:
-    """Seconds a call, by call and contender."""
+def _measured(
+    program: str, environment: dict[str, str], rounds: int
+) -> dict[str, dict[str, float]]:
+    """Seconds, by what is called and contender."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.annotated_calls", str(rounds)],
+        [sys.executable, "-m", f"bench.{program}", str(rounds)],
         env=os.environ | environment,
         cwd=ROOT,
         stdout=subprocess.PIPE,

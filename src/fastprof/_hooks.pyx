@@ -9,7 +9,8 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport (
     PyObject, PyObject_CallObject, PyObject_GenericGetAttr, PyObject_GenericSetAttr,
 )
-from fastprof._ranges cimport Marker, Opened, anybody_listens
+from fastprof._layers cimport follow, uncover
+from fastprof._ranges cimport Marker, Opened, anybody_listens, call_begins, call_ends
 from fastprof._stacks cimport call_site
 from copy import deepcopy
 from pkgutil import resolve_name
@@ -153,27 +154,23 @@ cdef class Wrapped:
         then the wrapped one is handed over, as it is what the module now holds.
     unless : callable, optional
         (args, kwargs) -> whether this call gets no ranges.
+    reads : bool
+        Whether it only reads a tensor's values: a tensor of the CPU gets no ranges then.
+    named : callable, optional
+        Of a method: object -> (mod, op) in the marker of its call, which leaves the object itself
+        out; or None for a call without ranges.
     """
 
-    cdef readonly object __wrapped__
-    cdef readonly str mod
-    cdef readonly str op
-    cdef str _path
-    cdef object _describe
-    cdef object _unless
-    cdef bint _overloads
-    cdef dict _known
-    cdef dict __dict__
-    cdef object __weakref__
-
     def __init__(self, function, str mod not None, str op not None, str path="", describe=None,
-                 bint overloads=False, unless=None):
+                 bint overloads=False, unless=None, bint reads=False, named=None):
         self.__wrapped__ = function
         self._path = path
         self._unless = unless
         self.mod, self.op = mod, op
         self._describe = describe
         self._overloads = overloads
+        self._reads = reads
+        self._named = named
         self._known = {}
         # What torch.compile traces in the place of this object.
         PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
@@ -195,6 +192,8 @@ cdef class Wrapped:
         return 0
 
     cdef int _describe_and_open(self, Opened opened, tuple args, dict kwargs) except -1:
+        if self._reads and args and type(args[0]) is _tensor and args[0].is_cpu:
+            return 0
         cdef Marker arguments = self._arguments(args, kwargs)
         if arguments is None:
             return 0
@@ -213,20 +212,29 @@ cdef class Wrapped:
     cdef Marker _arguments(self, tuple args, dict kwargs):
         """The argument marker; None where a compiler only traces the call."""
         cdef list parts
+        cdef dict all_known = self._known
+        mod, op = self.mod, self.op
+        if self._named is not None:
+            name = self._named(args[0])
+            if name is None:
+                return None
+            mod, op = name
+            args = args[1:]
+            all_known = self._known.setdefault(name, {})
         try:
             parts = [_key(value) for value in args]
             for name in kwargs:
                 parts.append((name, _key(kwargs[name])))
         except _NoKey:
-            text = _argument_text(self.mod, self.op, args, kwargs)
+            text = _argument_text(mod, op, args, kwargs)
             return None if text is None else Marker(text, passing=True)
         key = tuple(parts)
-        cdef PyObject *known = PyDict_GetItem(self._known, key)
+        cdef PyObject *known = PyDict_GetItem(all_known, key)
         if known is not NULL:
             return <Marker> known
-        cdef Marker marker = Marker(_argument_text(self.mod, self.op, args, kwargs))
-        if len(self._known) < MOST_SIGNATURES:
-            self._known[key] = marker
+        cdef Marker marker = Marker(_argument_text(mod, op, args, kwargs))
+        if len(all_known) < MOST_SIGNATURES:
+            all_known[key] = marker
         else:
             marker.passing = True
         return marker
@@ -302,27 +310,55 @@ cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
     if wrapped._overloads and _is_overloaded(args, kwargs):
         handed = wrapped, <tuple> args, _dict(kwargs)
         return call(<PyObject *> _hand_over, <PyObject *> handed, NULL)
-    if not (_annotating and anybody_listens()):
+    if not somebody_hears():
         return call(<PyObject *> wrapped.__wrapped__, args, kwargs)
     return _announced(wrapped, args, kwargs)
 
 
 cdef PyObject *_announced(Wrapped wrapped, PyObject *args, PyObject *kwargs) noexcept:
+    cdef Opened opened
+    cdef PyObject *result
+    try:
+        opened = begin(wrapped, <tuple> args, _dict(kwargs))
+    except BaseException as error:  # the user's Ctrl-C, while a text was made
+        PyErr_SetObject(type(error), error)
+        return NULL
+    result = call(<PyObject *> wrapped.__wrapped__, args, kwargs)
+    end(opened)
+    return result
+
+
+cdef bint somebody_hears() noexcept:
+    """Whether calls are to be announced."""
+    return _annotating and anybody_listens()
+
+
+cdef Opened begin(Wrapped wrapped, tuple args, dict kwargs):
+    """Open the ranges of a call."""
     cdef Opened opened = Opened()
+    try:
+        follow()
+        wrapped._open(opened, args, kwargs)
+    except BaseException:
+        opened.close()
+        raise
+    call_begins()
+    return opened
+
+
+cdef void end(Opened opened) noexcept:
+    """Close the ranges of a call; what the call raised stays raised."""
     cdef PyObject *kind
     cdef PyObject *value
     cdef PyObject *traceback
-    cdef PyObject *result = NULL
-    try:
-        wrapped._open(opened, <tuple> args, _dict(kwargs))
-    except BaseException as error:  # the user's Ctrl-C, while a text was made
-        PyErr_SetObject(type(error), error)
-    else:
-        result = call(<PyObject *> wrapped.__wrapped__, args, kwargs)
     PyErr_Fetch(&kind, &value, &traceback)
+    try:
+        uncover()
+    except Exception:  # a tool that fails is no matter of the program's
+        pass
+    call_ends()
     opened.close()
     PyErr_Restore(kind, value, traceback)
-    return result
 
 
 cdef inline dict _dict(PyObject *kwargs):

@@ -14,7 +14,12 @@ cdef class Opened:
     cdef int pushed
     cdef object end
     cdef list entered
+    cdef bint is_asked  # whether a profiler records, asked once a call
+    cdef bint is_recorded
     cdef int add(self, Marker marker) except -1
 
 
 cdef bint anybody_listens() noexcept
+cdef int open_calls() noexcept
+cdef void call_begins() noexcept
+cdef void call_ends() noexcept

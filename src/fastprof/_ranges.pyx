@@ -7,6 +7,33 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 
 
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #define FASTPROF_OF_THREAD __declspec(thread)
+    #else
+    #define FASTPROF_OF_THREAD _Thread_local
+    #endif
+    static FASTPROF_OF_THREAD int fastprof_open_calls = 0;
+    """
+    int fastprof_open_calls
+
+
+cdef int open_calls() noexcept:
+    """How many calls have their ranges open in this thread."""
+    return fastprof_open_calls
+
+
+cdef void call_begins() noexcept:
+    global fastprof_open_calls
+    fastprof_open_calls += 1
+
+
+cdef void call_ends() noexcept:
+    global fastprof_open_calls
+    fastprof_open_calls -= 1
+
+
 cdef class Marker:
     """A range to open: its text, and its event of the nvtx package once it is needed.
 
@@ -83,14 +110,17 @@ cdef class Opened:
                 _push(marker.event)
             self.pushed += 1
             self.end = _pop
-        if _flag_is_up() and _records():
-            if marker.recorded is None:
-                marker.recorded = _recordable(marker.text)
-            record = _recorder(marker.recorded)
-            record.__enter__()
-            if self.entered is None:
-                self.entered = []
-            self.entered.append(record)
+        if _flag_is_up():
+            if not self.is_asked:
+                self.is_asked, self.is_recorded = True, _records()
+            if self.is_recorded:
+                if marker.recorded is None:
+                    marker.recorded = _recordable(marker.text)
+                record = _recorder(marker.recorded)
+                record.__enter__()
+                if self.entered is None:
+                    self.entered = []
+                self.entered.append(record)
         return 0
 
     def close(self):
@@ -107,15 +137,3 @@ cdef class Opened:
                 self.end()
             except Exception:
                 continue
-
-
-def open_range(Marker marker not None):
-    """Open one range where anybody listens; the `Opened` to close, or None."""
-    if not anybody_listens():
-        return None
-    cdef Opened opened = Opened()
-    try:
-        opened.add(marker)
-    except Exception:
-        return opened
-    return opened

@@ -180,6 +180,47 @@ def test_a_compiled_model_with_layers_is_whole():
     assert heard.is_nested()
 
 
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.relu = nn.Linear(4, 4), nn.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.linear(x))
+
+
+def layers(model):
+    """The layers that a call of a model opens, once it is compiled."""
+    expected = model(X)
+    with listening(MODES[2]) as heard:
+        assert_same(model(X), expected)
+    assert heard.is_nested()
+    return [text.removeprefix("layer:") for text in heard.texts() if text.startswith("layer:")]
+
+
+def test_a_compiled_model_is_a_layer_with_its_name_or_that_of_its_class():
+    for name, own in (("", "Block"), ("net", "net")):
+        compiled = torch.compile(Block(), backend="eager", fullgraph=True)
+        fastprof.annotate_layers(compiled, name)
+        assert layers(compiled) == [own]
+    within = Block()
+    within.compile(backend="eager", fullgraph=True)
+    fastprof.annotate_layers(within)
+    assert layers(within) == ["Block"]
+    parts = nn.Sequential(torch.compile(Block(), backend="eager"), Block())
+    fastprof.annotate_layers(parts)
+    assert layers(parts) == ["0", "1", "1.linear", "1.relu"]
+
+
+def test_parts_of_a_compiled_model_have_their_own_names_where_the_compiler_is_off():
+    model = nn.Sequential(Block(), nn.ReLU())
+    fastprof.annotate_layers(compiled := torch.compile(model, backend="eager"))
+    with torch.compiler.set_stance("force_eager"):
+        found = layers(compiled)
+    names = [name for name, _ in model.named_modules() if name]
+    assert found == ["Sequential", *names] and names == ["0", "0.linear", "0.relu", "1"]
+
+
 def test_exported_programs_are_the_same():
     fastprof.uninit()
     before = torch.export.export(net(), (X,))

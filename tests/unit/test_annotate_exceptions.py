@@ -14,7 +14,7 @@ from torch.nn import functional
 import fastprof
 from annotation_modes import TOOL, Tool, listening
 from annotation_outcomes import outcomes
-from fastprof import _ranges
+from fastprof import _layers, _ranges
 
 REFUSED = {
     "builtin": lambda x: torch.mm(x, x),
@@ -110,9 +110,9 @@ def test_an_interrupt_while_a_call_is_described_reaches_the_program(heard):
 
     fastprof.wrap(Slow, "forward")
     model, x = Slow(), torch.ones(2)
-    opened = _ranges.open_range(_ranges.Marker("is anybody there?"))
-    if opened is not None:
-        opened.close()
+    _layers.enter(model, _ranges.Marker("is anybody there?"))
+    if _layers._of_thread.open:
+        _layers.leave(model)
         with pytest.raises(KeyboardInterrupt):
             model(x)
     else:

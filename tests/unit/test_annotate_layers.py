@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 import fastprof
 from annotation_modes import TOOL, listening
 from annotation_outcomes import described
-from fastprof import AnnotateError
+from fastprof import AnnotateError, _layers
 
 
 class Block(nn.Module):
@@ -194,9 +194,7 @@ def test_each_thread_has_layers_of_its_own(heard):
         for thread in threads:
             thread.join()
     assert results == [True] * 60
-    from fastprof.annotate.layers import open_ranges
-
-    assert open_ranges.ranges == []
+    assert _layers._of_thread.open == []
 
 
 def test_other_hooks_and_keyword_arguments_are_as_they_were(heard):

@@ -23,7 +23,7 @@ def owners():
     modules += [torch.distributed, torch.distributed.distributed_c10d]
     kinds = [torch.Tensor, ForkingPickler, torch.utils.data.dataloader._BaseDataLoaderIter]
     kinds += [getattr(torch.nn, name) for name in table._RECURRENT]
-    kinds += table._subclasses(torch.optim.Optimizer)
+    kinds += table.subclasses(torch.optim.Optimizer)
     found = {f"{owner.__module__}.{owner.__name__}": vars(owner) for owner in kinds}
     found |= {module.__name__: vars(module) for module in modules}
     for function in table.with_defaults():

@@ -21,7 +21,7 @@ lightning = pytest.importorskip(
 )
 
 import fastprof  # noqa: E402
-from fastprof.annotate.layers import open_ranges  # noqa: E402
+from fastprof import _layers  # noqa: E402
 from fastprof.integrations import lightning as integration  # noqa: E402
 from fastprof.integrations.lightning import FastprofProfiler  # noqa: E402
 
@@ -106,7 +106,7 @@ def users(ranges):
 
 def assert_all_is_off():
     assert not torch._C._autograd._profiler_enabled()
-    assert open_ranges.ranges == []
+    assert _layers._of_thread.open == []
     assert torch.relu is RELU
 
 
@@ -320,7 +320,7 @@ def test_actions_that_cross_or_were_never_started_do_no_harm():
     profiler.start("outer")
     profiler.start("inner")
     profiler.stop("outer")
-    assert open_ranges.ranges == []
+    assert _layers._of_thread.open == []
     profiler.stop("inner")
     thread = threading.Thread(target=profiler.stop, args=("outer",))
     thread.start()

@@ -34,11 +34,11 @@ def connect() -> None:
 
 def _is_recording() -> bool:
     """Whether torch.profiler records; under emit_nvtx ranges go to NVTX without its help."""
-    return torch._C._autograd._profiler_type() not in _ELSEWHERE
+    return int(torch._C._autograd._profiler_type()) not in _ELSEWHERE
 
 
 _KINDS = torch._C._profiler.ActiveProfilerType
-_ELSEWHERE = {_KINDS.NONE, _KINDS.NVTX, _KINDS.ITT}
+_ELSEWHERE = {int(_KINDS.NONE), int(_KINDS.NVTX), int(_KINDS.ITT)}  # enums hash slowly
 
 
 def _recorder() -> Callable[[str], object]:

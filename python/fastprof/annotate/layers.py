@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-import threading
+import inspect
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
+from torch._guards import CompileContext
 from torch.jit import ScriptModule
 from torch.nn import DataParallel, Module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.hooks import RemovableHandle
 
-from fastprof._ranges import Marker, open_range
+from fastprof._layers import Enter, Leave, compiling_is, enter, leave
+from fastprof._ranges import Marker
 from fastprof.annotate import channels
 from fastprof.errors import AnnotateError
 
@@ -24,29 +25,6 @@ R = TypeVar("R")
 
 # Parts of qualified names that come from what stands round a module, not from the model.
 _WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
-
-
-class _Open(threading.local):
-    """The ranges that are open in this thread, outermost first, each with who opened it."""
-
-    def __init__(self) -> None:
-        self.ranges: list[tuple[Any, Any]] = []
-
-    def enter(self, owner: Any, marker: Marker) -> None:
-        self.ranges.append((owner, open_range(marker)))
-
-    def leave(self, owner: Any) -> None:
-        """Close the innermost range of an owner, and what is still open within it."""
-        if not any(each is owner for each, _ in self.ranges):
-            return
-        closed = None
-        while closed is not owner:
-            closed, opened = self.ranges.pop()
-            if opened is not None:
-                opened.close()
-
-
-open_ranges = _Open()
 
 
 class layer:
@@ -66,6 +44,11 @@ class layer:
     -----
     It works without `init`. In code that torch.compile traces it does nothing; there, make it where
     it is entered: torch.compile cannot enter any context manager of Python that was made outside.
+
+    Tasks of asyncio and generators that take turns in a thread have layers of their own: a range
+    ends where another task's layer begins or ends, or where another task calls torch after `init`,
+    and begins again when its own task goes on. A decorated coroutine is in the layer until it
+    returns.
     """
 
     def __init__(self, name: str) -> None:
@@ -76,7 +59,7 @@ class layer:
         if not torch.compiler.is_compiling():
             if self._marker is None:
                 self._marker = _layer_marker(self._name)
-            open_ranges.enter(self, self._marker)
+            enter(self, self._marker, is_block=True)
         return self
 
     def __exit__(
@@ -86,9 +69,30 @@ class layer:
         traceback: TracebackType | None,
     ) -> None:
         if not torch.compiler.is_compiling():
-            open_ranges.leave(self)
+            leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """The function, all of which is in the layer.
+
+        Raises
+        ------
+        AnnotateError
+            It is a generator.
+        """
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise AnnotateError(
+                f"layer({self._name!r}): {function.__qualname__} is a generator, which runs after "
+                "its call; put `with` around what is in the layer"
+            )
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited_inside(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with layer(self._name):  # one of its own: calls of a thread overlap
+                    return await function(*args, **kwargs)
+
+            return cast(Callable[P, R], awaited_inside)
+
         @functools.wraps(function)
         def inside(*args: P.args, **kwargs: P.kwargs) -> R:
             if torch.compiler.is_compiling():  # it cannot enter what was made outside
@@ -107,39 +111,12 @@ def _checked(name: str) -> str:
 
 def _layer_marker(name: str) -> Marker:
     channels.connect()
+    compiling_is(CompileContext.try_get)
     return Marker(f"layer:{name}")
 
 
-class _Hook:
-    """A hook of a module; pickled, it is one of Python's own that does nothing.
-
-    So a model that is saved with its ranges can be loaded where fastprof is not installed.
-    """
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return getattr, (nullcontext(), "__exit__")
-
-    def __deepcopy__(self, memo: Any) -> _Hook:
-        return self
-
-
-class _Enter(_Hook):
-    """The forward pre-hook of a module that opens its range."""
-
-    def __init__(self, name: str) -> None:
-        self._marker = _layer_marker(_checked(name))
-
-    def __call__(self, module: Module, args: Any) -> None:
-        if not torch.compiler.is_compiling():
-            open_ranges.enter(module, self._marker)
-
-
-class _Leave(_Hook):
-    """The forward hook of a module that closes its range."""
-
-    def __call__(self, module: Module, args: Any, output: Any) -> None:
-        if not torch.compiler.is_compiling():
-            open_ranges.leave(module)
+def _traced(*_: Any) -> None:
+    """What torch.compile traces in the place of a hook."""
 
 
 class Layers:
@@ -175,7 +152,7 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
         round a module does not count in its name.
     name : str
         A name for the model itself, which its submodules' names then begin with. Without one the
-        model has no range of its own.
+        model has no range of its own; a compiled one has the name of its class.
 
     Returns
     -------
@@ -190,9 +167,10 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     Notes
     -----
     Forward hooks that are also called when a forward pass raises. In what torch.compile traces they
-    do nothing: a compiled module has one range, its parts have none; what torch.jit.script or trace
-    made has none. It works without `init`. A copy of the model has the ranges, too, a pickled or
-    saved one has not.
+    do nothing: a compiled module has one range, its parts have none, as one kernel may do the work
+    of several; run without the compiler they have. What torch.jit.script or trace made has none.
+    It works without `init`. A copy of the model has the ranges, too; one that was pickled or saved
+    has none.
 
     >>> fastprof.annotate_layers(model)   # doctest: +SKIP
     """
@@ -205,11 +183,20 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     for path, module in model.named_modules():
         parts = [part for part in path.split(".") if part and part not in _WRAPPERS]
         full = ".".join([name, *parts] if name else parts)
-        if not full or full in named:  # the model itself, or what stands within its wrapper
-            continue
-        if isinstance(module, ScriptModule):  # takes no hooks
-            continue
+        if full in named or isinstance(module, ScriptModule):  # which takes no hooks
+            continue  # or it is what stands within a wrapper
         named.add(full)
-        handles.append(module.register_forward_pre_hook(_Enter(full)))
-        handles.append(module.register_forward_hook(_Leave(), always_call=True))
+        full = full or (_name_of_compiled(model) if module is model else "")
+        if not full:
+            continue
+        handles.append(module.register_forward_pre_hook(Enter(_traced, _layer_marker(full))))
+        handles.append(module.register_forward_hook(Leave(_traced), always_call=True))
     return Layers(handles)
+
+
+def _name_of_compiled(model: Any) -> str:
+    """The class of a module that is compiled as a whole, by torch.compile or its own method."""
+    inner = getattr(model, "_orig_mod", None)
+    if inner is None and getattr(model, "_compiled_call_impl", None) is not None:
+        inner = model
+    return "" if inner is None else type(inner).__name__

@@ -1,7 +1,7 @@
-"""Lets pickle take functions of torch that a program held before `init`.
+"""Lets every pickler take functions of torch that a program held before `init`.
 
-Pickle refuses a function that is not what stands under its name. torch itself holds such ones: the
-default activation of a TransformerEncoderLayer. They are pickled as what stands there now.
+Pickle refuses a function that is not what stands under its name; cloudpickle and dill copy its
+code. With `reducer_override`, which each pickler asks first, it is pickled by where it is found.
 """
 
 from __future__ import annotations
@@ -9,51 +9,45 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable
-from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, Final
 
-import torch
-
+from fastprof.annotate.table import subclasses
 from fastprof.annotate.wrap import patches, replaced
 
 
 def install() -> None:
-    """Teach pickle.dump and dumps, and what passes objects between processes."""
-    patches.replace(pickle, "dumps", _as_before_if_refused(pickle.dumps))
-    patches.replace(pickle, "dump", as_before(pickle.dump))
-    patches.replace(torch, "save", as_before(torch.save))
-    patches.replace(ForkingPickler, "reducer_override", _reduced)
-    if torch.distributed.is_available():
-        patches.replace(torch.distributed.distributed_c10d, "_pickler", _Pickler)
+    """Teach the picklers of Python, in C and in Python, and what others derive from them."""
+    patches.give(pickle.Pickler, "reducer_override", _reduced)
+    patches.give(pickle.Pickler, "__init_subclass__", _DERIVED)
+    patches.replace(pickle._Pickler, "reducer_override", _reduced)
+    for kind in (*subclasses(pickle.Pickler), *subclasses(pickle._Pickler)):
+        _teach(kind)
 
 
-def _reduced(_: pickle.Pickler, value: Any) -> Any:
+def _teach(kind: type) -> None:
+    own = vars(kind).get("reducer_override")
+    if own is not None:
+        patches.replace(kind, "reducer_override", _before(own))
+
+
+def _derived(kind: Any, /, **keywords: Any) -> None:
+    """A class is derived from pickle.Pickler: cloudpickle is imported now."""
+    super(pickle.Pickler, kind).__init_subclass__(**keywords)
+    _teach(kind)
+
+
+_DERIVED: Final = classmethod(_derived)
+
+
+def _reduced(_: Any, value: Any) -> Any:
     wrapped = replaced.get(id(value))
     return NotImplemented if wrapped is None else wrapped.__reduce__()
 
 
-class _Pickler(pickle.Pickler):
-    reducer_override = _reduced
+def _before(own: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @functools.wraps(own)
+    def reducer_override(pickler: Any, value: Any) -> Any:
+        wrapped = replaced.get(id(value))
+        return own(pickler, value) if wrapped is None else wrapped.__reduce__()
 
-
-def as_before(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that sees torch as it was before `init`."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with patches.aside():
-            return function(*args, **kwargs)
-
-    return call
-
-
-def _as_before_if_refused(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except pickle.PicklingError:
-            with patches.aside():
-                return function(*args, **kwargs)
-
-    return call
+    return reducer_override

@@ -9,7 +9,7 @@ from torch import jit
 from torch._guards import CompileContext
 
 from fastprof import _hooks, _stacks
-from fastprof.annotate import channels, pickles, table
+from fastprof.annotate import channels, held, indexing, pickles, table
 from fastprof.annotate.overloads import hand_over
 from fastprof.annotate.text import argument_text, stack_text, with_functions
 from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_function, wrap_method
@@ -39,7 +39,7 @@ class Session:
 def init(enable_function_stack: bool = False) -> Session:
     """Enclose every call of torch in ranges that say call stack, module and arguments.
 
-    Call it once, after imports and torch.jit.script, before the training loop. Calls cost nearly
+    Call it once, after the imports and before the model is built. Calls cost nearly
     nothing until a profiler listens: Nsight Systems (or any NVTX tool), or torch.profiler.
 
     Parameters
@@ -64,7 +64,8 @@ def init(enable_function_stack: bool = False) -> Session:
     read from a device or waited for, and torch.jit, torch.compile, `__torch_function__`, pickling
     and signatures see the functions as they were. What was compiled before is compiled once more.
     A function of torch that the program took before is not `is` the one that torch holds now, but
-    equal to it; calls of it have no ranges.
+    equal to it. Calls of it have ranges where it is an attribute of a module, or in a list or dict
+    that is one, and none elsewhere: call `init` before the model is built.
 
     >>> import fastprof           # doctest: +SKIP
     >>> fastprof.init()           # doctest: +SKIP
@@ -90,11 +91,13 @@ def init(enable_function_stack: bool = False) -> Session:
         wrap_function(function)
     for method in list(table.methods()):
         wrap_method(method)
+    indexing.install()
     for with_defaults in table.with_defaults():
         wrap_defaults(with_defaults)
     for owner, name in _SOURCE_READERS:
-        patches.replace(owner, name, pickles.as_before(getattr(owner, name)))
+        patches.replace(owner, name, held.as_before(getattr(owner, name)))
     pickles.install()
+    held.put_in()
     _installed = True
     return Session(owns=True)
 
@@ -109,6 +112,7 @@ def uninit() -> None:
     global _installed
     _hooks.annotate(False)
     patches.take_off()
+    held.take_out()
     replaced.clear()
     _installed = False
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, overrides
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.nn import functional
 from torch.utils.data import dataloader
 
@@ -37,6 +38,9 @@ class Function:
         What holds it and under which name, that of `mod` and `op` first.
     overloads : bool
         Whether it hands itself to `__torch_function__` from C, by another way than its homes.
+    reads : bool
+        Whether it only reads a tensor's values, as `item`: of a tensor of the CPU that is neither a
+        kernel nor a copy, and Adam does so once a parameter.
     """
 
     function: Callable[..., Any]
@@ -44,13 +48,15 @@ class Function:
     op: str
     homes: tuple[tuple[Any, str], ...]
     overloads: bool = False
+    reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
     """A method to wrap: `owner.name`, in its marker `mod` and `op`.
 
-    `unless`, of (args, kwargs), tells a call that gets no ranges.
+    `unless`, of (args, kwargs), tells a call that gets no ranges. `named`, of the object, tells
+    another mod and op, or None for an object whose calls get no ranges.
     """
 
     owner: type
@@ -58,6 +64,7 @@ class Method:
     mod: str
     op: str
     unless: Callable[[tuple[Any, ...], dict[str, Any]], bool] | None = None
+    named: Callable[[Any], tuple[str, str] | None] | None = None
 
 
 # Neither a kernel nor a copy comes from these.
@@ -66,13 +73,16 @@ _BOOKKEEPING: Final = re.compile(
     r"(?:sparse|dense)_dim|register_.*hook|retain_grad|requires_grad_|record_stream|get_device|"
     r"qscheme|module_load|size|stride|dim|ndim|ndimension|numel|nelement|element_size|share_memory_|"
     r"as_subclass|assert_.*|broadcast_shapes|names|refine_names|rename_?|align_.*|result_type|"
-    r"can_cast|promote_types"
+    r"can_cast|promote_types|as_sparse_gradcheck"
 )
 # Names with an underscore that are operators all the same.
 _PRIVATE: Final = re.compile(r"_foreach_.+|_fused_.+|_scaled_.*mm.*|_grouped_mm|_int_mm|_amp_.+")
 _OPERATORS: Final = re.compile(
     r"__(?:[ir]?(?:add|sub|mul|truediv|floordiv|div|mod|pow|matmul|and|or|xor|lshift|rshift)"
-    r"|neg|pos|abs|invert|eq|ne|lt|le|gt|ge|getitem|setitem|bool|int|float|complex|index)__"
+    r"|neg|pos|abs|invert|eq|ne|lt|le|gt|ge|bool|int|float|complex|index)__"
+)
+_READING: Final = frozenset(
+    {"item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__complex__", "__index__"}
 )
 _COLLECTIVES: Final = (
     *("all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object"),
@@ -101,6 +111,7 @@ _EXTENSIONS: Final = (
 # Modules behind those that a user sees, which hold the same functions by the names of the C ones.
 _ALSO_HOLDING: Final = (
     *(torch, torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
+    torch._C._sparse,
 )
 _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
@@ -108,14 +119,15 @@ _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 def functions() -> Iterator[Function]:
     """The functions and methods of torch, of torch.distributed and of extensions, each once."""
     seen: set[int] = set()
-    for owner in (functional, torch, torch.linalg, torch.fft, torch.special):
+    for owner in (functional, torch, torch.linalg, torch.fft, torch.special, torch.sparse):
         for function in _of_module(owner):
             if id(function.function) not in seen:
                 seen.add(id(function.function))
                 yield function
     for name in dir(Tensor):
         if callable(getattr(Tensor, name)) and _is_wanted(name, _OPERATORS):
-            yield Function(getattr_static(Tensor, name), "Tensor", name, ((Tensor, name),))
+            function, reads = getattr_static(Tensor, name), name in _READING
+            yield Function(function, "Tensor", name, ((Tensor, name),), reads=reads)
     if torch.distributed.is_available():
         homes = (torch.distributed, torch.distributed.distributed_c10d)
         yield from _held(homes, "torch.distributed", _COLLECTIVES)
@@ -178,20 +190,43 @@ def _installed(name: str) -> Any:
 
 
 def methods() -> Iterator[Method]:
-    """Methods of classes: recurrent modules, optimizers, the iteration of data loaders."""
+    """Methods of classes: recurrent modules, optimizers, data loaders, operators of torch.ops."""
     for name in _RECURRENT:
         yield Method(getattr(torch.nn, name), "forward", name, "forward")
     _installed("apex.optimizers")
-    for optimizer in _subclasses(torch.optim.Optimizer):
+    for optimizer in subclasses(torch.optim.Optimizer):
         if "step" in vars(optimizer):
             yield Method(optimizer, "step", optimizer.__name__, "step", _has_closure)
     iterator = dataloader._BaseDataLoaderIter
     yield Method(iterator, "__next__", dataloader.__name__, "DataLoader")
+    for kind in (OpOverload, OpOverloadPacket):
+        yield Method(kind, "__call__", "torch.ops", "", named=_operator)
 
 
 def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a step runs forward and backward, too: these are no part of the optimizer."""
     return (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
+
+
+# By the id of an operator of torch.ops, which is kept: hashing one is slow.
+_operators: dict[int, tuple[Any, tuple[str, str] | None]] = {}
+
+
+def _operator(called: Any) -> tuple[str, str] | None:
+    """What a marker says of `torch.ops.aten.add` or one of its overloads: torch.ops.aten, add.
+
+    torch.profiler's own ranges are opened by operators, too; these have none.
+    """
+    known = _operators.get(id(called))
+    if known is None:
+        packet = called.overloadpacket if isinstance(called, OpOverload) else called
+        namespace, _, name = packet._qualified_op_name.partition("::")
+        is_bookkeeping = namespace in ("profiler", "prim") or (
+            not name.startswith("_") and _BOOKKEEPING.fullmatch(name) is not None
+        )
+        found = None if is_bookkeeping else (f"torch.ops.{namespace}", name)
+        known = _operators[id(called)] = called, found
+    return known[1]
 
 
 def with_defaults() -> Iterator[FunctionType]:
@@ -201,7 +236,8 @@ def with_defaults() -> Iterator[FunctionType]:
             yield vars(kind)["__init__"]
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def subclasses(kind: type) -> Iterator[type]:
+    """All that is derived from a class, each once."""
     seen: set[type] = set()
     waiting: list[type] = [kind]
     while waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -30,7 +30,9 @@ def wrap_function(entry: Function) -> None:
     home, name = entry.homes[0]
     path = f"{home.__name__}:{name}" if isinstance(home, ModuleType) else f"torch:Tensor.{name}"
     kind = _kind(entry.function)
-    wrapped = kind(entry.function, entry.mod, entry.op, path, overloads=entry.overloads)
+    wrapped = kind(
+        entry.function, entry.mod, entry.op, path, overloads=entry.overloads, reads=entry.reads
+    )
     replaced[id(entry.function)] = wrapped
     for owner, held_as in entry.homes:
         patches.replace(owner, held_as, wrapped)
@@ -52,7 +54,8 @@ def wrap_method(entry: Method) -> None:
     held: Any = vars(entry.owner)[entry.name]
     innermost = inspect.unwrap(held, stop=_is_wrapped)
     if not _is_wrapped(innermost):
-        around = _around(held, entry.owner, entry.mod, entry.op, entry.unless)
+        how = {"unless": entry.unless, "named": entry.named}
+        around = _around(held, entry.owner, entry.mod, entry.op, **how)
         patches.replace(entry.owner, entry.name, around)
 
 
@@ -102,16 +105,14 @@ def wrap(obj: Any, name: str) -> None:
         raise AnnotateError(f"wrap: {owner}.{name} cannot be replaced: {error}") from error
 
 
-def _around(
-    held: Any, owner: Any, mod: str, op: str, unless: Callable[..., bool] | None = None
-) -> Any:
+def _around(held: Any, owner: Any, mod: str, op: str, **how: Any) -> Any:
     """What stands in a function's place, of the same kind: binding, name, signature."""
     if isinstance(held, (staticmethod, classmethod)):
         return type(held)(_around(held.__func__, owner, mod, op))
     kind = owner if isinstance(owner, type) else type(owner)
     describe = _module_marker if issubclass(kind, Module) and op == "forward" else None
     path = f"{getattr(held, '__module__', mod)}:{getattr(held, '__qualname__', op)}"
-    return _kind(held)(held, mod, op, path, describe, unless=unless)
+    return _kind(held)(held, mod, op, path, describe, **how)
 
 
 def _kind(function: Any) -> type[Wrapped]:

@@ -12,10 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fastprof._layers import enter, leave
 from fastprof._ranges import Marker
 from fastprof.annotate import channels
 from fastprof.annotate.capture import Capture, capture
-from fastprof.annotate.layers import annotate_layers, open_ranges
+from fastprof.annotate.layers import annotate_layers
 from fastprof.annotate.session import init
 from fastprof.annotate.timings import Timings
 from fastprof.errors import CaptureError, FastprofError, MissingDependencyError
@@ -156,13 +157,13 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
             self._end_all()
         if action_name != _WITHOUT_RANGE:
             marker = _marker(action_name)
-            open_ranges.enter(marker, marker)
+            enter(marker, marker)
         self._timings.start(action_name)
 
     def stop(self, action_name: str) -> None:
         """Close an action's range and those still open in it; nothing if it is not open."""
         self._timings.stop(action_name)
-        open_ranges.leave(_marker(action_name))
+        leave(_marker(action_name))
         if action_name.startswith(_OF_MODULE) and action_name.endswith(_BATCHES[self._captures][1]):
             self._end_batch()
 

@@ -45,6 +45,7 @@ __all__ = [
 
 DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 TORCH: Final = "torch"
+_OPS: Final = "torch.ops."
 
 # Where torch puts the same operator: a function, a method, a binding. An op name means one
 # operator in all of them.
@@ -224,6 +225,9 @@ def _read(text: str, slots: tuple[Slot, ...], formula: Formula) -> Signature:
 def _entry(call: Call) -> _Entry | None:
     if call.mod in MODULES:
         return _entries.get((TORCH, call.op))
+    if call.mod.startswith(_OPS):  # the Python call of an operator has the operator's arguments
+        namespace = call.mod.removeprefix(_OPS)
+        return _entries.get((ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"))
     name = call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # without the overload
     entry = _entries.get((call.mod, name))
     if entry is None and call.mod == ATEN and _TRITON.match(name):

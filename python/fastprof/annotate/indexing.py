@@ -1,0 +1,38 @@
+"""Ranges around `x[i]` and `x[i] = y`, without an attribute of Tensor that makes it a sequence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from torch import Tensor
+from torch._C import TensorBase
+
+from fastprof._hooks import Wrapped
+from fastprof._slots import see_indexing, see_indexing_no_more
+from fastprof.annotate.wrap import patches
+
+
+def install() -> None:
+    """See indexing until the patches are taken off; go without where the slots are not as known."""
+    patches.make(_Indexing())
+
+
+class _Indexing:
+    def put(self) -> None:
+        see_indexing(TensorBase, _GETTING, _SETTING)
+
+    put_again = put
+
+    def take_off(self) -> None:
+        see_indexing_no_more(TensorBase)
+
+    def take_out(self) -> None:
+        pass
+
+
+def _described(name: str) -> Wrapped:
+    return Wrapped(getattr(Tensor, name), "Tensor", name, f"torch:Tensor.{name}")
+
+
+_GETTING: Final = _described("__getitem__")
+_SETTING: Final = _described("__setitem__")

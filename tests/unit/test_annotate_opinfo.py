@@ -1,0 +1,52 @@
+"""A slice of torch's own samples of its operators; `make opinfo` compares all of them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("nvtx")
+pytest.importorskip("expecttest", reason="torch's samples need it: pip install expecttest")
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def swept(*arguments, program=""):
+    """What the sweep prints, and its exit code."""
+    code = f"import sys, opinfo_sweep\n{program}\nsys.exit(opinfo_sweep.main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout, done.returncode
+
+
+def test_operators_come_to_the_same_with_annotation_and_after_it():
+    told, status = swept("--ops", "8", "--dtypes", "float32,int64", "--seed", "3")
+    assert status == 0, told
+    assert int(re.search(r"(\d+) outcomes compared", told)[1]) > 50, told
+
+
+def test_a_difference_is_found():
+    # An annotation that rounds what abs gives, while it is on.
+    program = """
+import fastprof, torch
+init, op = fastprof.init, opinfo_sweep.infos.op_db[0]
+opinfo_sweep.all_ops = lambda: [op]
+real = torch.abs
+def broken():
+    session = init()
+    torch.abs = lambda x, **keywords: real(x, **keywords).round()
+    return session
+fastprof.init = broken
+opinfo_sweep.ways = lambda op, sample, dtype: [("function", lambda: torch.abs(sample.input))]
+"""
+    told, status = swept("--dtypes", "float32", program=program)
+    assert status == 1 and "with annotation: function: " in told
