@@ -53,6 +53,27 @@ def test_too_many_arguments_fit_nothing_unless_they_say_nothing():
     assert ways("f(x, _)", A, 1.5) == [{"x": A}]
 
 
+def test_two_stars_gather_all_tensors_that_follow():
+    assert ways("f(x, others**)", A, 1, B, NOTHING, (C, None), "text", None) == [
+        {"x": A, "others": (B, C)}
+    ]
+    assert ways("f(x, others**)", A) == [{"x": A, "others": ()}]
+    assert ways("f(others**)", 0.5, A) == [{"others": (A,)}]
+
+
+def test_names_that_a_generator_makes_have_the_formula_of_one(monkeypatch):
+    monkeypatch.setattr(registry, "_generated", {})
+
+    @op(None, aten=("lib::sum_codegen",))
+    def total(x: Tensor) -> Cost:
+        return Cost(x.shape[0], 0)
+
+    registry.generated(r"lib::sum_\w+_codegen", "lib::sum_codegen")
+    call = Call("lib", "sum_wide_codegen", tuple(args(A)))
+    assert work(call, "fprop").cost == Cost(1, 0)
+    assert why_unknown(Call("lib", "mean_wide_codegen", ()), "fprop") == "no formula"
+
+
 def test_a_list_of_tensors_is_put_together_again():
     assert ways("f(x*, dim)", A, B, 1)[0] == {"x": (A, B), "dim": 1}
     assert ways("f(x*, dim)", (A, B), 1)[0] == {"x": (A, B), "dim": 1}
@@ -109,7 +130,7 @@ def test_only_lists_after_the_second_may_hold_tensors_without_dimensions_instead
     assert ways("f(x*, y*)", A, B, NOTHING, NOTHING) == []
 
 
-@pytest.mark.parametrize("text", ["", "f(", "f(x y)", "f(x=)", "f(x**)", "f(x, )", "9 8"])
+@pytest.mark.parametrize("text", ["", "f(", "f(x y)", "f(x=)", "f(x**, y)", "f(x, )", "9 8"])
 def test_a_signature_that_does_not_parse_is_refused(text):
     with pytest.raises(ValueError, match="signature"):
         Signature.read(text, ())

@@ -32,6 +32,7 @@ __all__ = [
     "Formula",
     "find",
     "formulas",
+    "generated",
     "has_model",
     "op",
     "why_unknown",
@@ -130,6 +131,7 @@ class _Entry:
 
 
 _entries: dict[tuple[str, str], _Entry] = {}
+_generated: dict[re.Pattern[str], tuple[str, str]] = {}
 _answers: dict[str, Work | str] = {}
 _MOST_ANSWERS: Final = 1 << 16
 
@@ -195,6 +197,21 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
     return register
 
 
+def generated(pattern: str, name: str) -> None:
+    """Give names that a code generator makes the formula of one operator.
+
+    Parameters
+    ----------
+    pattern : str
+        A regular expression for whole names with their namespace, without the overload.
+    name : str
+        The operator whose formula and signatures they have, with its namespace.
+    """
+    space, _, op_name = name.rpartition("::")
+    _generated[re.compile(pattern)] = (space, op_name)
+    _answers.clear()
+
+
 def _home(module: str | None) -> str:
     if not module or not isinstance(module, str):
         raise OpError(f"expected the module of the Python calls, found {module!r}")
@@ -235,7 +252,7 @@ def _read(text: str, slots: tuple[Slot, ...], formula: Formula) -> Signature:
         signature = Signature.read(text, slots)
     except (TypeError, ValueError) as error:
         raise OpError(f"{name}: {error}") from None
-    given = {slot.parameter for slot in signature.slots if slot.parameter is not None}
+    given = signature.parameters
     strange = sorted(given - formula.allowed.keys())
     if strange:
         raise OpError(f"{name}: signature {text!r} names {strange[0]}, no parameter of its")
@@ -261,6 +278,10 @@ def _entry(call: Call) -> _Entry | None:
     entry = _entries.get((call.mod, name))
     if entry is None and call.mod == ATEN and _TRITON.match(name):
         return _entries.get((ATEN, "triton"))  # a kernel that torch.compile has named
+    if entry is None:
+        whole = f"{call.mod}::{name.split('.', 1)[0]}"
+        keys = (key for pattern, key in _generated.items() if pattern.fullmatch(whole))
+        return _entries.get(next(keys, ("", "")))
     return entry
 
 

@@ -9,6 +9,7 @@ order of position:
 | `mat2=right` | the keyword is `mat2`, the parameter `right` |
 | `tensors*` | a list of tensors; ranges and markers write its tensors one after the other |
 | `amax*?` | a list that a call may leave empty |
+| `others**` | at the end: all tensors that follow, whatever stands between them |
 | `_` | an argument that costs nothing |
 | `...` | whatever follows costs nothing |
 
@@ -28,6 +29,7 @@ __all__ = ["Signature", "Slot"]
 
 _FIRST: Final = ("input", "self")
 _SLOT: Final = re.compile(r"(?:(\w+)=)?(\w+)(\*\??)?\Z")
+_GATHERED: Final = re.compile(r"(\w+)\*\*\Z")
 _TEXT: Final = re.compile(r"([\w:.]+)(?:\((.*)\))?\Z", re.DOTALL)
 
 
@@ -52,11 +54,14 @@ class Signature:
         The arguments in order of position.
     rest : bool
         Whether more arguments may follow.
+    gathered : str or None
+        The parameter that takes the tensors among those.
     """
 
     name: str
     slots: tuple[Slot, ...]
     rest: bool = False
+    gathered: str | None = None
 
     @classmethod
     def read(cls, text: str, parameters: tuple[Slot, ...]) -> Signature:
@@ -73,8 +78,16 @@ class Signature:
         if match[2] is None:
             return cls(match[1], parameters)
         items = [item.strip() for item in match[2].split(",")] if match[2].strip() else []
-        rest = bool(items) and items[-1] == "..."
-        return cls(match[1], tuple(_slot(text, item) for item in items[: len(items) - rest]), rest)
+        last = _GATHERED.match(items[-1]) if items else None
+        rest = bool(items) and (last is not None or items[-1] == "...")
+        slots = tuple(_slot(text, item) for item in items[: len(items) - rest])
+        return cls(match[1], slots, rest, last[1] if last else None)
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The parameters of the formula that the signature names."""
+        named = {slot.parameter for slot in self.slots} | {self.gathered}
+        return frozenset(name for name in named if name is not None)
 
     def bind(self, args: Iterable[Arg]) -> Iterator[dict[str, Any]]:
         """Ways to read the arguments: values by parameter, without those that the call leaves out.
@@ -89,6 +102,8 @@ class Signature:
             for slot, value in zip(self.slots, values, strict=False):
                 if slot.parameter is not None:
                     bound[slot.parameter] = value
+            if self.gathered is not None:
+                bound[self.gathered] = tuple(_tensors(values[len(self.slots) :]))
             if self._add_keywords(bound, args):
                 yield bound
 
@@ -160,6 +175,15 @@ def _slot(text: str, item: str) -> Slot:
     keyword, name, star = match.groups()
     parameter = None if name == "_" else name
     return Slot(keyword or name, parameter, bool(star), star == "*?")
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    # Those of known shape or type, those in lists too.
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _tensors(value)
+        elif isinstance(value, Tensor) and not _says_nothing(value):
+            yield value
 
 
 def _is_tensor(value: Any) -> bool:
