@@ -1,8 +1,9 @@
 """Collective communication."""
 
-from fastprof.ops.collectives import distributed, functional
+from fastprof.ops.collectives import bandwidth, distributed, functional
 
 __all__ = [
+    "bandwidth",
     "distributed",
     "functional",
 ]
