@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fastprof.call import UNKNOWN, Tensor
@@ -550,3 +552,14 @@ def test_without_starts_either_only_bytes_are_known():
 def test_operands_that_do_not_fit_have_no_cost(call):
     assert work(call, "fprop") is None
     assert not (why_unknown(call, "fprop") or "").startswith("its formula failed")
+
+
+@pytest.mark.parametrize("direction", ["fprop", "bprop"])
+def test_arguments_of_packages_that_do_not_fit_have_no_cost_and_a_reason(direction):
+    for example in [*FLASH3, *FUNCTIONS]:
+        args = example.call.args
+        for i, each in enumerate(args):
+            for other in (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), 7, "x"):
+                changed = (*args[:i], replace(each, value=other), *args[i + 1 :])
+                reason = why_unknown(replace(example.call, args=changed), direction) or ""
+                assert not reason.startswith("its formula failed"), (example.call.op, i, reason)

@@ -594,3 +594,18 @@ def test_a_permutation_of_fewer_features_is_an_estimate_without_its_number_of_va
     assert cost(aten(name, i32(4), LENGTHS, VALUES, None, None)).exact
     assert cost(aten(name, i32(2), LENGTHS, VALUES, None, 7)).exact
     assert not cost(aten(name, i32(2), LENGTHS, VALUES, None, NOTHING)).exact
+
+
+# The arguments of the examples, one left out, or one of another shape: an answer, never an error.
+@pytest.mark.parametrize("direction", ["fprop", "bprop"])
+def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
+    distinct = {(each.call.op, each.call.args): each for each in EXAMPLES if each.call.mod == "fb"}
+    for example in distinct.values():
+        if "approx_" in example.call.op or "exact_" in example.call.op:
+            continue  # served by the formula of the name without
+        args = example.call.args
+        for i, each in enumerate(args):
+            for other in (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), 7, "x"):
+                changed = (*args[:i], replace(each, value=other), *args[i + 1 :])
+                reason = why_unknown(replace(example.call, args=changed), direction) or ""
+                assert not reason.startswith("its formula failed"), (example.call.op, i, reason)

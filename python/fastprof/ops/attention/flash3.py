@@ -59,9 +59,9 @@ def attention(
     del other, new_value
     longest = lengths(longest_query, longest_key)
     if pages is not None:
-        found = _paged(query, key, value, starts, longest, pages)
+        found = _paged(query, key, value, longest, pages)
     elif starts is not None and key_starts is None and len(key.shape) == 4:
-        found = _against_batch(query, key, value, starts)
+        found = _against_batch(query, key, value)
     else:
         found = varlen_sizes(query, key, value, None, starts, longest)
         if used is not None or new_key is not None:
@@ -75,18 +75,17 @@ def _paged(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    starts: Tensor | None,
     longest: tuple[int | None, int | None],
     pages: Tensor,
 ) -> Attention:
     # Keys [pages, size, h/g, d]; each sequence may use all the pages that it has a place for.
+    _alike(key, value)
     if len(key.shape) != 4 or len(pages.shape) != 2 or len(query.shape) not in (3, 4):
         raise CannotModel(f"no attention of {query.shape} over pages {key.shape} {pages.shape}")
     sequences, places = pages.shape
     most = places * key.shape[1]
     keys = most if longest[1] is None else min(longest[1], most)
     rows = elements(query.shape[:-1])
-    del starts
     heads = key.shape[2]
     read = Tensor((sequences, keys, heads, key.shape[3]), key.dtype)
     values = Tensor((sequences, keys, heads, value.shape[3]), value.dtype)
@@ -95,12 +94,12 @@ def _paged(
     )
 
 
-def _against_batch(query: Tensor, key: Tensor, value: Tensor, starts: Tensor) -> Attention:
+def _against_batch(query: Tensor, key: Tensor, value: Tensor) -> Attention:
     # Queries [s, h, d] of sequences laid end to end, keys [b, t, h/g, d] of a batch.
+    _alike(key, value)
     if len(query.shape) != 3:
         raise CannotModel(f"no attention of {query.shape} over {key.shape}")
     rows = elements(query.shape[:-1])
-    del starts
     return Attention(
         query,
         key,
@@ -112,6 +111,11 @@ def _against_batch(query: Tensor, key: Tensor, value: Tensor, starts: Tensor) ->
         value.shape[-1],
         exact=False,
     )
+
+
+def _alike(key: Tensor, value: Tensor) -> None:
+    if key.shape[:-1] != value.shape[:-1]:
+        raise CannotModel(f"keys {key.shape} and values {value.shape} do not fit")
 
 
 _BACKWARD: Final = (

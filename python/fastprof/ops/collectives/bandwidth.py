@@ -88,7 +88,9 @@ def algorithm_bytes(kind: str, given: int, got: int) -> int:
         When the kind is none of `COLLECTIVES`, or a size is negative.
     """
     if kind not in COLLECTIVES or min(given, got) < 0:
-        raise ValueError(f"expected one of {COLLECTIVES} and sizes from 0, found {kind!r} {given} {got}")
+        raise ValueError(
+            f"expected one of {COLLECTIVES} and sizes from 0, found {kind!r} {given} {got}"
+        )
     if kind == ALL_GATHER:
         return got
     if kind == REDUCE_SCATTER:
@@ -121,7 +123,9 @@ def bus_bytes(kind: str, size: int, ranks: int) -> Fraction:
         When the kind is none of `COLLECTIVES`, or there is no rank.
     """
     if kind not in COLLECTIVES or ranks < 1:
-        raise ValueError(f"expected one of {COLLECTIVES} and ranks from 1, found {kind!r} of {ranks}")
+        raise ValueError(
+            f"expected one of {COLLECTIVES} and ranks from 1, found {kind!r} of {ranks}"
+        )
     share = Fraction(ranks - 1, ranks)
     if kind == ALL_REDUCE:
         return 2 * size * share
