@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from fastprof.call import UNKNOWN, Tensor
-from fastprof.ops import registry, work
+from fastprof.ops import CannotModel, registry, work
 from fastprof.ops.recommendation.lookups import OPTIMIZERS
+from fastprof.ops.recommendation.tables import tables
 from fastprof.ops.registry import why_unknown
 from ops_examples import Example, aten, check, fp16, fp32, int64, tensor
 
@@ -510,6 +511,15 @@ def test_without_widths_a_state_of_one_element_a_row_tells_them():
 def test_without_widths_and_such_a_state_the_cost_is_unknown():
     call = lookup(ROWWISE, UNKNOWN, UNKNOWN, momentum=fp32(800))
     assert why_unknown(call, "fprop") == "the widths of the tables are not in the capture"
+
+
+def test_the_output_tells_widths_and_type_if_it_has_as_many_bags():
+    done = tables((WEIGHTS,), 2, (None, None), INDICES, OFFSETS, 0, None, fp16(3, 16))
+    assert (done.width, done.output, done.exact) == (8, fp16(3, 16), False)
+    done = tables((WEIGHTS,), 2, (16, 8), INDICES, OFFSETS, 0, None, fp16(3, 16))
+    assert (done.rows, done.exact) == (100, True)
+    with pytest.raises(CannotModel):
+        tables((WEIGHTS,), 2, (None, None), INDICES, OFFSETS, 0, None, fp16(4, 16))
 
 
 def test_tables_of_different_width_make_an_estimate():

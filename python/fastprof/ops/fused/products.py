@@ -59,7 +59,7 @@ def linear_layer(tensors: Tensors, *, direction: str) -> Work:
 
 @op(None, aten=("_Linear(tensors**)",))
 def parallel_linear(
-    tensors: Tensors, result: Tensor | Unknown = UNKNOWN, *, direction: str
+    tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str
 ) -> Work:
     """x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a piece of a parallel one.
 
@@ -290,9 +290,9 @@ def operand_sum(left: Tensor, right: Tensor) -> Work:
 
 
 _GEMM: Final = (
-    "tex_ts::te_gemm_ts(left, other, _, _, left_turned, right, other, _, _, right_turned, result,"
+    "tex_ts::te_gemm_ts(left, other, _, _, left_turned, right, other, _, _, right_turned, output,"
     " others**)",
-    "tex_ts::te_gemm_ts(left, other, _, left_turned, right, other, _, right_turned, result,"
+    "tex_ts::te_gemm_ts(left, other, _, left_turned, right, other, _, right_turned, output,"
     " others**)",
 )
 
@@ -301,7 +301,7 @@ _GEMM: Final = (
 def fused_gemm(
     left: Tensor,
     right: Tensor,
-    result: Tensor,
+    output: Tensor,
     left_turned: Any = None,
     right_turned: Any = None,
     other: Any = None,
@@ -314,14 +314,14 @@ def fused_gemm(
     """
     del other, others, left_turned, right_turned
     sizes = [(elements(each.shape[:-1]), each.shape[-1]) for each in (left, right) if each.shape]
-    if len(sizes) != 2 or not result.shape:
+    if len(sizes) != 2 or not output.shape:
         raise CannotModel("an operand is not in the capture")
-    m, n = elements(result.shape[:-1]), result.shape[-1]
+    m, n = elements(output.shape[:-1]), output.shape[-1]
     # Whatever is transposed, elements of both are m k and n k.
     inner = {elements(right.shape) // m if m else 0, elements(left.shape) // n if n else 0}
     if len(inner) != 1 or elements(right.shape) != m * min(inner):
-        raise CannotModel(f"no product {result.shape} of {left.shape} and {right.shape}")
-    product = Product(m, n, min(inner), right, left, written=result.dtype)
+        raise CannotModel(f"no product {output.shape} of {left.shape} and {right.shape}")
+    product = Product(m, n, min(inner), right, left, written=output.dtype)
     return _products([product], "fprop")
 
 

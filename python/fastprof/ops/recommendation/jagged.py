@@ -47,8 +47,8 @@ def padded(
     values: Tensor,
     offsets: Any,
     longest: Ints | Unknown | None = None,
-    result: Tensor | Unknown = UNKNOWN,
     *,
+    result: Tensor | Unknown = UNKNOWN,
     direction: str,
 ) -> tuple[Cost, str]:
     """Jagged values [n, d] as a dense tensor [samples, longest, d], the rest filled.

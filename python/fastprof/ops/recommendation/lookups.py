@@ -92,8 +92,8 @@ def _register(optimizer: str, update: int) -> None:
         per_sample: Tensor | None = None,
         momentum: Any = None,
         other: Any = None,
-        result: Tensor | Unknown = UNKNOWN,
         *,
+        result: Tensor | Unknown = UNKNOWN,
         direction: str,
     ) -> tuple[Cost, str]:
         """Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
@@ -197,8 +197,8 @@ def plain_lookup(
     pooling: int | Unknown | None = None,
     per_sample: Tensor | None = None,
     other: Any = None,
-    result: Tensor | Unknown = UNKNOWN,
     *,
+    result: Tensor | Unknown = UNKNOWN,
     direction: str,
 ) -> tuple[Cost, str]:
     """Rows of embedding tables picked by indices and summed; their gradient is a dense tensor.
@@ -249,6 +249,7 @@ def quantised_lookup(
     unified_weights: Tensor | None = None,
     per_sample: Tensor | None = None,
     other: Any = None,
+    *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> tuple[Cost, str]:
     """Rows of embedding tables of 2 to 16 bits an element picked by indices and summed.

@@ -98,28 +98,35 @@ def tables(
     stored = max(weights, key=lambda each: elements(each.shape))
     size = elements(stored.shape)
     count = elements(indices.shape)
-    shape = result.shape if isinstance(result, Tensor) and len(result.shape) == 2 else None
-    total, largest = (value if isinstance(value, int) else None for value in widths)
     pooled = pooling != NO_POOLING and features is not None
-    if features is None or not pooled:
-        total, features = largest if shape is None else shape[1], 1
-        largest = total
-    elif total is None and shape is not None:
-        total = shape[1]
+    of_features = features if features is not None and pooled else 1
+    bags = max((elements(offsets.shape) - 1) // max(of_features, 1), 0) if pooled else count
+    told = _told(result, bags)
+    total, largest = (value if isinstance(value, int) else None for value in widths)
+    if not pooled:
+        total = largest = largest if told is None else told.shape[1]
+    elif total is None and told is not None:
+        total = told.shape[1]
     rows = _rows(size, momentum)
     if total is not None:
-        width = Fraction(total, max(features, 1))
+        width = Fraction(total, max(of_features, 1))
     elif rows:
         width = Fraction(size, rows)
     else:
         raise CannotModel("the widths of the tables are not in the capture")
     if rows is None and width and largest == width:
         rows = round(size / width)
-    bags = count if not pooled else (elements(offsets.shape) - 1) // max(features, 1)
-    dtype = result.dtype if isinstance(result, Tensor) and result.dtype else None
-    output = Tensor((max(bags, 0), round(width * features)), dtype or _OUTPUT)
-    same = features == 1 or (largest is not None and largest == width)
+    dtype = None if told is None else told.dtype
+    output = Tensor((bags, round(width * of_features)), dtype or _OUTPUT)
+    same = of_features == 1 or (largest is not None and largest == width)
     return Tables(stored, rows, width, count, output, same and dtype is not None)
+
+
+def _told(result: Tensor | Unknown | None, bags: int) -> Tensor | None:
+    # The output, if what the capture tells can be that.
+    if isinstance(result, Tensor) and len(result.shape) == 2 and result.shape[0] == bags:
+        return result
+    return None
 
 
 def _rows(size: int, momentum: Any) -> int | None:
