@@ -8,7 +8,8 @@ import pytest
 
 from fastprof.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from fastprof.ops.registry import why_unknown
+from fastprof.ops.fused import UNMODELLED
+from fastprof.ops.registry import find, why_unknown
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, tensor
 
 NOTHING = Tensor(())  # how a trace writes an argument that is no tensor
@@ -713,3 +714,9 @@ def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
             shorter = replace(example.call, args=args[:i])
             reason = why_unknown(shorter, direction) or ""
             assert not reason.startswith("its formula failed"), (example.call.op, i, reason)
+
+
+def test_what_is_said_to_have_no_formula_has_none():
+    for name, reason in UNMODELLED.items():
+        assert find(aten(name)) is None, name
+        assert reason

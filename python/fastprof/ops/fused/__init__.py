@@ -10,9 +10,13 @@ from fastprof.ops.fused import (
     rotary,
     softmax,
     state_space,
+    unmodelled,
 )
 
+UNMODELLED = unmodelled.UNMODELLED
+
 __all__ = [
+    "UNMODELLED",
     "activations",
     "experts",
     "losses",
@@ -22,4 +26,5 @@ __all__ = [
     "rotary",
     "softmax",
     "state_space",
+    "unmodelled",
 ]
