@@ -12,8 +12,8 @@ _ROUTED: Final = "how much goes to which device is decided by the router, as val
 _MISSES: Final = "how many rows are not in the cache yet is a matter of values"
 _SPARSE: Final = "how much is kept is a matter of values"
 _SILENT: Final = (
-    "its kernels are launched by functions of a compiled module, of which torch records nothing: the"
-    " capture has the step without parameters"
+    "its kernels are launched by functions of a compiled module, of which torch records nothing:"
+    " the capture has the step without parameters"
 )
 _CLOSED: Final = "it has no public source"
 
