@@ -206,6 +206,12 @@ def apex_sgd(*lists, decay=0.0, momentum=0.9, nesterov=False, first=False):
     return python("amp_C", "multi_tensor_sgd", 65536, FLAG, *lists, *rest)
 
 
+def capturable(name, *lists):
+    # lr, beta1, beta2, eps, step, mode, bias_correction, weight_decay, inv_scale
+    rest = (SCALE, 0.9, 0.999, 1e-8, tensor("int32", 1), 1, 1, 0.0, SCALE)
+    return python("amp_C", f"multi_tensor_adam_capturable{name}", 65536, FLAG, *lists, *rest)
+
+
 APEX_STEPS = [
     # p - rate v: 2; v: 3. p, v read and written, g read.
     Example(apex_sgd(*P, *P, *P), 5 * N, 4 * 5 * N, TEXT),
@@ -266,6 +272,30 @@ APEX_STEPS = [
         python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, P), 1.0, 2.0, -1),
         4 * N,
         4 * 3 * N,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_l2norm_mp", 65536, FLAG, *HALVES, False),
+        2 * N + 20,
+        2 * N + 4,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_l2norm_mp", 65536, FLAG, (HALVES,), False),
+        2 * N + 20,
+        2 * N + 4,
+    ),
+    # g, p, m, v read and written.
+    Example(capturable("", *P, *P, *P, *P), 36 * N, 4 * 8 * N + 4 * 3, TEXT),
+    Example(capturable("", (P, P, P, P)), 36 * N, 4 * 8 * N + 4 * 3),
+    # g, m, v and masters read and written, p written.
+    Example(
+        capturable("_master", *HALVES, *HALVES, *P, *P, *P),
+        36 * N,
+        2 * 2 * N + 2 * N + 4 * 6 * N + 4 * 3,
+    ),
+    Example(
+        capturable("_master", (HALVES, HALVES, P, P, P)),
+        36 * N,
+        2 * 2 * N + 2 * N + 4 * 6 * N + 4 * 3,
     ),
 ]
 

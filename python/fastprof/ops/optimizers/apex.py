@@ -106,6 +106,8 @@ def multi_tensor_scale(
     "amp_C",
     "multi_tensor_l2norm(_, flag, tensors*, _)",
     "multi_tensor_l2norm(_, flag, lists, _)",
+    "multi_tensor_l2norm_mp(_, flag, tensors*, _)",
+    "multi_tensor_l2norm_mp(_, flag, lists, _)",
 )
 def multi_tensor_norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None

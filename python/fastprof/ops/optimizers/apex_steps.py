@@ -20,6 +20,8 @@ from fastprof.ops.traffic import moved, texts
 
 __all__ = [
     "multi_tensor_adagrad",
+    "multi_tensor_adam_capturable",
+    "multi_tensor_adam_capturable_master",
     "multi_tensor_lamb",
     "multi_tensor_novograd",
     "multi_tensor_sgd",
@@ -32,6 +34,8 @@ _UPDATE: Final = 2  # parameter - rate * update
 _ADAGRAD: Final = _DECAY + 2 + SQUARE_ROOT + 1 + 1 + _UPDATE
 _NOVOGRAD: Final = 2 + 1 + _DECAY + _AVERAGE + 1 + _UPDATE
 _LAMB: Final = 1 + 2 + ADAM + 2 * 2
+_CAPTURABLE: Final = 1 + 2 + ADAM
+_SCALARS: Final = "rate, _, _, _, taken, _, _, _, scale"
 
 
 @op(
@@ -72,6 +76,69 @@ def multi_tensor_sgd(
         flops += (0 if first else _AVERAGE) + (2 if nesterov else 0)
     state = [parameters, *([velocities] if momentum else [])]
     return step(flops, state, [gradients, *copies], (), exact=True)
+
+
+@op(
+    "amp_C",
+    "multi_tensor_adam_capturable(_, flag, gradients*, parameters*, averages*, squares*,"
+    f" {_SCALARS})",
+    f"multi_tensor_adam_capturable(_, flag, lists, {_SCALARS})",
+)
+def multi_tensor_adam_capturable(
+    rate: Tensor,
+    taken: Tensor,
+    scale: Tensor,
+    gradients: Tensors = (),
+    parameters: Tensors = (),
+    averages: Tensors = (),
+    squares: Tensors = (),
+    lists: Lists | None = None,
+    flag: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """Adam of apex's FusedAdam that a CUDA graph may hold: its numbers are on the device.
+
+    FLOPs: 36 for each element: 1 to unscale the gradient, 35 as `multi_tensor_adam`.
+    Bytes: parameters, both averages and the gradients, unscaled in place, read and written; rate,
+        steps taken and scale read.
+    """
+    del flag
+    gradients, parameters, averages, squares = split(
+        lists, (gradients, parameters, averages, squares)
+    )
+    state = [parameters, averages, squares, gradients]
+    return step(_CAPTURABLE, state, [], (rate, taken, scale), exact=True)
+
+
+@op(
+    "amp_C",
+    "multi_tensor_adam_capturable_master(_, flag, gradients*, parameters*, averages*, squares*,"
+    f" masters*, {_SCALARS})",
+    f"multi_tensor_adam_capturable_master(_, flag, lists, {_SCALARS})",
+)
+def multi_tensor_adam_capturable_master(
+    rate: Tensor,
+    taken: Tensor,
+    scale: Tensor,
+    gradients: Tensors = (),
+    parameters: Tensors = (),
+    averages: Tensors = (),
+    squares: Tensors = (),
+    masters: Tensors = (),
+    lists: Lists | None = None,
+    flag: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """`multi_tensor_adam_capturable` for parameters with a master of higher precision.
+
+    FLOPs: 36 for each element.
+    Bytes: masters, both averages and the gradients, unscaled in place, read and written;
+        parameters written; rate, steps taken and scale read.
+    """
+    del flag
+    gradients, parameters, averages, squares, masters = split(
+        lists, (gradients, parameters, averages, squares, masters)
+    )
+    state = [masters, averages, squares, gradients]
+    return step(_CAPTURABLE, state, [parameters], (rate, taken, scale), exact=True)
 
 
 @op(
