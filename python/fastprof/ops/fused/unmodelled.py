@@ -15,6 +15,7 @@ _SILENT: Final = (
     "its kernels are launched by functions of a compiled module, of which torch records nothing:"
     " the capture has the step without parameters"
 )
+_FUSER: Final = "which operations it runs as one is in an object, which no capture holds"
 _CLOSED: Final = "it has no public source"
 
 # Reason -> names, with their namespace where they have one.
@@ -55,6 +56,7 @@ _BY_REASON: Final = {
         "Optimizer.step#FusedSGD.step",
         "DeepSpeedTransformerFunction",
     ),
+    _FUSER: ("_OperationFuserAutogradFunction",),
     _CLOSED: ("fb::to_dense_representation", "fb::rms_norm", "fb::convex_sum"),
 }
 
