@@ -8,8 +8,8 @@ import pytest
 
 from fastprof.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from fastprof.ops.fused import UNMODELLED
 from fastprof.ops.registry import find, why_unknown
+from fastprof.ops.unmodelled_training import UNMODELLED
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, tensor
 
 NOTHING = Tensor(())  # how a trace writes an argument that is no tensor

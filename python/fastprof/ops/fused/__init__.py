@@ -10,13 +10,9 @@ from fastprof.ops.fused import (
     rotary,
     softmax,
     state_space,
-    unmodelled,
 )
 
-UNMODELLED = unmodelled.UNMODELLED
-
 __all__ = [
-    "UNMODELLED",
     "activations",
     "experts",
     "losses",
@@ -26,5 +22,4 @@ __all__ = [
     "rotary",
     "softmax",
     "state_space",
-    "unmodelled",
 ]

@@ -18,26 +18,31 @@ _SILENT: Final = (
 _FUSER: Final = "which operations it runs as one is in an object, which no capture holds"
 _CLOSED: Final = "it has no public source"
 
-# Reason -> names, with their namespace where they have one.
+# Reason -> names, with their namespace; that of autograd functions is aten, as in calls.
 _BY_REASON: Final = {
     _INSIDE: (
-        "All2All_Pooled_Req",
-        "All2All_Pooled_Wait",
-        "All2All_Seq_Req",
-        "All2All_Seq_Req_Wait",
-        "ReduceScatter_Req",
-        "ReduceScatter_Wait",
-        "_VocabParallelCrossEntropy",
-        "LoRA_MLP",
-        "LoRA_QKV",
-        "LoRA_W",
+        "aten::All2All_Pooled_Req",
+        "aten::All2All_Pooled_Wait",
+        "aten::All2All_Seq_Req",
+        "aten::All2All_Seq_Req_Wait",
+        "aten::ReduceScatter_Req",
+        "aten::ReduceScatter_Wait",
+        "aten::_VocabParallelCrossEntropy",
+        "aten::LoRA_MLP",
+        "aten::LoRA_QKV",
+        "aten::LoRA_W",
     ),
     _RANKS: (
-        "AttnFuncWithCPAndKVP2P",
-        "AttnFuncWithCPAndKVAllGather",
-        "AttnFuncWithCPAndQKVOA2A",
+        "aten::AttnFuncWithCPAndKVP2P",
+        "aten::AttnFuncWithCPAndKVAllGather",
+        "aten::AttnFuncWithCPAndQKVOA2A",
     ),
-    _ROUTED: ("FusedDispatch", "FusedCombine", "HybridEPDispatch", "HybridEPCombine"),
+    _ROUTED: (
+        "aten::FusedDispatch",
+        "aten::FusedCombine",
+        "aten::HybridEPDispatch",
+        "aten::HybridEPCombine",
+    ),
     _MISSES: (
         "fbgemm::lru_cache_populate",
         "fbgemm::lfu_cache_populate",
@@ -46,17 +51,12 @@ _BY_REASON: Final = {
         "fbgemm::ssd_cache_populate_actions",
     ),
     _SPARSE: (
-        "LigerSparsemaxFunction",
+        "aten::LigerSparsemaxFunction",
         "xformers::sparse24_apply",
         "xformers::sparse24_sparsify_both_ways",
     ),
-    _SILENT: (
-        "Optimizer.step#FusedAdam.step",
-        "Optimizer.step#FusedLAMB.step",
-        "Optimizer.step#FusedSGD.step",
-        "DeepSpeedTransformerFunction",
-    ),
-    _FUSER: ("_OperationFuserAutogradFunction",),
+    _SILENT: ("aten::DeepSpeedTransformerFunction",),
+    _FUSER: ("aten::_OperationFuserAutogradFunction",),
     _CLOSED: ("fb::to_dense_representation", "fb::rms_norm", "fb::convex_sum"),
 }
 
