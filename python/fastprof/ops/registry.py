@@ -24,6 +24,7 @@ from fastprof.ops.cost import CannotModel, Cost, Part, Work
 from fastprof.ops.parameters import convert, members
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature, Slot
+from fastprof.ops.unmodelled_training import UNMODELLED
 
 __all__ = [
     "ATEN",
@@ -345,7 +346,7 @@ def _answer(call: Call, direction: str) -> Work | str:
 def _answer_now(call: Call, direction: str) -> Work | str:
     entry = _entry(call)
     if entry is None:
-        return "no formula"
+        return UNMODELLED.get(f"{call.mod}::{call.op.split('.', 1)[0]}", "no formula")
     try:
         return entry.formula.work(entry.signatures, call, direction)
     except CannotModel as error:
