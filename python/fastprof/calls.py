@@ -52,7 +52,9 @@ def named(meaning: Meaning) -> Named:
     if meaning.kind == Kind.ARGUMENT and call is not None:
         return Named(call.mod, call.op, call)
     known = call if meaning.has_arguments else None
-    qualified = call is not None and "::" in meaning.name and not meaning.backward
+    # A name without a namespace is one of ATen's in old releases, or nobody knows whose.
+    spaced = call is not None and ("::" in meaning.name or call.mod != "aten")
+    qualified = spaced and not meaning.backward
     return Named(call.mod if qualified and call else None, op_name(meaning), known)
 
 

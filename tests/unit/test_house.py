@@ -245,6 +245,9 @@ CALLED_FROM_OUTSIDE = {
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
     "peak": "tests/real/test_real_limits.py: no call computes more than its GPU can",
+    "algorithm_bytes": "docs/guide.md",
+    "bus_bytes": "docs/guide.md",
+    "kind_of": "docs/guide.md",
 }
 
 

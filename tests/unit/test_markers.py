@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.markers import Kind, op_name, read, read_event
 from real_data import open_read_only, real
 
@@ -435,3 +435,62 @@ def test_arguments_of_more_tensors_than_any_call_has_are_not_told():
     assert len(said(50_000).call.args[0].value) == 50_000
     assert not said(200_000).has_arguments
     assert said(200_000).name == "aten::cat"
+
+
+def recorded(**told):
+    pairs = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 12,
+             "Out msg nelems": 12, "Group size": 4} | told  # fmt: skip
+    text = json.dumps({key: value for key, value in pairs.items() if value is not None})[1:-1]
+    return read_event("\x1f".join(["cpu_op", "", "", "record_param_comms", "", "", "", "", text]))
+
+
+def test_a_recorded_collective_is_a_call_of_c10d_with_its_sizes():
+    meaning = recorded()
+    assert (meaning.kind, meaning.name) == (Kind.TORCH, "record_param_comms")
+    assert meaning.has_arguments
+    assert meaning.call == Call(
+        "c10d", "allreduce_", (Arg("", (Tensor((12,), "float"),)), Arg("ranks", 4))
+    )
+
+
+@pytest.mark.parametrize(
+    "name, op, values",
+    [
+        ("_allgather_base", "_allgather_base_", (48, 12)),
+        ("_reduce_scatter_base", "_reduce_scatter_base_", (48, 12)),
+        ("all_to_allv", "alltoall_base_", (48, 12)),
+        ("all_gather", "allgather_", (((48,),), (12,))),
+        ("reduce_scatter", "reduce_scatter_", ((48,), ((12,),))),
+        ("broadcast", "broadcast_", ((48,),)),
+        ("barrier", "barrier", ()),
+    ],
+)
+def test_what_a_recorded_collective_gives_and_gets_stands_where_c10d_has_it(name, op, values):
+    def counts(value):
+        if isinstance(value, tuple):
+            return tuple(map(counts, value))
+        return value.shape[0]
+
+    call = recorded(**{"Collective name": name, "Out msg nelems": 48}).call
+    assert (call.mod, call.op) == ("c10d", op)
+    assert tuple(counts(each.value) for each in call.args if not each.name) == values
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"Collective name": "wait"},
+        {"Collective name": None},
+        {"Collective name": 3},
+        {"In msg nelems": None},
+        {"In msg nelems": -1},
+        {"Out msg nelems": 1.5},
+    ],
+)
+def test_a_collective_that_tells_no_sizes_is_the_range_that_it_is(told):
+    assert getattr(recorded(**told), "call", None) is None
+
+
+def test_a_type_and_a_number_of_ranks_that_are_not_told_are_not_known():
+    call = recorded(dtype=None, **{"Group size": None}).call
+    assert call.args == (Arg("", (Tensor((12,), None),)), Arg("ranks", UNKNOWN))

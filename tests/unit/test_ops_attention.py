@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fastprof.call import UNKNOWN, Tensor
@@ -179,12 +181,11 @@ END_TO_END = [
     *both(aten("xformers_flash::flash_fwd", *ENDS, STARTS, STARTS, None, 3, 5, 0.0, 0.1)),
     Example(
         aten("xformers::efficient_attention_forward_cutlass", *ENDS, None, STARTS, STARTS, 3),
-        None,
-        FORWARD[1],
+        *FORWARD,
     ),
     Example(
         sizes("flash_attn::_flash_attn_varlen_forward", *shapes(*ENDS, STARTS, STARTS), (), ()),
-        None,
+        FORWARD[0],
         None,
     ),
 ]
@@ -268,7 +269,197 @@ LAYERS = [
     ),
 ]
 
-EXAMPLES = [*HEADS_FIRST, *BY_STEPS, *HEADS_LAST, *IN_ONE, *END_TO_END, *BACKWARDS, *LAYERS]
+# FlashAttention 3: what is not given stands between the operands and the lengths.
+NO = (None, None, None, None)
+CACHE = fp16(9, 4, 2, 8), fp16(9, 4, 2, 6)  # 9 pages of 4 keys
+PAGES = tensor("int32", 2, 3)  # at most 3 of them for each of 2 sequences
+FLASH3 = [
+    *(
+        example
+        for name in ("fwd", "_flash_attn_forward")
+        for example in (
+            *both(aten(f"flash_attn_3::{name}", *LAST, *NO)),
+            *both(
+                aten(
+                    f"flash_attn_3::{name}",
+                    *(*ENDS, *NO, STARTS, STARTS, None, None, None, 3, 5, None),
+                )
+            ),
+            # Queries of 8 and, behind the values' 6, of 6 more.
+            Example(
+                aten(f"flash_attn_3::{name}", *LAST, None, None, fp16(2, 3, 4, 6)),
+                2 * SCORES * (8 + 6 + 6),
+                FORWARD[1],
+            ),
+            # 6 queries of sequences against a batch of 5 keys each.
+            Example(
+                aten(f"flash_attn_3::{name}", ENDS[0], *LAST[1:], *NO, STARTS, None),
+                *FORWARD,
+            ),
+            # A sequence may use 12 keys, at most 10 of them as the call says.
+            Example(
+                aten(
+                    f"flash_attn_3::{name}",
+                    *(LAST[0], *CACHE, *NO, None, None, None, None, tensor("int32", 2), 3, 10),
+                    PAGES,
+                ),
+                2 * (2 * 4 * 3 * 10) * (8 + 6),
+                2 * (2 * 4 * 3 * 8 + 2 * 10 * 2 * (8 + 6)) + WRITTEN + SUMS,
+            ),
+        )
+    ),
+    Example(
+        aten("flash_attn_3::bwd", LAST_OUT, *LAST, LAST_OUT, LSE, *LAST, *NO, None, None), *BACKWARD
+    ),
+    Example(
+        aten(
+            "flash_attn_3::bwd",
+            *(ENDS_OUT, *ENDS, ENDS_OUT, LSE, *ENDS, STARTS, STARTS, None, None, 3, 5),
+        ),
+        *BACKWARD,
+    ),
+    Example(
+        aten(
+            "flash_attn_3::_flash_attn_backward",
+            *(ENDS_OUT, *ENDS, ENDS_OUT, LSE, STARTS, STARTS, None, None, 3, 5, *ENDS),
+        ),
+        *BACKWARD,
+    ),
+]
+
+# Autograd functions by their bare names, and other packages.
+GROUPED = fp16(2, 3, 2, 2, 8), fp16(2, 5, 2, 1, 8), fp16(2, 5, 2, 1, 6)
+FLAT = fp16(8, 3, 8), fp16(8, 5, 8), fp16(8, 5, 6)
+FLAT_COST = (
+    FORWARD[0],
+    2 * (8 * 3 * 8 + 8 * 5 * 8 + 8 * 5 * 6 + 8 * 3 * 6) + SUMS,
+)
+FLAT_BACK = (
+    BACKWARD[0],
+    2 * (2 * (8 * 3 * 8 + 8 * 5 * 8 + 8 * 5 * 6) + 2 * 8 * 3 * 6) + SUMS,
+)
+SEQUENCE_FIRST = fp16(3, 2, 4, 8), fp16(5, 2, 2, 8), fp16(5, 2, 2, 6)
+EVEN = fp16(14, 3, 4, 8)  # two sequences of 7
+FUNCTIONS = [
+    *both(aten("flashattn::_flash_attn_forward", *LAST, 0.0, 0.1, True)),
+    *both(aten("flashattn::_flash_attn_varlen_forward", *ENDS, STARTS, STARTS, 3, 5, 0.0)),
+    *both(aten("FlashAttnVarlenFunc", *ENDS, STARTS, STARTS, 3, 5, 0.0, None, True)),
+    *both(aten("FlashAttnVarlenFunc", *ENDS, STARTS, STARTS, None, None, 3, 5, None, True)),
+    *both(aten("xformers_flash3::flash_fwd", *ENDS, STARTS, STARTS, None, 3, 5, 0.0)),
+    *both(aten("FlashAttnVarlenQKVPackedFunc", EVEN, STARTS, 7, 0.0), PACKED, PACKED_BACK),
+    *both(
+        python(FLASH, "flash_attn_varlen_qkvpacked_func", EVEN, cu_seqlens=STARTS, max_seqlen=7),
+        PACKED,
+        PACKED_BACK,
+    ),
+    *both(
+        aten("FlashAttnVarlenKVPackedFunc", ENDS[0], fp16(10, 2, 2, 8), STARTS, STARTS, 3, 5),
+        TWO,
+        TWO_BACK,
+    ),
+    *both(
+        python(
+            FLASH,
+            "flash_attn_varlen_kvpacked_func",
+            ENDS[0],
+            fp16(10, 2, 2, 8),
+            STARTS,
+            STARTS,
+            3,
+            5,
+        ),
+        TWO,
+        TWO_BACK,
+    ),
+    *both(aten("xformers::efficient_attention_forward_ck", *LAST, None, None, None, None, 0.0)),
+    *both(aten("_fMHA", *LAST, 0.0, None)),
+    *both(aten("_fMHA", *GROUPED, None, 0.0)),
+    *both(
+        aten("EvoformerFusedAttention", *(Tensor((1, *each.shape), "float16") for each in LAST)),
+    ),
+    *both(aten("xformers::efficient_attention", *FLAT, True, None, 0.0), FLAT_COST, FLAT_BACK),
+    *both(
+        aten("xformers::efficient_attention_forward_small_k", *FLAT, True, None, 0.0),
+        FLAT_COST,
+        FLAT_BACK,
+    ),
+    *(
+        Example(
+            aten(f"xformers::{name}", *LAST, tensor("int32", 2), 0.1), FORWARD[0], FORWARD[1] - SUMS
+        )
+        for name in (
+            "efficient_attention_forward_decoder",
+            "efficient_attention_forward_decoder_ck",
+            "efficient_attention_forward_decoder_splitk_ck",
+        )
+    ),
+    *(
+        Example(aten(f"xformers::{name}", fp16(8, 3, 6), *FLAT, LSE, fp16(8, 3, 6)), *FLAT_BACK)
+        for name in ("efficient_attention_backward", "efficient_attention_backward_small_k")
+    ),
+    *(
+        Example(
+            aten(f"xformers::efficient_attention_backward_{name}", LAST_OUT, *LAST, None, *rest),
+            *BACKWARD,
+        )
+        for name in ("cutlass", "ck")
+        for rest in ((LAST_OUT, None, None, 3, 5, LSE), (None, None, 3, 5, LSE, LAST_OUT, 0.0))
+    ),
+    Example(
+        aten(
+            "flashattn::_flash_attn_backward",
+            *(LAST_OUT, *LAST, LAST_OUT, LSE, *LAST, 0.0, 0.1),
+        ),
+        *BACKWARD,
+    ),
+    *(
+        Example(
+            aten(name, ENDS_OUT, *ENDS, ENDS_OUT, LSE, *ENDS, STARTS, STARTS, 3, 5, 0.0),
+            *BACKWARD,
+        )
+        for name in ("flashattn::_flash_attn_varlen_backward", "xformers_flash::flash_bwd")
+    ),
+    *(
+        Example(
+            aten(name, True, ENDS_OUT, *ENDS, ENDS_OUT, LSE, STARTS, STARTS, 3, 5, 0.0), *BACKWARD
+        )
+        for name in ("xformers_flash::flash_bwd", "xformers_flash3::flash_bwd")
+    ),
+    # Transformer Engine: batches first, sequences first, sequences laid end to end.
+    *both(aten("FusedAttnFunc", True, 3, 5, STARTS, STARTS, *LAST, None, 0.1, 0.0)),
+    *both(aten("FusedAttnFunc", STARTS, STARTS, *LAST)),
+    *both(aten("FusedAttnFunc", True, 3, 5, STARTS, STARTS, *SEQUENCE_FIRST, None, 0.1)),
+    *both(aten("FusedAttnFunc", True, 3, 5, None, None, *SEQUENCE_FIRST, None, 0.1)),
+    *both(aten("FusedAttnFunc", True, 3, 5, STARTS, STARTS, None, None, *ENDS, None, 0.1)),
+    *both(
+        aten("FusedAttnFunc_qkvpacked", True, 7, STARTS, fp16(2, 7, 3, 4, 8), None),
+        PACKED,
+        PACKED_BACK,
+    ),
+    *both(
+        aten("FusedAttnFunc_qkvpacked", STARTS, fp16(7, 2, 4, 3, 8)),
+        PACKED,
+        PACKED_BACK,
+    ),
+    *both(
+        aten("FusedAttnFunc_kvpacked", True, 3, 5, STARTS, STARTS, LAST[0], fp16(2, 5, 2, 2, 8)),
+        TWO,
+        TWO_BACK,
+    ),
+    Example(aten("_PrepareQKVForFA", *SEQUENCE_FIRST), 0, 2 * OPERANDS),
+]
+
+EXAMPLES = [
+    *FLASH3,
+    *FUNCTIONS,
+    *HEADS_FIRST,
+    *BY_STEPS,
+    *HEADS_LAST,
+    *IN_ONE,
+    *END_TO_END,
+    *BACKWARDS,
+    *LAYERS,
+]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.op}-{each.direction}")
@@ -319,8 +510,18 @@ def test_sequences_of_several_lengths_have_a_bound_that_says_so():
     assert (done.cost.flops, done.cost.exact) == (2 * (4 * 10 * 3) * (8 + 6), True)
 
 
-def test_without_the_longest_sequence_only_bytes_are_known():
+def test_without_the_longest_sequences_are_taken_to_be_equally_long():
     call = aten("flash_attn::_flash_attn_varlen_forward", *ENDS, STARTS, STARTS, UNKNOWN, UNKNOWN)
+    done = work(call, "fprop")
+    assert done is not None
+    # Two sequences, so 6 / 2 queries for each of 10 keys.
+    assert (done.cost.flops, done.cost.bytes, done.cost.exact) == (*FORWARD, False)
+
+
+def test_without_starts_either_only_bytes_are_known():
+    call = aten("flash_attn::_flash_attn_varlen_forward", *ENDS, UNKNOWN, UNKNOWN, UNKNOWN)
+    assert work(call, "fprop") is None
+    call = aten("flash_attn_3::fwd", *ENDS, *[None] * 4, Tensor((), "int32"), None)
     done = work(call, "fprop")
     assert done is not None
     assert (done.cost.flops, done.cost.bytes) == (None, FORWARD[1])
@@ -351,3 +552,14 @@ def test_without_the_longest_sequence_only_bytes_are_known():
 def test_operands_that_do_not_fit_have_no_cost(call):
     assert work(call, "fprop") is None
     assert not (why_unknown(call, "fprop") or "").startswith("its formula failed")
+
+
+@pytest.mark.parametrize("direction", ["fprop", "bprop"])
+def test_arguments_of_packages_that_do_not_fit_have_no_cost_and_a_reason(direction):
+    for example in [*FLASH3, *FUNCTIONS]:
+        args = example.call.args
+        for i, each in enumerate(args):
+            for other in (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), 7, "x"):
+                changed = (*args[:i], replace(each, value=other), *args[i + 1 :])
+                reason = why_unknown(replace(example.call, args=changed), direction) or ""
+                assert not reason.startswith("its formula failed"), (example.call.op, i, reason)

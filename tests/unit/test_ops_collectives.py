@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 import pytest
 
-from fastprof.call import UNKNOWN, Tensor
-from fastprof.ops import work
+from fastprof.call import UNKNOWN, Arg, Tensor
+from fastprof.ops import Cost, work
+from fastprof.ops.collectives.bandwidth import COLLECTIVES, algorithm_bytes, bus_bytes, kind_of
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, python, sizes, tensor
 
 MODULES = ("torch.distributed", "torch.distributed.distributed_c10d")
@@ -242,3 +246,73 @@ def test_tensors_count_by_their_own_types():
 )
 def test_a_call_without_its_tensors_has_no_cost(call):
     assert work(call, "fprop") is None
+
+
+def test_with_the_number_of_ranks_the_share_of_an_all_reduce_is_exact():
+    call = replace(aten("c10d::allreduce_", (A,)), args=(Arg("", (A,)), Arg("ranks", 3)))
+    assert work(call, "fprop").cost == Cost(4, 2 * ONE)
+    alone = replace(call, args=(Arg("", (A,)), Arg("ranks", 1)))
+    assert work(alone, "fprop").cost == Cost(0, 2 * ONE)
+    unknown = replace(call, args=(Arg("", (A,)), Arg("ranks", UNKNOWN)))
+    assert work(unknown, "fprop").cost == Cost(6, 2 * ONE, exact=False)
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("c10d::allreduce_", "all_reduce"),
+        ("nccl:_all_gather_base", "all_gather"),
+        ("_allgather_base", "all_gather"),
+        ("reduce_scatter_tensor_coalesced", "reduce_scatter"),
+        ("all_to_allv", "all_to_all"),
+        ("c10d::alltoall_base_", "all_to_all"),
+        ("_broadcast_oop", "broadcast"),
+        ("c10d::gather_", "gather"),
+        ("nccl:scatter", "scatter"),
+        ("reduce", "reduce"),
+        ("c10d::recv_any_source_", "send_recv"),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all_reduce"),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "send_recv"),
+        ("ncclDevKernel_Generic", None),
+        ("aten::mm", None),
+    ],
+)
+def test_names_tell_kinds_of_collectives(name, kind):
+    assert kind_of(name) == kind
+
+
+# 4 ranks and an array of 48 bytes: doc/PERFORMANCE.md of nccl-tests.
+@pytest.mark.parametrize(
+    "kind, given, got, algorithm, bus",
+    [
+        ("all_reduce", 48, 48, 48, 72),
+        ("all_gather", 12, 48, 48, 36),
+        ("reduce_scatter", 48, 12, 48, 36),
+        ("all_to_all", 48, 48, 48, 36),
+        ("gather", 12, 48, 48, 36),
+        ("scatter", 48, 12, 48, 36),
+        ("broadcast", 48, 0, 48, 48),
+        ("reduce", 48, 48, 48, 48),
+        ("send_recv", 0, 48, 48, 48),
+    ],
+)
+def test_algorithm_and_bus_bytes_are_those_of_nccls_tests(kind, given, got, algorithm, bus):
+    assert algorithm_bytes(kind, given, got) == algorithm
+    assert bus_bytes(kind, algorithm, 4) == bus
+
+
+def test_nothing_crosses_the_bus_of_one_rank_but_messages():
+    assert {bus_bytes(kind, 48, 1) for kind in COLLECTIVES} == {0, 48}
+    assert bus_bytes("all_reduce", 48, 1) == 0
+
+
+def test_bytes_on_the_bus_need_not_be_whole():
+    assert bus_bytes("all_gather", 10, 3) == Fraction(20, 3)
+
+
+@pytest.mark.parametrize("kind, ranks", [("all_reduce", 0), ("barrier", 2)])
+def test_a_kind_or_a_group_that_is_none_is_refused(kind, ranks):
+    with pytest.raises(ValueError, match="expected one of"):
+        bus_bytes(kind, 48, ranks)
+    with pytest.raises(ValueError, match="expected one of"):
+        algorithm_bytes("barrier", 1, 1)

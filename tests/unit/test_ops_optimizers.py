@@ -196,7 +196,110 @@ APEX = [
     ),
 ]
 
-EXAMPLES = [*ADAMS, *SGDS, *ADAGRADS, *CHECKS, *SCALES, *APEX]
+FLAG = tensor("int32", 1)
+HALVES = (fp16(4, 2), fp16(6))
+
+
+def apex_sgd(*lists, decay=0.0, momentum=0.9, nesterov=False, first=False):
+    # wd, momentum, dampening, lr, nesterov, first_run, wd_after_momentum, scale
+    rest = (decay, momentum, 0.0, 0.1, nesterov, first, False, 1.0)
+    return python("amp_C", "multi_tensor_sgd", 65536, FLAG, *lists, *rest)
+
+
+def capturable(name, *lists):
+    # lr, beta1, beta2, eps, step, mode, bias_correction, weight_decay, inv_scale
+    rest = (SCALE, 0.9, 0.999, 1e-8, tensor("int32", 1), 1, 1, 0.0, SCALE)
+    return python("amp_C", f"multi_tensor_adam_capturable{name}", 65536, FLAG, *lists, *rest)
+
+
+APEX_STEPS = [
+    # p - rate v: 2; v: 3. p, v read and written, g read.
+    Example(apex_sgd(*P, *P, *P), 5 * N, 4 * 5 * N, TEXT),
+    Example(apex_sgd((P, P, P), first=True), 2 * N, 4 * 5 * N, TEXT),
+    Example(apex_sgd((P, P, P), decay=0.1, nesterov=True), 9 * N, 4 * 5 * N),
+    # Without momentum the velocities are left alone.
+    Example(apex_sgd(*P, *P, *P, momentum=0.0), 2 * N, 4 * 3 * N),
+    # Gradients and copies in half precision.
+    Example(apex_sgd(*HALVES, *P, *P, *HALVES), 5 * N, 4 * 4 * N + 2 * 2 * N),
+    Example(apex_sgd((P, P, P, HALVES)), 5 * N, 4 * 5 * N + 2 * N),
+    # 12 tensors of one shape: four parameters of one type, or three with copies.
+    Example(apex_sgd(*[B] * 12), 5 * 4 * 6, 4 * 5 * 4 * 6),
+    Example(apex_sgd(*[B] * 9, *[fp16(6)] * 3), 5 * 3 * 6, 3 * 6 * (4 * 5 + 2)),
+    Example(
+        python("amp_C", "multi_tensor_adagrad", 65536, FLAG, *P, *P, *P, 0.1, 1e-8, 0, 0.0),
+        28 * N,
+        4 * 5 * N,
+        TEXT,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_adagrad", 65536, FLAG, (P, P, P), 0.1, 1e-8, 0, 0.0),
+        28 * N,
+        4 * 5 * N,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_novograd", 65536, FLAG, *P, *P, *P, fp32(2), *[1] * 10),
+        11 * N,
+        4 * 5 * N + 4 * 2 * 2,
+        TEXT,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_novograd", 65536, FLAG, (P, P, P), fp32(2), *[1] * 10),
+        11 * N,
+        4 * 5 * N + 4 * 2 * 2,
+    ),
+    Example(
+        python(
+            "amp_C", "multi_tensor_lamb", 65536, FLAG, *P, *P, *P, *P, *[1] * 9, fp32(1), 1.0, False
+        ),
+        40 * N,
+        4 * 8 * N + 4,
+        TEXT,
+    ),
+    Example(
+        python(
+            "amp_C", "multi_tensor_lamb", 65536, FLAG, (P, P, P, P), *[1] * 9, fp32(1), 1.0, False
+        ),
+        40 * N,
+        4 * 8 * N + 4,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_axpby", 65536, FLAG, *P, *HALVES, *P, 1.0, 2.0, 0),
+        4 * N,
+        (4 + 2 + 4) * N,
+        TEXT,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, P), 1.0, 2.0, -1),
+        4 * N,
+        4 * 3 * N,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_l2norm_mp", 65536, FLAG, *HALVES, False),
+        2 * N + 20,
+        2 * N + 4,
+    ),
+    Example(
+        python("amp_C", "multi_tensor_l2norm_mp", 65536, FLAG, (HALVES,), False),
+        2 * N + 20,
+        2 * N + 4,
+    ),
+    # g, p, m, v read and written.
+    Example(capturable("", *P, *P, *P, *P), 36 * N, 4 * 8 * N + 4 * 3, TEXT),
+    Example(capturable("", (P, P, P, P)), 36 * N, 4 * 8 * N + 4 * 3),
+    # g, m, v and masters read and written, p written.
+    Example(
+        capturable("_master", *HALVES, *HALVES, *P, *P, *P),
+        36 * N,
+        2 * 2 * N + 2 * N + 4 * 6 * N + 4 * 3,
+    ),
+    Example(
+        capturable("_master", (HALVES, HALVES, P, P, P)),
+        36 * N,
+        2 * 2 * N + 2 * N + 4 * 6 * N + 4 * 3,
+    ),
+]
+
+EXAMPLES = [*ADAMS, *SGDS, *ADAGRADS, *CHECKS, *SCALES, *APEX, *APEX_STEPS]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
@@ -253,6 +356,13 @@ def test_each_tensor_counts_by_its_own_type():
         python("amp_C", "multi_tensor_adam", 65536, tensor("int32", 1), (P, P, P), *[1] * 8),
         python("amp_C", "multi_tensor_scale", 65536, tensor("int32", 1), ((A,), (B,)), 0.5),
         aten("_amp_update_scale_", 3, 4),
+        apex_sgd((P, P)),
+        apex_sgd(A, A, A, A),
+        apex_sgd((P, P, (A,))),
+        python("amp_C", "multi_tensor_adagrad", 65536, FLAG, (P, P), 0.1, 1e-8, 0, 0.0),
+        python("amp_C", "multi_tensor_novograd", 65536, FLAG, (P, P, P), fp32(3), *[1] * 10),
+        python("amp_C", "multi_tensor_lamb", 65536, FLAG, (P, P, P, P), *[1] * 9, None, 1.0),
+        python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, (B, A)), 1.0, 2.0, 0),
     ],
     ids=lambda call: call.op,
 )

@@ -2,7 +2,7 @@
 
 A label is the category, the call stack, the module hierarchy, the name and the raw JSON of the
 arguments that tell a call, between characters U+001F: `cpu_op`, ``, ``, `aten::mm`, Input Dims,
-Input type, Input Strides, Concrete Inputs.
+Input type, Input Strides, Concrete Inputs, what it says of a collective.
 Source: torch/csrc/profiler of PyTorch; the forms changed from 2021 to today, all are read.
 """
 
@@ -11,10 +11,12 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from fastprof.call import UNKNOWN, Arg, Tensor
 from fastprof.markers.aten_schemas import n_before
+from fastprof.markers.collectives import RECORDED, recorded
 from fastprof.markers.frames import is_library_frame
 from fastprof.markers.literal import parsed
 from fastprof.markers.meaning import Kind, Meaning
@@ -60,6 +62,10 @@ def read_event(label: str) -> Meaning | str:
         return _python(name)
     if _ANNOTATION.match(name):
         return name
+    collective = recorded(texts[4]) if name == RECORDED and len(texts) > 4 else None
+    if collective is not None:
+        meaning = torch_meaning(name, name, collective.args, _frames(stack), _layers(hierarchy))
+        return replace(meaning, call=collective)
     dims, types, strides, concrete = _own(
         name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
     )

@@ -114,7 +114,7 @@ ROWS: Final = (
         "gemm",
         "gemm gemv nvjet ^cijk_ ^dot_kernel rocblas_dot matmul tensorop_ wmma marlin fusedmoe "
         "^mm_kernel _mm_kernel bmm_kernel groupedmm scaledmm rnn_blockpersist rnn_persist "
-        "persistrnn syrk trmm spmm csrmm csrmv",
+        "persistrnn syrk trmm spmm csrmm csrmv bmmchunk chunkscan chunkstate",
     ),
     Row(
         "random",
@@ -142,15 +142,16 @@ ROWS: Final = (
     Row(
         "copy",
         "catarray concat copy transpose permute cast convert quantize dequant _quant quant_ "
+        "vectorquant fp8rowwise "
         "roll_cuda flip reflectionpad replicationpad pad_kernel padkernel chunkcat shuffle",
     ),
     Row("normalisation", "_norm norm_ normkernel"),
     Row(
         "elementwise",
         "upsample gridsampler interpolate arange linspace fill activation actandmul relu gelu silu "
-        "swiglu sigmoid optensor op_generic_tensor op1dtensor op2dtensor op3dtensor op4dtensor "
-        "op5dtensor addtensor addbias biasadd cellforward cellbackward axpy_kernel scal_kernel "
-        "parallelfor foreach transformkernel vectorized maskedscale",
+        "swiglu geglu gatedact elementmul sigmoid optensor op_generic_tensor op1dtensor op2dtensor "
+        "op3dtensor op4dtensor op5dtensor addtensor addbias biasadd cellforward cellbackward "
+        "axpy_kernel scal_kernel parallelfor foreach transformkernel vectorized maskedscale",
     ),
     Row("index", "index indices"),
     Row("gemm", "^cutlass"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.ops.unmodelled_training import TRAINING
+
 __all__ = ["UNMODELLED"]
 
 _LAYER: Final = (
@@ -71,4 +73,5 @@ _BY_REASON: Final = {
     ),
 }
 
-UNMODELLED: Final = {name: reason for reason, names in _BY_REASON.items() for name in names}
+_SERVING: Final = {name: reason for reason, names in _BY_REASON.items() for name in names}
+UNMODELLED: Final = _SERVING | TRAINING

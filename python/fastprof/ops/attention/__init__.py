@@ -1,10 +1,21 @@
 """Scaled dot-product attention."""
 
-from fastprof.ops.attention import backward, forward, packages, sizes
+from fastprof.ops.attention import (
+    backward,
+    flash3,
+    forward,
+    packages,
+    sizes,
+    transformer_engine,
+    xformers,
+)
 
 __all__ = [
     "backward",
+    "flash3",
     "forward",
     "packages",
     "sizes",
+    "transformer_engine",
+    "xformers",
 ]

@@ -54,6 +54,15 @@ def attention_backward(
     return Work((backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),))
 
 
+_VARLEN_BACKWARD = (
+    "(gradient, query, key, value, other, other, other, other, other, starts, other,"
+    " longest_query, longest_key, ...)"
+)
+_XFORMERS_BACKWARD = (
+    "(_, gradient, query, key, value, other, other, starts, other, longest_query, longest_key, ...)"
+)
+
+
 @op(
     None,
     aten=(
@@ -62,8 +71,12 @@ def attention_backward(
         "_efficient_attention_backward(gradient, query, key, value, mask, other, starts, other,"
         " longest_query, longest_key, other, other, other, other, _, mask_gradient, ...)",
         "flash_attn::_flash_attn_backward(gradient, query, key, value, ...)",
-        "flash_attn::_flash_attn_varlen_backward(gradient, query, key, value, other, other, other,"
-        " other, other, starts, other, longest_query, longest_key, ...)",
+        "flashattn::_flash_attn_backward(gradient, query, key, value, ...)",
+        "flash_attn::_flash_attn_varlen_backward" + _VARLEN_BACKWARD,
+        "flashattn::_flash_attn_varlen_backward" + _VARLEN_BACKWARD,
+        "xformers_flash::flash_bwd" + _VARLEN_BACKWARD,
+        "xformers_flash::flash_bwd" + _XFORMERS_BACKWARD,
+        "xformers_flash3::flash_bwd" + _XFORMERS_BACKWARD,
         "torch_attn::_varlen_attn_backward(gradient, query, key, value, other, other, starts,"
         " other, longest_query, longest_key, ...)",
     ),

@@ -1,8 +1,17 @@
-"""Attention with the heads last, and over sequences laid end to end: torch's kernels, packages."""
+"""Attention with the heads last, and over sequences laid end to end: torch's kernels, packages.
+
+Source of flash-attn's signatures: flash_attn/flash_attn_interface.py and
+hopper/flash_attn_interface.py in Dao-AILab/flash-attention. Its operators are called `flash_attn::`
+(in some releases `flashattn::`); its autograd functions appear by their bare names, without the
+arguments that are neither tensors nor plain numbers.
+"""
 
 from __future__ import annotations
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from itertools import pairwise
+from typing import Any
+
+from fastprof.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import (
     Attention,
     backward,
@@ -16,12 +25,15 @@ from fastprof.ops.registry import op
 
 __all__ = [
     "cudnn_attention",
-    "cutlass_attention",
     "flash_attention",
     "length",
+    "lengths",
     "packed_keys_and_values",
     "packed_projections",
+    "packed_sequences",
     "sequences",
+    "two_packed_sequences",
+    "unpacked",
     "varlen_sizes",
 ]
 
@@ -32,6 +44,17 @@ _FLASH = "flash_attn.flash_attn_interface"
 def length(value: Length) -> int | None:
     """A length, None where the capture does not hold it."""
     return value if isinstance(value, int) else None
+
+
+def lengths(*candidates: Any) -> tuple[int | None, int | None]:
+    """The first two neighbours among the arguments that are both lengths; else none.
+
+    Releases differ in what stands before the lengths of the longest sequences.
+    """
+    for first, second in pairwise(candidates):
+        if type(first) is int and type(second) is int:
+            return first, second
+    return None, None
 
 
 def varlen_sizes(
@@ -64,6 +87,7 @@ def _work(found: Attention, direction: str) -> Work:
         "_efficient_attention_forward(query, key, value, bias=mask, starts, other, longest_query,"
         " longest_key, ...)",
         "flash_attn::_flash_attn_forward(query, key, value, ...)",
+        "flashattn::_flash_attn_forward(query, key, value, ...)",
         "FlashAttnFunc(query, key, value, ...)",
     ),
 )
@@ -94,21 +118,21 @@ def flash_attention(
     return _work(varlen_sizes(query, key, value, mask, starts, longest), direction)
 
 
+_VARLEN = "(query, key, value, starts, other, first, second, third, fourth, ...)"
+
+
 @op(
     _FLASH,
     "flash_attn_varlen_func(q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other,"
-    " max_seqlen_q=longest_query, max_seqlen_k=longest_key, ...)",
+    " max_seqlen_q=first, max_seqlen_k=second, ...)",
     aten=(
-        "flash_attn::_flash_attn_varlen_forward(query, key, value, starts, other, longest_query,"
-        " longest_key, ...)",
-        "torch_attn::_varlen_attn(query, key, value, starts, other, longest_query, longest_key,"
-        " ...)",
-        "torch_attn::_varlen_attn_out(other, query, key, value, starts, other, longest_query,"
-        " longest_key, ...)",
-        "xformers_flash::flash_fwd(query, key, value, starts, other, longest_query, longest_key,"
-        " ...)",
-        "xformers_flash::flash_fwd(query, key, value, starts, other, other, longest_query,"
-        " longest_key, ...)",
+        "flash_attn::_flash_attn_varlen_forward" + _VARLEN,
+        "flashattn::_flash_attn_varlen_forward" + _VARLEN,
+        "FlashAttnVarlenFunc" + _VARLEN,
+        "torch_attn::_varlen_attn" + _VARLEN,
+        "torch_attn::_varlen_attn_out(other, query, key, value, starts, other, first, second, ...)",
+        "xformers_flash::flash_fwd" + _VARLEN,
+        "xformers_flash3::flash_fwd" + _VARLEN,
     ),
 )
 def sequences(
@@ -116,9 +140,11 @@ def sequences(
     key: Tensor,
     value: Tensor,
     starts: Tensor | None = None,
-    longest_query: int | Unknown = UNKNOWN,
-    longest_key: int | Unknown = UNKNOWN,
-    other: Tensor | None = None,
+    first: Any = None,
+    second: Any = None,
+    third: Any = None,
+    fourth: Any = None,
+    other: Any = None,
     *,
     direction: str,
 ) -> Work:
@@ -131,11 +157,12 @@ def sequences(
 
     The lengths are values of a tensor, which no capture holds. With the longest known, p is taken
     as min(s * longest keys, t * longest queries), which is right if all sequences are equally long
-    (then the cost says that it is exact) and too much otherwise. With the longest unknown, FLOPs
-    are unknown. Keys in pages (block tables) are not modelled.
+    (then the cost says that it is exact) and too much otherwise. With the longest unknown, p is
+    that of equally long sequences, s t / n, an estimate. Keys in pages (block tables) are not
+    modelled.
     """
     del other
-    longest = (longest_query, longest_key)
+    longest = lengths(first, second, third, fourth)
     return _work(varlen_sizes(query, key, value, None, starts, longest), direction)
 
 
@@ -174,29 +201,6 @@ def cudnn_attention(
 
 
 @op(
-    None,
-    aten=("xformers::efficient_attention_forward_cutlass(query, key, value, mask, starts, ...)",),
-)
-def cutlass_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    *,
-    direction: str,
-) -> Work:
-    """softmax(q k^T + mask) v of xformers: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
-
-    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five; unknown
-        for sequences laid end to end, whose lengths are values of a tensor.
-    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
-        backward all of these and the output's gradient read, gradients of q, k, v written.
-    """
-    return _work(varlen_sizes(query, key, value, mask, starts, (None, None)), direction)
-
-
-@op(
     _FLASH,
     "flash_attn_qkvpacked_func(qkv, ...)",
     aten=("FlashAttnQKVPackedFunc(qkv, ...)",),
@@ -208,8 +212,27 @@ def packed_projections(qkv: Tensor, *, direction: str) -> Work:
     Bytes: forward the tensor read, output and 4 bytes a query (softmax sums) written; backward
         these and the output's gradient read, the tensor's gradient written.
     """
-    query, key, value = _unpacked(qkv, 3)
+    query, key, value = unpacked(qkv, 3)
     return _work(heads_last(query, key, value, None), direction)
+
+
+@op(
+    _FLASH,
+    "flash_attn_varlen_qkvpacked_func(qkv, cu_seqlens=starts, max_seqlen=longest, ...)",
+    aten=("FlashAttnVarlenQKVPackedFunc(qkv, starts, longest, ...)",),
+)
+def packed_sequences(
+    qkv: Tensor, starts: Tensor | None = None, longest: Any = None, *, direction: str
+) -> Work:
+    """Attention over sequences laid end to end, q, k and v in one tensor [s, 3, h, d].
+
+    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
+    Bytes: forward the tensor read, output and 4 bytes a query (softmax sums) written; backward
+        these and the output's gradient read, the tensor's gradient written.
+    """
+    query, key, value = unpacked(qkv, 3)
+    both = lengths(longest, longest)
+    return _work(packed(query, key, value, None, starts, both), direction)
 
 
 @op(
@@ -224,13 +247,47 @@ def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work
     Bytes: forward both tensors read, output and 4 bytes a query (softmax sums) written; backward
         these and the output's gradient read, the gradients of both written.
     """
-    key, value = _unpacked(kv, 2)
+    key, value = unpacked(kv, 2)
     return _work(heads_last(query, key, value, None), direction)
 
 
-def _unpacked(tensor: Tensor, count: int) -> list[Tensor]:
-    # The tensors [b, s, h, d] in one [b, s, count, h, d].
+@op(
+    _FLASH,
+    "flash_attn_varlen_kvpacked_func(q=query, kv, cu_seqlens_q=starts, cu_seqlens_k=other,"
+    " max_seqlen_q=first, max_seqlen_k=second, ...)",
+    aten=("FlashAttnVarlenKVPackedFunc(query, kv, starts, other, first, second, ...)",),
+)
+def two_packed_sequences(
+    query: Tensor,
+    kv: Tensor,
+    starts: Tensor | None = None,
+    first: Any = None,
+    second: Any = None,
+    other: Any = None,
+    *,
+    direction: str,
+) -> Work:
+    """Attention over sequences laid end to end: q [s, h, d], k and v in one [t, 2, h/g, d].
+
+    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
+    Bytes: forward both tensors read, output and 4 bytes a query (softmax sums) written; backward
+        these and the output's gradient read, the gradients of both written.
+    """
+    del other
+    key, value = unpacked(kv, 2)
+    found = packed(query, key, value, None, starts, lengths(first, second))
+    return _work(found, direction)
+
+
+def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
+    """The tensors [.., h, d] in one [.., count, h, d].
+
+    Raises
+    ------
+    CannotModel
+        When there are not as many.
+    """
     shape = tensor.shape
-    if len(shape) != 5 or shape[2] != count:
-        raise CannotModel(f"shape {shape} is not [b, s, {count}, h, d]")
-    return [Tensor((*shape[:2], *shape[3:]), tensor.dtype)] * count
+    if len(shape) not in (4, 5) or shape[-3] != count:
+        raise CannotModel(f"shape {shape} is not [.., {count}, h, d]")
+    return [Tensor((*shape[:-3], *shape[-2:]), tensor.dtype)] * count

@@ -113,12 +113,16 @@ def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) 
 
 
 def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
-    """Attention over q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w]."""
+    """Attention over q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
+
+    Heads in two dimensions, groups and heads of a group, are as many heads.
+    """
     shapes = []
     for each in (query, key, value):
-        if len(each.shape) != 4:
+        if len(each.shape) not in (4, 5):
             raise CannotModel(f"shape {each.shape} is not 4-d")
-        batch, length, heads, size = each.shape
+        batch, length, *heads_of, size = each.shape
+        heads = elements(heads_of)
         shapes.append((batch, heads, length, size))
     return _attention((query, key, value, mask), (shapes[0], shapes[1], shapes[2]))
 
@@ -160,7 +164,7 @@ def packed(
     length of the longest, of queries and of keys. If all sequences are as long as that, the number
     of scores is exact. Otherwise it is the least bound that can be told from totals and longest:
     never below what FlopCounterMode counts when it sees the values, never above what it counts
-    when it does not.
+    when it does not. Without the longest it is what sequences of equal lengths have, an estimate.
 
     Raises
     ------
@@ -190,13 +194,11 @@ def _scores(
 ) -> tuple[int | None, bool]:
     # Scores of one head and whether their number is exact.
     of_queries, of_keys = longest
+    sequences = starts.shape[0] - 1 if starts is not None and len(starts.shape) == 1 else 0
     if of_queries is None or of_keys is None:
-        return None, False
+        return (queries * keys // sequences if sequences > 0 else None), False
     if of_queries < 0 or of_keys < 0:
         raise CannotModel(f"sequences of length {of_queries} and {of_keys}")
     of_queries, of_keys = min(of_queries, queries), min(of_keys, keys)
-    even = False
-    if starts is not None and len(starts.shape) == 1:
-        sequences = starts.shape[0] - 1
-        even = queries == sequences * of_queries or keys == sequences * of_keys
+    even = sequences > 0 and (queries == sequences * of_queries or keys == sequences * of_keys)
     return min(queries * of_keys, keys * of_queries), even

@@ -1,8 +1,9 @@
 """Collective communication."""
 
-from fastprof.ops.collectives import custom, distributed, functional
+from fastprof.ops.collectives import bandwidth, custom, distributed, functional
 
 __all__ = [
+    "bandwidth",
     "custom",
     "distributed",
     "functional",

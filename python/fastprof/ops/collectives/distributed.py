@@ -1,8 +1,8 @@
 """Collective communication to bytes: what one device reads and writes in its own memory.
 
 Each tensor that a rank gives is read once and each that it gets is written once, by the sizes that
-the call shows. What crosses the wire is not counted (for a ring of n ranks 2 (n - 1) / n of an
-all-reduce's bytes, (n - 1) / n of an all-gather's), nor what passes through a library's buffers.
+the call shows. What crosses the wire is not counted (`fastprof.ops.collectives.bandwidth` says what
+that is), nor what passes through a library's buffers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from fastprof.call import Tensor
+from fastprof.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.parameters import Tensors, checked
 from fastprof.ops.registry import op
@@ -64,8 +64,8 @@ def count_of(tensors: Tensors) -> int:
     "all_reduce(tensor=tensors, ...)",
     "all_reduce_coalesced(tensors*, _, _, _)",
     aten=(
-        "c10d::allreduce_(tensors*, _, _, _, _, _)",
-        "c10d::allreduce_coalesced_(tensors*, _, _, _, _)",
+        "c10d::allreduce_(tensors*, _, _, _, _, _, ranks)",
+        "c10d::allreduce_coalesced_(tensors*, _, _, _, _, ranks)",
         "_c10d_functional::all_reduce(input=tensors, _, _)",
         "_c10d_functional::all_reduce_(input=tensors, _, _)",
         "_c10d_functional::all_reduce_coalesced(tensors*, _, _)",
@@ -76,18 +76,23 @@ def count_of(tensors: Tensors) -> int:
         "nccl:allreduce_coalesced(tensors*)",
     ),
 )
-def all_reduce(tensors: Tensors | Tensor, *, direction: str) -> tuple[Cost, str]:
-    """The sum (or another reduction) of tensors over all ranks, on each of them.
+def all_reduce(
+    tensors: Tensors | Tensor, ranks: int | Unknown | None = None, *, direction: str
+) -> tuple[Cost, str]:
+    """The sum (or another reduction) of tensors over all n ranks, on each of them.
 
-    FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that, and the number
-        of ranks n is not in the call.
+    FLOPs: a rank's share of the additions, (n - 1) / n for each element; one for each, an estimate,
+        where the capture does not hold the number of ranks.
     Bytes: each tensor read and written.
 
     Its backward pass is an all-reduce of the gradients.
     """
     del direction
     found = several(tensors)
-    return Cost(count_of(found), moved(*found, *found), exact=False), texts(*found)
+    count, known = count_of(found), isinstance(ranks, int) and ranks > 0
+    if isinstance(ranks, int) and ranks > 0:
+        count = count * (ranks - 1) // ranks
+    return Cost(count, moved(*found, *found), exact=known), texts(*found)
 
 
 @collective(

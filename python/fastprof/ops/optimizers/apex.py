@@ -13,13 +13,21 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["fused_adam", "multi_tensor_adam", "multi_tensor_norm", "multi_tensor_scale"]
+__all__ = [
+    "ADAM",
+    "Lists",
+    "fused_adam",
+    "multi_tensor_adam",
+    "multi_tensor_norm",
+    "multi_tensor_scale",
+    "split",
+]
 
 Lists = tuple[Tensors, ...]
 
 # Averages of the gradient and of its square, root + epsilon, division, decay * parameter added,
 # parameter - step * that.
-_ADAM: Final = 3 + 4 + SQUARE_ROOT + 1 + 1 + 2 + 2
+ADAM: Final = 3 + 4 + SQUARE_ROOT + 1 + 1 + 2 + 2
 
 
 @op("fused_adam_cuda", "adam(parameter, copy, average, square, gradient, ...)")
@@ -38,7 +46,7 @@ def fused_adam(
     if copy.shape not in (parameter.shape, (0,)):
         raise CannotModel(f"a copy of {copy.shape} does not fit {parameter.shape}")
     state = [(parameter,), (average,), (square,)]
-    cost, text = step(1 + _ADAM, state, [(gradient,)], (), exact=True)
+    cost, text = step(1 + ADAM, state, [(gradient,)], (), exact=True)
     mixed = canonical_type(parameter.dtype) != canonical_type(gradient.dtype)
     return Cost(cost.flops, add_known(cost.bytes, moved(gradient) if mixed else 0)), text
 
@@ -64,10 +72,10 @@ def multi_tensor_adam(
     Bytes: parameters and both averages read and written, gradients read.
     """
     del flag
-    gradients, parameters, averages, squares = _split(
+    gradients, parameters, averages, squares = split(
         lists, (gradients, parameters, averages, squares)
     )
-    return step(2 + _ADAM, [parameters, averages, squares], [gradients], (), exact=True)
+    return step(2 + ADAM, [parameters, averages, squares], [gradients], (), exact=True)
 
 
 @op(
@@ -87,7 +95,7 @@ def multi_tensor_scale(
     Bytes: sources read, results written.
     """
     del flag
-    sources, results = _split(lists, (sources, results))
+    sources, results = split(lists, (sources, results))
     if [each.shape for each in sources] != [each.shape for each in results]:
         raise CannotModel("the lists are not of the same shapes")
     count = sum(elements(each.shape) for each in sources)
@@ -98,6 +106,8 @@ def multi_tensor_scale(
     "amp_C",
     "multi_tensor_l2norm(_, flag, tensors*, _)",
     "multi_tensor_l2norm(_, flag, lists, _)",
+    "multi_tensor_l2norm_mp(_, flag, tensors*, _)",
+    "multi_tensor_l2norm_mp(_, flag, lists, _)",
 )
 def multi_tensor_norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None
@@ -110,14 +120,20 @@ def multi_tensor_norm(
     Norms of the single tensors, which a call may also ask for, are not counted.
     """
     del flag
-    (tensors,) = _split(lists, (tensors,))
+    (tensors,) = split(lists, (tensors,))
     count = sum(elements(each.shape) for each in tensors)
     written = moved(Tensor((), "float32"))
     return Cost(2 * count + SQUARE_ROOT, add_known(moved(*tensors), written)), texts(*tensors)
 
 
-def _split(lists: Lists | None, flat: Lists) -> Lists:
-    # The lists that the call holds as one argument, or those written one after the other.
+def split(lists: Lists | None, flat: Lists) -> Lists:
+    """The lists that a call holds as one argument, or those written one after the other.
+
+    Raises
+    ------
+    CannotModel
+        When the argument holds another number of lists.
+    """
     if lists is None:
         return flat
     if len(lists) != len(flat):

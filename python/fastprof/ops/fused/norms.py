@@ -1,0 +1,187 @@
+"""Fused norms, some with a residual added or a gate, as autograd functions and operators.
+
+Sources: apex/normalization/fused_layer_norm.py and apex/contrib/layer_norm in NVIDIA/apex;
+src/liger_kernel/ops in linkedin/Liger-Kernel; transformer_engine/pytorch/module in
+NVIDIA/TransformerEngine; flash_attn/ops/triton/layer_norm.py in Dao-AILab/flash-attention;
+mamba_ssm/ops/triton/layer_norm.py and layernorm_gated.py in state-spaces/mamba;
+unsloth/kernels in unslothai/unsloth.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof.call import Tensor, Unknown
+from fastprof.ops.arithmetic import TRIGONOMETRIC
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+__all__ = [
+    "added_norm",
+    "bare_norm",
+    "centred",
+    "dynamic_tanh",
+    "grouped",
+    "polynomial",
+    "root",
+]
+
+Answer = tuple[Cost, str]
+
+
+@op(
+    None,
+    aten=(
+        "FusedLayerNormAffineFunction(x, weight, bias, ...)",
+        "FusedLayerNormAffineMixedDtypesFunction(x, weight, bias, ...)",
+        "FastLayerNormFN(x, weight, bias, ...)",
+        "LigerLayerNormFunction(x, weight, bias, ...)",
+        "Fast_Layernorm(x, weight, bias, ...)",
+        "_LayerNorm(x, weight, bias, ...)",
+        "tex_ts::layernorm_fwd_fp8_inf_ts(x, weight, bias, ...)",
+        "tex_ts::layernorm_fwd_inf_ts(x, weight, bias, ...)",
+    ),
+)
+def centred(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Answer:
+    """(x - mean) / sqrt(var + eps) * weight[d] + bias[d] of rows x[.., d].
+
+    FLOPs: as layer_norm: 8 for an element; backward 13.
+    Bytes: as layer_norm: x read once, y written; backward dy and x read, dx written.
+    """
+    return layer_norm(x, None, weight, bias, direction=direction)
+
+
+@op(
+    None,
+    aten=(
+        "FusedRMSNormAffineFunction(x, weight, ...)",
+        "FusedRMSNormAffineMixedDtypesFunction(x, weight, ...)",
+        "LigerRMSNormFunction(x, weight, ...)",
+        "Fast_RMS_Layernorm(x, weight, ...)",
+        "_RMSNorm(x, weight, ...)",
+        "tex_ts::rmsnorm_fwd_fp8_inf_ts(x, weight, ...)",
+        "tex_ts::rmsnorm_fwd_inf_ts(x, weight, ...)",
+    ),
+)
+def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
+    """x / sqrt(mean(x^2) + eps) * weight[d] of rows x[.., d].
+
+    FLOPs: as rms_norm: 4 for an element; backward 9.
+    Bytes: as rms_norm: x read once, y written; backward dy and x read, dx written.
+    """
+    if weight is None:
+        return _plain(x, rms_norm, direction)
+    return rms_norm(x, None, weight, direction=direction)
+
+
+@op(None, aten=("FusedLayerNormFunction(x, ...)", "FusedRMSNormFunction(x, ...)"))
+def bare_norm(x: Tensor, *, direction: str) -> Answer:
+    """Rows normalised without a weight; the last dimension is taken for a row.
+
+    FLOPs: as layer_norm: 6 for an element; backward 9. An RMS norm has 3 and 6: an estimate.
+    Bytes: as layer_norm.
+    """
+    return _plain(x, layer_norm, direction)
+
+
+def _plain(x: Tensor, norm: Any, direction: str) -> Answer:
+    # What is normalised over is a torch.Size, which no capture of an autograd function holds.
+    if not x.shape:
+        raise CannotModel("a tensor without dimensions has no rows")
+    cost, params = norm(x, x.shape[-1:], direction=direction)
+    return Cost(cost.flops, cost.bytes, exact=False), params
+
+
+@op(None, aten=("LigerGroupNormFunction(x, weight, bias, _, groups, ...)",))
+def grouped(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    groups: int | Unknown = Unknown.UNKNOWN,
+    *,
+    direction: str,
+) -> Answer:
+    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+
+    FLOPs: as group_norm: 8 for an element; backward 13.
+    Bytes: as group_norm: x read twice, y written; backward dy and x read twice, dx written.
+    """
+    return group_norm(x, groups, weight, bias, direction=direction)
+
+
+@op(
+    None,
+    aten=(
+        "LayerNormFn(x, weight, bias, third, others**)",
+        "LigerFusedAddRMSNormFunction(x, third, weight, others**)",
+        "DropoutAddLayerNormFn(x, third, weight, bias, others**)",
+    ),
+)
+def added_norm(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    third: Tensor | None = None,
+    others: Tensors = (),
+    *,
+    direction: str,
+) -> Answer:
+    """norm(x + residual) * weight (+ bias), or norm(x) gated by a tensor; rows of x.
+
+    FLOPs: those of an RMS norm where there is no bias, else of a layer norm; 1 more for an element
+        with a residual, in backward too.
+    Bytes: those of the norm; with a residual it read and the sum written, backward its gradient
+        read and written.
+
+    An estimate where there is a third tensor: a gate (24 FLOPs an element) has the same shape.
+    """
+    del others
+    if bias is None:
+        cost, params = rms_norm(x, None, weight, direction=direction)
+    else:
+        cost, params = layer_norm(x, None, weight, bias, direction=direction)
+    if third is None:
+        return cost, params
+    if elements(third.shape) != elements(x.shape):
+        raise CannotModel(f"a residual of {third.shape} does not fit {x.shape}")
+    flops = None if cost.flops is None else cost.flops + elements(x.shape)
+    moves = add_known(cost.bytes, moved(third, fresh(third)))
+    return Cost(flops, moves, exact=False), params
+
+
+@op(None, aten=("LigerDyTFunction(x, alpha, gamma, beta)",))
+def dynamic_tanh(
+    x: Tensor, alpha: Tensor, gamma: Tensor, beta: Tensor | None = None, *, direction: str
+) -> Answer:
+    """tanh(alpha * x) * gamma[d] + beta[d].
+
+    FLOPs: 23 for an element (product 1, tanh 20, weight 1, bias 1); backward 30 (tanh again 21, its
+        derivative 2, times dy and weight 2, of alpha 2, of the weight 2, of the bias 1).
+    Bytes: x, weight and bias read, y written; backward dy, x and weight read, dx and the gradients
+        of weight and bias written.
+    """
+    vectors = moved(alpha, gamma, beta)
+    if direction == "bprop":
+        flops = elements(x.shape) * (TRIGONOMETRIC + 10)
+        return Cost(flops, add_known(moved(x, x, x), vectors, vectors)), texts(x, gamma)
+    flops = elements(x.shape) * (TRIGONOMETRIC + 2 + (beta is not None))
+    return Cost(flops, add_known(moved(x, x), vectors)), texts(x, gamma)
+
+
+@op(None, aten=("LigerPolyNormFunction(x, weight, bias, ...)",))
+def polynomial(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> Answer:
+    """w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b of rows x[.., d], norms by the root mean square.
+
+    FLOPs: 17 for an element (powers 2, three norms 9, weights and sums 6); backward 35.
+    Bytes: x read, y and three statistics a row written; backward dy, x and statistics read, dx
+        written.
+    """
+    rows = elements(x.shape[:-1])
+    statistics = moved(Tensor((3 * rows,), "float32"))
+    tensors = (x, x) if direction == "fprop" else (x, x, x)
+    flops = elements(x.shape) * (17 if direction == "fprop" else 35)
+    return Cost(flops, add_known(moved(*tensors, weight, bias), statistics)), texts(x)

@@ -1,0 +1,371 @@
+"""Linear layers of training packages: one product, two, or a norm in front, in one function.
+
+Autograd functions show their tensors in the order of their release, so that shapes tell which is
+what: weights are matrices [out, in], the input is what ends in `in`.
+
+Sources: transformer_engine/pytorch/module/linear.py, layernorm_linear.py, layernorm_mlp.py,
+grouped_linear.py and transformer_engine/pytorch/csrc/ts_fp8_op.cpp in NVIDIA/TransformerEngine;
+apex/fused_dense/fused_dense.py and apex/mlp/mlp.py in NVIDIA/apex; flash_attn/ops/fused_dense.py in
+Dao-AILab/flash-attention; megatron/core/tensor_parallel/layers.py in NVIDIA/Megatron-LM;
+xformers/ops/swiglu_op.py in facebookresearch/xformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.matrix.linear import linear
+from fastprof.ops.matrix.product import GEMM, Product
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved
+
+__all__ = [
+    "accumulating_linear",
+    "chain",
+    "chain_with_norm",
+    "experts",
+    "fused_gemm",
+    "grouped",
+    "linear_layer",
+    "normalised",
+    "operand_sum",
+    "parallel_linear",
+    "two_projections",
+]
+
+
+@op(
+    None,
+    aten=(
+        "FusedDenseFunc(tensors**)",
+        "DenseNoBiasFunc(tensors**)",
+        "LinearWithFrozenWeight(tensors**)",
+    ),
+)
+def linear_layer(tensors: Tensors, *, direction: str) -> Work:
+    """x[.., k] @ w[n, k]^T (+ bias[n]).
+
+    FLOPs: as linear: 2 rows n k; backward twice that.
+    Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
+    """
+    return _linear(tensors, direction)
+
+
+@op(None, aten=("_Linear(tensors**)",))
+def parallel_linear(
+    tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str
+) -> Work:
+    """x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a piece of a parallel one.
+
+    FLOPs: as linear: 2 rows n k; backward twice that.
+    Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
+
+    Releases write the weight first, or twice (once in fp8). An estimate where the capture does not
+    tell the output: under sequence parallelism the input is this rank's share of the rows.
+    """
+    return _estimated(_linear(tensors, direction, result), isinstance(result, Tensor))
+
+
+@op(None, aten=("LinearWithGradAccumulationAndAsyncCommunication(tensors**)",))
+def accumulating_linear(tensors: Tensors, *, direction: str) -> Work:
+    """Backward of x[.., k] @ w[n, k]^T, the weight's gradient added to what there is.
+
+    FLOPs: 4 rows n k: both gradients.
+    Bytes: for each gradient x, w and the output's gradient.
+
+    Forward a product of torch runs inside, which tells its own sizes. An estimate: under sequence
+    parallelism the input is this rank's share of the rows.
+    """
+    if direction == "fprop":
+        raise CannotModel("the product that runs inside tells the sizes")
+    return _estimated(_linear(tensors, direction), False)
+
+
+def _estimated(done: Work, exact: bool) -> Work:
+    parts = (replace(part, cost=replace(part.cost, exact=exact)) for part in done.parts)
+    return Work(tuple(parts))
+
+
+def _linear(tensors: Tensors, direction: str, result: Tensor | Unknown = UNKNOWN) -> Work:
+    matrices = [each for each in tensors if len(each.shape) >= 2]
+    if len(matrices) < 2:
+        raise CannotModel("an input and a weight are not both in the capture")
+    first, last = matrices[0], matrices[-1]
+    bias = next((each for each in tensors if len(each.shape) == 1), None)
+    x, weight = _input_and_weight(first, last, bias)
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        bias = None
+    if isinstance(result, Tensor) and result.shape[-1:] == weight.shape[:1]:
+        x = Tensor((*result.shape[:-1], x.shape[-1]), x.dtype)
+    return linear(x, weight, bias, direction=direction)
+
+
+def _input_and_weight(first: Tensor, last: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    if first.shape[-1] != last.shape[-1]:
+        raise CannotModel(f"no product of {first.shape} and {last.shape}")
+    if len(last.shape) > 2:
+        return last, first
+    if len(first.shape) > 2:
+        return first, last
+    # Two matrices: the bias tells the weight; without one the weight comes first.
+    if bias is not None and last.shape[0] == bias.shape[0] != first.shape[0]:
+        return first, last
+    return last, first
+
+
+def _layers(tensors: Tensors, most: int | None = None) -> list[Product]:
+    """The products of an input with the weights that follow one another, as shapes tell.
+
+    The input is the tensor of most dimensions, else the first; a weight [n, k] follows if the
+    features before it are k, or 2 k where an activation is gated.
+    """
+    matrices = [each for each in tensors if len(each.shape) >= 2]
+    if len(matrices) < 2:
+        raise CannotModel("an input and weights are not both in the capture")
+    x = max(matrices, key=lambda each: len(each.shape))
+    rest = [each for each in matrices if each is not x]
+    rows, features = elements(x.shape[:-1]), x.shape[-1]
+    found: list[Product] = []
+    for weight in rest:
+        if len(weight.shape) != 2 or (most is not None and len(found) == most):
+            continue
+        if found and weight.shape == found[-1].right.shape:
+            continue  # the same weight in fp8
+        if weight.shape[1] not in {features, features // 2 if found else features}:
+            continue
+        left = x if not found else Tensor((rows, weight.shape[1]), x.dtype)
+        found.append(Product(rows, weight.shape[0], weight.shape[1], left, weight))
+        features = weight.shape[0]
+    if not found:
+        raise CannotModel(f"no weight fits an input of {x.shape}")
+    return found
+
+
+def _products(found: Sequence[Product], direction: str, beside: Cost | None = None) -> Work:
+    # All products by gemms, the rest (norms, activations) by other kernels.
+    times = 1 if direction == "fprop" else 2
+    flops = sum(product.flops for product in found) * times
+    each = [
+        add_known(moved(product.left, product.right), product.output_bytes) for product in found
+    ]
+    last = found[0]
+    gemm = Part(
+        "main",
+        Cost(flops, add_known(*each * times)),
+        last.params(last.n, last.m, last.k),
+        kernels=GEMM,
+        no_tensor_cores=last.no_tensor_cores(last.n, last.m, last.k),
+    )
+    if beside is None:
+        return Work((gemm,))
+    return Work((gemm, Part("main", beside, gemm.params)))
+
+
+@op(
+    None,
+    aten=("_LayerNormLinear(tensors**)", "LayerNormLinearFn(x, other, other, tensors**)"),
+)
+def normalised(
+    tensors: Tensors, x: Tensor | None = None, other: Any = None, *, direction: str
+) -> Work:
+    """norm(x)[.., k] @ w[n, k]^T (+ bias[n]), the norm with a weight [k].
+
+    FLOPs: 2 rows n k, and 8 for an element of x (a layer norm; an RMS norm has 4); backward 4 rows
+        n k, and 13.
+    Bytes: for the product as linear; for the norm x read and written; backward its gradient and x
+        read, its gradient written.
+
+    An estimate: which norm it is, is a text, and under sequence parallelism the input is this
+    rank's share of the rows.
+    """
+    del other
+    given = tensors if x is None else (x, *tensors)
+    product = _layers(given, 1)
+    beside = _norm(product[0].left, direction)
+    return _estimated(_products(product, direction, beside), False)
+
+
+def _norm(x: Tensor, direction: str) -> Cost:
+    flops = elements(x.shape) * (8 if direction == "fprop" else 13)
+    tensors = (x, fresh(x)) if direction == "fprop" else (x, x, fresh(x))
+    return Cost(flops, moved(*tensors), exact=False)
+
+
+@op(None, aten=("_LayerNormMLP(tensors**)",))
+def chain_with_norm(tensors: Tensors, *, direction: str) -> Work:
+    """norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] where it is gated, w2 [k, f].
+
+    FLOPs: 2 rows (n1 k + k f), and for the norm and the activation 8 for an element of x and 24 for
+        one of the first product; backward twice the products, 13 and 28.
+    Bytes: for the products operands read, results written; for norm and activation their inputs
+        read and written.
+
+    An estimate: which norm and activation they are, are texts, and under sequence parallelism the
+    input is this rank's share of the rows.
+    """
+    found = _layers(tensors, 2)
+    beside = _norm(found[0].left, direction)
+    if len(found) > 1:
+        beside += _activation(found[0], direction)
+    return _estimated(_products(found, direction, beside), False)
+
+
+def _activation(product: Product, direction: str) -> Cost:
+    count = product.output_elements
+    inner = Tensor((count,), product.output_type)
+    flops = count * (24 if direction == "fprop" else 28)
+    tensors = (inner, inner) if direction == "fprop" else (inner, inner, inner)
+    return Cost(flops, moved(*tensors), exact=False)
+
+
+@op(
+    None,
+    aten=(
+        "FusedDenseGeluDenseFunc(tensors**)",
+        "FusedMLPFunc(tensors**)",
+        "MlpFunction(tensors**)",
+    ),
+)
+def chain(tensors: Tensors, *, direction: str) -> Work:
+    """x @ w1^T, an activation, @ w2^T, ...: weights [n, k] one after the other.
+
+    FLOPs: 2 rows n k for each weight; backward twice that. Activations fused to the products count
+        nothing.
+    Bytes: for each product operands read, the result written; backward for each gradient the same
+        three.
+    """
+    x = tensors[0] if tensors else None
+    if x is not None and len(x.shape) < 2:
+        raise CannotModel(f"the input has shape {x.shape}")
+    return _products(_layers(tensors), direction)
+
+
+@op(
+    None,
+    aten=(
+        "_SwiGLUFusedFunc(tensors**)",
+        "_SwiGLUDecomposedFunc(tensors**)",
+        "xformers::dual_gemm_silu_identity_mul(tensors**)",
+    ),
+)
+def two_projections(tensors: Tensors, *, direction: str) -> Work:
+    """(silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may stand between.
+
+    FLOPs: 2 rows f k for each of three (two) products; backward twice that. Fused activations count
+        nothing.
+    Bytes: for each product operands read, the result written; backward for each gradient the same
+        three.
+    """
+    matrices = [each for each in tensors if len(each.shape) >= 2]
+    if len(matrices) not in (3, 4):
+        raise CannotModel("an input and two or three weights are not in the capture")
+    x, first, *_ = matrices
+    rows = elements(x.shape[:-1])
+    found = []
+    for i, weight in enumerate(matrices[1:]):
+        left = x if i < 2 else Tensor((rows, first.shape[0]), x.dtype)
+        if len(weight.shape) != 2 or left.shape[-1] != weight.shape[1]:
+            raise CannotModel(f"no product of {left.shape} and {weight.shape}")
+        found.append(Product(rows, weight.shape[0], weight.shape[1], left, weight))
+    return _products(found, direction)
+
+
+@op(None, aten=("xformers::gemm_fused_operand_sum(left, right, ...)",))
+def operand_sum(left: Tensor, right: Tensor) -> Work:
+    """A[m, k] @ B[k, n], and the sums of B's (or A's) rows by the way.
+
+    FLOPs: 2 m n k.
+    Bytes: both read, the product written.
+    """
+    if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[0]:
+        raise CannotModel(f"no product of {left.shape} and {right.shape}")
+    product = Product(left.shape[0], right.shape[1], left.shape[1], left, right)
+    return _products([product], "fprop")
+
+
+_GEMM: Final = (
+    "tex_ts::te_gemm_ts(left, other, _, _, left_turned, right, other, _, _, right_turned, output,"
+    " others**)",
+    "tex_ts::te_gemm_ts(left, other, _, left_turned, right, other, _, right_turned, output,"
+    " others**)",
+)
+
+
+@op(None, aten=_GEMM)
+def fused_gemm(
+    left: Tensor,
+    right: Tensor,
+    output: Tensor,
+    left_turned: Any = None,
+    right_turned: Any = None,
+    other: Any = None,
+    others: Tensors = (),
+) -> Work:
+    """op(B) @ op(A), matrices by rows as cuBLAS has them by columns, either of them transposed.
+
+    FLOPs: 2 m n k.
+    Bytes: both read, the product written.
+    """
+    del other, others, left_turned, right_turned
+    sizes = [(elements(each.shape[:-1]), each.shape[-1]) for each in (left, right) if each.shape]
+    if len(sizes) != 2 or not output.shape:
+        raise CannotModel("an operand is not in the capture")
+    m, n = elements(output.shape[:-1]), output.shape[-1]
+    # Whatever is transposed, elements of both are m k and n k.
+    inner = {elements(right.shape) // m if m else 0, elements(left.shape) // n if n else 0}
+    if len(inner) != 1 or elements(right.shape) != m * min(inner):
+        raise CannotModel(f"no product {output.shape} of {left.shape} and {right.shape}")
+    product = Product(m, n, min(inner), right, left, written=output.dtype)
+    return _products([product], "fprop")
+
+
+@op(None, aten=("_GroupedLinear(tensors**)",))
+def grouped(tensors: Tensors, *, direction: str) -> Work:
+    """x[rows, k] split among experts, each rows with its weight [n, k] (+ bias).
+
+    FLOPs: 2 rows n k; backward twice that: every row meets one weight, whatever the splits.
+    Bytes: x and all weights read, the output written; backward for each gradient the same three.
+
+    Weights may also be one tensor [experts, n, k].
+    """
+    if not tensors or len(tensors[0].shape) < 2:
+        raise CannotModel("the input is not in the capture")
+    x = tensors[0]
+    weights = [each for each in tensors[1:] if len(each.shape) in (2, 3)]
+    weights = [each for each in weights if each.shape[-1] == x.shape[-1]]
+    if not weights:
+        raise CannotModel(f"no weight fits an input of {x.shape}")
+    return _experts(x, weights, weights[0].shape[-2], direction)
+
+
+@op(None, aten=("GroupedGemm(x, weights, other, turned, ...)",))
+def experts(
+    x: Tensor,
+    weights: Tensor,
+    turned: bool | Unknown | None = None,
+    other: Any = None,
+    *,
+    direction: str,
+) -> Work:
+    """x[rows, k] split among experts, each rows with its weight of [experts, k, n].
+
+    FLOPs: 2 rows n k; backward twice that: every row meets one weight, whatever the splits.
+    Bytes: x and all weights read, the output written; backward for each gradient the same three.
+    """
+    del other, turned
+    if len(weights.shape) != 3 or len(x.shape) != 2 or x.shape[1] not in weights.shape[1:]:
+        raise CannotModel(f"no product of {x.shape} and experts {weights.shape}")
+    n = elements(weights.shape[1:]) // max(x.shape[1], 1)
+    return _experts(x, [weights], n, direction)
+
+
+def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Work:
+    count = sum(elements(each.shape) for each in weights)
+    product = Product(elements(x.shape[:-1]), n, x.shape[-1], x, Tensor((count,), weights[0].dtype))
+    return _products([product], direction)

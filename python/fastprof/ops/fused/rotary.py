@@ -1,0 +1,134 @@
+"""Rotary position embeddings in one kernel.
+
+Sources: flash_attn/layers/rotary.py in Dao-AILab/flash-attention; src/liger_kernel/ops/rope.py and
+its kin in linkedin/Liger-Kernel; apex/transformer/functional/fused_rope.py in NVIDIA/apex;
+transformer_engine/pytorch/attention/rope.py in NVIDIA/TransformerEngine;
+unsloth/kernels/rope_embedding.py in unslothai/unsloth.
+"""
+
+from __future__ import annotations
+
+from fastprof.call import Tensor
+from fastprof.ops.arithmetic import TRIGONOMETRIC
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import op
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import moved, texts
+
+__all__ = ["by_angles", "packed", "rotated", "rotated_pair"]
+
+Answer = tuple[Cost, str]
+
+
+@op(
+    None,
+    aten=(
+        "ApplyRotaryEmb(x, cosines, sines, ...)",
+        "Fast_RoPE_Embedding(x, cosines, sines, ...)",
+        "FusedRoPECachedFunc(x, cosines, sines, ...)",
+    ),
+)
+def rotated(x: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
+    """Pairs of elements of x[.., d] turned by the angles of their position.
+
+    FLOPs: 3 for each element that is turned (two products, a sum); backward as many.
+    Bytes: x, cosines and sines read, x written; backward the same of its gradient.
+
+    How many of the d elements are turned, the cosines' last dimension tells: all of them where it
+    is d or d / 2.
+    """
+    del direction
+    return _turned((x,), cosines, sines)
+
+
+@op(
+    None,
+    aten=(
+        "LigerRopeFunction(query, key, cosines, sines, ...)",
+        "LigerQwen2VLMRopeFunction(query, key, cosines, sines, ...)",
+        "Fast_RoPE_Embedding_QK(query, key, cosines, sines, ...)",
+    ),
+)
+def rotated_pair(
+    query: Tensor, key: Tensor, cosines: Tensor, sines: Tensor, *, direction: str
+) -> Answer:
+    """Pairs of elements of queries and keys [.., d] turned by the angles of their position.
+
+    FLOPs: 3 for each element (two products, a sum); backward as many.
+    Bytes: queries, keys, cosines and sines read, queries and keys written; backward the same of
+        their gradients.
+    """
+    del direction
+    return _turned((query, key), cosines, sines)
+
+
+def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
+    count = 0
+    for each in tensors:
+        if not each.shape or not cosines.shape:
+            raise CannotModel(f"{each.shape} cannot be turned by {cosines.shape}")
+        size, told = each.shape[-1], cosines.shape[-1]
+        share = told if told == size else min(2 * told, size)
+        count += elements(each.shape[:-1]) * share
+    moves = add_known(moved(*tensors, cosines, sines), moved(*tensors))
+    return Cost(3 * count, moves), texts(*tensors)
+
+
+@op(
+    None,
+    aten=(
+        "ApplyRotaryEmbQKV_(packed, cosines, sines, ...)",
+        "ApplyRotaryEmbKV_(packed, cosines, sines, ...)",
+    ),
+)
+def packed(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
+    """Queries and keys in [b, s, 3, h, d] turned in place, or keys in [b, s, 2, h, d].
+
+    FLOPs: 3 for each element that is turned (two products, a sum); backward as many.
+    Bytes: what is turned read and written, cosines and sines read; values are left alone.
+    """
+    del direction
+    shape = packed.shape
+    if len(shape) != 5 or shape[2] not in (2, 3) or not cosines.shape:
+        raise CannotModel(f"shape {shape} is not [b, s, 2 or 3, h, d]")
+    part = Tensor((*shape[:2], shape[2] - 1, *shape[3:]), packed.dtype)
+    return _turned((part,), cosines, sines)
+
+
+@op(
+    None,
+    aten=(
+        "FusedRoPEFunc(x, angles, others**)",
+        "FusedRoPETHDFunc(x, starts, angles, others**)",
+        "FusedRoPE2DFunc(x, _, _, angles, others**)",
+        "LigerLlama4RopeFunction(x, second, angles, others**)",
+    ),
+)
+def by_angles(
+    x: Tensor,
+    angles: Tensor,
+    starts: Tensor | None = None,
+    second: Tensor | None = None,
+    others: Tensors = (),
+    *,
+    direction: str,
+) -> Answer:
+    """Pairs of elements of x[.., h, d] turned by angles [s, .., r], r of the d elements.
+
+    FLOPs: 3 for each element that is turned (two products, a sum), and 40 for each angle (cosine
+        and sine) where the call has no cosines and sines; backward as many.
+    Bytes: x, angles (and what stands beside) read, x written; backward the same of its gradient.
+    """
+    del direction
+    if not angles.shape or not x.shape:
+        raise CannotModel(f"{x.shape} cannot be turned by {angles.shape}")
+    tensors = (x,) if second is None else (x, second)
+    width = min(angles.shape[-1], x.shape[-1])
+    if others or second is not None:  # tables of cosines and sines, of half as many
+        width = x.shape[-1]
+    count = sum(elements(each.shape[:-1]) * width for each in tensors)
+    tables = [each for each in others if each.shape]
+    functions = 0 if tables or second is not None else 2 * TRIGONOMETRIC * elements(angles.shape)
+    moves = moved(*tensors, *tensors, angles, starts, *tables)
+    return Cost(3 * count + functions, moves), texts(*tensors)
