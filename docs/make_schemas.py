@@ -4,7 +4,8 @@
 
 A line an operator of namespace aten, of the torch that is installed: its name, and for each
 overload that handles tensors a text with a character an argument: T for a tensor that must be
-given, O for one that takes the result, `.` for any other. The first line says which torch.
+given, O for one that takes the result, ? for what may hold tensors, `.` for any other. The first
+line says which torch.
 """
 
 from __future__ import annotations
@@ -27,11 +28,17 @@ def lines() -> list[str]:
         if space == "aten" and any("Tensor" in each for each in (*types, *results)):
             outs = ["O" if argument.is_out else "T" for argument in arguments]
             pairs = zip(types, outs, strict=True)
-            form = "".join(kind if each == "Tensor" else "." for each, kind in pairs)
+            form = "".join(_kind(each, out) for each, out in pairs)
             forms.setdefault(name, set()).add(form)
     return [
         f"{name} {' '.join(sorted(forms[name], key=_order))}".rstrip() for name in sorted(forms)
     ]
+
+
+def _kind(text: str, tensor: str) -> str:
+    if text == "Tensor":
+        return tensor
+    return "?" if "Tensor" in text else "."
 
 
 def _order(form: str) -> tuple[int, str]:

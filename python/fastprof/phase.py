@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -37,7 +38,12 @@ class Chains(Protocol):
     @property
     def node(self) -> Int32: ...
 
-    def chains(self, wanted, node, value) -> Values: ...  # type: ignore[no-untyped-def]
+    def chains(
+        self,
+        wanted: Callable[[Meaning], bool],
+        node: Int32,
+        value: Callable[[list[Meaning]], Any],
+    ) -> Values: ...
 
 
 def of_kernels(assembly: Chains) -> Values:

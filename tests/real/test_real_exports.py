@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from fastprof.report import COLUMNS, write_report, write_rows
 from real_data import open_read_only, real, traces
 
 EXPORTS = traces("nsys/*.sqlite", "pyprof/*.sqlite")
+ALL_KEYS = tuple(column.key for column in COLUMNS)
 EMITTED = "nsys/emit_nvtx_2gpu_nsys2026.sqlite"
 GPU_WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 
@@ -34,9 +36,9 @@ def select(path, what, tables):
         connection.close()
 
 
-def csv_of(profile):
+def csv_of(profile, keys=ALL_KEYS):
     file = io.BytesIO()
-    write_report(profile.columns, [column.key for column in COLUMNS], "csv", file)
+    write_report(profile.columns, keys, "csv", file)
     return file.getvalue().decode("utf-8", "surrogateescape").splitlines()
 
 
@@ -105,27 +107,39 @@ def test_the_file_and_its_folder_are_left_as_they_are(path):
 
 
 @every_export
-def test_without_a_backward_pass_dict_lines_give_the_report_of_the_trace(path):
+def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
+    """But for the remedies of tc_reason: lines do not say which GPU it was."""
     profile = fastprof.open(real(path))
-    assert "bprop" not in set(profile.kernels["dir"])
+    assert not any(row["dir"] == "bprop" and row["op"] for row in profile.rows())
     file = io.BytesIO()
     write_rows(profile.dict_columns(), "dict", file)
     file.seek(0)
     again = read_dict_lines(file, "net.dict")
-    for found, expected in zip(csv_of(again), csv_of(profile), strict=True):
+    keys = [column.key for column in COLUMNS if column.key != "tc_reason"]
+    for found, expected in zip(csv_of(again, keys), csv_of(profile, keys), strict=True):
         assert found == expected
 
 
-def test_10897_kernels_of_the_hand_written_ranges_are_inside_of_one():
-    profile = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite"))
-    assert len(profile) == 17032
-    assert int((profile.kernels["path"] >= 0).sum()) == 10897
-
-
-def test_hand_written_ranges_give_neither_direction_nor_op():
+def test_all_kernels_are_inside_of_a_hand_written_range_on_their_own_or_the_waiting_thread():
     kernels = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite")).kernels
-    assert set(kernels["dir"]) == set(kernels["op"]) == {None}
-    assert sum(bool(ranges) for ranges in kernels["ranges"]) == 10897
+    assert len(kernels["path"]) == 17032 == int((kernels["path"] >= 0).sum())
+    assert all(kernels["ranges"])
+    # 6135 were launched by pt_autograd_0, outside of all ranges of its own.
+    engine = kernels["tid"] == 55120
+    assert (int(engine.sum()), int(kernels["sil"][engine].sum())) == (6135, 663412758)
+    assert {ranges[-1] for ranges in kernels["ranges"][engine]} == {"Backward"}
+
+
+def test_hand_written_ranges_give_no_op_and_the_engines_thread_a_direction():
+    kernels = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite")).kernels
+    assert set(kernels["op"]) == {None}
+    assert Counter(kernels["dir"].tolist()) == {None: 10897, "bprop": 6135}
+
+
+def test_backward_of_the_hand_written_ranges_takes_760_8_ms():
+    kernels = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite")).kernels
+    inside = np.array(["Backward" in ranges for ranges in kernels["ranges"]])
+    assert round(int(kernels["sil"][inside].sum()) / 1e6, 1) == 760.8
 
 
 def test_a_graph_that_was_captured_as_a_whole_says_that_it_is_one():

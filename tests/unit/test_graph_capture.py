@@ -88,7 +88,7 @@ def test_kernels_of_a_replay_have_the_calls_of_the_capture(opened):
         ("Cijk_gemm_b", "mm", "fprop", "M=4,N=32,K=16,fp16,"),
     ]
     assert columns(profile, "flops")[1] == 2 * 32 * 16 * 4
-    assert columns(profile, "trace") == [(f"model.py:{i}",) for i in range(4)]
+    assert columns(profile, "trace") == [(f"model.py:{i} layer{i}",) for i in range(4)]
     assert set(columns(profile, "launch", "ranges", "tid")) == {("hipGraphLaunch", ("capture",), 1)}
     assert profile.check().startswith("4 kernel rows")
 
@@ -242,8 +242,8 @@ def test_kernels_that_one_side_lacks_are_left_out(opened):
     assert (told.matched, told.kernels, told.rate) == (59, 60, 59 / 60)
     assert "match rate 98.3 %" in str(told)
     lines = columns(profile, "trace")
-    assert lines[20] == () and lines[19] == ("model.py:19",)
-    assert lines[21] == ("model.py:20",) and lines[-1] == ("model.py:59",)
+    assert lines[20] == () and lines[19] == ("model.py:19 layer19",)
+    assert lines[21] == ("model.py:20 layer20",) and lines[-1] == ("model.py:59 layer59",)
 
 
 def test_below_95_percent_it_is_refused(opened, tmp_path):
@@ -270,7 +270,7 @@ def test_kernels_of_several_streams_may_run_in_any_order(opened):
     trace = replay(KinetoFile(), streams=[7, 8, 7, 8], order=order)
     profile = opened(trace, capture(KinetoFile()))
     assert columns(profile, "kernel", "trace") == [
-        (NAMES[i], (f"model.py:{i}",)) for i in (0, 2, 1, 3)
+        (NAMES[i], (f"model.py:{i} layer{i}",)) for i in (0, 2, 1, 3)
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from fastprof.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from fastprof.ops.registry import find, why_unknown
-from fastprof.ops.unmodelled_training import UNMODELLED
+from fastprof.ops.unmodelled_training import TRAINING
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, tensor
 
 NOTHING = Tensor(())  # how a trace writes an argument that is no tensor
@@ -717,6 +717,6 @@ def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
 
 
 def test_what_is_said_to_have_no_formula_has_none():
-    for name, reason in UNMODELLED.items():
+    for name, reason in TRAINING.items():
         assert find(aten(name)) is None, name
         assert why_unknown(aten(name), "fprop") == reason

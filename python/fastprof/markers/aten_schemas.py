@@ -14,7 +14,8 @@ from typing import Any, Final
 __all__ = ["n_before"]
 
 _SPACE: Final = "aten::"
-_TENSORS: Final = "TO"  # in a form: a tensor, one that takes the result; else: whatever
+_TENSORS: Final = "TO"  # in a form: a tensor, and one that takes the result
+_PLAIN: Final = "."  # what is no tensor; else: whatever
 
 
 def n_before(name: str, types: Sequence[Any]) -> int:
@@ -39,7 +40,11 @@ def n_before(name: str, types: Sequence[Any]) -> int:
         return 0
     for form in forms:  # the longest first; TorchScript does not call those with an out tensor
         n = len(types) - len(form)
-        if n > 0 and "T" in form and "O" not in form and _fits(form, types[n:]):
+        plain = all(
+            kind != _PLAIN or not _is_tensor(each)
+            for kind, each in zip(form, types[max(n, 0) :], strict=False)
+        )
+        if n > 0 and "T" in form and "O" not in form and plain and _fits(form, types[n:]):
             return n
     return 0
 
