@@ -102,7 +102,13 @@ def test_record_shapes_is_advised_only_where_it_was_off(tmp_path, args, reason):
             "aten::mm",
             [[2], [], [3, 1], [], []],
             ["float", "", "float", "", "Scalar"],
-            r"expected mm\(.*\), found 5 arguments: tensor \[2\], not told, tensor \[3, 1\], .*",
+            r"out_dtype: expected None or int or str, found tensor \[3, 1\]",
+        ),
+        (
+            "aten::relu",
+            [[2], [3, 1], []],
+            ["float", "float", ""],
+            r"expected relu\(.*\), found 3 arguments: tensor \[2\], tensor \[3, 1\], not told",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def convert(value: Any, allowed: frozenset[Any]) -> Any:
             return value
     if value is UNKNOWN:
         raise CannotModel("the value of an argument is not in the capture")
-    raise CannotModel(f"expected {_names(allowed)}, found {value!r}")
+    raise CannotModel(f"expected {_names(allowed)}, found {shown(value)}")
 
 
 def _is_told(allowed: frozenset[Any]) -> bool:
@@ -74,7 +74,7 @@ def _convert_list(value: tuple[Any, ...], allowed: frozenset[Any]) -> tuple[Any,
                 return tuple(convert(each, items) for each in value)
             except CannotModel:
                 continue
-    raise CannotModel(f"expected {_names(allowed)}, found {value!r}")
+    raise CannotModel(f"expected {_names(allowed)}, found {shown(value)}")
 
 
 def checked(value: Any) -> Tensor:
@@ -86,7 +86,7 @@ def checked(value: Any) -> Tensor:
         When it is not.
     """
     if not isinstance(value, Tensor):
-        raise CannotModel(f"expected a tensor, found {value!r}")
+        raise CannotModel(f"expected a tensor, found {shown(value)}")
     shape, dtype = value.shape, value.dtype
     if type(shape) is not tuple or not all(type(size) is int and size >= 0 for size in shape):
         raise CannotModel(f"impossible shape {shape!r}")
@@ -102,3 +102,17 @@ def _names(allowed: frozenset[Any]) -> str:
 
 def _name(kind: Any) -> str:
     return str(getattr(kind, "__name__", kind))
+
+
+_LONGEST: Final = 24  # characters of a value that are shown
+
+
+def shown(value: Any) -> str:
+    """An argument as messages show it: `tensor [2, 3]`, `2 tensors`, `not told`, else its text."""
+    if isinstance(value, Tensor) and (value.shape or value.dtype):
+        return f"tensor {list(value.shape)}"
+    if isinstance(value, tuple) and any(isinstance(each, Tensor) for each in value):
+        return f"{len(value)} tensors"
+    if value is UNKNOWN or isinstance(value, Tensor):
+        return "not told"
+    return repr(value)[:_LONGEST]
