@@ -115,9 +115,9 @@ def test_arguments_that_do_not_fit_say_what_is_missing(tmp_path, name, dims, typ
 
 
 def test_arguments_that_no_signature_takes_are_listed():
-    call = Call("aten", "relu", tuple(Arg("", Tensor((n,), "float")) for n in (2, 3, 4)))
+    call = Call("aten", "mv", tuple(Arg("", Tensor((n,), "float")) for n in (2, 3, 4, 5)))
     assert ops.why_unknown(call, "fprop") == (
-        "expected relu(x), found 3 arguments: tensor [2], tensor [3], tensor [4]"
+        "expected mv(left, vec), found 4 arguments: tensor [2], tensor [3], tensor [4], tensor [5]"
     )
 
 
