@@ -17,6 +17,11 @@ _KEPT: Final = "sparse attention: how many keys each query keeps is a value"
 _ROUTED: Final = "how much goes to which device is decided by the router, as values"
 _TILED: Final = "the weights' layout does not tell the sizes of the experts"
 _ADAPTED: Final = "which tokens have an adapter, and of which rank, are values"
+_COMPILED: Final = (
+    "a function that torch.compile made: what its kernels compute is in its code, and no operator"
+    " around them holds sizes"
+)
+_WRAPPED: Final = "a marker of PyProf around whatever attribute was called: it holds no arguments"
 _PLANNED: Final = "it plans the work of another operator: what it reads are values"
 
 # Reason -> names, with their namespace.
@@ -61,6 +66,8 @@ _BY_REASON: Final = {
         "trtllm::moe_a2a_combine",
         "trtllm::moe_a2a_dispatch",
     ),
+    _COMPILED: ("aten::CompiledFunction", "aten::CompiledFxGraph"),
+    _WRAPPED: ("torch::__getattr__",),
     _TILED: ("vllm::fused_marlin_moe",),
     _ADAPTED: ("vllm::lora_expand", "vllm::lora_shrink"),
     _PLANNED: (
