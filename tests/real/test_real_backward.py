@@ -1,0 +1,91 @@
+"""Real traces: which call backward, recomputed, compiled and scripted work belongs to."""
+
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import fastprof
+from real_data import real
+
+CHECKPOINT = "kineto/resnet_checkpoint_mi300.json.gz"
+
+
+@pytest.fixture(scope="module")
+def checkpointed():
+    return fastprof.open(real(CHECKPOINT)).kernels
+
+
+def test_591_kernels_of_checkpointing_are_a_forward_pass_that_runs_again(checkpointed):
+    again = checkpointed["phase"] == "recompute"
+    assert int(again.sum()) == 591
+    assert set(checkpointed["dir"][again]) == {"fprop"}
+    assert {"conv2d", "batch_norm", "relu_"} <= set(checkpointed["op"][again])
+    assert (checkpointed["seq"][again] > 0).any()
+
+
+def test_sequence_numbers_alone_tell_what_runs_again(checkpointed, tmp_path):
+    with gzip.open(real(CHECKPOINT)) as file:
+        trace = json.load(file)
+    kept = [event for event in trace["traceEvents"] if event.get("cat") != "python_function"]
+    assert len(kept) < len(trace["traceEvents"])
+    path = tmp_path / "no_stacks.json"
+    path.write_text(json.dumps(trace | {"traceEvents": kept}))
+    found = fastprof.open(path).kernels
+    for key in ("dir", "op", "params", "phase", "seq", "flops"):
+        assert found[key].tolist() == checkpointed[key].tolist(), key
+
+
+@pytest.mark.parametrize(
+    ("name", "lookups"),
+    [
+        ("recommender_2023", {"split_embedding_codegen_lookup_rowwise_adagrad_function"}),
+        ("train_v100_2022", {"split_embedding_codegen_lookup_rowwise_adagrad_function"}),
+        (
+            "dlrm_rank0",
+            {
+                "split_embedding_codegen_lookup_adagrad_function",
+                "dense_embedding_codegen_lookup_function",
+            },
+        ),
+    ],
+)
+def test_backward_of_a_lookup_belongs_to_the_lookup(name, lookups):
+    kernels = fastprof.open(real(f"kineto/{name}.json.gz")).kernels
+    launched = np.array([each is not None for each in kernels["launch"]])
+    lookup = launched & ["split_embedding_backward" in each for each in kernels["name"]]
+    assert set(kernels["op"][lookup]) == lookups
+    assert set(kernels["dir"][lookup]) == {"bprop"}
+
+
+def test_operators_inside_of_a_compiled_backward_pass_show_themselves():
+    kernels = fastprof.open(real("kineto/train_v100_2022.json.gz")).kernels
+    ops = Counter(kernels["op"][kernels["dir"] == "bprop"].tolist())
+    assert ops["CompiledFunction"] == 2574  # launched outside of all operators
+    assert ops["nccl:all_reduce"] == 18 and ops["clone"] > 0
+
+
+def test_no_script_function_hides_an_operator():
+    kernels = fastprof.open(real("kineto/recommender_2023.json.gz")).kernels
+    assert not {"forward", "<forward op>"} & set(kernels["op"])
+
+
+def test_phases_of_r50_are_those_of_the_tensorboard_plugin():
+    """ms a step of six; its sample ships 98 589 us of kernels, 1915 of copies, 89 of memsets."""
+    file = real("kineto/resnet50_2021_stack_memory.json.gz")
+    kernels = fastprof.open(file, copies=True).kernels
+    ms = {
+        phase: round(int(kernels["sil"][kernels["phase"] == phase].sum()) / 6e6, 1)
+        for phase in set(kernels["phase"])
+    }
+    assert ms == {
+        "forward": 32.8, "backward": 64.4, "optimizer": 1.3, "zero_grad": 0.2, "data": 1.9
+    }  # fmt: skip
+    us = {
+        kind: round(int(kernels["sil"][kernels["kind"] == kind].sum()) / 6e3)
+        for kind in ("kernel", "memcpy", "memset")
+    }
+    assert us == {"kernel": 98589, "memcpy": 1915, "memset": 89}
+    assert np.all(kernels["sil"] >= 0)
