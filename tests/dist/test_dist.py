@@ -101,7 +101,9 @@ def test_the_wheel_has_the_package_and_nothing_else(in_wheel: set[str]) -> None:
     compiled = {name for name in code if name.endswith(".so")}
     assert code - compiled == {
         name.removeprefix("python/")
-        for name in sources("python/**/*.py", "python/**/*.pyi", "python/**/py.typed")
+        for name in sources(
+            "python/**/*.py", "python/**/*.pyi", "python/**/py.typed", "python/fastprof/**/*.txt"
+        )
     }
     names = {PurePosixPath(name).name.partition(".")[0] for name in compiled}
     assert names == {path.stem for path in (ROOT / "src/fastprof").glob("*.pyx")}
