@@ -282,10 +282,18 @@ def is_beside_node(frame: Frame) -> bool:
     while around is not None:
         if around.node.is_engine:
             return around is not frame and around.has_node
-        if around.node.is_node:
+        if around.node.is_node or _fits_gradient(around):
             return False
         around = around.parent
     return False
+
+
+def _fits_gradient(frame: Frame) -> bool:
+    """Whether the engine brings a gradient into the shape and type of its input."""
+    call, parent = frame.node.meaning.call, frame.parent
+    if call is None or parent is None or not parent.node.is_engine:
+        return False
+    return call.op in ("sum", "sum_to_size", "to", "_to_copy", "view", "reshape")
 
 
 def backward_instances(frames: Iterable[Frame]) -> dict[Frame | None, Frame]:

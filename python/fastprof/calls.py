@@ -287,13 +287,16 @@ def _numbers(values: Sequence[Hashable | None]) -> Int32:
 
 
 _OF_THE_ENGINE = "autograd::engine::evaluate_function: "
+# What the engine does to a gradient so that it fits its input (validate_outputs of engine.cpp).
+FITS_GRADIENT: Final = frozenset({"sum", "sum_to_size", "to", "_to_copy", "view", "reshape"})
 
 
 def _beside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32) -> Int32:
     """[frames] 1 for what the engine runs for a node but not within it: sums of gradients, hooks.
 
-    It is no part of the backward pass of the node's forward call. A node that is not there itself
-    is taken to be all that the engine ran for it.
+    It is no part of the backward pass of the node's forward call, unless it brings a gradient into
+    the shape and type of the input: that is how the gradient of what was broadcast, a bias, is
+    summed. A node that is not there itself is taken to be all that the engine ran for it.
     """
     engine = np.array([m.name.startswith(_OF_THE_ENGINE) for m in meanings], bool)
     node = np.array([m.autograd_node for m in meanings], bool) & ~engine
@@ -305,6 +308,8 @@ def _beside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32)
     own = np.full(len(parent), -1, np.int32)
     own[is_engine] = has_node[:-1][is_engine]
     own[is_node] = 0
+    fits = np.array([m.call is not None and m.call.op in FITS_GRADIENT for m in meanings], bool)
+    own[fits[label_of_frame] & (parent >= 0) & is_engine[parent]] = 0
     beside = _path.innermost(parent, own)
     beside[is_engine] = 0
     return np.maximum(beside, 0)

@@ -45,7 +45,8 @@ class Lines(NamedTuple):
 class Grouping:
     """Which lines are one instance of a call.
 
-    Forward, an instance is a run of lines of one thread with the same call and source line. It
+    Forward, an instance is a run of lines of one thread, or of its lines on one stream, with the
+    same call and source line. It
     starts again where its first kernel that does more than help others comes again in the same
     ranges; but not, with nothing between, within an inner range that has the same number: a
     convolution may be a product for each image, a loss several operators.
@@ -57,6 +58,7 @@ class Grouping:
         columns, names, work = lines.columns, lines.names, lines.work
         self.lines = lines
         self.seq, self.tid = first_numbers(columns["seqId"]), columns["tid"].values
+        self.stream = columns["stream"].values
         infos = [ops.classify(text) for text in lines.kernels.values]
         helps, does_products = (
             np.array([*flags, False])[lines.kernels.ids]
@@ -125,6 +127,12 @@ class Grouping:
         is_next = place[order][1:] == place[order][:-1] + 1
         seq = self.seq[order]
         # Kernels of other streams may start between those of one call.
+        lane = pairs(self.marks[0], np.unique(self.stream, return_inverse=True)[1].astype(np.int32))
+        in_lane = np.empty(n, np.int64)
+        in_lane[np.argsort(lane, kind="stable")] = np.arange(n)
+        is_next |= (in_lane[order][1:] == in_lane[order][:-1] + 1) & (
+            lane[order][1:] == lane[order][:-1]
+        )
         goes_on = is_next | ((seq[1:] >= 0) & (seq[1:] == seq[:-1]))
         starts[1:] = (kind[order][1:] != kind[order][:-1]) | ~goes_on
         if n:
