@@ -262,7 +262,7 @@ def _forced(path: Path, format_: str, ended: Ended) -> None:
 
 def _width(path: Path, ended: Ended) -> None:
     """Aligned columns have as many rows; so have objects."""
-    for style in (["-w", "200"], ["--json"]):
+    for style in (["-w", "300"], ["--json"]):
         wide = _run(["prof", *style, "--all", "-c", ALL_COLUMNS, str(path)], path)
         n = (wide.output or b"").count(b"\n") - (style[0] == "-w")
         if wide.code != ended.code or (wide.code == 0 and n != len(ended.rows)):
