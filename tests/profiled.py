@@ -8,7 +8,7 @@ from pathlib import Path
 from fastprof._take import take
 from fastprof.assemble import Assembly
 from fastprof.attribute import Attribution, attribute
-from fastprof.markers import Kind
+from fastprof.markers import Kind, SourceLines
 from fastprof.sources.detect import read_trace
 from fastprof.trace import Trace
 
@@ -50,7 +50,7 @@ def rows(path: Path) -> list[Row]:
     """The rows of a trace, in order of start."""
     trace = read_trace(path, None, False)
     places = _Places(trace, attribute(trace))
-    made = Assembly(trace, places.found)
+    made = Assembly(trace, places.found, SourceLines(()))
     names, _ = made.names
     costs, kernels = made.costs, trace.kernels
     columns = (names, costs.op, costs.mod, costs.params, made.flops, made.bytes, made.exact)

@@ -33,8 +33,8 @@ DIRECTIONS = ["fprop", "bprop"]
 class Assembly:
     """The look-ups that the columns are made with. Frames and nodes are those of Attribution."""
 
-    def __init__(self, trace: Trace, attribution: Attribution) -> None:
-        self.trace, self.found = trace, attribution
+    def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
+        self.trace, self.found, self._lines = trace, attribution, lines
         self.frame = attribution.frame_of_kernel
 
     @cached_property
@@ -165,6 +165,11 @@ class Assembly:
         values = [found.meanings[label].frames if label >= 0 else () for label in used]
         return Values(place, values)
 
+    @cached_property
+    def source(self) -> Values:
+        """The source lines of each kernel's call, outermost first."""
+        return self.frames(self.meaning_node).mapped(self._lines.trace)
+
     def markers(self, kind: Kind) -> Values:
         """The texts of the markers of one kind around each kernel, outermost first."""
         return self.chains(
@@ -223,7 +228,7 @@ def _frames(chain: list[Meaning]) -> tuple[str, ...]:
 def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Profile:
     """Make the Profile of a trace. Nothing is made per kernel before somebody asks for it."""
     kernels, configs = trace.kernels, trace.kernels.configs
-    assembly = Assembly(trace, attribution)
+    assembly = Assembly(trace, attribution, lines)
     columns = Columns(
         {
             "idx": lambda: Ints(np.arange(1, len(kernels) + 1, dtype=np.int32)),
@@ -231,7 +236,7 @@ def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Prof
             "altseq": lambda: assembly.numbers[1],
             "tid": lambda: Ints(take(trace.threads, assembly.thread)),
             "layer": lambda: assembly.layer(assembly.meaning_node).mapped(each_part_once),
-            "trace": lambda: assembly.frames(assembly.meaning_node).mapped(lines.trace),
+            "trace": lambda: assembly.source,
             "dir": lambda: Values(assembly.direction - np.int32(1), DIRECTIONS),
             "sub": lambda: _sub(assembly),
             "mod": lambda: assembly.costs.mod,
@@ -248,8 +253,8 @@ def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Prof
             "flops": lambda: assembly.flops,
             "bytes": lambda: assembly.bytes,
             "exact": lambda: assembly.exact,
-            "line": lambda: columns["trace"].mapped(lines.line),
-            "library_line": lambda: columns["trace"].mapped(lines.library_line),
+            "line": lambda: assembly.source.mapped(lines.line),
+            "library_line": lambda: assembly.source.mapped(lines.library_line),
             "name": lambda: assembly.names[0],
         }
     )
@@ -262,7 +267,7 @@ def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Prof
             kernels.duration,
             kernels.launch >= 0,
             assembly.frame >= 0,
-            columns["trace"],
+            assembly.source,
             assembly.calls,
             assembly.flops,
             any(m.kind == Kind.TORCH and m.has_arguments for m in attribution.meanings),

@@ -8,6 +8,7 @@ the trace itself does not need: a forward call that launched no kernel is not in
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> P
     duration = columns["kDuration"].values
     launched = columns["tid"].values != columns["tid"].none
     costs = cost(calls, long_names.values, long_names.ids, np.maximum(duration, 0))
+    source = cache(lambda: _rows(columns["trace"], meaning_row).mapped(lines.trace))
     report = Columns(
         {
             "idx": lambda: Ints(np.arange(1, n + 1, dtype=np.int32)),
@@ -46,7 +48,7 @@ def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> P
             "altseq": lambda: columns["altSeqId"],
             "tid": lambda: columns["tid"],
             "layer": lambda: _rows(columns["layer"], meaning_row).mapped(each_part_once),
-            "trace": lambda: _rows(columns["trace"], meaning_row).mapped(lines.trace),
+            "trace": source,
             "dir": lambda: columns["dir"],
             "sub": lambda: columns["subSeqId"],
             "mod": lambda: costs.mod,
@@ -63,8 +65,8 @@ def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> P
             "flops": lambda: costs.flops,
             "bytes": lambda: costs.bytes,
             "exact": lambda: costs.exact,
-            "line": lambda: report["trace"].mapped(lines.line),
-            "library_line": lambda: report["trace"].mapped(lines.library_line),
+            "line": lambda: source().mapped(lines.line),
+            "library_line": lambda: source().mapped(lines.library_line),
             "name": lambda: columns["kLongName"],
         }
     )
@@ -77,7 +79,7 @@ def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> P
             duration,
             launched,
             _inside(columns),
-            report["trace"],
+            source(),
             calls,
             costs.flops,
             any(", sizes = [" in text for cell in columns["seqMarker"].values for text in cell),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from bench.generate import generate
 import fastprof
 from commands import one_line, run
 from fastprof import memory
+from fastprof.cli import main
 from fastprof.sources import estimate
 from fastprof.sources.database import Database
 
@@ -189,3 +192,23 @@ def test_memory_that_ends_anywhere_is_one_line_or_the_whole_report(megabytes, tr
     if done.returncode:
         assert "memory" in message.splitlines()[-1]
         assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "dict"])
+def test_a_profile_is_freed_without_the_collector(tmp_path, kind):
+    """A ring of references would keep hundreds of megabytes until Python looks for rings."""
+    path = tmp_path / "net.sqlite"
+    generate(path, 100, 1)
+    if kind == "dict":
+        assert main(["parse", str(path), "-o", str(tmp_path / "net.dict")]) == 0
+        path = tmp_path / "net.dict"
+    gc.collect()
+    gc.disable()
+    try:
+        profile = fastprof.open(path)
+        assert all(len(profile.columns[name]) == len(profile) for name in profile.columns)
+        columns = weakref.ref(profile.columns)
+        del profile
+        assert columns() is None
+    finally:
+        gc.enable()

@@ -90,14 +90,17 @@ class Formula:
         CannotModel
             When none does.
         """
-        problem = None
-        for signature in signatures:
-            for bound in signature.bind(call.args):
-                try:
-                    return self._converted(bound)
-                except CannotModel as error:
-                    problem = error
-        raise problem or CannotModel(misfit(signatures, call.args))
+        problem: CannotModel | None = None
+        try:
+            for signature in signatures:
+                for bound in signature.bind(call.args):
+                    try:
+                        return self._converted(bound)
+                    except CannotModel as error:
+                        problem = error
+            raise problem or CannotModel(misfit(signatures, call.args))
+        finally:
+            problem = None  # its traceback holds this frame: a ring that only the collector frees
 
     def _converted(self, bound: dict[str, Any]) -> dict[str, Any]:
         missing = sorted(self.needed - bound.keys())
