@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from fastprof import cli
-from fastprof.report.columns import COLUMNS
+from fastprof.report.columns import COLUMNS, TRACE_COLUMNS
 from fastprof.sources import dictlines, kineto_file
 from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
 from kineto_oracle import table_of
 
 ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
+OF_TRACES = ",".join(column.key for column in COLUMNS + TRACE_COLUMNS)
 # What SQL calls a row of the report, by format.
 TABLES_OF_ROWS = {
     NSYS: ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
@@ -68,7 +69,8 @@ def check(path: Path, format_: str, number: int) -> Ended:
     WrongError
     """
     before = path.read_bytes()
-    report = ["prof", "--csv", "--all", "-c", ALL_COLUMNS, str(path)]
+    columns = ALL_COLUMNS if format_ == "dict" else OF_TRACES
+    report = ["prof", "--csv", "--all", "-c", columns, str(path)]
     ends = {name: _run(report, path, within) for name, within in WAYS[format_].items()}
     (first, ended), *others = ends.items()
     for name, other in others:
@@ -253,7 +255,7 @@ def _forced(path: Path, format_: str, ended: Ended) -> None:
     """With FASTPROF_SCAN=pages a file is read as it is without, or refused with the reason."""
     if format_ not in SQLITE:
         return _width(path, ended)
-    report = ["prof", "--csv", "--all", "-c", ALL_COLUMNS, str(path)]
+    report = ["prof", "--csv", "--all", "-c", OF_TRACES, str(path)]
     forced = _run(report, path, lambda: _scan("pages"))
     if forced != ended and "FASTPROF_SCAN=pages, but " not in forced.stderr:
         raise WrongError(f"forced to pages:\n{_difference(ended, forced)}")
@@ -262,7 +264,7 @@ def _forced(path: Path, format_: str, ended: Ended) -> None:
 
 def _width(path: Path, ended: Ended) -> None:
     """Aligned columns have as many rows; so have objects."""
-    for style in (["-w", "300"], ["--json"]):
+    for style in (["-w", "900"], ["--json"]):
         wide = _run(["prof", *style, "--all", "-c", ALL_COLUMNS, str(path)], path)
         n = (wide.output or b"").count(b"\n") - (style[0] == "-w")
         if wide.code != ended.code or (wide.code == 0 and n != len(ended.rows)):

@@ -141,7 +141,7 @@ def _columns(profile: Profile, keys: list[str]) -> dict[str, Column]:
     lacking = [key for key in dict.fromkeys(keys) if key not in there]
     if lacking:
         tell(
-            f"{profile.name}: dict lines do not tell {','.join(lacking)}: na; give prof the trace "
-            "that they were made from"
+            f"warning: {profile.name}: dict lines do not tell {','.join(lacking)}: na; give prof "
+            "the trace that they were made from"
         )
     return {key: profile.column(key) if key in there else unknown(len(profile)) for key in keys}
