@@ -174,7 +174,8 @@ def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
     return apart, taken_apart
 
 
-_ANNOUNCED = re.compile(
+# What torch announces of itself around work that is no operator of its own: a fused optimizer.
+ANNOUNCED: Final = re.compile(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
 )
 
@@ -186,8 +187,7 @@ _RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.kind == Kind.TORCH and "::" in m.name and not m.autograd_node,
     # A TorchScript function, a custom function of autograd, a node: an operator inside tells more.
     lambda m: m.kind == Kind.TORCH,
-    # What torch announces of itself around work that is no operator of its own: a fused optimizer.
-    lambda m: m.kind == Kind.USER and _ANNOUNCED.match(m.name) is not None,
+    lambda m: m.kind == Kind.USER and ANNOUNCED.match(m.name) is not None,
 ]
 
 
@@ -286,7 +286,6 @@ def _numbers(values: Sequence[Hashable | None]) -> Int32:
     )
 
 
-_OF_THE_ENGINE = "autograd::engine::evaluate_function: "
 # What the engine does to a gradient so that it fits its input (validate_outputs of engine.cpp).
 FITS_GRADIENT: Final = frozenset({"sum", "sum_to_size", "to", "_to_copy", "view", "reshape"})
 
@@ -298,7 +297,7 @@ def _beside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32)
     the shape and type of the input: that is how the gradient of what was broadcast, a bias, is
     summed. A node that is not there itself is taken to be all that the engine ran for it.
     """
-    engine = np.array([m.name.startswith(_OF_THE_ENGINE) for m in meanings], bool)
+    engine = np.array([m.evaluates for m in meanings], bool)
     node = np.array([m.autograd_node for m in meanings], bool) & ~engine
     if not engine.any():
         return np.zeros(len(label_of_frame), np.int32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,14 +11,13 @@ import numpy.typing as npt
 
 from fastprof import ops
 from fastprof._take import distinct
-from fastprof.calls import Bools, CallsOfKernels, Named
+from fastprof.calls import ANNOUNCED, Bools, CallsOfKernels, Named
 from fastprof.columns import Ints, Values
 from fastprof.trace import Int32, Int64
 
 NO_SHAPES = "its range has no shapes (record_shapes=True records them)"
 NOT_TOLD = "its range has no shapes, though record_shapes was on"
 NEVER_TOLD = "such a range never has shapes, and no operator inside it launched these kernels"
-_ANNOUNCED = re.compile(r"Optimizer\.\w+#|(?:Distributed)?DataParallel\.forward\Z")
 
 
 class Without(enum.Enum):
@@ -111,7 +109,7 @@ class Coverage:
         if isinstance(name, Without):
             return name.value
         if name.call is None:
-            if name.mod is None and _ANNOUNCED.match(name.op or ""):
+            if name.mod is None and ANNOUNCED.match(name.op or ""):
                 return NEVER_TOLD
             return NOT_TOLD if self.record_shapes else NO_SHAPES
         return ops.why_unknown(name.call, direction) or "its formula gives no FLOPs"

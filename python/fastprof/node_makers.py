@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastprof import _link
 from fastprof._take import take
-from fastprof.markers import Kind, Meaning
+from fastprof.markers import Meaning
 from fastprof.markers.node_names import SAME, WEAK, is_cpp, is_custom, is_foreign, likeness
 from fastprof.nest import Nest
 from fastprof.trace import Int32, Int64
@@ -27,14 +27,10 @@ _MOST_BESIDE = 512  # ranges behind the last carrier that are looked at
 _MOST_AROUND = 64  # ranges around the carrier
 
 
-def _is_operator(meaning: Meaning) -> bool:
-    return meaning.kind == Kind.TORCH and not meaning.backward and not meaning.recompute
-
-
 def _is_foreign(meaning: Meaning) -> bool:
     """Whether a range is an operator of a namespace that is none of torch's own."""
     call = meaning.call
-    return _is_operator(meaning) and call is not None and is_foreign(meaning.name, call.mod)
+    return meaning.is_operator and call is not None and is_foreign(meaning.name, call.mod)
 
 
 def mend(forward: Int32, role: npt.NDArray[np.uint8], scope: Int32, nest: Nest) -> None:
@@ -86,7 +82,7 @@ class _Likeness:
         return self._known[pair]
 
     def _of(self, node: Meaning, operator: Meaning) -> float:
-        if not _is_operator(operator) or operator.call is None:
+        if not operator.is_operator or operator.call is None:
             return 0.0
         return likeness(node.name, operator.call.mod, operator.call.op)
 
@@ -148,7 +144,7 @@ class _Window:
     ) -> None:
         self._carriers, self._nest, self._likeness, self._role = carriers, nest, table, role
         meanings = nest.meanings
-        self._operator = np.array([_is_operator(meaning) for meaning in meanings], bool)
+        self._operator = np.array([meaning.is_operator for meaning in meanings], bool)
         self._foreign = np.array([_is_foreign(meaning) for meaning in meanings], bool)
 
     def makers(self, asked: Int32) -> Int32:

@@ -35,9 +35,7 @@ def find(nest: Nest, in_backward: Bools) -> Int32:
     none = np.empty(0, np.int32)
     if not in_backward.any():
         return none
-    operator = np.array(
-        [m.kind == Kind.TORCH and not m.backward and not m.recompute for m in meanings], bool
-    )
+    operator = np.array([m.is_operator for m in meanings], bool)
     rows = np.flatnonzero(operator[ranges.label] & (ranges.seq > 0)).astype(np.int32)
     frame = nest.frame_of_range[rows]
     if not in_backward[frame].any():
@@ -74,7 +72,7 @@ def find(nest: Nest, in_backward: Bools) -> Int32:
 
 def _nodes_a_call(meanings: list[Meaning], label: Int32) -> int:
     """How many frames one run of a node has: since PyTorch 1.7 the engine's own and the node's."""
-    evaluates = np.array([m.name.startswith("autograd::engine::") for m in meanings], bool)
+    evaluates = np.array([m.evaluates for m in meanings], bool)
     return 2 if evaluates[label].any() else 1
 
 

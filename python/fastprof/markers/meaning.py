@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 from fastprof.call import Call
+
+EVALUATE: Final = "autograd::engine::evaluate_function: "  # before a node's name
 
 
 class Kind(enum.IntEnum):
@@ -71,3 +74,13 @@ class Meaning:
     autograd_node: bool = False
     recompute: bool = False
     engine: bool = False
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it is an operator of a forward pass, by its name."""
+        return self.kind == Kind.TORCH and not self.backward and not self.recompute
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether it is all that the autograd engine runs for a node: the node, hooks, sums."""
+        return self.name.startswith(EVALUATE)

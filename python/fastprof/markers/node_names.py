@@ -11,9 +11,11 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["EVALUATE", "SAME", "WEAK", "is_cpp", "is_custom", "is_foreign", "likeness"]
+from fastprof.markers.meaning import EVALUATE
+from fastprof.markers.torch_names import node_of
 
-EVALUATE: Final = "autograd::engine::evaluate_function: "
+__all__ = ["SAME", "WEAK", "is_cpp", "is_custom", "is_foreign", "likeness"]
+
 SAME: Final = 1.0  # likeness: the operator has all words of the node's name
 WEAK: Final = 0.01  # a factor of it: of an operator of torch's own that has but some
 
@@ -71,7 +73,7 @@ def likeness(node: str, mod: str, op: str) -> float:
 
 def _plain(node: str) -> str:
     """The name of a node without what the engine and compilers put around it."""
-    name = node.removeprefix(EVALUATE).removeprefix("struct ").removeprefix("class ")
+    name = node_of(node)
     made_of = _CPP_NODE.match(name)
     plain = _TEMPLATE.sub("", made_of[1] if made_of else name.replace("(anonymous namespace)", ""))
     return plain.rstrip(": ").rsplit("::", 1)[-1]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from fastprof.call import Arg, Call, Tensor
-from fastprof.markers.meaning import Kind, Meaning
+from fastprof.markers.meaning import EVALUATE, Kind, Meaning
 
-_EVALUATE = "autograd::engine::evaluate_function: "
 _SIZES = ", sizes = ["
 _SHAPE = re.compile(r"\[((?:[0-9]{1,19}(?:, [0-9]{1,19})*)?)\]")
 
@@ -53,9 +52,9 @@ def is_torch_name(name: str) -> bool:
     Not `torch::autograd::AccumulateGrad`: PyTorch 1 wrote it without a number, PyProf took it for
     the user's own, and the direction it gave to what runs inside is kept.
     """
-    if name.startswith(_EVALUATE):
+    if name.startswith(EVALUATE):
         return True
-    if _AUTOGRAD_NODE.match(_node(name)):
+    if _AUTOGRAD_NODE.match(node_of(name)):
         return False
     match = _QUALIFIED.match(name)
     return match is not None and match[1] in _TORCH_NAMESPACES
@@ -69,9 +68,9 @@ def torch_meaning(
     layers: tuple[str, ...] = (),
 ) -> Meaning:
     """The meaning of a range of torch; `args` is None where the range does not tell them."""
-    node = _node(name)
+    node = node_of(name)
     recompute = _RECOMPUTE_NAME.match(node) is not None
-    node_runs = name.startswith(_EVALUATE) or is_node(node)
+    node_runs = name.startswith(EVALUATE) or is_node(node)
     return Meaning(
         Kind.TORCH,
         label,
@@ -86,9 +85,9 @@ def torch_meaning(
     )
 
 
-def _node(name: str) -> str:
+def node_of(name: str) -> str:
     """The name without what the autograd engine and some compilers put before it."""
-    return name.removeprefix(_EVALUATE).removeprefix("struct ").removeprefix("class ")
+    return name.removeprefix(EVALUATE).removeprefix("struct ").removeprefix("class ")
 
 
 def is_node(node: str) -> bool:
