@@ -144,6 +144,14 @@ class SeqMarkers:
 Column = Ints | Values | Lists
 
 
+def first_rows(number: npt.NDArray[np.int32]) -> list[int]:
+    """The first row of each number; they are given from 0 up as they appear."""
+    firsts: list[int] = np.flatnonzero(
+        np.diff(np.maximum.accumulate(number), prepend=np.int32(-1))
+    ).tolist()
+    return firsts
+
+
 class Columns(Mapping[str, Any]):
     """Columns by key, each made when it is first asked for and kept from then on.
 

@@ -20,7 +20,7 @@ from fastprof._pools import pairs
 from fastprof._take import distinct, take
 from fastprof.call import Call
 from fastprof.calls import CallsOfKernels, Named, typed_like
-from fastprof.columns import Ints, Values
+from fastprof.columns import Ints, Values, first_rows
 from fastprof.trace import Int32, Int64
 
 NO_CALL = "na=na,"
@@ -157,7 +157,7 @@ def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
         used, row = distinct(key, 2 * len(calls.named))
         return [_Key(key // 2, key // 2, key % 2 == 1, -1) for key in used], row
     row = pairs(pairs(calls.call, calls.helper), calls.work * 2 + calls.gradient)
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(row), prepend=np.int32(-1)))
+    first = first_rows(row)
     columns = (calls.call, calls.work, calls.gradient, calls.helper)
     return [_Key(*key) for key in zip(*(c[first].tolist() for c in columns), strict=True)], row
 

@@ -15,7 +15,7 @@ from fastprof._pools import pairs
 from fastprof._take import take
 from fastprof.call import Tensor
 from fastprof.calls import Bools, CallsOfKernels, Named, named, tells_all, what_says
-from fastprof.columns import Values
+from fastprof.columns import Values, first_rows
 from fastprof.line_groups import Grouping, Lines
 from fastprof.markers import Meaning, read
 from fastprof.results import asks, output_gradient
@@ -48,7 +48,7 @@ def calls_of_lines(
         chain = pairs(chain, np.where(linked, columns[key].ids, np.int32(-1)))
     number: dict[Named, int] = {}
     told = np.empty((int(chain.max(initial=-1)) + 1, 4), np.int32)
-    for i, at in enumerate(_firsts(chain)):
+    for i, at in enumerate(first_rows(chain)):
         shown = _called(columns, int(row[at]), bool(backward[at] and not linked[at]))
         tells, is_backward = shown, bool(linked[at])
         if is_backward:
@@ -72,14 +72,6 @@ def calls_of_lines(
         group=group,
         taken=taken,
     )
-
-
-def _firsts(number: Int32) -> list[int]:
-    """The first row of each number; they are given from 0 up as they appear."""
-    firsts: list[int] = np.flatnonzero(
-        np.diff(np.maximum.accumulate(number), prepend=np.int32(-1))
-    ).tolist()
-    return firsts
 
 
 def _called(columns: dict[str, Any], row: int, backward: bool) -> Named:
@@ -172,7 +164,7 @@ def _with_results(
     told_rows = np.flatnonzero((of_row >= 0) & asking[call])
     pair = pairs(call[told_rows], of_row[told_rows])
     names, new = list(number), []
-    for at in _firsts(pair):
+    for at in first_rows(pair):
         name, tensor = names[call[told_rows[at]]], gradients[of_row[told_rows[at]]]
         with_result = replace(name, call=name.call and replace(name.call, result=tensor))
         new.append(number.setdefault(with_result, len(number)))

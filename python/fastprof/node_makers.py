@@ -10,6 +10,8 @@ between the last carrier of the number and the first of a larger one, or that is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,7 @@ from fastprof.nest import Nest
 from fastprof.trace import Int32, Int64
 
 Bools = npt.NDArray[np.bool_]
+Step = tuple[npt.NDArray[np.intp], Int32]  # which of those asked for, and a range of each
 
 _MOST_CARRIERS = 64  # of one number that are looked at
 _MOST_BESIDE = 512  # ranges behind the last carrier that are looked at
@@ -48,43 +51,38 @@ def mend(forward: Int32, role: npt.NDArray[np.uint8], scope: Int32, nest: Nest) 
     asked = np.flatnonzero((role == _link.BACKWARD) & custom[ranges.label]).astype(np.int32)
     if not len(asked):
         return
-    table = _Likeness(meanings)
     carried = forward[asked] >= 0
-    kept = carried & (table.of(ranges.label[asked], ranges.label[forward[asked]]) > 0)
+    kept = carried & (_likeness(meanings, ranges.label[asked], ranges.label[forward[asked]]) > 0)
     asked = asked[~kept]
     if not len(asked):
         return
     carriers = _Carriers(role, ranges.seq, scope)
-    found = carriers.alike(asked, table, ranges.label)
+    at = carriers.up_to(asked)
+    found = carriers.alike(asked, at, nest)
     open_ = np.flatnonzero(found < 0)
     if len(open_):
-        found[open_] = _Window(carriers, nest, table, role).makers(asked[open_])
+        last = carriers.last(asked[open_], at[open_])
+        found[open_] = _Window(nest, role).makers(asked[open_], last)
     forward[asked] = found
 
 
-class _Likeness:
-    """How well the name of an operator goes with the name of a node, by labels."""
+def _likeness(
+    meanings: list[Meaning], node_label: Int32, operator_label: Int32
+) -> npt.NDArray[np.float64]:
+    """How well the name of each operator goes with the name of its node, by labels."""
+    pairs = node_label.astype(np.int64) * len(meanings) + operator_label
+    distinct, place = np.unique(pairs, return_inverse=True)
+    of_pair = [
+        _alike(meanings[pair // len(meanings)], meanings[pair % len(meanings)])
+        for pair in distinct.tolist()
+    ]
+    return np.asarray(np.array(of_pair, float)[place.ravel()])
 
-    def __init__(self, meanings: list[Meaning]) -> None:
-        self._meanings = meanings
-        self._known: dict[int, float] = {}
 
-    def of(self, node_label: Int32, operator_label: Int32) -> npt.NDArray[np.float64]:
-        pairs = node_label.astype(np.int64) * len(self._meanings) + operator_label
-        distinct, place = np.unique(pairs, return_inverse=True)
-        table = np.array([self._pair(pair) for pair in distinct.tolist()], float)
-        return np.asarray(table[place.ravel()])
-
-    def _pair(self, pair: int) -> float:
-        if pair not in self._known:
-            node, operator = divmod(pair, len(self._meanings))
-            self._known[pair] = self._of(self._meanings[node], self._meanings[operator])
-        return self._known[pair]
-
-    def _of(self, node: Meaning, operator: Meaning) -> float:
-        if not operator.is_operator or operator.call is None:
-            return 0.0
-        return likeness(node.name, operator.call.mod, operator.call.op)
+def _alike(node: Meaning, operator: Meaning) -> float:
+    if not operator.is_operator or operator.call is None:
+        return 0.0
+    return likeness(node.name, operator.call.mod, operator.call.op)
 
 
 class _Carriers:
@@ -96,8 +94,8 @@ class _Carriers:
         self.rows = rows[np.lexsort((rows, seq[rows], scope[rows]))]
 
     def up_to(self, asked: Int32) -> Int64:
-        """How many carriers, in order, come before or have the scope and number of each range, and
-        started before it."""
+        """The place of the last carrier, in order, that comes before each range or has its scope
+        and number, and started before it; -1 for none."""
         rows = self.rows
         both = np.concatenate([rows, asked])
         is_asked = np.concatenate([np.zeros(len(rows), bool), np.ones(len(asked), bool)])
@@ -105,12 +103,15 @@ class _Carriers:
         before = np.cumsum(~is_asked[order])
         place = np.empty(len(both), np.int64)
         place[order] = before
-        return place[len(rows) :]
+        return place[len(rows) :] - 1
 
-    def alike(self, asked: Int32, table: _Likeness, label: Int32) -> Int32:
-        """The latest carrier of each range's number that has its name, -1 for none."""
+    def alike(self, asked: Int32, last: Int64, nest: Nest) -> Int32:
+        """The latest carrier of each range's number that has its name, -1 for none.
+
+        last : as `up_to` tells
+        """
         found = np.full(len(asked), -1, np.int32)
-        at = self.up_to(asked) - 1
+        at, label = last.copy(), nest.ranges.label
         for _ in range(_MOST_CARRIERS):
             open_ = np.flatnonzero((at >= 0) & (found < 0))
             row = self.rows[at[open_]] if len(open_) else np.empty(0, np.int32)
@@ -119,7 +120,7 @@ class _Carriers:
             open_, row = open_[same], row[same]
             if not len(open_):
                 break
-            fits = table.of(label[asked[open_]], label[row]) >= SAME
+            fits = _likeness(nest.meanings, label[asked[open_]], label[row]) >= SAME
             found[open_[fits]] = row[fits]
             at[open_] -= 1
         return found
@@ -128,28 +129,28 @@ class _Carriers:
         same: Bools = (self.seq[row] == self.seq[asked]) & (self.scope[row] == self.scope[asked])
         return same
 
-    def last(self, asked: Int32) -> Int32:
-        """The latest carrier of the largest number up to each range's; -1 for none."""
-        at = self.up_to(asked) - 1
-        row = np.append(self.rows, np.int32(-1))[at]
-        row[(row >= 0) & (self.scope[row] != self.scope[asked])] = -1
-        return row.astype(np.int32)
+    def last(self, asked: Int32, last: Int64) -> Int32:
+        """The latest carrier of the largest number up to each range's, which started before it; -1
+        for none."""
+        row = np.append(self.rows, np.int32(-1))[last]
+        row[(self.scope[row] != self.scope[asked]) | (row > asked)] = -1
+        return row
 
 
 class _Window:
     """The operators that were open or started while a number was the next."""
 
-    def __init__(
-        self, carriers: _Carriers, nest: Nest, table: _Likeness, role: npt.NDArray[np.uint8]
-    ) -> None:
-        self._carriers, self._nest, self._likeness, self._role = carriers, nest, table, role
+    def __init__(self, nest: Nest, role: npt.NDArray[np.uint8]) -> None:
+        self._nest, self._role = nest, role
         meanings = nest.meanings
         self._operator = np.array([meaning.is_operator for meaning in meanings], bool)
         self._foreign = np.array([_is_foreign(meaning) for meaning in meanings], bool)
 
-    def makers(self, asked: Int32) -> Int32:
-        """The operator that each node's name fits best; else the outermost that is not of torch."""
-        last = self._carriers.last(asked)
+    def makers(self, asked: Int32, last: Int32) -> Int32:
+        """The operator that each node's name fits best; else the outermost that is not of torch.
+
+        last : the last carrier before the node was made, -1 for none
+        """
         best = np.full(len(asked), -1, np.int32)
         score = np.zeros(len(asked))
         around = np.full(len(asked), -1, np.int32)
@@ -158,7 +159,7 @@ class _Window:
         label = self._nest.ranges.label
 
         def look(places: npt.NDArray[np.intp], rows: Int32) -> Bools:
-            alike = self._likeness.of(label[asked[places]], label[rows])
+            alike = _likeness(self._nest.meanings, label[asked[places]], label[rows])
             better = alike > np.maximum(score[places], WEAK)
             best[places[better]] = rows[better]
             score[places[better]] = alike[better]
@@ -168,7 +169,7 @@ class _Window:
         for places, rows in self._around(last):
             foreign = look(places, rows)
             around[places[foreign]] = rows[foreign]
-        for places, rows in self._behind(last, self._carriers.seq[asked]):
+        for places, rows in self._behind(last, self._nest.ranges.seq[asked]):
             foreign = look(places, rows)
             again = foreign & (behind[places] >= 0)
             inside = again & (self._around_of(rows) == behind[places])
@@ -186,31 +187,29 @@ class _Window:
         nest = self._nest
         return take(nest.frame_range, nest.frame_parent[nest.frame_of_range[rows]])
 
-    def _around(self, last: Int32) -> list[tuple[npt.NDArray[np.intp], Int32]]:
+    def _around(self, last: Int32) -> Iterator[Step]:
         """The ranges around each carrier, step by step outwards."""
-        nest, steps = self._nest, []
+        nest = self._nest
         frame = np.where(last >= 0, nest.frame_of_range[last], -1)
         for _ in range(_MOST_AROUND):
             places = np.flatnonzero(frame >= 0)
             if not len(places):
-                break
-            steps.append((places, nest.frame_range[frame[places]]))
+                return
+            yield places, nest.frame_range[frame[places]]
             frame[places] = nest.frame_parent[frame[places]]
-        return steps
 
-    def _behind(self, last: Int32, seq: Int64) -> list[tuple[npt.NDArray[np.intp], Int32]]:
+    def _behind(self, last: Int32, seq: Int64) -> Iterator[Step]:
         """The operators that started on its thread behind each carrier and before one of a larger
         number, step by step."""
-        nest, steps = self._nest, []
-        ranges = nest.ranges
-        order = np.lexsort((np.arange(len(ranges.label)), ranges.thread)).astype(np.int32)
+        ranges = self._nest.ranges
+        order = np.argsort(ranges.thread, kind="stable").astype(np.int32)
         place_of = np.empty(len(order), np.int64)
         place_of[order] = np.arange(len(order))
         at = np.where(last >= 0, place_of[last] + 1, -1)
         for _ in range(_MOST_BESIDE):
             places = np.flatnonzero((at >= 0) & (at < len(order)))
             if not len(places):
-                break
+                return
             rows = order[at[places]]
             ends = (ranges.thread[rows] != ranges.thread[last[places]]) | (
                 (self._role[rows] == _link.FORWARD) & (ranges.seq[rows] > seq[places])
@@ -219,5 +218,4 @@ class _Window:
             at[places[ends]] = -1
             places, rows = places[~ends], rows[~ends]
             fits = self._operator[ranges.label[rows]] & (self._role[rows] != _link.FORWARD)
-            steps.append((places[fits], rows[fits]))
-        return steps
+            yield places[fits], rows[fits]

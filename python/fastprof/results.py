@@ -24,6 +24,7 @@ from fastprof._pools import pairs
 from fastprof._take import distinct, take
 from fastprof.attribute import Attribution
 from fastprof.call import Call, Tensor
+from fastprof.columns import first_rows
 from fastprof.markers import Meaning
 from fastprof.ops.registry import argument
 from fastprof.trace import Int32, Trace
@@ -193,9 +194,8 @@ def _fitting(
 ) -> npt.NDArray[np.bool_]:
     """Whether what follows each asking label may have the result of it as its input."""
     pair = pairs(asking, following)
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(pair), prepend=np.int32(-1)))
     fits = []
-    for at in first.tolist():
+    for at in first_rows(pair):
         tensor = inputs[following[at]] if following[at] >= 0 else None
         call = meanings[asking[at]].call
         fits.append(call is not None and tensor is not None and _is_plausible(call, tensor))
@@ -234,9 +234,8 @@ def _by_grid(
     call = kernels.call[asking]
     types = [_first_tensor(meaning) for meaning in found.meanings]
     pair = pairs(place, label_of_frame[call])
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(pair), prepend=np.int32(-1)))
     tensors = []
-    for at in first.tolist():
+    for at in first_rows(pair):
         n, x = most[place[at]], types[label_of_frame[call[at]]]
         tensors.append(Tensor((n,), x.dtype) if n and x else None)
     results.tell(call, results.numbers(tensors, False)[pair])
@@ -257,10 +256,9 @@ def _labelled(
     rows = np.flatnonzero(result_of_frame >= 0)
     label, result = label_of_frame[rows], result_of_frame[rows]
     pair = pairs(label, result)
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(pair), prepend=np.int32(-1)))
     more: list[Meaning] = []
     estimated = []
-    for at in first.tolist():
+    for at in first_rows(pair):
         meaning, (tensor, exact) = meanings[label[at]], results.values[result[at]]
         if not exact:
             estimated.append(len(meanings) + len(more))
