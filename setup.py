@@ -1,4 +1,4 @@
-"""Builds one extension module for each src/fastprof/*.pyx with the C files it needs.
+"""Builds one extension module for each src/fastprof/_core/*.pyx with the C files it needs.
 
 FASTPROF_DEBUG=1 builds with bounds checks and assertions, FASTPROF_SANITIZE=1 with ASan and UBSan.
 """
@@ -62,8 +62,8 @@ if SANITIZE:
 
 def extension(name: str, c_files: list[str]) -> Extension:
     return Extension(
-        f"fastprof.{name}",
-        sources=[f"src/fastprof/{name}.pyx"] + [f"csrc/{c}.c" for c in c_files],
+        f"fastprof._core.{name}",
+        sources=[f"src/fastprof/_core/{name}.pyx"] + [f"csrc/{c}.c" for c in c_files],
         depends=[str(path) for path in Path("csrc").glob("*.h")],
         include_dirs=["csrc", numpy.get_include()],
         define_macros=[

@@ -51,11 +51,11 @@ def interpreter(files: Files) -> None:
 
 def floor(files: Files) -> None:
     """Step the SELECTs that `open` steps, in C, and do nothing with the rows."""
-    from fastprof.sources import nsys
-    from fastprof.sources.database import Database
+    from fastprof.readers.nsys import reader
+    from fastprof.readers.sqlite.database import Database
 
     with Database(files.export) as database:
-        nsys.floor(database)
+        reader.floor(database)
 
 
 def walk_on_two_cores(files: Files) -> None:
@@ -63,9 +63,9 @@ def walk_on_two_cores(files: Files) -> None:
 
     Integers are decoded, texts hashed; no columns, no pools: the floor, below SQLite.
     """
-    from fastprof.beside import Beside
-    from fastprof.sources.database import Database
-    from fastprof.sources.nsys_schema import Pools
+    from fastprof._system.threads import Beside
+    from fastprof.readers.nsys.schema import Pools
+    from fastprof.readers.sqlite.database import Database
 
     pools = Pools()
     with Database(files.export) as database, Beside() as beside:
@@ -88,8 +88,8 @@ def walk_on_two_cores(files: Files) -> None:
 
 def pages(files: Files) -> object:
     """Read the columns of the large tables from the file's pages, all rows, on one core."""
-    from fastprof.sources.database import Database
-    from fastprof.sources.nsys_schema import Pools
+    from fastprof.readers.nsys.schema import Pools
+    from fastprof.readers.sqlite.database import Database
 
     pools = Pools()
     with Database(files.export) as database:
@@ -99,10 +99,10 @@ def pages(files: Files) -> object:
 
 def pages_on_two_cores(files: Files) -> object:
     """The same on two, each with pools of its own: kernels on one, and all else on both."""
-    from fastprof.beside import Beside
-    from fastprof.sources.database import ALL_ROWS, Database, TableRows
-    from fastprof.sources.nsys_pieces import Pieces
-    from fastprof.sources.nsys_schema import KERNELS, Pools
+    from fastprof._system.threads import Beside
+    from fastprof.readers.nsys.pieces import Pieces
+    from fastprof.readers.nsys.schema import KERNELS, Pools
+    from fastprof.readers.sqlite.database import ALL_ROWS, Database, TableRows
 
     pools = Pools()
     with Database(files.export) as database, database.another() as other, Beside() as beside:
@@ -124,7 +124,7 @@ def pages_on_two_cores(files: Files) -> object:
 
 def _large_tables() -> dict[str, Callable[[Any], Sequence[Any]]]:
     """What makes the fields of each, for pools."""
-    from fastprof.sources import nsys_schema as schema
+    from fastprof.readers.nsys import schema
 
     return {
         schema.KERNELS: schema.kernel_fields,

@@ -27,32 +27,40 @@ from bench.contenders import CONTENDERS, Files
 
 STAGES = {
     "scan": (
-        "fastprof.sources.database:Database.__init__",
-        "fastprof.sources.database:Database.rows",
-        "fastprof.sources.database:TableRows.read",
-        "fastprof.sources.nsys:read",
+        "fastprof.readers.sqlite.database:Database.__init__",
+        "fastprof.readers.sqlite.database:Database.rows",
+        "fastprof.readers.sqlite.database:TableRows.read",
+        "fastprof.readers.nsys.reader:read",
     ),
     "join": (
-        "fastprof.sources.nsys_pieces:Pieces.together",
-        "fastprof.sources.nsys_launches:Reading.__init__",
-        "fastprof.sources.nsys_launches:Reading.finish",
-        "fastprof.sources.nsys_ranges:Reading.finish",
+        "fastprof.readers.nsys.pieces:Pieces.together",
+        "fastprof.readers.nsys.launches:Reading.__init__",
+        "fastprof.readers.nsys.launches:Reading.finish",
+        "fastprof.readers.nsys.ranges:Reading.finish",
     ),
     "wait": ("concurrent.futures:Future.result",),
-    "nest": ("fastprof._nest:order", "fastprof._nest:sweep"),
-    "path": ("fastprof._path:nodes", "fastprof._path:directions"),
-    "link": ("fastprof.attribute:_links", "fastprof._link:numbers", "fastprof._link:sub"),
-    "understand": ("fastprof.attribute:_meaning",),
-    "cost": ("fastprof.assemble:find_calls", "fastprof.assemble:cost", "fastprof.assemble:cover"),
+    "nest": ("fastprof._core._nest:order", "fastprof._core._nest:sweep"),
+    "path": ("fastprof._core._path:nodes", "fastprof._core._path:directions"),
+    "link": (
+        "fastprof.profile.callpath.attribution:_links",
+        "fastprof._core._link:numbers",
+        "fastprof._core._link:sub",
+    ),
+    "understand": ("fastprof.profile.callpath.attribution:_meaning",),
+    "cost": (
+        "fastprof.profile.from_trace:find_calls",
+        "fastprof.profile.from_trace:cost",
+        "fastprof.profile.from_trace:cover",
+    ),
     "columns": (
-        "fastprof.columns:Columns.__getitem__",
-        "fastprof.assemble:_dict_columns",
-        "fastprof.costs:Costs._shared",
+        "fastprof.model.columns:Columns.__getitem__",
+        "fastprof.profile.from_trace:_dict_columns",
+        "fastprof.profile.costs:Costs._shared",
     ),
     "write": (
         "fastprof.report:write_rows",
         "fastprof.report:write_report",
-        "fastprof.report.turns:write_all",
+        "fastprof.report.write_threads:write_all",
     ),
 }
 REST = "rest"

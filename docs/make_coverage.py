@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import fastprof
-from fastprof.info import describe
-from fastprof.whole import whole_file
+from fastprof._system.atomic_file import whole_file
+from fastprof.report.info import describe
 
 PAGE = Path(__file__).parent / "coverage.md"
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import fastprof.ops  # noqa: F401 -- registers all families
+from fastprof._system.atomic_file import whole_file
 from fastprof.ops.document import operators_page
-from fastprof.whole import whole_file
 
 PAGE = Path(__file__).parent / "ops.md"
 

@@ -1,4 +1,4 @@
-"""Writes python/fastprof/markers/aten_schemas.txt: the arguments of torch's own operators.
+"""Writes python/fastprof/model/markers/aten_schemas.txt: the arguments of torch's own operators.
 
     python docs/make_schemas.py
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-FILE = Path(__file__).resolve().parents[1] / "python/fastprof/markers/aten_schemas.txt"
+FILE = Path(__file__).resolve().parents[1] / "python/fastprof/model/markers/aten_schemas.txt"
 
 
 def lines() -> list[str]:

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 import fastprof
 from annotation_modes import MODES, listening
 from annotation_outcomes import described, refusal
-from fastprof._hooks import Wrapped
+from fastprof._core._hooks import Wrapped
 
 SAMPLES = 2  # of each operator; with each the function, the method and what works in place
 UNDEFINED = re.compile(r"(new_)?empty|resize_")  # what they return holds anything

@@ -15,7 +15,7 @@ import nvtx
 import torch
 from torch.autograd import profiler
 
-from fastprof import _ranges
+from fastprof._core import _ranges
 from fastprof.annotate import channels
 
 NOBODY, PROFILER, TOOL = "nobody listens", "the profiler records", "a tool takes ranges"

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
-from fastprof._kineto import COLUMNS, NONE, TEXT_PLACE
+from fastprof._core._kineto import COLUMNS, NONE, TEXT_PLACE
 
 KINDS = {"kernel": 0, "gpu_memcpy": 1, "memcpy": 1, "gpu_memset": 2, "memset": 2}
 TABLE_OF_CATEGORY = (

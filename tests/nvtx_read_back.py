@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fastprof.attribute import attribute
-from fastprof.markers import Meaning
-from fastprof.sources.detect import read_trace
-from fastprof.trace import NEVER, label_text
+from fastprof.model.markers import Meaning
+from fastprof.model.trace import NEVER, label_text
+from fastprof.profile.callpath.attribution import attribute
+from fastprof.readers.detect import read_trace
 from nvtx_recording import Range, Recording
 
 

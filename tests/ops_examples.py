@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import work
 
 

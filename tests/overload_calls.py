@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fastprof.call import UNKNOWN, Arg, Call, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import has_model, work
 from fastprof.ops.registry import ATEN, find, formulas
 from record_calls import _in_order, aten_calls, python_calls, recorded, value

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastprof._take import take
-from fastprof.assemble import Assembly
-from fastprof.attribute import Attribution, attribute
-from fastprof.markers import Kind, SourceLines
-from fastprof.sources.detect import read_trace
-from fastprof.trace import Trace
+from fastprof._core._take import take
+from fastprof.model.markers import Kind, SourceLines
+from fastprof.model.trace import Trace
+from fastprof.profile.callpath.attribution import Attribution, attribute
+from fastprof.profile.from_trace import Assembly
+from fastprof.readers.detect import read_trace
 
 Place = tuple[int, str]  # start and name of a range
 

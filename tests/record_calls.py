@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 from torch.overrides import TorchFunctionMode, resolve_name  # noqa: E402

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 
-from fastprof.columns import Ints, Lists, Values
+from fastprof.model.columns import Ints, Lists, Values
 from fastprof.report import write_report
 
 INT64_MAX = 2**63 - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fastprof.call import UNKNOWN, Call, Tensor
+from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops import why_unknown, work
 from ops_examples import Example, aten, tensor
 

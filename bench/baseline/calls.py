@@ -4,7 +4,7 @@ tells the cost.
 A kernel's call is the outermost range around it whose operator has a formula in fastprof.ops; with
 none anywhere, the outermost marker or torch range. A backward kernel works for the forward call.
 Its cost is that of a product inside of the call where its own sizes are known. Results that only
-what stands around a call tells (fastprof.results) are not looked for.
+what stands around a call tells (fastprof.profile.call_results) are not looked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.baseline.links import backward_call, meaning_of
 from bench.baseline.meanings import ARGUMENT, TORCH, USER, Meaning
 from bench.baseline.nodes import Node
 from fastprof import ops
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 
 ANNOUNCED = re.compile(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"

@@ -8,7 +8,7 @@ from copy import copy
 from functools import cache
 from typing import Any
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 
 USER, ARGUMENT, MODULE, TRACE, LAYER, TORCH = (
     "user",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fastprof._version import __version__
 from fastprof.errors import (
     AnnotateError,
     BadInputError,
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from fastprof.annotate.session import init, uninit
     from fastprof.annotate.timer import timer, timings
     from fastprof.annotate.wrap import wrap
-    from fastprof.call import Tensor, Unknown
-    from fastprof.load import open
+    from fastprof.model.call import Tensor, Unknown
     from fastprof.ops import CannotModel, Cost, op
-    from fastprof.profile import Profile
+    from fastprof.profile.load import open
+    from fastprof.profile.profile import Profile
     from fastprof.ranks.batch import batch
     from fastprof.ranks.result import Batch
 
@@ -53,6 +54,7 @@ __all__ = [
     "Tensor",
     "Unknown",
     "UnknownColumnError",
+    "__version__",
     "annotate_layers",
     "batch",
     "capture",
@@ -65,23 +67,21 @@ __all__ = [
     "uninit",
     "wrap",
 ]
-__version__ = "0.1.0"
-
 
 _HOMES = {
     "Batch": "fastprof.ranks.result",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
-    "Profile": "fastprof.profile",
-    "Tensor": "fastprof.call",
-    "Unknown": "fastprof.call",
+    "Profile": "fastprof.profile.profile",
+    "Tensor": "fastprof.model.call",
+    "Unknown": "fastprof.model.call",
     "annotate_layers": "fastprof.annotate.layers",
     "batch": "fastprof.ranks.batch",
     "capture": "fastprof.annotate.capture",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",
-    "open": "fastprof.load",
+    "open": "fastprof.profile.load",
     "timer": "fastprof.annotate.timer",
     "timings": "fastprof.annotate.timer",
     "uninit": "fastprof.annotate.session",

@@ -106,7 +106,7 @@ def test_the_wheel_has_the_package_and_nothing_else(in_wheel: set[str]) -> None:
         )
     }
     names = {PurePosixPath(name).name.partition(".")[0] for name in compiled}
-    assert names == {path.stem for path in (ROOT / "src/fastprof").glob("*.pyx")}
+    assert names == {path.stem for path in (ROOT / "src/fastprof/_core").glob("*.pyx")}
 
 
 def test_the_environment_has_nothing_to_build_with(installed: Path, tmp_path: Path) -> None:

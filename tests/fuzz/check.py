@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from fastprof import cli
+from fastprof.readers import dict_lines
+from fastprof.readers.kineto import event_columns
 from fastprof.report.columns import COLUMNS, TRACE_COLUMNS
-from fastprof.sources import dictlines, kineto_file
 from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
 from kineto_oracle import table_of
 
@@ -211,12 +212,12 @@ def _blocks(module: Any, **sizes: int) -> Iterator[None]:
 _BY_SCAN = {"sqlite": lambda: _scan("sqlite"), "pages": lambda: _scan("")}
 _BY_BLOCKS = {
     "large blocks": None,
-    "small blocks": lambda: _blocks(kineto_file, BLOCK_SIZE=977, COMPRESSED_SIZE=61),
+    "small blocks": lambda: _blocks(event_columns, BLOCK_SIZE=977, COMPRESSED_SIZE=61),
 }
 WAYS: dict[str, dict[str, Callable[[], Any] | None]] = {
     **dict.fromkeys(SQLITE, _BY_SCAN),
     **dict.fromkeys((KINETO, GZIP), _BY_BLOCKS),
-    DICT: {"large blocks": None, "small blocks": lambda: _blocks(dictlines, BLOCK_SIZE=773)},
+    DICT: {"large blocks": None, "small blocks": lambda: _blocks(dict_lines, BLOCK_SIZE=773)},
 }
 
 

@@ -27,7 +27,7 @@ SEEDS = (
 
 def check(text: str) -> None:
     """Read a text in every way; any text means something, and nothing is raised."""
-    from fastprof.markers import Kind, Meaning, op_name, read, read_event
+    from fastprof.model.markers import Kind, Meaning, op_name, read, read_event
 
     for suffix in (False, True):
         meaning = read(text, suffix)
@@ -44,8 +44,8 @@ def main() -> None:
     """Run until libFuzzer's limits, or until something is raised."""
     import atheris
 
-    with atheris.instrument_imports(include=["fastprof.markers", "fastprof.call"]):
-        import fastprof.markers  # noqa: F401
+    with atheris.instrument_imports(include=["fastprof.model.markers", "fastprof.model.call"]):
+        import fastprof.model.markers  # noqa: F401
 
     def test_one_input(data: bytes) -> None:
         check(data.decode("utf-8", "surrogateescape"))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import fastprof
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from record_calls import python_calls
 
 

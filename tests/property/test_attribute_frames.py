@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import Interval, chain, columns, frozen, intervals, is_open, nested
 
-from fastprof.attribute import attribute
-from fastprof.trace import Configs, Kernels, Launches, Ranges, Trace
+from fastprof.model.trace import Configs, Kernels, Launches, Ranges, Trace
+from fastprof.profile.callpath.attribution import attribute
 
 N_THREADS = 3
 LABELS = ["step", "layer:one", "\1aten::mm", "\1MmBackward0", "\1aten::mm, sizes = [[2], []]"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastprof._calls import (
+from fastprof._core._calls import (
     ALL_TAKEN,
     BESIDE,
     BIAS,

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastprof._rows import RowWriter
-from fastprof.columns import SeqMarkers
+from fastprof._core._rows import RowWriter
+from fastprof.model.columns import SeqMarkers
+from fastprof.readers import dict_lines
 from fastprof.report import write_rows
-from fastprof.report.dictlines import KEYS
-from fastprof.report.turns import write
-from fastprof.sources import dictlines
+from fastprof.report.dict_lines import KEYS
+from fastprof.report.write_threads import write
 from report_columns import ints, lists, values
 
 # Rows of twenty columns are slow to make up, in a sanitized build above all.
@@ -78,11 +78,11 @@ def test_a_written_json_line_says_its_values(rows):
 def test_reading_written_lines_gives_the_columns_back(rows, block_size):
     for form in ("dict", "jsonl"):
         data = lines_of(columns_of(rows), form)
-        size, dictlines.BLOCK_SIZE = dictlines.BLOCK_SIZE, block_size
+        size, dict_lines.BLOCK_SIZE = dict_lines.BLOCK_SIZE, block_size
         try:
-            columns = dictlines.read(io.BytesIO(data), "x.dict")
+            columns = dict_lines.read(io.BytesIO(data), "x.dict")
         finally:
-            dictlines.BLOCK_SIZE = size
+            dict_lines.BLOCK_SIZE = size
         for number, row in enumerate(rows):
             for key in KEYS:
                 expected = row[key]
@@ -94,8 +94,8 @@ def test_reading_written_lines_gives_the_columns_back(rows, block_size):
 @given(st.binary(max_size=60) | st.text("{}[]()'\"\\,: 1-aNone\n", max_size=40).map(str.encode))
 def test_any_bytes_are_read_or_refused(data):
     try:
-        dictlines.read(io.BytesIO(data), "x.dict")
-    except dictlines.BadInputError as error:
+        dict_lines.read(io.BytesIO(data), "x.dict")
+    except dict_lines.BadInputError as error:
         assert str(error).startswith("x.dict: line ")
 
 

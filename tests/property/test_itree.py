@@ -17,7 +17,7 @@ from intervals import (
     is_open,
 )
 
-from fastprof import _nest
+from fastprof._core import _nest
 
 LABELS = st.lists(st.sampled_from([0, 1, 2, 1 << 20, INT32_MAX]), min_size=20, max_size=20)
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof._join import Join
+from fastprof._core._join import Join
 
 PROCESS = st.integers(-1, 3)
 ID = st.integers(-2, 9) | st.sampled_from(

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kineto_oracle
-from fastprof._kineto import KinetoReader
+from fastprof._core._kineto import KinetoReader
 from fastprof.errors import BadInputError
-from fastprof.sources import kineto_file
+from fastprof.readers.kineto import event_columns
 
 TEXT = st.one_of(
     st.sampled_from(["", "a b", 'a"b', "C:\\Users\\new", "\x1f", "é€😀", "]}", "[memory]", "null"]),
@@ -116,7 +116,7 @@ def text_of(events, style, is_list=False):
 
 
 def read(text):
-    return kineto_file.read(io.BytesIO(text), "trace.json")
+    return event_columns.read(io.BytesIO(text), "trace.json")
 
 
 def columns_of_pieces(text, cuts):

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT32_MAX, INT64_MAX, chain, frozen
 
-from fastprof import _link
-from fastprof._link import BACKWARD, FORWARD, NONE
+from fastprof._core import _link
+from fastprof._core._link import BACKWARD, FORWARD, NONE
 from fastprof.errors import InternalError
 
 SEQ = st.integers(0, 3) | st.sampled_from([INT64_MAX, 1 << 32])

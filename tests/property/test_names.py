@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN
 
-from fastprof._column import split_range_names
-from fastprof._pools import Keys, Names, pairs
+from fastprof._core._column import split_range_names
+from fastprof._core._pools import Keys, Names, pairs
 
 INT32 = st.one_of(st.integers(-3, 3), st.integers(-(2**31), 2**31 - 1))
 

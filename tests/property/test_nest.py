@@ -19,7 +19,7 @@ from intervals import (
     nested,
 )
 
-from fastprof import _nest
+from fastprof._core import _nest
 from fastprof.errors import BadInputError, InternalError
 
 N_THREADS = 3

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, TIME, frozen
 
-from fastprof import _nest
+from fastprof._core import _nest
 
 ROWS = st.lists(st.tuples(TIME, TIME), max_size=40)
 

@@ -12,9 +12,9 @@ import pytest
 
 import fastprof
 import sqlite_files
-from fastprof import _column, _pools
+from fastprof._core import _column, _pools
 from fastprof.errors import BadInputError, SettingError
-from fastprof.sources.database import ALL_ROWS, Database, Field, TableRows
+from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableRows
 from real_data import data_dir
 
 KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.RANGE)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import INT32_MAX, chain, frozen
 
-from fastprof import _path
+from fastprof._core import _path
 from fastprof.errors import InternalError
 
 N_LABELS = 4

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof._share import Parts, ordinal
+from fastprof._core._share import Parts, ordinal
 from fastprof.errors import BadInputError, InternalError
 
 N_GROUPS = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastprof.markers import SourceLines, each_part_once
-from fastprof.markers.frames import Owner, owner_of
+from fastprof.model.markers import SourceLines, each_part_once
+from fastprof.model.markers.frames import Owner, owner_of
 
 FILES = st.sampled_from(
     ["train.py", "src/a b.py", "torch/_ops.py", "threading.py", "timm/x.py", "<string>", "", "<"]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof import _pools, _take
+from fastprof._core import _pools, _take
 from fastprof.errors import InternalError
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.attribute import attribute
-from fastprof.sources import kineto
+from fastprof.profile.callpath.attribution import attribute
+from fastprof.readers.kineto import reader
 from real_data import real, traces
 
 TRACES = [path[len("kineto/") :].split(".")[0] for path in traces("kineto/*.json.gz")]
@@ -87,7 +87,7 @@ def test_546_kernels_of_2022_have_no_launch_event() -> None:
     ("name", "arrows"), [("resnet_v100_2024_fwdbwd", 905), ("resnet18_mi300_full", 355)]
 )
 def test_the_rule_alone_finds_what_the_arrows_say(name: str, arrows: int) -> None:
-    trace = kineto.read(real(f"kineto/{name}.json.gz"))
+    trace = reader.read(real(f"kineto/{name}.json.gz"))
     told = trace.told_forward
     assert told is not None
     ends = np.flatnonzero(told >= 0)

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import fastprof
-from fastprof.load import read_dict_lines
+from fastprof.profile.load import read_dict_lines
 from fastprof.report import write_rows
 from real_data import real
 

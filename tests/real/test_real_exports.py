@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.load import read_dict_lines
+from fastprof.profile.load import read_dict_lines
 from fastprof.report import COLUMNS, write_report, write_rows
 from real_data import open_read_only, real, traces
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.attribute import attribute
 from fastprof.errors import BadInputError
-from fastprof.replay.operators import Operators
-from fastprof.sources.detect import read_trace
+from fastprof.profile.callpath.attribution import attribute
+from fastprof.profile.captured_graphs.operators import Operators
+from fastprof.readers.detect import read_trace
 from real_data import real
 
 PAIR = ("kineto/sglang_graph_decode.json.gz", "kineto/sglang_graph_capture.json.gz")

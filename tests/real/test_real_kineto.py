@@ -8,7 +8,7 @@ import random
 import pytest
 
 import kineto_oracle
-from fastprof.sources import kineto_file
+from fastprof.readers.kineto import event_columns
 from real_data import real, traces
 
 TRACES = traces("kineto/*.json.gz")
@@ -20,7 +20,7 @@ every_trace = pytest.mark.parametrize("path", TRACES)
 def test_every_column_is_what_json_says(path):
     text = gzip.decompress(real(path).read_bytes())
     trace = kineto_oracle.loads(text)
-    file = kineto_file.read(real(path), path)
+    file = event_columns.read(real(path), path)
     rows, counts = kineto_oracle.found(file)
     expected_rows, expected_counts = kineto_oracle.expected(trace["traceEvents"])
     assert {table: len(rows[table]) for table in rows} == {
@@ -37,7 +37,7 @@ def test_every_column_is_what_json_says(path):
 def test_what_stands_beside_the_events_is_what_json_says(path):
     trace = json.loads(gzip.decompress(real(path).read_bytes()), strict=False)
     del trace["traceEvents"]
-    assert kineto_file.read(real(path), path).root == trace
+    assert event_columns.read(real(path), path).root == trace
 
 
 @every_trace
@@ -45,7 +45,7 @@ def test_a_trace_cut_in_the_middle_gives_the_events_before_the_cut(path, tmp_pat
     text = gzip.decompress(real(path).read_bytes())
     cut = tmp_path / "cut.json"
     cut.write_bytes(text[: len(text) // 2])
-    whole, half = kineto_file.read(real(path), path), kineto_file.read(cut, "cut.json")
+    whole, half = event_columns.read(real(path), path), event_columns.read(cut, "cut.json")
     assert not half.is_whole
     assert 0 <= half.unread_bytes < len(text) // 10
     (rows, _), (half_rows, _) = kineto_oracle.found(whole), kineto_oracle.found(half)
@@ -58,12 +58,12 @@ def test_a_trace_cut_in_the_middle_gives_the_events_before_the_cut(path, tmp_pat
 @pytest.mark.parametrize("path", TRACES[4:6])
 def test_wrong_bytes_cost_few_more_events_than_they_hit(path, seed):
     text = bytearray(gzip.decompress(real(path).read_bytes()))
-    n_events = sum(kineto_file.read(real(path), path).counts.values())
+    n_events = sum(event_columns.read(real(path), path).counts.values())
     numbers = random.Random(seed)
     start = text.index(b"traceEvents") + 20
     for _ in range(40):
         text[numbers.randrange(start, len(text) - 2000)] = numbers.choice(b'{}[]",:\\\n x')
-    damaged = kineto_file.read(io.BytesIO(bytes(text)), path)
+    damaged = event_columns.read(io.BytesIO(bytes(text)), path)
     assert n_events - 80 < sum(damaged.counts.values()) < n_events
     assert 0 < damaged.lost_events <= 80
     assert damaged.is_whole

@@ -10,9 +10,9 @@ from functools import cache
 import pytest
 
 import fastprof
-from fastprof.about import About
-from fastprof.analysis.devices import Device, resolve
-from fastprof.analysis.limits import MOST
+from fastprof.model.devices import Device, resolve
+from fastprof.model.metadata import About
+from fastprof.profile.byte_limits import MOST
 from profiled import Row, rows
 from real_data import real, traces
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import UNKNOWN, Arg, Call, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import why_unknown, work
 from real_data import real
 

@@ -7,7 +7,7 @@ import pytest
 
 import fastprof
 from exports import Export, global_tid
-from fastprof.about import Distributed, GpuFigures
+from fastprof.model.metadata import Distributed, GpuFigures
 from kineto_files import PID, TID, KinetoFile
 from nvprof_files import NvprofFile
 

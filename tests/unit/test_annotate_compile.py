@@ -12,7 +12,7 @@ from torch.nn import functional
 
 import fastprof
 from annotation_modes import MODES, listening
-from fastprof._hooks import Wrapped
+from fastprof._core._hooks import Wrapped
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 

@@ -14,7 +14,7 @@ from torch.nn import functional
 import fastprof
 from annotation_modes import TOOL, Tool, listening
 from annotation_outcomes import outcomes
-from fastprof import _layers, _ranges
+from fastprof._core import _layers, _ranges
 
 REFUSED = {
     "builtin": lambda x: torch.mm(x, x),

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 import fastprof
-from fastprof._hooks import Wrapped
+from fastprof._core._hooks import Wrapped
 
 NAMES = {
     "relu": lambda: functional.relu,

@@ -18,7 +18,8 @@ from torch.utils.checkpoint import checkpoint
 import fastprof
 from annotation_modes import TOOL, listening
 from annotation_outcomes import described
-from fastprof import AnnotateError, _layers
+from fastprof import AnnotateError
+from fastprof._core import _layers
 
 
 class Block(nn.Module):

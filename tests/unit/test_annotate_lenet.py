@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import Tensor
-from fastprof.markers import Kind
+from fastprof.model.call import Tensor
+from fastprof.model.markers import Kind
 from fastprof.ops.registry import work
 from nvtx_read_back import ReadRange, assert_agrees
 

@@ -11,7 +11,7 @@ import fastprof
 from annotation_modes import PROFILER, TOOL, listening
 from annotation_outcomes import outcomes
 from fastprof import ops
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 
 X = torch.arange(9.0).reshape(3, 3)
 

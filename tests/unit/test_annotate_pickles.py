@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 import fastprof
-from fastprof._hooks import Wrapped
+from fastprof._core._hooks import Wrapped
 
 DUMPS, PICKLER = pickle.dumps, pickle.Pickler  # as a program has them that imports them by name
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.markers import Kind
+from fastprof.model.markers import Kind
 from nvtx_read_back import assert_agrees
 from pyprof_calls import CALLS, I, R
 from real_data import real

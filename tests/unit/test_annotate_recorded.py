@@ -7,7 +7,7 @@ import json
 import pytest
 
 import fastprof
-from fastprof.markers import Kind, read
+from fastprof.model.markers import Kind, read
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("nvtx", reason="nvtx is not installed")

@@ -17,7 +17,8 @@ from torch import nn
 
 import fastprof
 from annotation_modes import PROFILER, TOOL, listening
-from fastprof import AnnotateError, _layers, _ranges
+from fastprof import AnnotateError
+from fastprof._core import _layers, _ranges
 from fastprof.annotate import channels
 
 X = torch.ones(2, 4)

@@ -11,7 +11,7 @@ pytest.importorskip("nvtx")
 
 import fastprof
 from annotation_modes import TOOL, listening
-from fastprof._hooks import Wrapped
+from fastprof._core._hooks import Wrapped
 from fastprof.annotate import table
 from fastprof.annotate.wrap import patches
 

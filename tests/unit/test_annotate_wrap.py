@@ -14,7 +14,7 @@ pytest.importorskip("nvtx")
 import fastprof
 from annotation_modes import TOOL, listening
 from fastprof import AnnotateError
-from fastprof._hooks import Wrapped
+from fastprof._core._hooks import Wrapped
 
 
 class Foo(torch.nn.Module):

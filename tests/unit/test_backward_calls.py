@@ -5,8 +5,8 @@ import pytest
 
 import fastprof
 from exports import PID, Export, global_tid
-from fastprof.markers.aten_schemas import n_before
-from fastprof.markers.node_names import likeness
+from fastprof.model.markers.aten_schemas import n_before
+from fastprof.model.markers.node_names import likeness
 from kineto_files import KinetoFile
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -271,7 +271,7 @@ def test_schemas_are_those_of_the_torch_that_they_name():
     from importlib import resources, util
     from pathlib import Path
 
-    text = resources.files("fastprof.markers").joinpath("aten_schemas.txt").read_text("ascii")
+    text = resources.files("fastprof.model.markers").joinpath("aten_schemas.txt").read_text("ascii")
     version, *lines = text.splitlines()
     if version != f"# torch {torch.__version__.split('+')[0]}":
         pytest.skip(f"torch is {torch.__version__}, the schemas are of {version[2:]}")

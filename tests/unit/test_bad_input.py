@@ -141,7 +141,8 @@ def test_a_trace_on_standard_input_is_refused(file):
 MANY = """
 import json, os, signal, sys, traceback
 from fastprof.cli import main
-import fastprof.load, fastprof.report.csv, fastprof.report.dictlines, fastprof.report.parquet
+import fastprof.profile.load, fastprof.report.csv, fastprof.report.dict_lines
+import fastprof.report.parquet
 for words in json.load(sys.stdin):
     out, err = (open(words[-1] + end, "wb") for end in (".stdout", ".stderr"))
     child = os.fork()

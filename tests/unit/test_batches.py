@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.batches import with_batches
-from fastprof.call import Arg
-from fastprof.markers import read
+from fastprof.model.call import Arg
+from fastprof.model.markers import read
+from fastprof.profile.batch_lengths import with_batches
 from kineto_files import KinetoFile
 
 DETAILED = "execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)"

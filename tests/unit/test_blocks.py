@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from fastprof._blocks import LARGE, Reused
+from fastprof._core._blocks import LARGE, Reused
 
 N = LARGE  # int8 arrays of this length are large
 

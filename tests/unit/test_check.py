@@ -16,14 +16,14 @@ from bench import generate
 import fastprof
 from commands import run
 from exports import Export
-from fastprof import _share, check
-from fastprof.attribute import attribute
+from fastprof._core import _share
 from fastprof.cli import main
-from fastprof.columns import Ints, Values
-from fastprof.load import read_dict_lines
+from fastprof.model.columns import Ints, Values
+from fastprof.profile import checks, recount
+from fastprof.profile.callpath.attribution import attribute
+from fastprof.profile.load import read_dict_lines
+from fastprof.readers.detect import read_trace
 from fastprof.report import write_rows
-from fastprof.sources import recount
-from fastprof.sources.detect import read_trace
 from nvprof_files import NvprofFile
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -46,14 +46,14 @@ class Found:
 
 
 def test_a_tree_that_is_right_is_taken():
-    check.tree("x", PARENT, Found.node_of_frame, Found.frame_parent, ids(3, -1, 0))
-    check.tree("x", ids(), ids(), ids(), ids(-1, -1))
-    check.tree("x", ids(), ids(), ids(), ids())
+    checks.tree("x", PARENT, Found.node_of_frame, Found.frame_parent, ids(3, -1, 0))
+    checks.tree("x", ids(), ids(), ids(), ids(-1, -1))
+    checks.tree("x", ids(), ids(), ids(), ids())
 
 
 def test_a_tree_without_frames_is_looked_at_too():
     with pytest.raises(fastprof.CheckError, match="call-path tree"):
-        check.tree("x", ids(0), ids(), ids(), ids())
+        checks.tree("x", ids(0), ids(), ids(), ids())
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_a_tree_without_frames_is_looked_at_too():
 )
 def test_a_tree_that_is_wrong_is_a_mistake(parent, node_of_frame, node_of_kernel):
     with pytest.raises(fastprof.CheckError, match="please report"):
-        check.tree("x", parent, node_of_frame, Found.frame_parent, node_of_kernel)
+        checks.tree("x", parent, node_of_frame, Found.frame_parent, node_of_kernel)
 
 
 def test_the_work_of_a_path_is_its_own_and_that_of_its_children():
-    check.inclusive("x", ids(4, 4, 1, 2, -1), np.array([5, 7, 1, 2, 9]), Found)
+    checks.inclusive("x", ids(4, 4, 1, 2, -1), np.array([5, 7, 1, 2, 9]), Found)
 
 
 def test_work_that_is_lost_between_two_trees_is_a_mistake():
@@ -80,22 +80,22 @@ def test_work_that_is_lost_between_two_trees_is_a_mistake():
         node_parent = ids(-1, 0, 0, 1)  # what is inside of 2 counts for 1
 
     with pytest.raises(fastprof.CheckError, match="kernels of path 1 and those inside of it"):
-        check.inclusive("x", ids(4, 4, 1, 2, -1), np.array([5, 7, 1, 2, 9]), Wrong)
+        checks.inclusive("x", ids(4, 4, 1, 2, -1), np.array([5, 7, 1, 2, 9]), Wrong)
 
 
 @pytest.mark.parametrize("share", [[3, 7, -1, 5], [3, 8, 0, 4], [10, 10, -1, 5]])
 def test_shares_that_do_not_add_up_are_a_mistake(share):
     group, part, total = ids(0, 0, 1, 2), np.zeros(4, np.int8), np.array([10, -1, 4])
     parts = _share.Parts(group, 3, part, group, np.ones(4, np.int64), total)
-    check.shares("FLOPs", *parts.add_up(0, np.array([3, 7, -1, 4])))
+    checks.shares("FLOPs", *parts.add_up(0, np.array([3, 7, -1, 4])))
     with pytest.raises(fastprof.CheckError, match="FLOPs: the sum over kernels"):
-        check.shares("FLOPs", *parts.add_up(0, np.array(share)))
+        checks.shares("FLOPs", *parts.add_up(0, np.array(share)))
 
 
 def test_sums_beyond_64_bits_are_whole():
     kind = Values(ids(0, 0, 0, 1), ["kernel", "graph"])
     duration = Ints(np.array([2**63 - 1, 2**63 - 1, -1, 5]))
-    totals = check.totals_of(kind, duration)
+    totals = checks.totals_of(kind, duration)
     assert (totals.rows, totals.time) == (
         {"kernel": 3, "graph": 1},
         {"kernel": 2**64 - 2, "graph": 5},
@@ -104,7 +104,7 @@ def test_sums_beyond_64_bits_are_whole():
 
 def test_the_message_says_what_to_report_and_that_the_trace_is_not_needed():
     with pytest.raises(fastprof.CheckError) as error:
-        check.same("x.sqlite", check.Totals({"kernel": 4}, {"kernel": 9}), check.Totals())
+        checks.same("x.sqlite", checks.Totals({"kernel": 4}, {"kernel": 9}), checks.Totals())
     text = str(error.value)
     for part in ("x.sqlite: rows: expected {'kernel': 4}, found {}", "not the trace itself"):
         assert part in text
@@ -247,4 +247,4 @@ def test_a_kernel_that_is_lost_on_the_way_is_a_mistake(file):
     found.node_of_frame[-1] = 0
     kernels = found.node_of_frame[found.frame_of_kernel]
     with pytest.raises(fastprof.CheckError):
-        check.tree(trace.name, found.node_parent, found.node_of_frame, found.frame_parent, kernels)
+        checks.tree(trace.name, found.node_parent, found.node_of_frame, found.frame_parent, kernels)

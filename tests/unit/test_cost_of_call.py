@@ -5,7 +5,7 @@ import io
 import pytest
 
 import fastprof
-from fastprof.load import read_dict_lines
+from fastprof.profile.load import read_dict_lines
 from fastprof.report import write_rows
 from kineto_files import KinetoFile
 

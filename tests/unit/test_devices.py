@@ -2,9 +2,9 @@
 
 import pytest
 
-from fastprof.about import GpuFigures
-from fastprof.analysis.device_table import FMA, HALVED, ROWS
-from fastprof.analysis.devices import FIGURES, find, resolve
+from fastprof.model.device_table import FMA, HALVED, ROWS
+from fastprof.model.devices import FIGURES, find, resolve
+from fastprof.model.metadata import GpuFigures
 
 GB = 10**9
 TENSOR_FIGURES = ("tf32", "half", "fp8", "int8")

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from fastprof.errors import BadInputError
-from fastprof.sources import dictlines
+from fastprof.readers import dict_lines
 from real_data import real
 
 LINE = (
@@ -46,7 +46,7 @@ NOTHING = {key: () if key in ("seqId", "altSeqId") else None for key in VALUES}
 def rows(text):
     """The rows of some lines, as dicts."""
     data = text if isinstance(text, bytes) else text.encode()
-    columns = dictlines.read(io.BytesIO(data), "x.dict")
+    columns = dict_lines.read(io.BytesIO(data), "x.dict")
     n = len(columns["op"])
     assert {len(column) for column in columns.values()} == {n}
     return [{key: column.at(row) for key, column in columns.items()} for row in range(n)]
@@ -156,7 +156,7 @@ def test_torch_ranges_lose_their_numbers_and_keep_their_sizes():
 
 def test_ranges_that_differ_in_numbers_only_are_one_text():
     text = "".join(f"{{'seqMarker': ['mm, seq = {i}, op_id = {i}']}}\n" for i in range(1000))
-    columns = dictlines.read(io.BytesIO(text.encode()), "x.dict")
+    columns = dict_lines.read(io.BytesIO(text.encode()), "x.dict")
     assert columns["seqMarker"].values == [("mm",)]
 
 
@@ -164,14 +164,14 @@ def test_lines_longer_than_a_block_and_blocks_that_cut_a_line_are_read(monkeypat
     text = "".join(repr({"kShortName": "x" * n, "tid": n}) + "\n" for n in range(0, 3000, 7))
     expected = [dict(NOTHING, kShortName="x" * n, tid=n) for n in range(0, 3000, 7)]
     for size in (64, 1000, 4096):
-        monkeypatch.setattr(dictlines, "BLOCK_SIZE", size)
+        monkeypatch.setattr(dict_lines, "BLOCK_SIZE", size)
         assert rows(text) == expected
 
 
 def test_more_rows_and_numbers_than_there_was_room_for_are_read():
     text = "".join(f"{{'tid': {i}, 'seqId': {list(range(i % 5))}}}\n" for i in range(20_000))
     text += repr({"altSeqId": list(range(50_000))})
-    columns = dictlines.read(io.BytesIO(text.encode()), "x.dict")
+    columns = dict_lines.read(io.BytesIO(text.encode()), "x.dict")
     assert columns["tid"].values[:20_000].tolist() == list(range(20_000))
     assert columns["seqId"].at(19_999) == (0, 1, 2, 3)
     assert columns["altSeqId"].at(20_000) == tuple(range(50_000))
@@ -180,14 +180,14 @@ def test_more_rows_and_numbers_than_there_was_room_for_are_read():
 @pytest.mark.parametrize("first", [1, 400])
 def test_file_whose_first_lines_say_little_about_the_rest_is_read(first, monkeypatch, tmp_path):
     """Room is made by the length of the first lines: too little here, then far too much."""
-    monkeypatch.setattr(dictlines, "BLOCK_SIZE", 4096)
+    monkeypatch.setattr(dict_lines, "BLOCK_SIZE", 4096)
     lengths = [first] * 50 + [401 - first] * 5_000
     lines = [
         {"tid": i, "kShortName": "x" * n, "seqId": [i] * (n % 3)} for i, n in enumerate(lengths)
     ]
     path = tmp_path / "x.dict"
     path.write_text("".join(f"{line!r}\n" for line in lines))
-    columns = dictlines.read(path, "x.dict")
+    columns = dict_lines.read(path, "x.dict")
     assert columns["tid"].values.tolist() == list(range(len(lines)))
     assert [columns["seqId"].at(i) for i in range(len(lines))] == [tuple(x["seqId"]) for x in lines]
 
@@ -203,7 +203,7 @@ def test_a_pipe_is_read_to_its_end():
     thread = threading.Thread(target=feed)
     thread.start()
     with open(reading, "rb", buffering=0) as file:
-        columns = dictlines.read(file, "stdin")
+        columns = dict_lines.read(file, "stdin")
     thread.join()
     assert columns["kLongName"].at(1) == VALUES["kLongName"]
 
@@ -211,7 +211,7 @@ def test_a_pipe_is_read_to_its_end():
 def test_a_path_is_opened(tmp_path):
     path = tmp_path / "net.dict"
     path.write_text(LINE)
-    assert dictlines.read(path, "net.dict")["op"].at(0) == ("mm",)
+    assert dict_lines.read(path, "net.dict")["op"].at(0) == ("mm",)
 
 
 def test_a_line_that_is_no_dict_line_is_named_with_its_number_and_start():
@@ -307,7 +307,7 @@ def test_dict_lines_are_recognised_by_their_keys():
         '{"kShortName": "x"}',
         "{u'op': [], 'kDuration' : 5}",
     ):
-        assert dictlines.looks_like_dict_lines(head.encode())
+        assert dict_lines.looks_like_dict_lines(head.encode())
 
 
 def test_other_files_are_not_taken_for_dict_lines():
@@ -319,12 +319,12 @@ def test_other_files_are_not_taken_for_dict_lines():
         "{}\n" + LINE,
         "kShortName': ",
     ):
-        assert not dictlines.looks_like_dict_lines(head.encode())
+        assert not dict_lines.looks_like_dict_lines(head.encode())
 
 
 def test_the_file_that_pyprof_s_author_published_reads_as_literal_eval_reads_it():
     path = real("pyprof/lm_v100_nvprof.author.dict")
-    columns = dictlines.read(path, path.name)
+    columns = dict_lines.read(path, path.name)
     expected = [ast.literal_eval(line) for line in path.read_text().splitlines()]
     assert len(columns["op"]) == len(expected) == 160
     for row, line in enumerate(expected):
@@ -332,4 +332,4 @@ def test_the_file_that_pyprof_s_author_published_reads_as_literal_eval_reads_it(
         for key, value in line.items():
             got = columns[key].at(row)
             assert got == (tuple(value) if isinstance(value, list) else value), (row, key)
-    assert dictlines.looks_like_dict_lines(path.read_bytes()[:4096])
+    assert dict_lines.looks_like_dict_lines(path.read_bytes()[:4096])

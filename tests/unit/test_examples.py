@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fastprof.call import Tensor
 from fastprof.cli import main
-from fastprof.markers import Kind, op_name
+from fastprof.model.call import Tensor
+from fastprof.model.markers import Kind, op_name
 from nvtx_read_back import read_back
 
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fastprof.markers import SourceLines
-from fastprof.markers.frames import Owner, owner_of
+from fastprof.model.markers import SourceLines
+from fastprof.model.markers.frames import Owner, owner_of
 
 SITE = "/home/me/venv/lib/python3.11/site-packages"
 TORCH = [

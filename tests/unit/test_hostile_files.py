@@ -12,8 +12,8 @@ import fastprof
 from commands import one_line, run
 from exports import Export
 from fastprof.errors import BadInputError
-from fastprof.sources.connection import connect
-from fastprof.sources.database import Database
+from fastprof.readers.sqlite.connection import connect
+from fastprof.readers.sqlite.database import Database
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"

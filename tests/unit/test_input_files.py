@@ -19,8 +19,9 @@ import fastprof
 from commands import one_line, refusal, run, state_of
 from exports import Export
 from fastprof.errors import BadInputError
-from fastprof.sources import dictlines, kineto_file
-from fastprof.sources.database import Database
+from fastprof.readers import dict_lines
+from fastprof.readers.kineto import event_columns
+from fastprof.readers.sqlite.database import Database
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
@@ -216,14 +217,14 @@ def test_a_trace_of_torch_profiler_that_changes_while_it_is_read_is_refused(chan
             changes(path)[change]()
 
     with pytest.raises(BadInputError, match="was changed while it was read"):
-        kineto_file.read(path, "trace.json", progress)
+        event_columns.read(path, "trace.json", progress)
 
 
 def test_dict_lines_that_are_still_written_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "net.dict"
     path.write_bytes(LINE * 10)
-    monkeypatch.setattr(dictlines, "BLOCK_SIZE", 64)
-    fill = dictlines._fill
+    monkeypatch.setattr(dict_lines, "BLOCK_SIZE", 64)
+    fill = dict_lines._fill
 
     def fill_and_grow(file, block):
         count = fill(file, block)
@@ -231,9 +232,9 @@ def test_dict_lines_that_are_still_written_are_refused(tmp_path, monkeypatch):
             more.write(LINE if path.stat().st_size < 1000 else b"")
         return count
 
-    monkeypatch.setattr(dictlines, "_fill", fill_and_grow)
+    monkeypatch.setattr(dict_lines, "_fill", fill_and_grow)
     with pytest.raises(BadInputError, match="was changed while it was read"):
-        dictlines.read(path, "net.dict")
+        dict_lines.read(path, "net.dict")
 
 
 # What is no plain file.

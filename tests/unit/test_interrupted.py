@@ -19,7 +19,7 @@ from bench.generate import generate
 import rank_files
 from commands import command, run
 from exports import Export
-from fastprof.whole import whole_file
+from fastprof._system.atomic_file import whole_file
 
 OLD = b"old"
 
@@ -307,7 +307,7 @@ def test_a_signal_within_an_evaluated_text_gives_the_same_exit_code(number, tmp_
 HELD = """
 import os, signal, subprocess, sys
 from fastprof.cli import _Signals
-from fastprof.signals import held
+from fastprof._system.signals import held
 running = None
 with _Signals():
     try:

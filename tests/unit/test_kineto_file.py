@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from fastprof._kineto import COLUMNS, NONE, POOLS, TABLES, TEXT_PLACE, KinetoReader
+from fastprof._core._kineto import COLUMNS, NONE, POOLS, TABLES, TEXT_PLACE, KinetoReader
 from fastprof.errors import BadInputError
-from fastprof.sources import kineto_file
+from fastprof.readers.kineto import event_columns
 
 KERNEL = (
     '{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1712195495505583.008,'
@@ -38,7 +38,7 @@ def trace(*events, beside=""):
 
 def read(text):
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    return kineto_file.read(io.BytesIO(data), "t.json")
+    return event_columns.read(io.BytesIO(data), "t.json")
 
 
 def row(file, table, i=0):
@@ -270,8 +270,8 @@ def test_text_behind_the_trace_is_told():
     ("text", "n"), [("", 0), (" \n ", 0), ("\na", 1), ("  a b\n\n cd \n\n", 8)]
 )
 def test_text_behind_the_trace_is_counted_alike_in_any_blocks(text, n, size, monkeypatch):
-    monkeypatch.setattr(kineto_file, "BLOCK_SIZE", size)
-    monkeypatch.setattr(kineto_file, "COMPRESSED_SIZE", size)
+    monkeypatch.setattr(event_columns, "BLOCK_SIZE", size)
+    monkeypatch.setattr(event_columns, "COMPRESSED_SIZE", size)
     assert read(trace(KERNEL) + text).unread_bytes == n
 
 
@@ -281,21 +281,21 @@ def test_gzip_is_known_by_its_first_bytes_and_may_have_members(tmp_path):
     path.write_bytes(
         gzip.compress(text[:50]) + gzip.compress(b"") + gzip.compress(text[50:]) + b"\0" * 9
     )
-    file = kineto_file.read(path, "t.json")
+    file = event_columns.read(path, "t.json")
     assert rows_of(file) == rows_of(read(text))
     assert file.warnings() == []
 
 
 def test_members_that_end_with_a_block_go_on_in_the_next():
-    noise = os.urandom(kineto_file.COMPRESSED_SIZE).hex()
+    noise = os.urandom(event_columns.COMPRESSED_SIZE).hex()
     first = gzip.compress(f'[{{"ph": "M", "name": "{noise}"}}, '.encode())
     for size in range(len(first) - 3, len(first) + 3):
         file = io.BytesIO(first + gzip.compress(f"{KERNEL}]".encode()))
-        read_size, kineto_file.COMPRESSED_SIZE = kineto_file.COMPRESSED_SIZE, size
+        read_size, event_columns.COMPRESSED_SIZE = event_columns.COMPRESSED_SIZE, size
         try:
-            assert rows_of(kineto_file.read(file, "t.json"))["gpu"] == 1
+            assert rows_of(event_columns.read(file, "t.json"))["gpu"] == 1
         finally:
-            kineto_file.COMPRESSED_SIZE = read_size
+            event_columns.COMPRESSED_SIZE = read_size
 
 
 def test_gzip_that_is_cut_off_or_damaged_gives_what_came_before():
@@ -343,7 +343,7 @@ def test_an_event_longer_than_many_blocks_is_read():
 
 
 def test_an_event_that_is_too_long_ends_reading(monkeypatch):
-    monkeypatch.setattr(kineto_file, "LARGEST_EVENT", 1 << 21)
+    monkeypatch.setattr(event_columns, "LARGEST_EVENT", 1 << 21)
     text = trace(KERNEL, f'{{"ph": "M", "name": "{"x" * 9_000_000}"}}', KERNEL)
     file = read(text)
     assert rows_of(file) == dict.fromkeys(TABLES, 0) | {"gpu": 1}
@@ -361,7 +361,7 @@ def test_a_pipe_is_read_as_a_file_is():
     writer = threading.Thread(target=write)
     writer.start()
     with open(reading, "rb", buffering=0) as pipe:
-        file = kineto_file.read(pipe, "-")
+        file = event_columns.read(pipe, "-")
     writer.join()
     assert rows_of(file)["gpu"] == 5000
 
@@ -384,7 +384,7 @@ def test_an_error_of_reading_reaches_the_caller():
             return super().read(size)
 
     with pytest.raises(OSError, match="no more"):
-        kineto_file.read(Broken(trace(*[KERNEL] * 5000).encode()), "t.json")
+        event_columns.read(Broken(trace(*[KERNEL] * 5000).encode()), "t.json")
 
 
 def test_columns_have_the_types_they_say():

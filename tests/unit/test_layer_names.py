@@ -5,7 +5,7 @@ import pytest
 from exports import Export
 from fastprof import open as open_trace
 from fastprof.cli import main
-from fastprof.markers import each_part_once
+from fastprof.model.markers import each_part_once
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from fastprof.call import Tensor
 from fastprof.errors import CaptureError, MissingDependencyError
-from fastprof.markers import Kind
+from fastprof.model.call import Tensor
+from fastprof.model.markers import Kind
 from nvtx_read_back import read_back
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
@@ -21,9 +21,9 @@ lightning = pytest.importorskip(
 )
 
 import fastprof  # noqa: E402
-from fastprof import _layers  # noqa: E402
-from fastprof.integrations import lightning as integration  # noqa: E402
-from fastprof.integrations.lightning import FastprofProfiler  # noqa: E402
+from fastprof._core import _layers  # noqa: E402
+from fastprof.annotate import lightning as integration  # noqa: E402
+from fastprof.annotate.lightning import FastprofProfiler  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*(does not have many workers|isinstance.treespec|have no `val_dataloader`).*"
@@ -336,7 +336,7 @@ def test_nvtx_is_told_of_all_actions_and_nothing_stays_open(record_nvtx, tmp_pat
         import warnings
         import torch
         import lightning.pytorch as lightning
-        from fastprof.integrations.lightning import FastprofProfiler
+        from fastprof.annotate.lightning import FastprofProfiler
 
         warnings.simplefilter("ignore")
 
@@ -420,7 +420,7 @@ def test_the_package_that_the_program_uses_is_the_one_that_is_served():
         pytest.skip("the package pytorch_lightning is not installed, lightning alone is")
     program = (
         "import pytorch_lightning.profilers as profilers\n"
-        "from fastprof.integrations.lightning import FastprofProfiler\n"
+        "from fastprof.annotate.lightning import FastprofProfiler\n"
         "assert issubclass(FastprofProfiler, profilers.Profiler)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

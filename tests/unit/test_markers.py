@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from fastprof.call import UNKNOWN, Arg, Call, Tensor
-from fastprof.markers import Kind, op_name, read, read_event
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
+from fastprof.model.markers import Kind, op_name, read, read_event
 from real_data import open_read_only, real
 
 LINEAR = (

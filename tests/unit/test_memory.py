@@ -16,10 +16,10 @@ from bench.generate import generate
 
 import fastprof
 from commands import one_line, run
-from fastprof import memory
+from fastprof._system import memory
 from fastprof.cli import main
-from fastprof.sources import estimate
-from fastprof.sources.database import Database
+from fastprof.readers import memory_estimate
+from fastprof.readers.sqlite.database import Database
 
 if not sys.platform.startswith("linux"):
     pytest.skip("how much memory there is is known on Linux only", allow_module_level=True)
@@ -103,7 +103,7 @@ def test_what_is_too_much_is_said_with_both_sizes_and_a_way_on(tmp_path, monkeyp
 
 PEAK = """
 import re, sys
-import fastprof.load, fastprof.report.csv, fastprof.report.dictlines, numpy, apsw
+import fastprof.profile.load, fastprof.report.csv, fastprof.report.dict_lines, numpy, apsw
 from fastprof.cli import main
 def peak():
     return 1024 * int(re.search("VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
@@ -153,18 +153,18 @@ def kineto(tmp_path_factory):
 
 def test_the_estimate_of_an_export_is_near_what_it_takes(trace, tmp_path):
     with Database(trace) as database:
-        expected = estimate.of_database(database, copies=False)
+        expected = memory_estimate.of_database(database, copies=False)
     for words in (["parse"], ["prof", "--csv"]):
         assert 0.8 < peak(*words, trace, "-o", tmp_path / "out") / expected < 2.5
 
 
 def test_the_estimate_of_dict_lines_is_near_what_they_take(lines, tmp_path):
-    expected = estimate.of_dict_lines(lines)
+    expected = memory_estimate.of_dict_lines(lines)
     assert 0.8 < peak("prof", "--csv", lines, "-o", tmp_path / "out") / expected < 3
 
 
 def test_the_estimate_of_a_trace_of_torch_profiler_is_near_what_it_takes(kineto, tmp_path):
-    expected = estimate.of_json(kineto, False)
+    expected = memory_estimate.of_json(kineto, False)
     assert 0.8 < peak("prof", "--csv", kineto, "-o", tmp_path / "out") / expected < 5
 
 

@@ -14,7 +14,7 @@ import pytest
 import fastprof
 from exports import Export
 from fastprof.cli import main
-from fastprof.sources import nsys_report
+from fastprof.readers.nsys import report as nsys_report
 
 HEAD = b"NVIDIA Tegra Profiler Report 2026@4@1@191-264138605071v0.\n\x0bLocal (CLI)"
 # Copies the fixture to where --output says, and writes down how it was called.

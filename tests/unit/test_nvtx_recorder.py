@@ -12,7 +12,7 @@ import fastprof
 import nsys_schemas
 import nvtx_recorder
 from fastprof.cli import main
-from fastprof.markers import Kind
+from fastprof.model.markers import Kind
 from nvtx_read_back import assert_agrees, read_back
 from nvtx_tool import library
 

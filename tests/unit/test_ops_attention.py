@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fastprof.call import UNKNOWN, Tensor
+from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from fastprof.ops.registry import why_unknown
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, python, sizes, tensor

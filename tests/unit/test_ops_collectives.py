@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from fastprof.call import UNKNOWN, Arg, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Tensor
 from fastprof.ops import Cost, work
 from fastprof.ops.collectives.bandwidth import COLLECTIVES, algorithm_bytes, bus_bytes, kind_of
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, python, sizes, tensor

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import UNKNOWN, Arg, Call, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import work
 from fastprof.ops.registry import find
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastprof.call import UNKNOWN, Call, Tensor
+from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops import Cost, why_unknown, work
 from fastprof.ops.convolution.window import touched
 from fastprof.ops.cost import Part

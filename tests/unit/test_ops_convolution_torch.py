@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fastprof.call import UNKNOWN, Arg, Call, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import has_model, work
 from fastprof.ops.registry import find, formulas
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastprof.call import UNKNOWN, Tensor
+from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from ops_examples import Example, aten, bf16, check, fp32, python, sizes
 

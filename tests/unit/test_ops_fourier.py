@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastprof.call import UNKNOWN, Call
+from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import Cost, work
 from ops_examples import Example, aten, check, fp32, tensor
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fastprof.call import UNKNOWN, Tensor
+from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from fastprof.ops.registry import find, why_unknown
 from fastprof.ops.unmodelled_training import TRAINING

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import tensors_text, work
 
 POINTWISE = {"__mul__", "__add__", "relu", "mul_"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import UNKNOWN, Call, Tensor
+from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops import work
 from ops_examples import Example, aten, bf16, check, fp16, fp32, python, sizes, tensor
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import Cost, work
 from fastprof.ops.registry import find
 from record_calls import aten_calls, call, recorded

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import has_model, out_forms, work
 from ops_examples import aten, bf16, fp32, sizes
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops import work
 from ops_examples import Example, aten, check, fp32, python, sizes, tensor
 

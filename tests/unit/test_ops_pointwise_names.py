@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastprof.call import Arg, Call
+from fastprof.model.call import Arg, Call
 from ops_examples import Example, check, fp32
 
 # Operands of ten float32 numbers, FLOPs for each, bytes of each element written, names of Python

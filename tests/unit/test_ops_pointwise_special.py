@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import has_model, work
 from ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import Call
+from fastprof.model.call import Call
 from fastprof.ops import why_unknown, work
 from fastprof.ops.registry import TORCH, formulas
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fastprof.call import UNKNOWN, Tensor
+from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import CannotModel, registry, work
 from fastprof.ops.recommendation.lookups import OPTIMIZERS
 from fastprof.ops.recommendation.tables import tables

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import work
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")

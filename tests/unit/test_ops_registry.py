@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastprof.call import UNKNOWN, Arg, Call, Tensor, Unknown
 from fastprof.errors import OpError
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor, Unknown
 from fastprof.ops import Cost, has_model, registry, work
 from fastprof.ops.registry import MODULES, TORCH, find, op, why_unknown
 

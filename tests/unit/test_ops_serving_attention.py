@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastprof.call import Arg, Call
+from fastprof.model.call import Arg, Call
 from fastprof.ops import work
 from fastprof.ops.serving.lengths import Lengths, is_batch, is_detailed, lengths_of
 from ops_examples import Example, bf16, check, fp32

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastprof.call import UNKNOWN
+from fastprof.model.call import UNKNOWN
 from ops_examples import aten, bf16, check, fp16, fp32, int64
 from serving_calls import exact, fp8, int32, listed, reason, uint8
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastprof.call import UNKNOWN
+from fastprof.model.call import UNKNOWN
 from ops_examples import aten, bf16, check, fp32
 from serving_calls import exact, fp8, listed, reason, tensor, uint8
 

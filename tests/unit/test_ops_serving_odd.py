@@ -13,7 +13,7 @@ import test_ops_serving_products as products
 import test_ops_serving_quantisation as quantisation
 import test_ops_serving_rotation as rotation
 
-from fastprof.call import UNKNOWN, Arg, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Tensor
 from fastprof.ops import why_unknown
 
 FAMILIES = (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fastprof.call import UNKNOWN, Arg, Call, Tensor, Unknown
 from fastprof.errors import OpError
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor, Unknown
 from fastprof.ops import CannotModel, Cost, registry
 from fastprof.ops.parameters import Ints, Number, Tensors, convert, members
 from fastprof.ops.registry import op, why_unknown, work

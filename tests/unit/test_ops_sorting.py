@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import UNKNOWN, Call
+from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import Cost, has_model, work
 from ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
 

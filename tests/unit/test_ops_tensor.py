@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import tensors_text
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.tensor import broadcast, item_size, promote, result_type, short_type, tensor_text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.call import Call
+from fastprof.model.call import Call
 from fastprof.ops import work
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")

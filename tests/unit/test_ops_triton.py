@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastprof.call import Arg, Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import work
 from fastprof.ops.triton.names import flops_of_an_element, read_name
 from ops_examples import Example, aten, bf16, check, fp32, int64, sizes

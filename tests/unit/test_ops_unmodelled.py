@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastprof.call import Call
+from fastprof.model.call import Call
 from fastprof.ops import find, why_unknown
 from fastprof.ops.document import operators_page
 from fastprof.ops.unmodelled import UNMODELLED

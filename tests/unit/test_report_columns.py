@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from documents import ROOT
-from fastprof.columns import Ints, RepeatedInts
 from fastprof.errors import FastprofError, UnknownColumnError
+from fastprof.model.columns import Ints, RepeatedInts
 from fastprof.report import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, select
 from fastprof.report.columns import last_frame
 from report_columns import report

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 
-from fastprof.columns import SeqMarkers
+from fastprof.model.columns import SeqMarkers
+from fastprof.readers import dict_lines
 from fastprof.report import write_rows
-from fastprof.report.dictlines import KEYS
-from fastprof.sources import dictlines
+from fastprof.report.dict_lines import KEYS
 from real_data import real
 from report_columns import ints, lists, values
 
@@ -130,7 +130,7 @@ def test_torch_ranges_in_json_are_the_same_texts():
 
 def test_the_author_s_dict_lines_come_out_as_they_went_in_but_for_the_numbers():
     path = real("pyprof/lm_v100_nvprof.author.dict")
-    columns = dictlines.read(path, path.name)
+    columns = dict_lines.read(path, path.name)
     expected = [ast.literal_eval(line) for line in path.read_text().splitlines()]
     for line in expected:
         line["seqMarker"] = [text.split(", seq = ")[0] for text in line["seqMarker"]]

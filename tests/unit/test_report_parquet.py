@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from fastprof.columns import Ints, Values
 from fastprof.errors import MissingDependencyError
+from fastprof.model.columns import Ints, Values
 from fastprof.report import COLUMNS as TABLE
 from fastprof.report import parquet, write_report
 from report_columns import COLUMNS, values, without_rows

@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 
-from fastprof.columns import Ints
 from fastprof.errors import FastprofError
+from fastprof.model.columns import Ints
 from fastprof.report import COLUMNS as TABLE
 from fastprof.report.width import WidthError
 from real_data import real

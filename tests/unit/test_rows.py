@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from fastprof._rows import RowWriter
+from fastprof._core._rows import RowWriter
 from fastprof.errors import InternalError
-from fastprof.report.turns import write
+from fastprof.report.write_threads import write
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 

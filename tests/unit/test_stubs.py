@@ -20,7 +20,9 @@ pytest.importorskip("mypy", reason="mypy is not installed: pip install '.[test]'
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "fastprof"
-SOURCES = {path.stem: path.read_text() for path in sorted((ROOT / "src/fastprof").glob("*.pyx"))}
+SOURCES = {
+    path.stem: path.read_text() for path in sorted((ROOT / "src/fastprof/_core").glob("*.pyx"))
+}
 
 # What Cython adds to modules and classes.
 MADE_BY_CYTHON = r"fastprof\._\w+(\.\w+)?\.__(test|pyx_capi|(reduce|setstate)_cython)__"

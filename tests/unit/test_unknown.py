@@ -7,11 +7,11 @@ import pytest
 import fastprof
 from exports import Export
 from fastprof import CannotModel, Unknown, ops
-from fastprof.call import Arg, Call, Tensor
 from fastprof.cli import main
-from fastprof.coverage import NEVER_TOLD, NO_SHAPES, NOT_TOLD, Without
-from fastprof.info import describe, info_text
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops.parameters import convert, members
+from fastprof.profile.coverage import NEVER_TOLD, NO_SHAPES, NOT_TOLD, Without
+from fastprof.report.info import describe, info_text
 from kineto_files import KinetoFile
 
 MM = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}

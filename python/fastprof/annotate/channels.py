@@ -9,7 +9,7 @@ import nvtx
 import torch
 from torch.autograd import profiler
 
-from fastprof import _ranges
+from fastprof._core import _ranges
 
 _connected = False
 

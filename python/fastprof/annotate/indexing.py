@@ -7,8 +7,8 @@ from typing import Final
 from torch import Tensor
 from torch._C import TensorBase
 
-from fastprof._hooks import Wrapped
-from fastprof._slots import see_indexing, see_indexing_no_more
+from fastprof._core._hooks import Wrapped
+from fastprof._core._slots import see_indexing, see_indexing_no_more
 from fastprof.annotate.wrap import patches
 
 

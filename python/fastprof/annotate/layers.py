@@ -15,8 +15,8 @@ from torch.nn import DataParallel, Module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.hooks import RemovableHandle
 
-from fastprof._layers import Enter, Leave, compiling_is, enter, leave
-from fastprof._ranges import Marker
+from fastprof._core._layers import Enter, Leave, compiling_is, enter, leave
+from fastprof._core._ranges import Marker
 from fastprof.annotate import channels
 from fastprof.errors import AnnotateError
 

@@ -13,7 +13,7 @@ import torch
 from torch import overrides
 from torch.overrides import TorchFunctionMode
 
-from fastprof._hooks import Wrapped
+from fastprof._core._hooks import Wrapped
 
 
 def hand_over(wrapped: Wrapped, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

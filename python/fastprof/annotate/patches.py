@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Protocol
 
-from fastprof._slots import delete_attribute, set_attribute
+from fastprof._core._slots import delete_attribute, set_attribute
 
 _MISSING = object()
 

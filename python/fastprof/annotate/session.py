@@ -8,8 +8,8 @@ import torch
 from torch import jit
 from torch._guards import CompileContext
 
-from fastprof import _hooks, _stacks
-from fastprof.annotate import channels, held, indexing, pickles, table
+from fastprof._core import _hooks, _stacks
+from fastprof.annotate import channels, indexing, module_attributes, pickles, table
 from fastprof.annotate.overloads import hand_over
 from fastprof.annotate.text import argument_text, stack_text, with_functions
 from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_function, wrap_method
@@ -95,9 +95,9 @@ def init(enable_function_stack: bool = False) -> Session:
     for with_defaults in table.with_defaults():
         wrap_defaults(with_defaults)
     for owner, name in _SOURCE_READERS:
-        patches.replace(owner, name, held.as_before(getattr(owner, name)))
+        patches.replace(owner, name, module_attributes.as_before(getattr(owner, name)))
     pickles.install()
-    held.put_in()
+    module_attributes.put_in()
     _installed = True
     return Session(owns=True)
 
@@ -112,7 +112,7 @@ def uninit() -> None:
     global _installed
     _hooks.annotate(False)
     patches.take_off()
-    held.take_out()
+    module_attributes.take_out()
     replaced.clear()
     _installed = False
 

@@ -21,7 +21,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 
-from fastprof.annotate.functions import function_stack
+from fastprof.annotate.function_names import function_stack
 
 _SCALARS = frozenset({int, float, bool, str, type(None)})
 _HERE = str(Path(__file__).parent) + "/"

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 from torch import jit
 from torch.nn import Module
 
-from fastprof._hooks import Binding, Wrapped
-from fastprof._ranges import Marker
+from fastprof._core._hooks import Binding, Wrapped
+from fastprof._core._ranges import Marker
 from fastprof.annotate import channels
 from fastprof.annotate.patches import Patches
 from fastprof.annotate.table import Function, Method

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from fastprof import __version__
+from fastprof._version import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
 from fastprof.cli.output import forget_stdout
 from fastprof.cli.progress import tell

@@ -29,8 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
     import json
 
-    from fastprof.info import describe, info_text
-    from fastprof.load import open as open_trace
+    from fastprof.profile.load import open as open_trace
+    from fastprof.report.info import describe, info_text
 
     with Bar() as bar:
         profile = open_trace(

@@ -8,11 +8,11 @@ import shlex
 import subprocess
 from pathlib import Path
 
+from fastprof._system.signals import held
 from fastprof.cli import prof
 from fastprof.cli.progress import tell
 from fastprof.errors import BadInputError, FastprofError
 from fastprof.report.columns import DEFAULT_KEYS
-from fastprof.signals import held
 
 NAME = "nsys"
 HELP = "record a program with Nsight Systems, and report"
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
-    from fastprof.sources.nsys_report import find_nsys
+    from fastprof.readers.nsys.report import find_nsys
 
     program = arguments.program[arguments.program[:1] == ["--"] :]
     if not program or program[0].startswith("-"):

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
+from fastprof._system.atomic_file import whole_file
 from fastprof.errors import FastprofError
-from fastprof.whole import whole_file
 
 
 class OutputError(FastprofError):

@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
-    from fastprof._blocks import Reused
-    from fastprof.load import open as open_trace
+    from fastprof._core._blocks import Reused
+    from fastprof.profile.load import open as open_trace
     from fastprof.report import write_rows
     from fastprof.report.parquet import write_columns
 

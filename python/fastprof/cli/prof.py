@@ -13,8 +13,8 @@ from fastprof.report import Style
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn
 
 if TYPE_CHECKING:
-    from fastprof.columns import Column
-    from fastprof.profile import Profile
+    from fastprof.model.columns import Column
+    from fastprof.profile.profile import Profile
 
 NAME = "prof"
 HELP = "print the report, one row a kernel"
@@ -91,7 +91,7 @@ def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
-    from fastprof._blocks import Reused
+    from fastprof._core._blocks import Reused
     from fastprof.ops.user import load_file
     from fastprof.report import write_report
 
@@ -105,11 +105,11 @@ def run(arguments: argparse.Namespace) -> int:
     with Reused():
         with Bar() as bar:
             if arguments.file is None:
-                from fastprof.load import read_dict_lines
+                from fastprof.profile.load import read_dict_lines
 
                 profile = read_dict_lines(sys.stdin.buffer, "standard input", mine=arguments.mine)
             else:
-                from fastprof.load import open as open_trace
+                from fastprof.profile.load import open as open_trace
 
                 profile = open_trace(
                     arguments.file,
@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _columns(profile: Profile, keys: list[str]) -> dict[str, Column]:
     """The columns of these keys; those that only a trace tells are not known of dict lines."""
-    from fastprof.columns import unknown
+    from fastprof.model.columns import unknown
 
     there = set(profile.names)
     lacking = [key for key in dict.fromkeys(keys) if key not in there]

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fastprof.profile import Profile
+    from fastprof.profile.profile import Profile
 
 
 class Bar:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from fastprof.call import Unknown
+from fastprof.model.call import Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 from fastprof.ops.tensor import elements

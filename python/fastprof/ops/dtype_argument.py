@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import UNKNOWN, Unknown
+from fastprof.model.call import UNKNOWN, Unknown
 from fastprof.ops.tensor import canonical_type
 
 __all__ = ["asked_type"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from fastprof.call import Unknown
+from fastprof.model.call import Unknown
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.tensor import canonical_type, is_floating
 

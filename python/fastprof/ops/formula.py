@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastprof.call import UNKNOWN, Call, Tensor
+from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
 from fastprof.ops.dtypes import Dtype
 from fastprof.ops.misfit import misfit

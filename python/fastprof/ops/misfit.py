@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fastprof.call import UNKNOWN, Arg
+from fastprof.model.call import UNKNOWN, Arg
 from fastprof.ops.parameters import shown
 from fastprof.ops.signature import Signature
 

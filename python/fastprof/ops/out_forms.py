@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from fastprof.call import Call, Tensor
+from fastprof.model.call import Call, Tensor
 
 __all__ = ["ATEN", "without_results"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 
 __all__ = ["Ints", "Number", "Tensors", "checked", "convert", "members"]

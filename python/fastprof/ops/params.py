@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fastprof.call import Call, Tensor
+from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type
 
 __all__ = ["tensors_text"]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar, get_type_hints
 
-from fastprof.call import Call, Tensor
 from fastprof.errors import OpError
+from fastprof.model.call import Call, Tensor
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.formula import AROUND, Formula
 from fastprof.ops.out_forms import ATEN

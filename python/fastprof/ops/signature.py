@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from fastprof.call import UNKNOWN, Arg, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Tensor
 
 __all__ = ["Signature", "Slot"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Final, NamedTuple
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel
 
 __all__ = [

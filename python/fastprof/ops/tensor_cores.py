@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
-from fastprof.call import Call, Tensor
+from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type, item_size, short_type
 
 __all__ = [

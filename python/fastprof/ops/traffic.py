@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import add_known
 from fastprof.ops.tensor import tensor_bytes, tensor_text
 

@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from fastprof import __version__
+from fastprof._system.optional import needed
+from fastprof._version import __version__
 from fastprof.errors import FastprofError
-from fastprof.extras import needed
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Failure, Options, Result, work
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.columns import Ints
+from fastprof.model.columns import Ints
 from fastprof.ranks.summary import Int64
 from fastprof.ranks.table import Floats, Table, texts
 from fastprof.ranks.together import Together

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from fastprof.columns import Ints, Values
+from fastprof.model.columns import Ints, Values
 from fastprof.ranks.table import Table, texts
 from fastprof.ranks.together import Rank, Together
 from fastprof.ranks.work import Failure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fastprof.columns import Ints
+from fastprof.model.columns import Ints
 from fastprof.ranks import collectives, lacking, totals
 from fastprof.ranks.rank import named
 from fastprof.ranks.summary import Summary

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof import __version__
-from fastprof.columns import Values
+from fastprof._system.atomic_file import whole_file
+from fastprof._system.optional import needed
+from fastprof._version import __version__
 from fastprof.errors import FastprofError
-from fastprof.extras import needed
+from fastprof.model.columns import Values
 from fastprof.ranks.source import Source, source_of
 from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary
-from fastprof.whole import whole_file
 
 __all__ = ["Store", "StoreError"]
 

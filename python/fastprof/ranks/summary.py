@@ -11,12 +11,13 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import __version__, ops
-from fastprof._take import distinct
-from fastprof.columns import Ints, Values
-from fastprof.profile import Profile
+from fastprof import ops
+from fastprof._core._take import distinct
+from fastprof._version import __version__
+from fastprof.model.columns import Ints, Values
+from fastprof.model.trace import Activity
+from fastprof.profile.profile import Profile
 from fastprof.ranks.source import Source
-from fastprof.trace import Activity
 
 __all__ = ["KEYS", "SUMS", "Groups", "Process", "Summary", "summarise"]
 

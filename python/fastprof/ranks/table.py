@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.columns import Ints, Values
-from fastprof.extras import needed
+from fastprof._system.optional import needed
+from fastprof.model.columns import Ints, Values
 
 if TYPE_CHECKING:
     import pandas

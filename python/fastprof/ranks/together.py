@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.columns import Values
+from fastprof.model.columns import Values
 from fastprof.ranks.rank import ranks
 from fastprof.ranks.summary import KEYS, SUMS, Int32, Int64, Process, Summary
 

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.columns import Ints, Values
 from fastprof.errors import UnknownColumnError
+from fastprof.model.columns import Ints, Values
 from fastprof.ranks.summary import KEYS, Int64
 from fastprof.ranks.table import Floats, Table
 from fastprof.ranks.together import Together

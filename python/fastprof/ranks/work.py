@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from fastprof.errors import BadInputError, FastprofError, OpError
-from fastprof.load import open as open_trace
-from fastprof.load import traces_in
 from fastprof.ops.user import load_file
+from fastprof.profile.load import open as open_trace
+from fastprof.profile.load import traces_in
 from fastprof.ranks.source import source_of
 from fastprof.ranks.summary import Summary, summarise
-from fastprof.sources.detect import head_of
+from fastprof.readers.detect import head_of
 
 __all__ = ["Failure", "Options", "Result", "work"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn, select
 
 if TYPE_CHECKING:
-    from fastprof.columns import Column, SeqMarkers
+    from fastprof.model.columns import Column, SeqMarkers
 
 __all__ = [
     "COLUMNS",
@@ -32,7 +32,7 @@ _STYLES = {
     "json": "fastprof.report.json",
     "parquet": "fastprof.report.parquet",
 }
-_FORMS = {"dict": "fastprof.report.dictlines", "jsonl": "fastprof.report.jsonl"}
+_FORMS = {"dict": "fastprof.report.dict_lines", "jsonl": "fastprof.report.jsonl"}
 
 # What is a list in every format, also where a profile knows one number at most.
 _LIST_KEYS = frozenset({"seq", "altseq", "seqId", "altSeqId"})

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fastprof._rows import RowWriter
-from fastprof.columns import Column, Ints, Lists, RepeatedInts, SeqMarkers, Values
+from fastprof._core._rows import RowWriter
+from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SeqMarkers, Values
 
 Brackets = tuple[bytes, bytes, bytes]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from fastprof.columns import Column
+from fastprof.model.columns import Column
 from fastprof.report.columns import ReportColumn
 from fastprof.report.table import table_notation, write_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from fastprof.columns import Column
+from fastprof.model.columns import Column
 from fastprof.report.columns import ReportColumn
 from fastprof.report.objects import JSON, write_objects
 

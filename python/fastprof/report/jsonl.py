@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from fastprof.report.dictlines import DictColumns, in_order
+from fastprof.report.dict_lines import DictColumns, in_order
 from fastprof.report.objects import JSON, write_objects
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from fastprof._rows import RowWriter
-from fastprof.columns import Column, SeqMarkers
-from fastprof.report import turns
+from fastprof._core._rows import RowWriter
+from fastprof.model.columns import Column, SeqMarkers
+from fastprof.report import write_threads
 from fastprof.report.cells import Notation, add_cell
 
 
@@ -56,4 +56,4 @@ def write_objects(
     for key, column in columns.items():
         add_cell(writer, f"{before}{text(key)}: ", column, notation)
         before = ", "
-    turns.write(writer, file)
+    write_threads.write(writer, file)

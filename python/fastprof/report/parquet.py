@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from fastprof.columns import Column, Ints, Lists, Values
-from fastprof.extras import needed
+from fastprof._system.optional import needed
+from fastprof.model.columns import Column, Ints, Lists, Values
 from fastprof.report.columns import COLUMNS, TRACE_COLUMNS, ReportColumn
 
 if TYPE_CHECKING:

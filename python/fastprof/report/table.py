@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from fastprof._rows import RowWriter
-from fastprof.columns import Column
-from fastprof.report import turns
+from fastprof._core._rows import RowWriter
+from fastprof.model.columns import Column
+from fastprof.report import write_threads
 from fastprof.report.cells import Notation, add_cell, encode
 from fastprof.report.columns import ReportColumn
 
@@ -48,10 +48,10 @@ def write_table(
     between, around : str
         Written between two cells, and before and after a row.
     """
-    turns.write_all(file, encode(f"{around}{between.join(header)}{around}\n"))
+    write_threads.write_all(file, encode(f"{around}{between.join(header)}{around}\n"))
     writer = RowWriter(len(columns[chosen[0].key]), encode(f"{around}\n"))
     before = around
     for column, notation in zip(chosen, notations, strict=True):
         add_cell(writer, before, columns[column.key], notation)
         before = between
-    turns.write(writer, file)
+    write_threads.write(writer, file)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from fastprof.columns import Column
 from fastprof.errors import FastprofError
+from fastprof.model.columns import Column
 from fastprof.report.cells import Notation
 from fastprof.report.columns import ReportColumn
 from fastprof.report.table import table_notation, write_table

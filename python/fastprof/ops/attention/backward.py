@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.packages import Length, length, varlen_sizes
 from fastprof.ops.attention.sizes import Attention, backward, heads_first, packed
 from fastprof.ops.cost import CannotModel, Work

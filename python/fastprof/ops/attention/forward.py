@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import Attention, backward, forward, heads_first
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
 from fastprof.ops.registry import TORCH, op

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, add_known
 from fastprof.ops.tensor import broadcast, byte_count, elements
 from fastprof.ops.tensor_cores import why_not

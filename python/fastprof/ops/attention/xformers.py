@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.attention.packages import lengths, varlen_sizes
 from fastprof.ops.attention.sizes import (
     Attention,

@@ -5,7 +5,7 @@ They return new tensors; how large these are follows from the number of ranks, w
 
 from __future__ import annotations
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.collectives.distributed import count_of, several
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors

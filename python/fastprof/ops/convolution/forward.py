@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.images import channels_first, filters_first
 from fastprof.ops.convolution.kind import is_transposed
 from fastprof.ops.convolution.parts import backward, forward

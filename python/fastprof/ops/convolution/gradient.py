@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.images import images, rank_of
 from fastprof.ops.convolution.parts import input_gradient, read_bytes, weight_gradient
 from fastprof.ops.convolution.sizes import Convolution, mirrored, sized, with_output

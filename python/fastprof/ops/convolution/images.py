@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.convolution.window import Sizes
 from fastprof.ops.cost import CannotModel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.convolution.images import images, rank_of
 from fastprof.ops.cost import CannotModel
 

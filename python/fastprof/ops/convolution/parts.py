@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.convolution.sizes import Convolution
 from fastprof.ops.cost import Cost, Part, Work, add_known
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes

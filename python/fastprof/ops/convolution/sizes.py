@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.convolution.images import images, rank_of
 from fastprof.ops.convolution.window import Sizes, Window, touched
 from fastprof.ops.cost import CannotModel

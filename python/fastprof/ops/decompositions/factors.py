@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements

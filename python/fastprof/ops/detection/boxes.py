@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import op
 from fastprof.ops.traffic import moved, texts

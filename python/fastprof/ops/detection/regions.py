@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Call, Tensor, Unknown
+from fastprof.model.call import Call, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes

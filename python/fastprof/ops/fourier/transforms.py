@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import log2, prod
 from typing import Final
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, axes
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import op

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import named

@@ -6,7 +6,7 @@ megatron/core/fusions/fused_indices_converter.py in NVIDIA/Megatron-LM.
 
 from __future__ import annotations
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.dtypes import Dtype, named
 from fastprof.ops.matrix.product import GEMM, Product, forward

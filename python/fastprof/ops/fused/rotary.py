@@ -8,7 +8,7 @@ unsloth/kernels/rope_embedding.py in unslothai/unsloth.
 
 from __future__ import annotations
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors

@@ -8,7 +8,7 @@ src/liger_kernel/ops/softmax.py in linkedin/Liger-Kernel.
 
 from __future__ import annotations
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.losses.softmax import BACKWARD, FORWARD
 from fastprof.ops.registry import op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, prod
 from typing import Final, TypeAlias
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.images.pooling_adaptive import adaptive_avg_pool
 from fastprof.ops.images.pooling_windows import Sizes, by_dimension

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import TypeAlias
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.masking import filled
 from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized

@@ -6,7 +6,7 @@ unknown without the size of the result.
 
 from __future__ import annotations
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op

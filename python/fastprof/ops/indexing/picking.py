@@ -6,7 +6,7 @@ twice, as in an embedding.
 
 from __future__ import annotations
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import axis, replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.picking import picked, sized

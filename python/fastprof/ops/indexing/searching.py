@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import row_length
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.sorting import comparisons

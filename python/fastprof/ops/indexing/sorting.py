@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import left, replaced, row_length
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.reductions.extremes import selected, selected_gradient

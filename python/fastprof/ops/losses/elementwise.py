@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction

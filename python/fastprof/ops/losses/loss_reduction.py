@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 
 __all__ = ["Reduce", "Reduced", "Reduction"]

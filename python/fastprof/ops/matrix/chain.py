@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.product import GEMM, Product, bias_gradient
 from fastprof.ops.parameters import Tensors

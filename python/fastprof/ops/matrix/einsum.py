@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.chain import products
 from fastprof.ops.matrix.matrices import plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Part, Work
 from fastprof.ops.matrix.matmul import matmul
 from fastprof.ops.matrix.matrices import inner_size

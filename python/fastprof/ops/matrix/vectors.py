@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost, Part, Work, add_known
 from fastprof.ops.matrix.matrices import fits, inner_size, ranks
 from fastprof.ops.matrix.product import ELEMENTWISE, GEMM, Product, forward

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, isfinite
 from typing import Any, Final
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.arithmetic import POWER
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtypes import Dtype, chosen

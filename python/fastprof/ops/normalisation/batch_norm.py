@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import canonical_type, elements

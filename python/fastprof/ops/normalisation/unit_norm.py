@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import POWER, SQUARE_ROOT
 from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import CannotModel, Cost

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.optimizers.apex import ADAM, Lists, split

@@ -6,7 +6,7 @@ from dataclasses import replace
 from inspect import Parameter, Signature
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number
 from fastprof.ops.pointwise.activations import ACTIVATIONS, GRADIENTS

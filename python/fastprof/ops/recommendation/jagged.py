@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Final
 
-from fastprof.call import UNKNOWN, Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.recommendation.names import fbgemm

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.recommendation.jagged import offset_bytes

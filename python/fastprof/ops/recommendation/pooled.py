@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.recommendation.names import fbgemm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import op

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import Cost, add_known

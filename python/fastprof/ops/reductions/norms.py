@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, isnan
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import POWER
 from fastprof.ops.axes import Dims, axes, left
 from fastprof.ops.cost import CannotModel, Cost, add_known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen, float_result, parts, sum_result

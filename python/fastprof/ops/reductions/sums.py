@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import Dims
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import count_result, parts, sum_result

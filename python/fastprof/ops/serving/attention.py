@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import forward, heads_last, packed
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.registry import generated, op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import op
 from fastprof.ops.serving.expert_sizes import Count, float_type, layer, numbers, one_product, width

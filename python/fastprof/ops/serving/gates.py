@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import ERROR_FUNCTION, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import op

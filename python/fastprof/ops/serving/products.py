@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import Work
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.matrix.matrices import AskedType

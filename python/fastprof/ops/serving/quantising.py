@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.tensor import canonical_type, elements
 
 __all__ = ["SCALE", "SEARCH", "packed_float4", "scaled_up"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
 from fastprof.ops.registry import op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import Attention, forward
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.serving.lengths import lengths_of

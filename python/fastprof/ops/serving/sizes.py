@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.call import Tensor, Unknown
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.matrix.product import Product
 from fastprof.ops.serving.quantising import packed_float4

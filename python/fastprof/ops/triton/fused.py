@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.call import Call, Tensor
+from fastprof.model.call import Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import op

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 from typing import Final
 
-from fastprof.call import Tensor
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import add_known
 from fastprof.ops.tensor import byte_count, elements
 

@@ -1,0 +1,303 @@
+"""A profiler for Lightning that captures some batches: `Trainer(profiler=FastprofProfiler())`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fastprof._core._layers import enter, leave
+from fastprof._core._ranges import Marker
+from fastprof.annotate import channels
+from fastprof.annotate.action_times import ActionTimes
+from fastprof.annotate.capture import Capture, capture
+from fastprof.annotate.layers import annotate_layers
+from fastprof.annotate.session import init
+from fastprof.annotate.timings import Timings
+from fastprof.errors import CaptureError, FastprofError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from lightning.pytorch.profilers import Profiler
+
+# The two names under which Lightning is distributed.
+_PACKAGES: Final = ("lightning.pytorch", "pytorch_lightning")
+
+
+def _profiler_class() -> Any:
+    """Lightning's base class, of the package that the program uses if both are installed."""
+    for package in sorted(_PACKAGES, key=lambda name: name not in sys.modules):
+        try:
+            return import_module(f"{package}.profilers").Profiler
+        except ModuleNotFoundError as error:
+            if error.name is None or not package.startswith(error.name.partition(".")[0]):
+                raise
+    raise MissingDependencyError(
+        "FastprofProfiler needs Lightning, which is not installed; run: pip install "
+        "'fastprof[lightning]'"
+    )
+
+
+if not TYPE_CHECKING:
+    Profiler = _profiler_class()
+
+# What Lightning calls the actions between which a batch of a stage lies: its fetching, or, where
+# the step fetches it itself, the first hook; and the last hook.
+_BATCHES: Final = {
+    "train": ((".train_dataloader_next", ".on_train_batch_start"), ".on_train_batch_end"),
+    "validate": ((".val_next", ".on_validation_batch_start"), ".on_validation_batch_end"),
+    "test": ((".test_next", ".on_test_batch_start"), ".on_test_batch_end"),
+    "predict": ((".predict_next", ".on_predict_batch_start"), ".on_predict_batch_end"),
+}
+_BEGINNINGS: Final = tuple(name for names, _ in _BATCHES.values() for name in names)
+_OF_MODULE: Final = "[LightningModule]"  # each hook is called for callbacks, too
+# It encloses batches, and so would cross the ranges of a capture, which begin and end with them.
+_WITHOUT_RANGE: Final = "run_training_epoch"
+_MOST_ROWS: Final = 20
+
+
+class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
+    """Captures some batches of a stage, with annotations, layers and Lightning's actions.
+
+    Parameters
+    ----------
+    dirpath : path, optional
+        A local directory for the trace; without it the logger's, as Lightning tells it.
+    filename : str, optional
+        Of the trace, without suffix: `fit-NAME.json.gz`, with the rank where there are several.
+        The summary goes beside it (`fit-NAME.txt`); without a name it is logged.
+    stage : {"train", "validate", "test", "predict"}
+        Whose batches are counted and captured. Validation batches of `fit` count, those of its
+        sanity check do not.
+    wait, warmup, active : int
+        Batches to let go by, to warm up and to capture: see `fastprof.capture`.
+    backend : {"torch", "nvtx"}
+        Who records: torch.profiler, or Nsight Systems around the program.
+    path : path, optional
+        Of the trace, instead of `dirpath` and `filename`.
+    layers : bool
+        Give every submodule of the LightningModule a layer range.
+    with_stack : bool
+        Let torch.profiler record all Python calls; source lines are known without.
+
+    Attributes
+    ----------
+    trace : Path or None
+        The trace that was saved last.
+
+    Raises
+    ------
+    CaptureError
+        An argument makes no sense, or what the backend needs is not there.
+
+    Notes
+    -----
+    torch is annotated (`fastprof.init`) from setup to teardown. An exception ends all of it; what
+    was recorded by then is saved. A trace that cannot be saved is a warning, not the end of the
+    training.
+
+    >>> Trainer(profiler=FastprofProfiler(wait=20, active=2), max_steps=30)   # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        dirpath: str | os.PathLike[str] | None = None,
+        filename: str | None = None,
+        *,
+        stage: str = "train",
+        wait: int = 10,
+        warmup: int = 2,
+        active: int = 1,
+        backend: str = "torch",
+        path: str | os.PathLike[str] | None = None,
+        layers: bool = True,
+        with_stack: bool = False,
+    ) -> None:
+        super().__init__(dirpath=None if dirpath is None else os.fspath(dirpath), filename=filename)
+        self.trace: Path | None = None
+        self._captures = stage
+        self._path = path
+        self._layers = layers
+        self._schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active}
+        self._options: dict[str, Any] = {"backend": backend, "with_stack": with_stack}
+        self._lightning_module: Any = None  # Lightning sets it
+        self._on: ExitStack | None = None
+        self._is_model_annotated = False
+        self._capture: Capture | None = None  # that runs
+        self._was_started = False
+        self._n_batches = 0  # of the stage, since the capture was started
+        self._depth = 0
+        self._timings = ActionTimes()
+        if stage not in _BATCHES:
+            raise CaptureError(f"stage={stage!r}: expected one of {', '.join(map(repr, _BATCHES))}")
+        self._new_capture(path)  # raises early what would be raised at the first batch
+
+    # What Lightning calls, in the order in which it does.
+
+    def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
+        """Annotate torch; Lightning calls it before a run."""
+        self._end_all()
+        super().setup(stage, local_rank, log_dir)
+        self.trace, self._was_started, self._n_batches = None, False, 0
+        self._timings = ActionTimes()
+        self._on = ExitStack()
+        self._on.enter_context(init())
+
+    def start(self, action_name: str) -> None:
+        """Open an action's range, after what is to be done before it."""
+        if action_name.endswith(_BEGINNINGS):
+            self._annotate_model()
+            self._begin_batch(action_name)
+        elif action_name.endswith(".on_exception"):
+            self._end_all()
+        if action_name != _WITHOUT_RANGE:
+            marker = _marker(action_name)
+            enter(marker, marker)
+        self._timings.start(action_name)
+
+    def stop(self, action_name: str) -> None:
+        """Close an action's range and those still open in it; nothing if it is not open."""
+        self._timings.stop(action_name)
+        leave(_marker(action_name))
+        if action_name.startswith(_OF_MODULE) and action_name.endswith(_BATCHES[self._captures][1]):
+            self._end_batch()
+
+    @contextmanager
+    def profile(self, action_name: str) -> Iterator[str]:
+        """An action. After an exception that leaves the outermost one no teardown is called."""
+        self._depth += 1
+        try:
+            with super().profile(action_name):
+                yield action_name
+        except BaseException:
+            if self._depth == 1:
+                self._end_all()
+            raise
+        finally:
+            self._depth -= 1
+
+    def describe(self) -> None:
+        """Write or log the summary; Lightning calls it after a run."""
+        self._end_capture()
+        super().describe()
+
+    def summary(self) -> str:
+        """What was captured, and the wall clock of the actions that took longest."""
+        stage = "" if self._stage is None else f"{self._stage.upper()} "
+        rows = self._timings.rows()
+        table = str(Timings(tuple(rows[:_MOST_ROWS])))
+        more = f"\n... and {len(rows) - _MOST_ROWS} more" if len(rows) > _MOST_ROWS else ""
+        return f"{stage}Profiler Report\n\n{self._captured()}\n\n{table}{more}\n"
+
+    def teardown(self, stage: str | None) -> None:
+        """End what is still on; Lightning calls it after `describe`."""
+        self._end_all()
+        super().teardown(stage)
+
+    # The capture.
+
+    def _new_capture(self, path: str | os.PathLike[str] | None) -> Capture:
+        return capture(path=path, **self._schedule, **self._options)
+
+    def _begin_batch(self, action_name: str) -> None:
+        """Start the capture with the first batch of its stage."""
+        if self._was_started or not action_name.endswith(_BATCHES[self._captures][0]):
+            return
+        if self._on is None or self._is_sanity_check():
+            return
+        self._capture = self._new_capture(self._trace_path())
+        self._was_started = True
+        self._capture.start()
+
+    def _end_batch(self) -> None:
+        if not self._was_started or self._is_sanity_check():
+            return
+        self._n_batches += 1
+        if self._capture is not None:
+            with _as_warning():
+                self._capture.step()
+            if self._n_batches == sum(self._schedule.values()):
+                self._end_capture()
+
+    def _end_capture(self) -> None:
+        """Save what was recorded by now, if the capture still runs."""
+        if self._capture is None:
+            return
+        ended, self._capture = self._capture, None
+        with _as_warning(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # ours says batches, not iterations
+            ended.stop()
+        self.trace = ended.path
+        if self._n_batches < sum(self._schedule.values()):
+            warnings.warn(f"FastprofProfiler: {self._captured()}", RuntimeWarning, stacklevel=2)
+
+    def _end_all(self) -> None:
+        self._end_capture()
+        self._is_model_annotated = False
+        if self._on is not None:
+            self._on.close()
+            self._on = None
+
+    def _trace_path(self) -> str | os.PathLike[str] | None:
+        """Where the trace goes, by Lightning's conventions; Nsight Systems writes its own file."""
+        if self._options["backend"] == "nvtx" or self._path is not None:
+            return self._path
+        folder = os.fspath(self.dirpath or "")
+        if folder and "://" not in folder:
+            os.makedirs(folder, exist_ok=True)
+        else:
+            folder = ""
+        name = None if self.filename else "fastprof"
+        return os.path.join(folder, self._prepare_filename(name, ".json.gz"))
+
+    def _captured(self) -> str:
+        """What was captured by now, in words."""
+        numbers = ", ".join(f"{name}={number}" for name, number in self._schedule.items())
+        wait, warmup, active = self._schedule.values()
+        n_done = min(max(self._n_batches - wait - warmup, 0), active)
+        counted = f"{n_done} of {active} {self._captures} batches were captured"
+        if not n_done and self.trace is None:
+            return (
+                f"nothing was captured: {self._n_batches} {self._captures} batches were counted, "
+                f"and {wait + warmup + active} are needed ({numbers})"
+            )
+        if self._options["backend"] == "nvtx":
+            return f"{counted} by the tool around the program, if there was one"
+        if self.trace is None:
+            return f"{counted}, but their trace was not saved"
+        return f"{counted}: {self.trace}\n  fastprof info {self.trace}"
+
+    # The model.
+
+    def _annotate_model(self) -> None:
+        """With the first batch of any stage: by then the model is made, moved and wrapped."""
+        if self._is_model_annotated or not self._layers or self._on is None:
+            return
+        self._is_model_annotated = True
+        if self._lightning_module is not None:
+            self._on.enter_context(annotate_layers(self._lightning_module))
+
+    def _is_sanity_check(self) -> bool:
+        trainer = getattr(self._lightning_module, "_trainer", None)
+        return bool(getattr(trainer, "sanity_checking", False))
+
+
+@functools.cache
+def _marker(name: str) -> Marker:
+    """The range of an action; one object a name, which is also the owner of its open ranges."""
+    channels.connect()
+    return Marker(name)
+
+
+@contextmanager
+def _as_warning() -> Iterator[None]:
+    """A trace that is lost does not end a training."""
+    try:
+        yield
+    except FastprofError as error:
+        warnings.warn(f"FastprofProfiler: {error}", RuntimeWarning, stacklevel=3)

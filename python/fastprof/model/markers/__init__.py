@@ -1,0 +1,114 @@
+"""Turns a range's name into what it means: arguments, module, line, layer, torch op, or text.
+
+The forms are those of PyProf, of torch's emit_nvtx and of `layer:` annotations. A form is
+recognised as a whole, never by a word in it: what only resembles one is the user's own range.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fastprof.model.markers.frames import SourceLines
+from fastprof.model.markers.kineto import read_event
+from fastprof.model.markers.layers import each_part_once
+from fastprof.model.markers.literal import read_dict
+from fastprof.model.markers.meaning import Kind, Meaning
+from fastprof.model.markers.torch_names import (
+    BACKWARD_NODE,
+    BACKWARD_WORD,
+    cut_sizes,
+    is_torch_name,
+    torch_meaning,
+)
+
+__all__ = [
+    "Kind", "Meaning", "SourceLines", "dict_operators", "each_part_once", "op_name", "read",
+    "read_event",
+]  # fmt: skip
+
+_LAYER = "layer:"
+
+
+def read(label: str, torch_suffix: bool) -> Meaning:
+    """Read one range name.
+
+    Parameters
+    ----------
+    label : str
+        The range's text without torch's `, seq = N`, `, op_id = M` and `, input_op_ids = [..]`;
+        `, sizes = [..]` is still there.
+    torch_suffix : bool
+        Whether one of those was there.
+
+    Returns
+    -------
+    Meaning
+        Of kind USER when the label has none of the known forms. Nothing is raised for any text.
+
+    Notes
+    -----
+    A range that the user opened with `torch.profiler.record_function` under emit_nvtx carries a
+    torch suffix too and is read as TORCH: its text does not tell it from an operator.
+    """
+    meaning = read_dict(label)
+    if meaning is not None:
+        return meaning
+    name, sizes = cut_sizes(label)
+    if name.startswith(_LAYER) and not name[len(_LAYER) :].isspace() and name != _LAYER:
+        return Meaning(Kind.LAYER, label, name[len(_LAYER) :])
+    if torch_suffix or sizes is not None or is_torch_name(name):
+        return torch_meaning(label, name, sizes)
+    return Meaning(Kind.USER, label, label)
+
+
+def op_name(meaning: Meaning) -> str:
+    """The operator's name as dict lines show it.
+
+    Parameters
+    ----------
+    meaning : Meaning
+        Of any kind; it makes most sense for ARGUMENT and TORCH.
+
+    Returns
+    -------
+    str
+        The op of an argument marker. For torch ranges the name without namespace, and in backward
+        without the word that says so: `MulBackward0` is `Mul`, `nll_loss_backward` is `nll_loss`,
+        `_softmax_backward_data` is `_softmax`. For other kinds the meaning's name.
+    """
+    if meaning.call is None:
+        return meaning.name
+    if not (meaning.backward or meaning.recompute):
+        return meaning.call.op
+    return BACKWARD_WORD.split(meaning.call.op, maxsplit=1)[0] or meaning.call.op
+
+
+def dict_operators(chain: Sequence[Meaning]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`mod` and `op` of a dict line, as PyProf wrote them for the calls around a kernel.
+
+    Parameters
+    ----------
+    chain : sequence of Meaning
+        Argument markers and torch ranges, outermost first.
+
+    Returns
+    -------
+    mods, ops : tuples of str, of one length
+        Those of all argument markers; where there are none, of the torch ranges that PyProf took
+        for backward (by `Backward` or `_backward` at the end of the name), without that word; where
+        there are none of these either, of all torch ranges. PyTorch 1 ranges have mod `na`.
+    """
+    calls = [m.call for m in chain if m.kind == Kind.ARGUMENT and m.call is not None]
+    if calls:
+        return tuple(call.mod for call in calls), tuple(call.op for call in calls)
+    names = [m.name for m in chain if m.kind == Kind.TORCH]
+    if any(m.backward for m in chain):
+        # What runs inside an autograd node has no number of its own and came first there.
+        names.sort(key=lambda name: (BACKWARD_NODE.search(name) is not None, name))
+    cut = [BACKWARD_WORD.split(name)[0] for name in names if _OLD_BACKWARD.search(name)]
+    ops = [name.removeprefix("aten::") for name in names]
+    return tuple("na" for _ in cut or ops), tuple(cut or ops)
+
+
+_OLD_BACKWARD = re.compile(r"(?:Backward|_backward)\Z")

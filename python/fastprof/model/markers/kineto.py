@@ -1,0 +1,216 @@
+"""Ranges of PyTorch-profiler traces: operators with typed arguments, frames, modules.
+
+A label is the category, the call stack, the module hierarchy, the name and the raw JSON of the
+arguments that tell a call, between characters U+001F: `cpu_op`, ``, ``, `aten::mm`, Input Dims,
+Input type, Input Strides, Concrete Inputs, what it says of a collective.
+Source: torch/csrc/profiler of PyTorch; the forms changed from 2021 to today, all are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+from fastprof.model.call import UNKNOWN, Arg, Tensor
+from fastprof.model.markers.aten_schemas import n_before
+from fastprof.model.markers.collectives import RECORDED, recorded
+from fastprof.model.markers.frames import is_library_frame
+from fastprof.model.markers.literal import parsed
+from fastprof.model.markers.meaning import Kind, Meaning
+from fastprof.model.markers.torch_names import is_node, is_torch_name, torch_meaning
+
+__all__ = ["FIELD", "NUMBERED", "read_event"]
+
+FIELD: Final = "\x1f"
+NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
+_LONGEST_VALUE: Final = 1 << 16
+# Characters of the shapes, types or strides of one call: those of 50 000 tensors. Millions, which
+# only a damaged trace has, would take minutes.
+_LONGEST_ARGUMENTS: Final = 1 << 20
+_UNREADABLE: Final = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
+
+# `torch/nn/modules/module.py(1511): _wrapped_call_impl`
+_FRAME: Final = re.compile(r"(.+?)\((\d+)\): (.+)\Z", re.DOTALL)
+_MODULE: Final = "nn.Module: "
+# Where non-reentrant checkpointing runs a forward pass again, in the names of 1.11 to today.
+_RECOMPUTE: Final = re.compile(
+    r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): (?:recompute_fn|unpack_hook|unpack)\Z", re.DOTALL
+)
+# Arguments that are no tensors, by the type that the profiler writes.
+_LISTS: Final = frozenset({"TensorList", "GenericList"})
+_PROFILER: Final = re.compile(r"/torch/profiler/|/torch/utils/_python_dispatch\.py")
+_LAYER_NAME: Final = re.compile(r"([\w-]+)\([^()]*\)(?:::\w+)?")
+# A marker or a layer that was recorded as an operator, perhaps with arguments; no operator of torch
+# is called so, and a namespace `layer::` is not meant.
+_ANNOTATION: Final = re.compile(r"\{|layer:(?!:)")
+# Annotations that torch itself makes around collectives, with the arguments of an operator.
+_OF_TORCH: Final = ("nccl:", "gloo:", "c10d::", "ucc:", "mpi:")
+
+
+def read_event(label: str) -> Meaning | str:
+    """The meaning of a label; the name of an annotation, which is read as any range's is.
+
+    Some annotations have the category of operators (`ProfilerStep#1`, a compiled region, what
+    `_RecordFunctionFast` records): what has neither a name nor arguments nor a number of torch's is
+    one, and what has the form of a marker or a layer, whatever its arguments.
+    """
+    category, stack, hierarchy, name, *texts = label.split(FIELD)
+    if category == "python_function":
+        return _python(name)
+    if _ANNOTATION.match(name):
+        return name
+    collective = recorded(texts[4]) if name == RECORDED and len(texts) > 4 else None
+    if collective is not None:
+        meaning = torch_meaning(name, name, collective.args, _frames(stack), _layers(hierarchy))
+        return replace(meaning, call=collective)
+    dims, types, strides, concrete = _own(
+        name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
+    )
+    told = dims is not None or category == NUMBERED or is_torch_name(name) or is_node(name)
+    if not (told and category != "user_annotation") and not name.startswith(_OF_TORCH):
+        return name
+    arguments = _arguments(dims, types, strides, concrete)
+    text = name if dims is None else f"{name}, sizes = {_sizes_text(_shapes(dims))}"
+    return torch_meaning(text, name, arguments, _frames(stack), _layers(hierarchy))
+
+
+def _own(name: str, columns: list[Any]) -> list[Any]:
+    """Dims, types, strides and concrete inputs of an operator's own arguments."""
+    types = columns[1]
+    n = n_before(name, types) if isinstance(types, list) else 0
+    return [each[n:] if n and isinstance(each, list) else each for each in columns]
+
+
+def _frames(stack: str) -> tuple[str, ...]:
+    """The lines of a call stack: `a.py(7): f;b.py(9): g`, innermost first.
+
+    These are the lines that ran. The function's name stays out: with it a frame says where a
+    function is defined.
+    """
+    matches = [_FRAME.match(each.strip()) for each in reversed(stack.split(";"))] if stack else []
+    lines = [f"{match[1]}:{match[2]}" for match in matches if match is not None]
+    return tuple(line for line in lines if _is_own(line))
+
+
+def _is_own(line: str) -> bool:
+    return not is_library_frame(line) and not _PROFILER.search("/" + line)
+
+
+def _layers(hierarchy: str) -> tuple[str, ...]:
+    """Names of modules: `TOP(Net)::forward.layer1(Block)::forward.conv(Conv2d)::forward`."""
+    names = _LAYER_NAME.findall(hierarchy)
+    return tuple(name for name in names if name not in ("TOP", "SELF"))
+
+
+def _python(name: str) -> Meaning:
+    """A Python function: a module, where it is defined and its name, or neither (a builtin)."""
+    if name.startswith(_MODULE):
+        return Meaning(Kind.LAYER, name, name[len(_MODULE) :])
+    match = _FRAME.match(name)
+    if match is None:
+        return Meaning(Kind.HIDDEN, name, name)
+    line = f"{match[1]}:{match[2]}"
+    shown = (f"{line} {match[3]}",) if _is_own(line) else ()
+    return Meaning(
+        Kind.FRAME,
+        name,
+        name,
+        frames=shown,
+        recompute=_RECOMPUTE.match(name) is not None,
+    )
+
+
+def _json(text: str) -> Any:
+    """The value that JSON text spells; None where there is none, too much, or it is no JSON."""
+    if not 0 < len(text) <= _LONGEST_ARGUMENTS:
+        return None
+    try:
+        return json.loads(text)
+    except _UNREADABLE:
+        return None
+
+
+def _arguments(dims: Any, types: Any, strides: Any, concrete: Any) -> tuple[Arg, ...] | None:
+    """The arguments of a call in order of position; None when the event tells none."""
+    columns = [each if isinstance(each, list) else [] for each in (dims, types, strides, concrete)]
+    n = max(map(len, columns))
+    if dims is None and types is None:
+        return None
+    filled = [each + [None] * (n - len(each)) for each in columns]
+    return tuple(Arg("", _argument(*each)) for each in zip(*filled, strict=True))
+
+
+def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
+    """One argument: a tensor, a list of them, a plain value, or what stands for "not told"."""
+    value = _concrete(concrete)
+    if value is not UNKNOWN:
+        return value
+    if isinstance(dtype, str) and dtype in _LISTS and not dims:
+        return UNKNOWN  # traces before 2023 do not tell what is in lists
+    nested = isinstance(dims, list) and any(isinstance(each, list) for each in dims)
+    if nested or (isinstance(dtype, str) and dtype in _LISTS and dims):
+        types = dtype if isinstance(dtype, list) else [None] * len(dims)
+        steps = strides if isinstance(strides, list) else [None] * len(dims)
+        items = zip(
+            dims, [*types, *[None] * len(dims)], [*steps, *[None] * len(dims)], strict=False
+        )
+        return tuple(_tensor(*item) for item in items)
+    return _tensor(dims, dtype, strides)
+
+
+def _tensor(dims: Any, dtype: Any, strides: Any) -> Tensor:
+    """A tensor; without dimensions and type it stands for whatever is no tensor."""
+    shape = _extents(dims)
+    known = isinstance(dtype, str) and not dtype[:1].isupper() and not (shape and not dtype)
+    steps = _extents(strides)
+    return Tensor(
+        shape or (),
+        dtype if known else None,
+        steps if shape and steps is not None and len(steps) == len(shape) else None,
+    )
+
+
+def _extents(value: Any) -> tuple[int, ...] | None:
+    if isinstance(value, list) and all(type(each) is int and 0 <= each < 1 << 63 for each in value):
+        return tuple(value)
+    return None
+
+
+def _concrete(text: Any) -> Any:
+    """The value that a concrete input spells, UNKNOWN where there is none.
+
+    `1`, `0.5`, `True`, `[1, 1]`, `[True, False]`; other texts (a device, `None`) stay texts.
+    """
+    if not isinstance(text, str) or not text or len(text) > _LONGEST_VALUE:
+        return UNKNOWN
+    if text == "None":
+        return None
+    try:
+        value = ast.literal_eval(parsed(text.lstrip(" \t")))
+    except _UNREADABLE:
+        return {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}.get(text, text)
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(item) for item in value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else UNKNOWN
+
+
+def _shapes(dims: Any) -> list[tuple[int, ...]]:
+    """Shapes as emit_nvtx writes them: lists of tensors one after the other."""
+    shapes: list[tuple[int, ...]] = []
+    for each in dims if isinstance(dims, list) else []:
+        if isinstance(each, list) and any(isinstance(item, list) for item in each):
+            shapes.extend(_extents(item) or () for item in each)
+        else:
+            shapes.append(_extents(each) or ())
+    return shapes
+
+
+def _sizes_text(shapes: list[tuple[int, ...]]) -> str:
+    return "[" + ", ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes) + "]"

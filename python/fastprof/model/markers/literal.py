@@ -1,0 +1,132 @@
+"""Markers that are dict literals, as PyProf writes them: arguments, modules, call stacks."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from fastprof.model.call import Arg, Call, Tensor
+from fastprof.model.markers.frames import is_library_frame
+from fastprof.model.markers.meaning import Kind, Meaning
+
+_MARKER_START = re.compile(r"""\{\s*['"](?:mod|op|args|strRepr|traceMarker|funcStack)['"]\s*:""")
+
+# The longest real ones hold thousands of tensors (a fused optimizer's step) at 75 characters each.
+_LONGEST_MARKER = 1 << 20
+
+_UNREADABLE = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
+
+
+def read_dict(label: str) -> Meaning | None:
+    """The meaning of a dict literal; None when it is not one of the three markers."""
+    if not (_MARKER_START.match(label) and label.endswith("}") and len(label) <= _LONGEST_MARKER):
+        return None
+    try:
+        fields = _literal_fields(label)
+        mod, op, args = fields.get("mod"), fields.get("op"), fields.get("args")
+        if isinstance(mod, str) and isinstance(op, str) and isinstance(args, list):
+            call = Call(mod, op, tuple(_argument(arg) for arg in args))
+            return Meaning(Kind.ARGUMENT, label, label, call=call, has_arguments=True)
+    except _UNREADABLE:
+        return None
+    module_repr = fields.get("strRepr")
+    if isinstance(mod, str) and isinstance(module_repr, str):
+        return Meaning(Kind.MODULE, label, label, module_repr=module_repr)
+    trace = fields.get("traceMarker")
+    if isinstance(trace, list):
+        frames = tuple(x for x in trace if isinstance(x, str) and not is_library_frame(x))
+        stack = fields.get("funcStack")
+        stack = stack if isinstance(stack, str) else None
+        return Meaning(Kind.TRACE, label, label, frames=frames, function_stack=stack)
+    return None
+
+
+def parsed(text: str) -> ast.expr:
+    """The expression that a text spells; raises as `ast.parse` does.
+
+    Python's parser warns of what looks wrong in code, as `'C:\\d'`. This is no code of the user's.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, mode="eval").body
+
+
+def _literal_fields(label: str) -> dict[str, Any]:
+    """The dict that the text spells. What is no literal inside `args` becomes None there."""
+    tree = parsed(label)
+    if not isinstance(tree, ast.Dict):
+        return {}
+    fields = {}
+    for key, value in zip(tree.keys, tree.values, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            continue
+        if key.value == "args" and isinstance(value, ast.List):
+            fields["args"] = [_literal_argument(item) for item in value.elts]
+        else:
+            fields[key.value] = _literal(value)
+    return fields
+
+
+def _literal_argument(node: ast.expr) -> dict[str, Any] | None:
+    """The fields of one argument, each None when it is no literal; None when it is no dict."""
+    if not isinstance(node, ast.Dict):
+        return None
+    return {
+        key.value: _literal(value)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    }
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(_NAMED_FLOATS.visit(node))
+    except (ValueError, TypeError):
+        return None
+
+
+class _NamedFloats(ast.NodeTransformer):
+    """A list argument writes its infinities as the bare words that Python prints for them."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
+
+
+_NAMED_FLOATS = _NamedFloats()
+
+
+def _argument(fields: Mapping[str, Any] | None) -> Arg:
+    """One argument. What cannot be read of it is None, so that the others keep their places."""
+    if fields is None:
+        return Arg("", None)
+    name = fields.get("name")
+    name = name if isinstance(name, str) else ""
+    kind, value = fields.get("type"), fields.get("value")
+    if kind in ("tensor", "ndarray"):
+        return Arg(name, _tensor(fields))
+    if kind == "float" and value in ("inf", "-inf", "nan"):
+        return Arg(name, float(value))
+    return Arg(name, _plain(value))
+
+
+def _tensor(fields: Mapping[str, Any]) -> Tensor | None:
+    shape, dtype = fields.get("shape"), fields.get("dtype")
+    if not isinstance(shape, (tuple, list)) or not all(_is_extent(extent) for extent in shape):
+        return None
+    return Tensor(tuple(shape), dtype.removeprefix("torch.") if isinstance(dtype, str) else None)
+
+
+def _is_extent(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def _plain(value: Any) -> Any:
+    """A value of the kinds that `call.Arg` knows: lists as tuples, all that is strange as text."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, int) and value.bit_length() > 64:
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

@@ -1,0 +1,87 @@
+"""Names of nodes of the autograd graph, and how well an operator's name goes with one.
+
+Generated nodes have the operator's name in CamelCase, `Backward` and since PyTorch 1.10 a number:
+`NativeLayerNormBackward0`. A custom Python function `Foo` makes `FooBackward`, one in C++
+`torch::autograd::CppNode<Foo>`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from fastprof.model.markers.meaning import EVALUATE
+from fastprof.model.markers.torch_names import node_of
+
+__all__ = ["SAME", "WEAK", "is_cpp", "is_custom", "is_foreign", "likeness"]
+
+SAME: Final = 1.0  # likeness: the operator has all words of the node's name
+WEAK: Final = 0.01  # a factor of it: of an operator of torch's own that has but some
+
+_CPP_NODE = re.compile(r"torch::autograd::CppNode<(.*)>\Z", re.DOTALL)
+_TEMPLATE = re.compile(r"[<(].*", re.DOTALL)
+_END = re.compile(r"Backwards?\d*\Z")
+_GENERATED = re.compile(r"(?:Backward\d+|CopyBackwards|CopySlices|AccumulateGrad|GraphRoot)\Z")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SHORTEST = 3  # letters of a word that says something
+# Words that say nothing of what a function computes.
+_NOISE = frozenset(
+    {"autograd", "backward", "cpp", "cuda", "fn", "forward", "func", "function", "functional"}
+    | {"gpu", "grad", "impl", "node", "op", "torch"}
+)
+_ATEN = frozenset({"aten", "prim", "prims"})
+
+
+def is_custom(name: str) -> bool:
+    """Whether a node may be that of a custom function.
+
+    Some nodes that PyTorch 1 generated have no number either; their operators' names tell.
+    """
+    return _GENERATED.search(name.removeprefix(EVALUATE)) is None
+
+
+def is_cpp(name: str) -> bool:
+    """Whether a node is that of a custom function in C++."""
+    return _CPP_NODE.search(name.removeprefix(EVALUATE)) is not None
+
+
+def is_foreign(name: str, mod: str) -> bool:
+    """Whether an operator's namespace, `mod`, is none of torch's own."""
+    return "::" in name and mod not in _ATEN
+
+
+@lru_cache(1 << 14)
+def likeness(node: str, mod: str, op: str) -> float:
+    """How well an operator's name goes with a node's: the share of the node's words that it has.
+
+    2 where both are the same but for case and signs. Torch's own operators make no custom nodes:
+    0 for one in C++, and little for those that PyTorch 1 may have generated.
+    """
+    name = _plain(node)
+    joined = _joined(name)
+    words, of_op = _words(name), _words(op)
+    if joined and joined == _joined(op):
+        score = 2.0
+    else:
+        common = {word for word in words & of_op if len(word) >= _SHORTEST}
+        score = len(common) / len(words) if words else 0.0
+    if mod in _ATEN and score < SAME:
+        return 0.0 if is_cpp(node) else score * WEAK
+    return score
+
+
+def _plain(node: str) -> str:
+    """The name of a node without what the engine and compilers put around it."""
+    name = node_of(node)
+    made_of = _CPP_NODE.match(name)
+    plain = _TEMPLATE.sub("", made_of[1] if made_of else name.replace("(anonymous namespace)", ""))
+    return plain.rstrip(": ").rsplit("::", 1)[-1]
+
+
+def _joined(text: str) -> str:
+    return re.sub("[^a-z0-9]", "", _END.sub("", text).lower().replace("forward", ""))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(text)) - _NOISE

@@ -1,0 +1,126 @@
+"""Ranges that torch itself writes: operators, autograd nodes, backward operators."""
+
+from __future__ import annotations
+
+import re
+
+from fastprof.model.call import Arg, Call, Tensor
+from fastprof.model.markers.meaning import EVALUATE, Kind, Meaning
+
+_SIZES = ", sizes = ["
+_SHAPE = re.compile(r"\[((?:[0-9]{1,19}(?:, [0-9]{1,19})*)?)\]")
+
+# Operators of these namespaces are known without a suffix; those of any other need one.
+_TORCH_NAMESPACES = frozenset(
+    {"aten", "prim", "prims", "quantized", "torch", "torchaudio", "torchvision"}
+    | {"c10d", "c10d_functional", "_c10d_functional", "nccl"}
+)
+_QUALIFIED = re.compile(r"([a-z_0-9]+)(?:::[A-Za-z_0-9.]+)+\Z")
+
+# Nodes of the autograd graph that do not end in the word Backward.
+_AUTOGRAD_NODE = re.compile(
+    r"torch::autograd::(?:AccumulateGrad|CopySlices|CopyBackwards|GraphRoot|CppNode<.*>)\Z",
+    re.DOTALL,
+)
+BACKWARD_NODE = re.compile(r"Backward[0-9]*\Z")  # SumBackward1
+_BACKWARD_OP = re.compile(r"[A-Za-z0-9]_backward(?![A-Za-z])")  # aten::_softmax_backward_data
+_OPERATOR = re.compile(r"[\w.:]+\Z")
+_RECOMPUTE_NAME = re.compile(r"(?:[\w.]+::)*CheckpointFunctionBackward[0-9]*\Z")
+BACKWARD_WORD = re.compile(r"Backward|_backward")
+
+
+def cut_sizes(label: str) -> tuple[str, tuple[Arg, ...] | None]:
+    """The label before `, sizes = [..]`, and a tensor a size; None when that is not at its end."""
+    at = label.rfind(_SIZES) if label.endswith("]") else -1
+    if at < 0:
+        return label, None
+    place, end = at + len(_SIZES), len(label) - 1
+    args = []
+    while place < end:
+        match = _SHAPE.match(label, place, end)
+        if match is None or not (match.end() == end or label.startswith(", [", match.end())):
+            return label, None
+        shape = tuple(int(extent) for extent in match[1].split(", ") if extent)
+        args.append(Arg("", Tensor(shape)))
+        place = match.end() + 2
+    return label[:at], tuple(args)
+
+
+def is_torch_name(name: str) -> bool:
+    """Whether a name is torch's by itself, with neither suffix nor sizes.
+
+    Not `torch::autograd::AccumulateGrad`: PyTorch 1 wrote it without a number, PyProf took it for
+    the user's own, and the direction it gave to what runs inside is kept.
+    """
+    if name.startswith(EVALUATE):
+        return True
+    if _AUTOGRAD_NODE.match(node_of(name)):
+        return False
+    match = _QUALIFIED.match(name)
+    return match is not None and match[1] in _TORCH_NAMESPACES
+
+
+def torch_meaning(
+    label: str,
+    name: str,
+    args: tuple[Arg, ...] | None,
+    frames: tuple[str, ...] = (),
+    layers: tuple[str, ...] = (),
+) -> Meaning:
+    """The meaning of a range of torch; `args` is None where the range does not tell them."""
+    node = node_of(name)
+    recompute = _RECOMPUTE_NAME.match(node) is not None
+    node_runs = name.startswith(EVALUATE) or is_node(node)
+    return Meaning(
+        Kind.TORCH,
+        label,
+        name,
+        call=Call(*_split_namespace(node), args or ()),
+        has_arguments=args is not None,
+        frames=frames,
+        layers=layers,
+        backward=not recompute and (node_runs or _is_backward_op(node)),
+        autograd_node=node_runs,
+        recompute=recompute,
+    )
+
+
+def node_of(name: str) -> str:
+    """The name without what the autograd engine and some compilers put before it."""
+    return name.removeprefix(EVALUATE).removeprefix("struct ").removeprefix("class ")
+
+
+def is_node(node: str) -> bool:
+    """Whether a torch name is that of a node of the autograd graph. A heuristic on names.
+
+    It fails for a user's record_function that is called `...Backward`, and for a custom node that
+    is not.
+    """
+    if _AUTOGRAD_NODE.match(node):
+        return True
+    operator = _operator(node)
+    return operator is not None and BACKWARD_NODE.search(operator) is not None
+
+
+def _is_backward_op(node: str) -> bool:
+    """Whether a torch name is that of an operator for the backward pass. A heuristic on names.
+
+    `forward_backward` is a user's word for a whole step and no operator.
+    """
+    operator = _operator(node)
+    if operator is None or "forward" in operator:
+        return False
+    return _BACKWARD_OP.search(operator) is not None
+
+
+def _operator(node: str) -> str | None:
+    operator = node.split(" (", 1)[0].replace("(anonymous namespace)", "")
+    return operator if _OPERATOR.match(operator) else None
+
+
+def _split_namespace(node: str) -> tuple[str, str]:
+    """`aten::mm` as ("aten", "mm"). PyTorch 1 wrote no namespace: aten."""
+    node = node.replace("(anonymous namespace)::", "")
+    head = re.split(r"[ (<]", node, maxsplit=1)[0]
+    at = head.rfind("::")
+    return (node[:at], node[at + 2 :]) if at > 0 and at + 2 < len(node) else ("aten", node)

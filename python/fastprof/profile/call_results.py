@@ -1,0 +1,270 @@
+"""What calls returned, where their own arguments do not tell it but what stands around them does.
+
+The size of a convolution's output follows from its stride and padding, which captures of 2021 and
+ranges of emit_nvtx do not hold; that of an index from its values, which no capture holds. Told by,
+the first that there is:
+
+1. the output's gradient, among the arguments of the backward operator that belongs to the call;
+2. for an index, the grid of its kernel, which is rounded up: an estimate;
+3. the input of the call that follows on the same thread and launched work: an estimate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import ops
+from fastprof._core import _path
+from fastprof._core._pools import pairs
+from fastprof._core._take import distinct, take
+from fastprof.model.call import Call, Tensor
+from fastprof.model.columns import first_rows
+from fastprof.model.markers import Meaning
+from fastprof.model.trace import Int32, Trace
+from fastprof.ops.registry import argument
+from fastprof.profile.callpath.attribution import Attribution
+
+# ATen's kernel of an index, with `threads` in a block that handle `each` elements: <128, 4, ...>.
+_ELEMENTS_OF_BLOCK: Final = re.compile(r"index_elementwise_kernel<(?P<threads>\d+), (?P<each>\d+),")
+
+
+@dataclass(frozen=True)
+class Told:
+    """Labels, of which some frames have a new one: that of the same call with its result.
+
+    Parameters
+    ----------
+    meanings : what each label means; the new ones stand behind those of the trace
+    label_of_frame : int32 [frames]
+    estimated : the labels whose result is an estimate
+    """
+
+    meanings: list[Meaning]
+    label_of_frame: Int32
+    estimated: frozenset[int] = frozenset()
+
+
+def told_results(trace: Trace, found: Attribution) -> Told:
+    """The calls of a trace with the results that what stands around them tells.
+
+    Python thinks once for each distinct call that lacks its result and for each distinct pair of
+    such a call and a result; a trace where none does costs nothing.
+    """
+    meanings, label_of_frame = found.meanings, take(trace.ranges.label, found.frame_range)
+    ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
+    if _ASKING not in ranks:
+        return Told(meanings, label_of_frame)
+    call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
+    is_asking = ranks == _ASKING
+    asking = is_asking[label_of_frame[call_of_frame]] & (call_of_frame >= 0)
+    call_of_frame = np.where(asking, call_of_frame, np.int32(-1))
+    if not asking.any():
+        return Told(meanings, label_of_frame)
+    results = _Results(len(label_of_frame))
+    _by_gradient(results, found, label_of_frame, call_of_frame)
+    kernels = _Launched(trace, found, call_of_frame, results)
+    _by_grid(results, kernels, trace, found, label_of_frame)
+    _by_next_input(results, kernels, found, label_of_frame)
+    result_of_frame = np.where(
+        is_asking[label_of_frame], take(results.of_call, call_of_frame), np.int32(-1)
+    )
+    return _labelled(meanings, label_of_frame, results, result_of_frame)
+
+
+# A call of known cost tells that of all inside of it.
+_KNOWN: Final = 0
+_ASKING: Final = 1
+
+
+def _rank(meaning: Meaning) -> int:
+    if not meaning.has_arguments or meaning.call is None:
+        return _path.NO_RANK
+    if asks(meaning.call):
+        return _ASKING
+    return _KNOWN if ops.has_model(meaning.call) else _path.NO_RANK
+
+
+def asks(call: Call | None) -> bool:
+    """Whether a call lacks nothing but its result."""
+    formula = ops.find(call) if call is not None else None
+    if call is None or formula is None or "result" not in formula.asked:
+        return False
+    work = ops.work(call, "fprop")
+    return work is None or None in (work.cost.flops, work.cost.bytes)
+
+
+class _Results:
+    """The distinct results, and which of them the call of each frame has, -1 for none."""
+
+    def __init__(self, n_frames: int) -> None:
+        self.of_call = np.full(n_frames, -1, np.int32)
+        self.values: list[tuple[Tensor, bool]] = []  # and whether it is exact
+
+    def numbers(self, tensors: Iterable[Tensor | None], exact: bool) -> Int32:
+        """A number for each tensor, -1 for None and behind the last."""
+        out = []
+        for tensor in tensors:
+            out.append(-1 if tensor is None else len(self.values))
+            if tensor is not None:
+                self.values.append((tensor, exact))
+        return np.array([*out, -1], np.int32)
+
+    def tell(self, call: Int32, number: Int32) -> None:
+        """Calls (by frame) and their results; what was told before stays."""
+        new = (call >= 0) & (number >= 0)
+        new[new] = self.of_call[call[new]] < 0
+        self.of_call[call[new]] = number[new]
+
+
+def _by_gradient(
+    results: _Results, found: Attribution, label_of_frame: Int32, call_of_frame: Int32
+) -> None:
+    gradients = [output_gradient(meaning) for meaning in found.meanings]
+    number = results.numbers(gradients, True)[label_of_frame]
+    frames = np.flatnonzero(number >= 0)
+    forward = found.meaning_of_frame[frames]
+    linked = (forward >= 0) & (forward != frames)
+    results.tell(take(call_of_frame, forward[linked]), number[frames[linked]])
+
+
+def output_gradient(meaning: Meaning) -> Tensor | None:
+    """The gradient of the output that a backward operator got."""
+    if meaning.call is None or not meaning.has_arguments or not meaning.backward:
+        return None
+    value = argument(meaning.call, "gradient")
+    return value if isinstance(value, Tensor) and value.shape else None
+
+
+class _Launched:
+    """Kernels in the order of their launches, thread by thread, of which some lack a result.
+
+    `call` is the frame of the call that asks for a result and has none, -1 for others.
+    """
+
+    def __init__(
+        self, trace: Trace, found: Attribution, call_of_frame: Int32, results: _Results
+    ) -> None:
+        launch = trace.kernels.launch
+        call = take(call_of_frame, found.frame_of_kernel)
+        lacking = (call >= 0) & (take(results.of_call, call) < 0) & (launch >= 0)
+        if not lacking.any():
+            self.kernel = np.empty(0, np.intp)
+        else:
+            start, thread = trace.launches.start, trace.launches.thread
+            self.kernel = np.lexsort((take(start, launch), take(thread, launch)))
+        self.thread = take(trace.launches.thread, launch[self.kernel])
+        self.call = np.where(lacking, call, np.int32(-1))[self.kernel]
+        self.frame = found.frame_of_kernel[self.kernel]
+
+
+def _by_next_input(
+    results: _Results, kernels: _Launched, found: Attribution, label_of_frame: Int32
+) -> None:
+    last = np.flatnonzero(
+        (kernels.call[:-1] >= 0)
+        & (kernels.call[:-1] != kernels.call[1:])
+        & (kernels.thread[:-1] == kernels.thread[1:])
+    )
+    inputs = [_first_tensor(meaning) for meaning in found.meanings]
+    known = np.array([each is not None for each in inputs] + [False])
+    frames = np.arange(len(label_of_frame), dtype=np.int32)
+    ranks = np.where(known[:-1], 0, _path.NO_RANK).astype(np.uint8)
+    outermost = _path.best(found.frame_parent, label_of_frame, ranks) if len(last) else frames
+    following = take(outermost, kernels.frame[last + 1])
+    label = take(label_of_frame, following)
+    call = kernels.call[last]
+    number = results.numbers(inputs, False)[label]
+    fits = _fitting(found.meanings, label_of_frame[call], label, inputs)
+    results.tell(call[fits], number[fits])
+
+
+def _first_tensor(meaning: Meaning) -> Tensor | None:
+    call = meaning.call if meaning.has_arguments else None
+    first = next((arg.value for arg in call.args), None) if call else None
+    return first if isinstance(first, Tensor) and first.shape else None
+
+
+def _fitting(
+    meanings: list[Meaning], asking: Int32, following: Int32, inputs: list[Tensor | None]
+) -> npt.NDArray[np.bool_]:
+    """Whether what follows each asking label may have the result of it as its input."""
+    pair = pairs(asking, following)
+    fits = []
+    for at in first_rows(pair):
+        tensor = inputs[following[at]] if following[at] >= 0 else None
+        call = meanings[asking[at]].call
+        fits.append(call is not None and tensor is not None and _is_plausible(call, tensor))
+    return np.array([*fits, False], bool)[pair]
+
+
+def _is_plausible(call: Call, result: Tensor) -> bool:
+    """Whether a tensor can be what a call returned: of its type and rank, and of a cost."""
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor) and arg.value.shape]
+    if not tensors or {tensors[0].dtype, result.dtype} - {None, tensors[0].dtype}:
+        return False
+    x, shape = tensors[0], result.shape
+    work = ops.work(replace(call, result=result), "fprop")
+    if work is None or work.cost.flops is None:
+        return False
+    if work.parts[0].kernels >= {"convolution"}:
+        # No output is larger than the image with the whole kernel around it.
+        kernel = tensors[1].shape if len(tensors) > 1 else ()
+        sides = zip(shape[2:], x.shape[2:], kernel[2:], strict=False)
+        return len(shape) == len(x.shape) and all(new < old + size for new, old, size in sides)
+    return len(shape) == len(x.shape) > 1 and shape[1:] == x.shape[1:]
+
+
+def _by_grid(
+    results: _Results,
+    kernels: _Launched,
+    trace: Trace,
+    found: Attribution,
+    label_of_frame: Int32,
+) -> None:
+    asking = np.flatnonzero((kernels.call >= 0) & (take(results.of_call, kernels.call) < 0))
+    config = trace.kernels.config[kernels.kernel[asking]]
+    configs = trace.kernels.configs
+    used, place = distinct(config, len(configs))
+    most = [_most_elements(trace, each) for each in used]
+    call = kernels.call[asking]
+    types = [_first_tensor(meaning) for meaning in found.meanings]
+    pair = pairs(place, label_of_frame[call])
+    tensors = []
+    for at in first_rows(pair):
+        n, x = most[place[at]], types[label_of_frame[call[at]]]
+        tensors.append(Tensor((n,), x.dtype) if n and x else None)
+    results.tell(call, results.numbers(tensors, False)[pair])
+
+
+def _most_elements(trace: Trace, config: int) -> int | None:
+    """The elements that the blocks of an elementwise kernel can handle."""
+    configs = trace.kernels.configs
+    name = trace.strings[configs.name[config]] or ""
+    match = _ELEMENTS_OF_BLOCK.search(name)
+    blocks = int(configs.grid[config, 0])
+    return blocks * int(match["threads"]) * int(match["each"]) if match and blocks > 0 else None
+
+
+def _labelled(
+    meanings: list[Meaning], label_of_frame: Int32, results: _Results, result_of_frame: Int32
+) -> Told:
+    rows = np.flatnonzero(result_of_frame >= 0)
+    label, result = label_of_frame[rows], result_of_frame[rows]
+    pair = pairs(label, result)
+    more: list[Meaning] = []
+    estimated = []
+    for at in first_rows(pair):
+        meaning, (tensor, exact) = meanings[label[at]], results.values[result[at]]
+        if not exact:
+            estimated.append(len(meanings) + len(more))
+        call = meaning.call and replace(meaning.call, result=tensor)
+        more.append(replace(meaning, call=call))
+    out = label_of_frame.copy()
+    out[rows] = pair + np.int32(len(meanings))
+    return Told([*meanings, *more], out, frozenset(estimated))

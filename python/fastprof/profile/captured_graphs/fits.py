@@ -1,0 +1,138 @@
+"""How well the kernels that one launch of a graph ran follow one capture of a graph."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastprof.profile.captured_graphs.common import Numbers, Places, by_occurrence, in_order
+from fastprof.profile.captured_graphs.sequences import (
+    COPY,
+    FILL,
+    UNNAMED,
+    Replays,
+    Sequences,
+)
+
+# The share of the work on both sides that has to agree.
+LEAST_RATE = 0.95
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Which item of a capture each item of a replay is.
+
+    Attributes
+    ----------
+    place : int64 [items of the replay], in the capture, -1 for none
+    matched : how many have one
+    of : how many items the longer of both has
+    by_name : whether kernel names were compared; else the calls of the capture do not tell them,
+        and the numbers of kernels, of copies or of fills are equal
+    grids_differ : how many matched kernels have another grid than their capture says
+    """
+
+    place: Places
+    matched: int
+    of: int
+    by_name: bool
+    grids_differ: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The share that agrees, 0 to 1."""
+        return self.matched / self.of if self.of else 0.0
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it may be used."""
+        few = self.grids_differ <= (1 - LEAST_RATE) * self.matched
+        return self.rate >= LEAST_RATE and few
+
+
+def fit(replays: Replays, launch: int, captures: Sequences, capture: int) -> Fit:
+    """Compare one launch of a graph with one capture.
+
+    Names and their order have to agree, where the capture has names. Kernels of several streams run
+    in any order: the first of each name is then the first that was captured, and so on.
+    """
+    here, there = replays.of(launch), captures.of(capture)
+    key = replays.key[here]
+    items = np.arange(there.stop - there.start)
+    if np.all((key < 0) | (key > FILL)):  # without copies, which may have no rows
+        of_capture = captures.key[there]
+        items = items[(of_capture < 0) | (of_capture > FILL)]
+    by_start = np.argsort(replays.start[here], kind="stable")
+    many_streams = len(np.unique(replays.stream[here])) > 1
+    orders = [by_start]
+    if many_streams and replays.has_nodes[launch]:
+        orders.append(np.arange(len(key)))
+    n, of = len(key), max(len(key), len(items))
+    place = np.full(n, -1, np.int64)
+    by_name = bool(np.any(captures.key[there][items] > FILL))
+    least = math.ceil(LEAST_RATE * of)
+    if min(n, len(items)) < least:
+        return Fit(place, 0, of, by_name)
+    if not by_name:
+        order = orders[-1]
+        if not many_streams or replays.has_nodes[launch]:
+            ran, put = _kinds(key[order]), _kinds(captures.key[there][items])
+            for kind in (UNNAMED, COPY, FILL):
+                if np.sum(ran == kind) == np.sum(put == kind):
+                    place[order[ran == kind]] = items[put == kind]
+    else:
+        found = _named(
+            [replays.key[here], replays.short[here]],
+            [captures.key[there][items], captures.short[there][items]],
+            orders,
+            many_streams,
+            least,
+        )
+        place[found[0]] = items[found[1]]
+    rows = np.flatnonzero(place >= 0)
+    ran, captured = replays.grid[here][rows], captures.grid[there][place[rows]]
+    differ = (
+        np.all(ran >= 0, axis=1) & np.all(captured >= 0, axis=1) & np.any(ran != captured, axis=1)
+    )
+    return Fit(place, len(rows), of, by_name, int(differ.sum()))
+
+
+def _named(
+    left: list[Numbers], right: list[Numbers], orders: list[Places], many_streams: bool, least: int
+) -> tuple[Places, Places]:
+    """Places with equal names on both sides: by full names, else by short ones; if too few agree,
+    those that occur on both sides in whatever order, or none where the order has to agree."""
+    most: tuple[Places, Places] = np.empty(0, np.int64), np.empty(0, np.int64)
+    for ran, captured in zip(left, right, strict=True):
+        alike = by_occurrence(ran, captured)
+        if len(alike[0]) + int(np.sum(captured == UNNAMED)) < least:
+            continue
+        for order in orders:
+            found = in_order(ran[order], captured, least)
+            if len(found[0]) > len(most[0]):
+                most = order[found[0]], found[1]
+        if many_streams and len(alike[0]) > len(most[0]):
+            most = alike
+        if len(most[0]) >= least:
+            break
+    return most
+
+
+def most_alike(
+    replays: Replays, launch: int, captures: Sequences, capture: int
+) -> tuple[float, int, int, bool]:
+    """Of one launch of a graph and one capture: the share of names, or of numbers where the capture
+    has no names, that is on both sides, in whatever order; the items of both; whether names."""
+    ran, put = replays.key[replays.of(launch)], captures.key[captures.of(capture)]
+    if np.all((ran < 0) | (ran > FILL)):
+        put = put[(put < 0) | (put > FILL)]
+    by_name = bool(np.any(put > FILL))
+    alike = len(by_occurrence(ran, put)[0]) if by_name else min(len(ran), len(put))
+    return alike / max(len(ran), len(put), 1), len(ran), len(put), by_name
+
+
+def _kinds(key: Numbers) -> Numbers:
+    """Copy, fill, or kernel."""
+    return np.where((key >= 0) & (key <= FILL), key, UNNAMED)

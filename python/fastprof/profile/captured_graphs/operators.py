@@ -1,0 +1,127 @@
+"""What call paths say of captures: their work, whether kernels can be theirs, numbers in names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import ops
+from fastprof._core import _path
+from fastprof._core._take import take
+from fastprof.model.markers import Kind
+from fastprof.model.trace import Int32
+from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.captured_graphs.choose import Around
+
+_HELPERS = "copy elementwise reduction memset"
+# Operators, the innermost around a launch, and the kinds of kernels that they may launch. Kernels
+# whose names tell no kind fit all.
+_LAUNCHES = (
+    (r"(?:_scaled_|_int_|add|b|badd|badb)?mm(?:_out)?|addmv|mv|linear|matmul", "gemm convolution"),
+    (r".*convolution.*", "convolution gemm"),
+    (r".*attention.*", "attention gemm softmax random index"),
+    (r".*softmax.*", "softmax"),
+    (r".*norm.*", "normalisation random"),
+    (r"add_?|sub_?|mul_?|div_?|neg|silu_?|gelu|relu_?|sigmoid|tanh|pow|exp|rsqrt|sqrt", ""),
+    (r"copy_|_to_copy|clone|fill_|zero_|cat|arange", ""),
+    (r"sum|mean|amax|argmax|cumsum", "sort"),
+    (r"index.*|embedding|gather|scatter.*", "index sort"),
+)  # fmt: skip
+_MAY_LAUNCH = [
+    (re.compile(names), {*kinds.split(), *_HELPERS.split()}) for names, kinds in _LAUNCHES
+]
+_SAY_NOTHING = {"other", "triton-fused", "memset", "memcpy"}
+_NUMBER = re.compile(r"\d+")
+# The numbers whose sum is the size, in the names that vLLM and SGLang give to their ranges.
+_SIZE = re.compile(
+    r"(?:capture|execute)_(\d{1,9})_"
+    r"|execute_context_\d+\((\d{1,9})\)_generation_\d+\((\d{1,9})\)"
+    r"|step\[DECODE\b[^\]]*?\bbs=(\d{1,9})|step\[EXTEND\b[^\]]*?\btoks=(\d{1,9})"
+)
+_SIZE_OF_FILE = re.compile(r"bs_(\d{1,9})_rank\d")
+
+
+class Operators:
+    """The operators around frames, as small numbers."""
+
+    def __init__(self, found: Attribution) -> None:
+        self._found = found
+        own = [i if m.kind in (Kind.TORCH, Kind.ARGUMENT) else -1
+               for i, m in enumerate(found.meanings)]  # fmt: skip
+        label = np.array([*own, -1], np.int32)[found.node_label]
+        self._label_of_node = _path.innermost(found.node_parent, label)
+        ids: dict[Hashable, int] = {}
+        self._work_of_label = np.array(
+            [ids.setdefault(m.call or m.name, len(ids)) for m in found.meanings] or [-1], np.int32
+        )
+        self._fits: dict[tuple[int, str], bool | None] = {}
+        self._around = {-1: Around()}
+
+    def label(self, frame: Int32) -> Int32:
+        """The label of the innermost operator around each frame, -1 for none."""
+        return take(self._label_of_node, take(self._found.node_of_frame, frame))
+
+    def work(self, label: Int32) -> Int32:
+        """A number for the operator and arguments of each label."""
+        return take(self._work_of_label, label)
+
+    def disagree(self, label: Int32, name: npt.NDArray[np.int32], names: list[str | None]) -> int:
+        """How many kernels have names that tell a kind of work that is not their operator's.
+
+        label, name : int32 [kernels], the operator's label and the kernel's name in `names`
+        """
+        pairs, counts = np.unique(np.stack([label, name]), axis=1, return_counts=True)
+        return sum(
+            n
+            for one, other, n in zip(*pairs.tolist(), counts.tolist(), strict=True)
+            if one >= 0 and other >= 0 and self._fit(one, names[other] or "") is False
+        )
+
+    def _fit(self, label: int, name: str) -> bool | None:
+        if (label, name) not in self._fits:
+            self._fits[label, name] = self._compare(label, name)
+        return self._fits[label, name]
+
+    def _compare(self, label: int, name: str) -> bool | None:
+        call = self._found.meanings[label].call
+        if call is None:
+            return None
+        if call.op.startswith("triton_"):  # the kernel's own name
+            return call.op == name
+        kind = ops.classify(name).kind
+        if kind in _SAY_NOTHING:
+            return None
+        return next(
+            (kind in kinds for pattern, kinds in _MAY_LAUNCH if pattern.fullmatch(call.op)), None
+        )
+
+    def around_capture(self, frame: int, file: str | None) -> Around:
+        """What ranges around a capture tell, or else the name of its file, as SGLang gives it."""
+        around = self.around(frame)
+        size = _SIZE_OF_FILE.match(os.path.basename(file)) if file else None
+        if size is None or around.size is not None:
+            return around
+        return Around(around.numbers, int(size[1]))
+
+    def around(self, frame: int) -> Around:
+        """What the names of the user's own ranges around a frame tell."""
+        node = int(self._found.node_of_frame[frame]) if frame >= 0 else -1
+        way = []
+        while node not in self._around:
+            way.append(node)
+            node = int(self._found.node_parent[node])
+        around = self._around[node]
+        for node in reversed(way):
+            meaning = self._found.meanings[self._found.node_label[node]]
+            if meaning.kind == Kind.USER:
+                size = _SIZE.match(meaning.name)
+                around = Around(
+                    around.numbers | frozenset(_NUMBER.findall(meaning.name)),
+                    sum(int(each or 0) for each in size.groups()) if size else around.size,
+                )
+            self._around[node] = around
+        return around

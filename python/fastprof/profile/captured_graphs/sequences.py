@@ -1,0 +1,147 @@
+"""GPU work in the order of its graph: of each launch of a graph, and of each capture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._take import take
+from fastprof.model.trace import Activity, Int32, Int64, Trace
+from fastprof.profile.kernel_names import short_name
+
+# What stands for a piece of work: an id of its kernel's name, or one of these.
+UNNAMED, COPY, FILL = -1, 0, 1
+
+GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)Graph\w*Launch")
+# The kernels by which ROCm copies and fills.
+_ROCM = ((COPY, "__amd_rocclr_copy"), (FILL, "__amd_rocclr_fill"))
+
+
+class Keys:
+    """Ids of kernel names, the same for all traces; `short` is that of each name's short form."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {"[copy]": COPY, "[fill]": FILL}
+
+    def of(self, names: Sequence[str | None]) -> tuple[Int32, Int32]:
+        """The ids of names and those of their short forms, UNNAMED for none and at the end."""
+        found = [(UNNAMED, UNNAMED) if name is None else self._of(name) for name in names]
+        full, short = np.array([*found, (UNNAMED, UNNAMED)], np.int32).T.copy()
+        return full, short
+
+    def _of(self, name: str) -> tuple[int, int]:
+        for key, start in _ROCM:
+            if name.startswith(start):
+                return key, key
+        plain = name.removesuffix(".kd").strip()
+        ids = self._ids
+        return (
+            ids.setdefault(plain, len(ids)),
+            ids.setdefault(f"short {short_name(plain)}", len(ids)),
+        )
+
+
+@dataclass
+class Sequences:
+    """Work of several graphs, one after the other.
+
+    Attributes
+    ----------
+    begin : int64 [graphs + 1], where in the columns each begins
+    row : int64 [items], the row of Trace.kernels or of Trace.captured
+    key, short : int32 [items], see `Keys`
+    grid : int32 [items, 3], -1 where it is not told
+    """
+
+    begin: Int64
+    row: Int64
+    key: Int32
+    short: Int32
+    grid: Int32
+
+    def __len__(self) -> int:
+        return len(self.begin) - 1
+
+    def of(self, number: int) -> slice:
+        """Where the items of a graph are."""
+        return slice(int(self.begin[number]), int(self.begin[number + 1]))
+
+
+@dataclass
+class Replays(Sequences):
+    """The work that each launch of a graph did.
+
+    In the order of its nodes, or by stream and start where nodes have no numbers, so that a graph
+    that is launched again is the same sequence again.
+
+    Attributes
+    ----------
+    launch : int32 [launches of graphs], row of Trace.launches
+    start : int64 [items], ns
+    stream : int32 [items]
+    has_nodes : bool [launches of graphs], whether all nodes have numbers
+    """
+
+    launch: Int32
+    start: Int64
+    stream: Int32
+    has_nodes: npt.NDArray[np.bool_]
+
+
+def replays_of(trace: Trace, keys: Keys) -> Replays:
+    """The launches of graphs whose kernels the trace has, but does not say where they were put into
+    their graph."""
+    kernels, configs = trace.kernels, trace.kernels.configs
+    launches_graph = np.array(
+        [bool(name and GRAPH_LAUNCH.match(name)) for name in trace.strings] + [False]
+    )[trace.launches.name]
+    of_graph = np.append(launches_graph, False)[kernels.launch]
+    if kernels.origin is not None:
+        of_graph &= kernels.origin < 0
+    config = np.ascontiguousarray(kernels.config)
+    rows = np.flatnonzero(of_graph & (take(configs.kind, config) != Activity.GRAPH))
+    launch, start = kernels.launch[rows], kernels.start[rows]
+    of_row = config[rows]
+    stream, node = configs.stream[of_row], configs.graph_node[of_row]
+    order = np.lexsort((start, np.where(node >= 0, node, stream), launch))
+    rows, launch, start, stream = rows[order], launch[order], start[order], stream[order]
+    of_row, node = of_row[order], node[order]
+    used, begin = np.unique(launch, return_index=True)
+    begin = np.append(begin, len(rows))
+    full, short = (_keys(ids, configs.kind, configs.name) for ids in keys.of(trace.strings))
+    return Replays(
+        begin=begin,
+        row=rows,
+        key=full[of_row],
+        short=short[of_row],
+        grid=configs.grid[of_row],
+        launch=used,
+        start=start,
+        stream=stream,
+        has_nodes=np.array([np.all(node[a:b] >= 0) for a, b in pairwise(begin.tolist())], bool),
+    )
+
+
+def captures_of(trace: Trace, keys: Keys) -> Sequences:
+    """The captures of graphs that a trace holds."""
+    captured = trace.captured
+    if captured is None:
+        none = np.empty(0, np.int32)
+        return Sequences(
+            np.zeros(1, np.int64), none.astype(np.int64), none, none, none.reshape(0, 3)
+        )
+    row = np.argsort(captured.graph, kind="stable")
+    begin = np.searchsorted(captured.graph[row], np.arange(captured.graph.max(initial=-1) + 2))
+    full, short = (_keys(ids, captured.kind, captured.name)[row] for ids in keys.of(trace.strings))
+    return Sequences(begin, row, full, short, captured.grid[row])
+
+
+def _keys(of_name: Int32, kind: Int32, name: Int32) -> Int32:
+    return np.where(
+        kind == Activity.MEMCPY, COPY, np.where(kind == Activity.MEMSET, FILL, of_name[name])
+    ).astype(np.int32)

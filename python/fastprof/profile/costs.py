@@ -1,0 +1,318 @@
+"""What each kernel's call costs, and the kernel's share of it.
+
+A call is costed once for each distinct (call, direction); its cost is shared among its kernels and
+never copied, so that the sum over kernels equals the sum over calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import ops
+from fastprof._core import _calls, _share
+from fastprof._core._calls import BESIDE, MOST_PARTS
+from fastprof._core._pools import pairs
+from fastprof._core._take import distinct, take
+from fastprof.model.call import Call
+from fastprof.model.columns import Ints, Values, first_rows
+from fastprof.model.trace import Int32, Int64
+from fastprof.profile import checks
+from fastprof.profile.calls import CallsOfKernels, Named, typed_like
+
+NO_CALL = "na=na,"
+TENSOR_CORE_CELLS = ["0", "1", "-"]
+
+
+class Costs:
+    """What is known of the cost of every kernel; -1, or id -1, where unknown.
+
+    Columns are made when they are asked for, from the cell that each kernel has in the tables.
+    """
+
+    def __init__(
+        self, tables: _Tables, row: Int32, info: Int32, calls: CallsOfKernels, duration: Int64
+    ) -> None:
+        self._tables, self._calls, self._duration = tables, calls, duration
+        self.gpus: list[str] = []
+        self.own_reason = Values(np.zeros(len(row), np.int32), [""])
+        self._part = _calls.parts(
+            row,
+            info,
+            calls.group,
+            calls.taken,
+            tables.part_of,
+            tables.sure,
+            tables.main,
+            tables.costed,
+            tables.whole_always,
+            tables.other,
+        )
+        self._cell = row * np.int32(BESIDE + 1) + self._part
+        self._row, self._info = row, info
+
+    @property
+    def mod(self) -> Values:
+        return self._tables.mod.column(self._cell)
+
+    @property
+    def op(self) -> Values:
+        return self._tables.op.column(self._cell)
+
+    @property
+    def params(self) -> Values:
+        return self._tables.params.column(self._cell)
+
+    @cached_property
+    def tc(self) -> Values:
+        cells = self._tables.tc[self._row, self._info]
+        return Values(cells.astype(np.int32), TENSOR_CORE_CELLS)
+
+    @property
+    def tc_reason(self) -> Values:
+        """Why tensor cores were not used, "-" where they were or could not be."""
+        not_used = TENSOR_CORE_CELLS.index("0")
+        cells = self.tc.ids
+        reasons = self._tables.reason.column(np.where(cells == not_used, self._cell, -1))
+        silent = (cells == not_used) & (reasons.ids < 0)  # the kernel's name is all there is
+        ids = np.where(silent, self.own_reason.ids + len(reasons.values), reasons.ids)
+        texts = [*reasons.values, *self.own_reason.values]
+        ids = np.where((cells >= 0) & (cells != not_used), np.int32(len(texts)), ids)
+        place: dict[str, int] = {}
+        told = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
+        new = [place.setdefault(each, len(place)) for each in told]
+        return Values(np.array([*new, -1], np.int32)[ids], list(place))
+
+    @property
+    def exact(self) -> Ints:
+        """0 where flops or bytes are estimates."""
+        return Ints(np.array(self._tables.exact, np.int8)[self._cell])
+
+    @cached_property
+    def flops(self) -> Ints:
+        return self._shared("FLOPs", self._tables.flops)
+
+    @property
+    def bytes(self) -> Ints:
+        return self._shared("bytes", self._tables.bytes)
+
+    def _shared(self, what: str, table: list[int]) -> Ints:
+        """Each kernel's share of its part's total."""
+        total, part = np.array(table, np.int64), self._part
+        share = take(total, self._cell)
+        share[part != BESIDE] = -1
+        calls = self._calls
+        parts = _share.Parts(calls.group, calls.n_groups, part, self._cell, self._duration, total)
+        for number in range(BESIDE + 1 if self._tables.has_helpers else BESIDE):
+            if (part == number).any():
+                parts.share(number, share)
+                checks.shares(what, *parts.add_up(number, share))
+        return Ints(share)
+
+
+def cost(
+    calls: CallsOfKernels,
+    names: Sequence[str],
+    name_of_kernel: Int32,
+    duration: Int64,
+    gpus: Iterable[str] = (),
+) -> Costs:
+    """Cost every distinct call once; what comes out shares it among the kernels.
+
+    Parameters
+    ----------
+    names, name_of_kernel : the distinct kernel names, and the one each kernel has (-1: none)
+    duration : ns; kernels that do the same part of a call share it in proportion to their time
+    gpus : names of the GPUs, for what would help where tensor cores were not used
+    """
+    infos: dict[ops.KernelInfo, int] = {}
+    info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
+    unknown = infos.setdefault(ops.KernelInfo("other"), len(infos))
+    info = np.array([*info_of_name, unknown], np.int32)[name_of_kernel]
+    used, row = _work_of_kernels(calls)
+    found = Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
+    found.gpus = list(gpus)
+    texts: dict[str, int] = {}
+    ids = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
+    found.own_reason = Values(np.array(ids, np.int32)[name_of_kernel], list(texts))
+    return found
+
+
+class _Key(NamedTuple):
+    """What kernels of one cost have in common; the columns of CallsOfKernels."""
+
+    call: int
+    work: int
+    gradient: bool
+    helper: int
+
+
+def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
+    """The distinct works, and which of them each kernel does."""
+    if (calls.helper < 0).all() and (calls.call == calls.work).all():
+        key = np.where(calls.work >= 0, calls.work * 2 + calls.gradient, np.int32(-1))
+        used, row = distinct(key, 2 * len(calls.named))
+        return [_Key(key // 2, key // 2, key % 2 == 1, -1) for key in used], row
+    row = pairs(pairs(calls.call, calls.helper), calls.work * 2 + calls.gradient)
+    first = first_rows(row)
+    columns = (calls.call, calls.work, calls.gradient, calls.helper)
+    return [_Key(*key) for key in zip(*(c[first].tolist() for c in columns), strict=True)], row
+
+
+class _Texts:
+    """Distinct texts, and which of them stands in each cell of a table."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._cells: list[int] = []
+
+    def add(self, text: str | None) -> None:
+        self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
+
+    def column(self, cell: npt.NDArray[Any]) -> Values:
+        """The text of each cell; none for cell -1."""
+        return Values(np.array([*self._cells, -1], np.int32)[cell], list(self._ids))
+
+
+class _Tables:
+    """What stands in the report for each (call and direction, part); rows in the order of `used`.
+
+    `part_of[row, info]` is the part that a kernel of that kind does, -1 for none of them;
+    `sure[row, info]` whether its name says so, and `tc[row, info]` the tensor core cell.
+    """
+
+    def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[_Key]) -> None:
+        self.mod, self.op, self.params, self.reason = _Texts(), _Texts(), _Texts(), _Texts()
+        self.flops: list[int] = []
+        self.bytes: list[int] = []
+        self.exact: list[int] = []
+        self.part_of = np.full((len(used), len(infos)), -1, np.int8)
+        self.sure = np.zeros((len(used), len(infos)), bool)
+        self.main = np.zeros((len(used), MOST_PARTS), bool)
+        self.whole_always = np.zeros(len(used), bool)
+        self.costed = np.zeros(len(used), bool)
+        self.other = np.array([info.kind == "other" for info in infos])
+        self.tc = np.full((len(used), len(infos)), -1, np.int8)
+        self.has_helpers = any(key.helper >= 0 for key in used)
+        by_form: dict[Hashable, tuple[list[int], list[bool], list[int]]] = {}
+        for row, key in enumerate(used):
+            name = named[key.call] if key.call >= 0 else Named(None, None, None)
+            work = _work(key, named)
+            if key.helper < 0:
+                self._add(row, name, work)
+            else:
+                self._add_helper(name, work, named[key.helper])
+                work = None
+            # Most calls differ in their sizes only: what their kernels do is found once a form.
+            form = (name.call is None, work and tuple(map(_form, work.parts)))
+            if form not in by_form:
+                claims = [_claim(work, info) if work else (-1, True) for info in infos]
+                parts = [part for part, _ in claims]
+                cells = [
+                    _tensor_core(name.call, work, *both) for both in zip(infos, parts, strict=True)
+                ]
+                by_form[form] = parts, [sure for _, sure in claims], cells
+            self.part_of[row], self.sure[row], self.tc[row] = by_form[form]
+
+    def _add(self, row: int, name: Named, work: ops.Work | None) -> None:
+        if work is None:
+            params = ops.tensors_text(name.call) if name.call else NO_CALL
+            reason = ops.reason_of_types(name.call) if name.call else ""
+            cells = [(name.op, params, ops.Cost(None, None), reason)] * (BESIDE + 1)
+        else:
+            parts = work.parts[:MOST_PARTS]
+            mains = [part for part in parts if part.role != "bias"]
+            self.costed[row] = True
+            self.main[row, : len(parts)] = [part.role != "bias" for part in parts]
+            self.whole_always[row] = any(not part.optional for part in mains)
+            params = parts[0].params
+            cells = [
+                (part.op or name.op, part.params, part.cost, part.no_tensor_cores) for part in parts
+            ]
+            reason = next((part.no_tensor_cores for part in parts if part.no_tensor_cores), "")
+            cells += [(name.op, params, ops.Cost(0, 0), "")] * (MOST_PARTS - len(parts))
+            whole = ops.Cost(0, 0)
+            for part in mains:
+                whole += part.cost
+            cells += [(name.op, params, whole, reason), (name.op, params, ops.Cost(0, 0), reason)]
+        self._add_cells(name, cells, work is not None)
+
+    def _add_helper(self, name: Named, work: ops.Work | None, helper: Named) -> None:
+        """Cells of an operator beside the products of a call: what it moves, and no FLOPs."""
+        own = ops.work(helper.call, "fprop") if helper.call else None
+        params = work.parts[0].params if work else NO_CALL
+        cost = ops.Cost(0, own.cost.bytes, own.cost.exact) if own else ops.Cost(None, None)
+        self._add_cells(name, [(name.op, params, cost, "")] * (BESIDE + 1), True)
+
+    def _add_cells(
+        self, name: Named, cells: list[tuple[str | None, str, ops.Cost, str]], told: bool
+    ) -> None:
+        for op, text, cost_of_cell, reason in cells:
+            self.mod.add(name.mod)
+            self.op.add(op)
+            self.params.add(text)
+            self.reason.add(reason or None)
+            self.flops.append(_known(cost_of_cell.flops))
+            self.bytes.append(_known(cost_of_cell.bytes))
+            self.exact.append(int(cost_of_cell.exact) if told else -1)
+
+
+def _work(key: _Key, named: list[Named]) -> ops.Work | None:
+    call = named[key.work].call if key.work >= 0 else None
+    if call is None:
+        return None
+    outer = named[key.call].call
+    if outer is not None and key.work != key.call and key.helper < 0:
+        call = typed_like(call, outer)
+    work = ops.work(call, "bprop" if key.gradient else "fprop")
+    return work if work is None or named[key.work].exact else _estimated(work)
+
+
+def _estimated(work: ops.Work) -> ops.Work:
+    parts = (replace(part, cost=replace(part.cost, exact=False)) for part in work.parts)
+    return ops.Work(tuple(parts))
+
+
+def _known(count: int | None) -> int:
+    """The count, -1 where it is not known or larger than any real one."""
+    return -1 if count is None or count >= 1 << 63 else count
+
+
+def _form(part: ops.Part) -> Hashable:
+    """All of a part that decides which kernels do it."""
+    return part.role, part.kernels, part.layout, not part.no_tensor_cores
+
+
+def _claim(work: ops.Work, info: ops.KernelInfo) -> tuple[int, bool]:
+    """The part that a kernel does, by its kind, then by its layout; and whether that is sure.
+
+    -1 for none, and for a kernel that only helps others.
+    """
+    fitting = [
+        (i, part)
+        for i, part in enumerate(work.parts[:MOST_PARTS])
+        if not part.kernels or info.kind in part.kernels
+    ]
+    if not fitting or info.auxiliary:
+        return -1, True
+    exact = [i for i, part in fitting if part.layout is not None and part.layout == info.layout]
+    guessed = len(fitting) > 1 and any(part.layout is None for _, part in fitting)
+    sure = len(fitting) == 1 or (bool(exact) and not guessed)
+    return (exact or [i for i, _ in fitting])[0], sure
+
+
+def _tensor_core(call: Call | None, work: ops.Work | None, info: ops.KernelInfo, part: int) -> int:
+    """Index into TENSOR_CORE_CELLS: used, possible but not used, not applicable; -1 unknown."""
+    used, not_used, not_applicable, unknown = 1, 0, 2, -1
+    if info.tensor_core is not None:  # of products only, and their own names tell
+        return used if info.tensor_core else not_used
+    if call is None:
+        return unknown
+    if work is None or part < 0 or not work.parts[part].no_tensor_cores:
+        return not_applicable
+    return unknown

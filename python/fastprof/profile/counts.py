@@ -1,0 +1,182 @@
+"""Trace and Attribution, or dict lines, to how much a file holds of what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._take import distinct, take
+from fastprof.model.call import Call, Tensor
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.metadata import Steps
+from fastprof.model.trace import Activity, Int32, Int64, Trace
+from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.calls import CallsOfKernels
+
+_STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})\Z")
+# What the kinds of ranges are called; those called alike are counted together.
+RANGES = {
+    Kind.TORCH: "operators",
+    Kind.ARGUMENT: "annotations",
+    Kind.MODULE: "annotations",
+    Kind.TRACE: "annotations",
+    Kind.LAYER: "layers",
+    Kind.USER: "user",
+    Kind.FRAME: "python",
+    Kind.HIDDEN: "python",
+}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """How much a file holds of what. None is "not told": dict lines have kernels only.
+
+    Parameters
+    ----------
+    work : dict of str to (int, int)
+        kernel, graph, memcpy, memset: how many, and ns of them on the GPU; those that are there.
+    span : (int, int) or None
+        Start of the first and end of the last work on a GPU, ns on the trace's clock.
+    devices : dict of int to int
+        Device to how many rows it has.
+    processes : list of int or None
+        Process ids, of those with ranges or launches.
+    threads : int
+        How many threads have ranges or launches; in dict lines, launches.
+    launches : int or None
+        API calls that launched the work.
+    ranges : dict of str to int, or None
+        Ranges by what they are: operators, annotations, layers, user, python; phases are those
+        that ended on another thread. Kinds that are not there are left out.
+    shapes, types, stacks, layers, sequence_numbers : bool
+        Whether any call, range or line says them.
+    """
+
+    work: dict[str, tuple[int, int]]
+    span: tuple[int, int] | None
+    devices: dict[int, int]
+    processes: list[int] | None
+    threads: int
+    launches: int | None
+    ranges: dict[str, int] | None
+    shapes: bool
+    types: bool
+    stacks: bool
+    layers: bool
+    sequence_numbers: bool
+
+
+def contents_of(trace: Trace, found: Attribution) -> Contents:
+    """Count what a trace holds. Linear in its rows."""
+    kernels, borrowed = trace.kernels, trace.borrowed
+    used_launches, _ = distinct(kernels.launch, len(trace.launches))
+    counts = np.bincount(trace.ranges.label[: trace.n_own_ranges], minlength=len(found.meanings))
+    meanings = [m for m, n in zip(found.meanings, counts.tolist(), strict=True) if n]
+    shapes, types = _tensors(m.call for m in meanings if m.call is not None and m.has_arguments)
+    own_processes = trace.processes[: len(trace.processes) - borrowed.processes]
+    pids = sorted({int(pid) for pid in own_processes.tolist() if pid >= 0})
+    return Contents(
+        work=_work(take(kernels.configs.kind, kernels.config), kernels.duration),
+        span=_span(kernels.start, kernels.duration),
+        devices=_counts(take(kernels.configs.device, kernels.config)),
+        processes=pids,
+        threads=len(trace.threads) - borrowed.threads,
+        launches=sum(launch >= 0 for launch in used_launches),
+        ranges=_ranges(trace, found.meanings, counts.tolist()),
+        shapes=shapes,
+        types=types,
+        stacks=any(m.frames for m in meanings),
+        layers=any(m.kind == Kind.LAYER or m.layers for m in meanings),
+        sequence_numbers=bool(np.any(trace.ranges.seq[: trace.n_own_ranges] >= 0)),
+    )
+
+
+def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Contents:
+    """Count what dict lines hold: only kernels, and what was around their launches."""
+    duration = columns["kDuration"].values
+    shapes, types = _tensors([name.call for name in calls.named if name.call is not None])
+    some = {key: any(columns[key].values) for key in ("layer", "trace")}
+    return Contents(
+        work=_work(np.zeros(len(duration), np.int32), duration),
+        span=None,
+        devices=_counts(columns["device"].values),
+        processes=None,
+        threads=len(_counts(columns["tid"].values)),
+        launches=None,
+        ranges=None,
+        shapes=shapes,
+        types=types,
+        stacks=some["trace"],
+        layers=some["layer"],
+        sequence_numbers=bool(len(columns["seqId"].values)),
+    )
+
+
+def steps_of(trace: Trace, meanings: list[Meaning]) -> Steps:
+    """The steps of torch.profiler's schedule; before the trace forgets when its ranges end."""
+    number_of_label = {
+        label: int(match[1])
+        for label, meaning in enumerate(meanings)
+        if meaning.name.startswith("ProfilerStep") and (match := _STEP.match(meaning.name))
+    }
+    if not number_of_label:
+        return Steps()
+    numbers = np.full(len(meanings), -1, np.int64)
+    numbers[list(number_of_label)] = list(number_of_label.values())
+    ranges = trace.ranges
+    number = numbers[ranges.label[: trace.n_own_ranges]]
+    rows = np.flatnonzero(number >= 0)
+    process = take(trace.process_of_thread, np.ascontiguousarray(ranges.thread[rows]))
+    pid = take(trace.processes, process).astype(np.int64)
+    return Steps(number[rows], ranges.start[rows], ranges.end[rows], pid)
+
+
+def _work(kind: Int32, duration: Int64) -> dict[str, tuple[int, int]]:
+    found = {}
+    for activity in Activity:
+        rows = kind == activity
+        if n := int(np.count_nonzero(rows)):
+            found[activity.name.lower()] = n, int(np.maximum(duration[rows], 0).sum())
+    return found
+
+
+def _span(start: Int64, duration: Int64) -> tuple[int, int] | None:
+    if not len(start):
+        return None
+    return int(start.min()), int((start + np.maximum(duration, 0)).max())
+
+
+def _counts(column: npt.NDArray[Any]) -> dict[int, int]:
+    """How often each number occurs; -1 is none."""
+    values, counts = np.unique(column, return_counts=True)
+    return {v: n for v, n in zip(values.tolist(), counts.tolist(), strict=True) if v >= 0}
+
+
+def _ranges(trace: Trace, meanings: list[Meaning], counts: list[int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for meaning, n in zip(meanings, counts, strict=True):
+        if n:
+            name = RANGES[meaning.kind]
+            found[name] = found.get(name, 0) + n
+    if len(trace.phases):
+        found["phases"] = len(trace.phases)
+    return found
+
+
+def _tensors(calls: Iterable[Call]) -> tuple[bool, bool]:
+    """Whether any tensor among the arguments has a shape, and whether any has a type."""
+    shapes = types = False
+    for call in calls:
+        for argument in call.args:
+            for each in argument.value if isinstance(argument.value, tuple) else (argument.value,):
+                if isinstance(each, Tensor):
+                    shapes |= bool(each.shape)
+                    types |= each.dtype is not None
+        if shapes and types:
+            break
+    return shapes, types

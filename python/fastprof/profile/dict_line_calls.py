@@ -1,0 +1,176 @@
+"""The calls of dict lines: which call each line's kernel works for, and what tells its cost.
+
+As in a capture, with less to go by: a line holds what was around its own launch only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof import ops
+from fastprof._core import _calls
+from fastprof._core._pools import pairs
+from fastprof._core._take import take
+from fastprof.model.call import Tensor
+from fastprof.model.columns import Values, first_rows
+from fastprof.model.markers import Meaning, read
+from fastprof.model.trace import Int32
+from fastprof.profile.call_results import asks, output_gradient
+from fastprof.profile.calls import Bools, CallsOfKernels, Named, named, tells_all, what_says
+from fastprof.profile.dict_line_groups import Grouping, Lines
+
+_KEYS: Final = ("marker", "seqMarker", "op", "mod")
+_KNOWN_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
+
+
+def calls_of_lines(
+    columns: dict[str, Any], names_of_kernels: Values, backward: Bools, forward_row: Int32
+) -> CallsOfKernels:
+    """The call of each line's kernel: that of its forward line, where it has one, else its own.
+
+    Parameters
+    ----------
+    columns : as `sources.dictlines.read` gives them
+    names_of_kernels : the longest name of each kernel that its line tells
+    backward : [lines] whether the kernel runs backward
+    forward_row : int32 [lines], the line of its forward call, -1 for none
+    """
+    own = np.arange(len(backward), dtype=np.int32)
+    linked = forward_row >= 0
+    row = np.where(linked, forward_row, own)
+    chain = backward.astype(np.int32) + np.int32(2) * linked
+    for key in _KEYS:
+        chain = pairs(chain, take(columns[key].ids, row))
+    # What a backward line itself says counts too.
+    for key in ("seqMarker", "op"):
+        chain = pairs(chain, np.where(linked, columns[key].ids, np.int32(-1)))
+    number: dict[Named, int] = {}
+    told = np.empty((int(chain.max(initial=-1)) + 1, 4), np.int32)
+    for i, at in enumerate(first_rows(chain)):
+        shown = _called(columns, int(row[at]), bool(backward[at] and not linked[at]))
+        tells, is_backward = shown, bool(linked[at])
+        if is_backward:
+            shown, tells, is_backward = _of_backward(columns, at, shown)
+        ids = [-1 if each.op is None else number.setdefault(each, len(number))
+               for each in (shown, tells)]  # fmt: skip
+        told[i] = (*ids, is_backward, is_backward and tells is shown)
+    call, work, backward_of, gradient = (np.ascontiguousarray(column) for column in told[chain].T)
+    gradient = gradient > 0
+    lines = Lines(columns, names_of_kernels, forward_row, list(number), call, work, gradient)
+    grouping = Grouping(lines)
+    group, taken = grouping.found()
+    call, work = _with_results(columns, grouping, number, call, work)
+    return CallsOfKernels(
+        named=list(number),
+        call=call,
+        backward=backward_of > 0,
+        work=work,
+        gradient=gradient,
+        helper=np.full(len(call), -1, np.int32),
+        group=group,
+        taken=taken,
+    )
+
+
+def _called(columns: dict[str, Any], row: int, backward: bool) -> Named:
+    """The call that a line's markers name: the outermost that has a model, else the outermost."""
+    marker, seq_marker, op, mod = (columns[key].at(row) or () for key in _KEYS)
+    calls = [meaning.call for meaning in map(_marker, marker) if meaning.call is not None]
+    torch = [_torch(label) for label in seq_marker]
+    in_order = _in_order(torch, op)
+    for call in calls:
+        if ops.has_model(call):
+            return Named(call.mod, call.op, call)
+    for meaning in in_order + torch:
+        if meaning.has_arguments and meaning.call is not None and ops.has_model(meaning.call):
+            return named(meaning)
+    if calls:
+        return Named(calls[0].mod, calls[0].op, calls[0])
+    outermost = [m for m in torch if backward and m.autograd_node]
+    outermost += [m for m in in_order if m.call is not None and ops.find(m.call) is not None]
+    outermost += in_order
+    if outermost:
+        return named(outermost[0])
+    return Named(mod[0] if mod and mod[0] != "na" else None, op[0] if op else None, None)
+
+
+def _of_backward(columns: dict[str, Any], row: int, forward: Named) -> tuple[Named, Named, bool]:
+    """What a backward line shows, what tells its cost, and whether it shows the forward call.
+
+    As in a capture (csrc/fp_calls.h, rules 1 and 2): its own product tells in the backward pass of
+    one, and its own operator where the backward pass has no known cost.
+    """
+    torch = [_torch(label) for label in columns["seqMarker"].at(row) or ()]
+    chain = _in_order(torch, columns["op"].at(row) or ())
+    chain += [meaning for meaning in torch if meaning not in chain]
+    known = [m for m in chain if _said(m) & _calls.KNOWN and m.call and tells_all(m.call)]
+    products = [m for m in known if _said(m) & _calls.FAMILY]
+    of_call = what_says(forward.call, True)
+    if of_call & _calls.FAMILY and products:
+        needed = 0 if of_call & _calls.UNKNOWN_BACKWARD else _calls.MATRICES
+        if _said(products[-1]) & needed == needed:
+            return forward, named(products[-1]), True
+        return forward, forward, True
+    knowing = known if products or of_call & _calls.UNKNOWN_BACKWARD else []
+    if not (knowing or of_call & _calls.FORMULA):
+        knowing = [m for m in chain if _said(m) & _calls.FORMULA]
+    if knowing:
+        own = named(knowing[0])
+        if _said(knowing[0]) & _calls.GRADIENT:
+            return forward, own, True
+        return own, own, False
+    return forward, forward, True
+
+
+def _in_order(torch: list[Meaning], op: tuple[str, ...]) -> list[Meaning]:
+    """Torch's ranges, outermost first as `op` names them: seqMarker itself is sorted."""
+    by_name = {meaning.name.removeprefix("aten::"): meaning for meaning in torch}
+    return [by_name[name] for name in op if name in by_name]
+
+
+def _marker(label: str) -> Meaning:
+    return read(label, False)
+
+
+def _torch(label: str) -> Meaning:
+    return read(label, True)
+
+
+def _said(meaning: Meaning) -> int:
+    gradient = meaning.backward and not meaning.autograd_node
+    return what_says(meaning.call, meaning.has_arguments, gradient)
+
+
+def _with_results(
+    columns: dict[str, Any], grouping: Grouping, number: dict[Named, int], call: Int32, work: Int32
+) -> tuple[Int32, Int32]:
+    """Calls that lack nothing but their results, with those that their backward lines tell.
+
+    number : the distinct calls, and the number of each; new ones are added
+    """
+    asking = np.array([asks(name.call) for name in number] + [False])
+    linked = np.flatnonzero((grouping.lines.forward_row >= 0) & asking[call])
+    gradients: list[Tensor | None] = [None] * len(columns["seqMarker"].values)
+    for marker in np.unique(columns["seqMarker"].ids[linked]).tolist():
+        told = map(output_gradient, map(_torch, columns["seqMarker"].values[marker]))
+        gradients[marker] = next((each for each in told if each is not None), None)
+    known = np.array([each is not None for each in gradients] + [False])
+    rows = linked[known[columns["seqMarker"].ids[linked]]]
+    result = np.full(int(grouping.of_call.max(initial=-1)) + 1, -1, np.int32)
+    result[grouping.of_call[rows]] = columns["seqMarker"].ids[rows]
+    of_row = result[grouping.of_call]
+    told_rows = np.flatnonzero((of_row >= 0) & asking[call])
+    pair = pairs(call[told_rows], of_row[told_rows])
+    names, new = list(number), []
+    for at in first_rows(pair):
+        name, tensor = names[call[told_rows[at]]], gradients[of_row[told_rows[at]]]
+        with_result = replace(name, call=name.call and replace(name.call, result=tensor))
+        new.append(number.setdefault(with_result, len(number)))
+    new_call, new_work = call.copy(), work.copy()
+    new_call[told_rows] = np.array(new, np.int32)[pair]
+    same = told_rows[work[told_rows] == call[told_rows]]
+    new_work[same] = new_call[same]
+    return new_call, new_work

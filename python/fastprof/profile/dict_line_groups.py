@@ -1,0 +1,183 @@
+"""Which dict lines are one instance of a call.
+
+A line has the markers around its own launch and nothing that says which call of many it was: what
+follows each other with the same markers is taken for one, a guess.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import ops
+from fastprof._core import _calls, _share
+from fastprof._core._pools import pairs
+from fastprof.model.columns import Lists, Values
+from fastprof.model.trace import Int32, Int64
+from fastprof.profile.calls import FAMILY_KERNELS, Bools, Flags, Named, what_says
+
+_KNOWN_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
+
+
+class Lines(NamedTuple):
+    """Dict lines, and the call of each.
+
+    Parameters
+    ----------
+    columns : as `sources.dictlines.read` gives them
+    kernels : the longest name of each kernel that its line tells
+    forward_row : int32 [lines], the line of its forward call, -1 for none
+    names : the distinct calls
+    call, work : int32 [lines], index into `names`, as in `calls.CallsOfKernels`
+    gradient : bool [lines], whether the kernel does the backward pass of `work`
+    """
+
+    columns: dict[str, Any]
+    kernels: Values
+    forward_row: Int32
+    names: list[Named]
+    call: Int32
+    work: Int32
+    gradient: Bools
+
+
+class Grouping:
+    """Which lines are one instance of a call.
+
+    Forward, an instance is a run of lines of one thread, or of its lines on one stream, with the
+    same call and source line. It
+    starts again where its first kernel that does more than help others comes again in the same
+    ranges; but not, with nothing between, within an inner range that has the same number: a
+    convolution may be a product for each image, a loss several operators.
+    A product inside of a backward call is one kernel and its helpers. All other backward lines of
+    one forward instance are one backward instance, until the graph is gone through again.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        columns, names, work = lines.columns, lines.names, lines.work
+        self.lines = lines
+        self.seq, self.tid = first_numbers(columns["seqId"]), columns["tid"].values
+        self.stream = columns["stream"].values
+        infos = [ops.classify(text) for text in lines.kernels.values]
+        helps, does_products = (
+            np.array([*flags, False])[lines.kernels.ids]
+            for flags in (
+                [info.auxiliary for info in infos],
+                [info.kind in FAMILY_KERNELS for info in infos],
+            )
+        )
+        family = np.array([_is_product(name) for name in names] + [False])[work]
+        self.leads = ~helps & (does_products | ~family)
+        # A product that tells its own cost within a backward call.
+        self.inside = family & ~lines.gradient & (work != lines.call)
+        marks = (self.tid, np.where(self.inside, self.seq, -1))
+        self.marks = [np.unique(each, return_inverse=True)[1].astype(np.int32) for each in marks]
+        self.marks += [lines.call, work, lines.gradient.astype(np.int32), columns["trace"].ids]
+        # Operators inside of a call launch kernels of one name, products do not.
+        self.chain = np.where(family, np.int32(-1), columns["seqMarker"].ids)
+        convolves = np.array([_is_convolution(name) for name in names] + [False])[work]
+        self.in_pieces = self._is_inner() & (convolves | ~family)
+        self.instance = self._runs()
+        # Of its forward call, or its own.
+        forward = lines.forward_row
+        self.of_call = np.where(forward >= 0, self.instance[forward], self.instance)
+
+    def _is_inner(self) -> Bools:
+        """Whether the innermost operator around each kernel is another than its call."""
+        operators = self.lines.columns["op"]
+        innermost = [chain[-1] if chain else None for chain in operators.values] + [None]
+        shown = [name.op for name in self.lines.names] + [None]
+        codes = {text: i for i, text in enumerate(dict.fromkeys([*innermost, *shown]))}
+        code_of_innermost = np.array([codes[text] for text in innermost])[operators.ids]
+        is_inner: Bools = code_of_innermost != np.array([codes[t] for t in shown])[self.lines.call]
+        return is_inner
+
+    def found(self) -> tuple[Int32, Flags]:
+        """The instance of each line, -1 without a call; how many of the main parts of each are
+        those of products inside of it."""
+        instance = self.instance
+        linked = np.flatnonzero(self.lines.forward_row >= 0)
+        again = np.zeros(len(instance), np.int32)
+        again[linked] = self._passes(linked, instance)
+        backward = pairs(np.where(self.lines.forward_row >= 0, self.of_call, np.int32(-1)), again)
+        group = pairs(
+            np.where(self.lines.gradient, np.int32(-1), instance),
+            np.where(self.lines.gradient, backward, np.int32(-1)),
+        )
+        n_groups = int(group.max(initial=-1)) + 1
+        # How many products inside of each backward instance tell their own cost.
+        inside = np.flatnonzero(self.inside)
+        inside = inside[np.unique(instance[inside], return_index=True)[1]]
+        n_inside = np.bincount(backward[inside], minlength=int(backward.max(initial=-1)) + 1)
+        taken = np.zeros(n_groups, np.uint8)
+        rows = np.flatnonzero(self.lines.gradient)
+        taken[group[rows]] = np.minimum(n_inside[backward[rows]], _calls.ALL_TAKEN)
+        return np.where(self.lines.call >= 0, group, np.int32(-1)), taken
+
+    def _runs(self) -> Int32:
+        n = len(self.lines.call)
+        place = np.empty(n, np.int64)
+        place[np.argsort(self.tid, kind="stable")] = np.arange(n)
+        kind = self.marks[0]
+        for mark in self.marks[1:]:
+            kind = pairs(kind, mark)
+        order = np.lexsort((place, kind))
+        starts = np.ones(n, bool)
+        is_next = place[order][1:] == place[order][:-1] + 1
+        seq = self.seq[order]
+        # Kernels of other streams may start between those of one call.
+        lane = pairs(self.marks[0], np.unique(self.stream, return_inverse=True)[1].astype(np.int32))
+        in_lane = np.empty(n, np.int64)
+        in_lane[np.argsort(lane, kind="stable")] = np.arange(n)
+        is_next |= (in_lane[order][1:] == in_lane[order][:-1] + 1) & (
+            lane[order][1:] == lane[order][:-1]
+        )
+        goes_on = is_next | ((seq[1:] >= 0) & (seq[1:] == seq[:-1]))
+        starts[1:] = (kind[order][1:] != kind[order][:-1]) | ~goes_on
+        if n:
+            at, leads, run = np.arange(n), self.leads[order], np.cumsum(starts) - 1
+            firsts = np.minimum.reduceat(np.where(leads, at, n), np.flatnonzero(starts))[run]
+            leader = np.minimum(firsts, n - 1)  # without one nothing comes again
+            kernel, chain = self.lines.kernels.ids[order], self.chain[order]
+            in_pieces = self.in_pieces[order] & (seq >= 0) & (seq == seq[leader])
+            in_pieces &= place[order] - place[order][leader] == at - leader
+            again = (kernel == kernel[leader]) & ~in_pieces
+            again &= (chain == chain[leader]) | (seq != seq[leader])
+            starts |= leads & (at > firsts) & (again | self.inside[order])
+        instance = np.empty(n, np.int32)
+        instance[order] = np.cumsum(starts) - 1
+        return instance
+
+    def _passes(self, linked: npt.NDArray[np.intp], instance: Int32) -> Int32:
+        """How often the backward work of each line's forward call was done before."""
+        rows = linked[np.argsort(self.tid[linked], kind="stable")]
+        forward = instance[self.lines.forward_row[rows]]
+        marks = [self.tid[rows], self.seq[rows], forward]
+        starts = np.ones(len(rows), bool)
+        starts[1:] = np.any([mark[1:] != mark[:-1] for mark in marks], axis=0)
+        run = np.cumsum(starts) - 1
+        number = np.unique(self.seq[rows], return_inverse=True)[1].astype(np.int32)
+        key = pairs(forward[starts], number[starts])
+        ordinal = _share.ordinal(key, int(key.max(initial=-1)) + 1)
+        out = np.empty(len(linked), np.int32)
+        out[np.searchsorted(linked, rows)] = ordinal[run]
+        return out
+
+
+def _is_product(name: Named) -> bool:
+    return what_says(name.call, True) & _KNOWN_PRODUCT == _KNOWN_PRODUCT
+
+
+def _is_convolution(name: Named) -> bool:
+    work = ops.work(name.call, "fprop") if name.call else None
+    return work is not None and any("convolution" in part.kernels for part in work.parts)
+
+
+def first_numbers(numbers: Lists) -> Int64:
+    """The first number of each list, -1 for an empty one."""
+    some = np.diff(numbers.offsets) > 0
+    out = np.full(len(some), -1, np.int64)
+    out[some] = numbers.values[numbers.offsets[:-1][some]]
+    return out

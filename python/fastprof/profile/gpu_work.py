@@ -1,0 +1,118 @@
+"""GPU work as the report names it: kernels, graphs, copies, memsets, and what launched it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._pools import alike
+from fastprof._core._take import distinct, take
+from fastprof.model.columns import Ints, Values
+from fastprof.model.trace import COPY_KINDS, Activity, Trace
+from fastprof.profile.kernel_names import short_name
+
+
+def names(trace: Trace) -> tuple[Values, Values]:
+    """Long and short name of every row.
+
+    A graph is `CUDA graph 3`, a copy `[CUDA memcpy HtoD]`, a memset `[CUDA memset]`.
+    """
+    configs, rows = trace.kernels.configs, trace.kernels.config
+    copy_kind = configs.kind if configs.copy_kind is None else configs.copy_kind
+    graph = np.where(configs.kind == Activity.GRAPH, configs.graph_id, np.int32(-1))
+    named_as, first = alike([configs.kind, configs.name, copy_kind, graph])
+    long_names: dict[str, int] = {}
+    short_names: dict[str, int] = {}
+    long_of, short_of = (np.full(len(first), -1, np.int32) for _ in range(2))
+    for i, config in enumerate(first.tolist()):
+        if (name := _name(trace, config)) is not None:
+            long_of[i] = long_names.setdefault(name, len(long_names))
+            short_of[i] = short_names.setdefault(_short(name), len(short_names))
+    return (
+        Values(take(take(long_of, named_as), rows), list(long_names)),
+        Values(take(take(short_of, named_as), rows), list(short_names)),
+    )
+
+
+def _name(trace: Trace, config: int) -> str | None:
+    """What work of a configuration is called, None where its name is not in the trace."""
+    configs = trace.kernels.configs
+    kind, name = int(configs.kind[config]), int(configs.name[config])
+    if kind == Activity.GRAPH:
+        graph = int(configs.graph_id[config])
+        return f"CUDA graph {graph}" if graph >= 0 else "CUDA graph"
+    if name >= 0:
+        return trace.strings[name]
+    if kind == Activity.MEMCPY and configs.copy_kind is not None:
+        number = int(configs.copy_kind[config])
+        known = 0 < number < len(COPY_KINDS)
+        return f"[CUDA memcpy {COPY_KINDS[number]}]" if known else "[CUDA memcpy]"
+    return "[CUDA memset]" if kind == Activity.MEMSET else None
+
+
+def _short(name: str) -> str:
+    return name.replace(" ", "_") if name.startswith("[CUDA ") else short_name(name)
+
+
+def launch_names(trace: Trace) -> Values:
+    """The API call that launched each row."""
+    used, place = distinct(take(trace.launches.name, trace.kernels.launch), len(trace.strings))
+    return Values(*_without_none(place, [trace.strings[i] if i >= 0 else None for i in used]))
+
+
+def _without_none(place: Any, texts: Sequence[str | None]) -> tuple[Any, list[str]]:
+    """Ids into the texts that are there; -1 for None."""
+    known = np.array([text is not None for text in texts] or [True])
+    number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
+    return number[place] if len(place) else place, [text for text in texts if text is not None]
+
+
+def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows a launch of a CUDA or HIP graph replayed, and which are whole graphs."""
+    is_whole = take(trace.kernels.configs.kind, trace.kernels.config) == Activity.GRAPH
+    launched_by = launch_names(trace)
+    replays = [_GRAPH_LAUNCH.match(name) is not None for name in launched_by.values]
+    is_replayed = np.array([*replays, False], bool)[launched_by.ids]
+    return is_replayed & ~is_whole, is_whole
+
+
+_GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
+
+
+def kinds(trace: Trace) -> Values:
+    """kernel, graph, memcpy or memset."""
+    kind = take(trace.kernels.configs.kind, trace.kernels.config)
+    return Values(kind, [each.name.lower() for each in Activity])
+
+
+def damaged(trace: Trace) -> Ints:
+    """1 where the duration in the file cannot be true, so that it is not known."""
+    flags = trace.kernels.damaged
+    if flags is None:
+        return Ints(np.broadcast_to(np.int8(0), len(trace.kernels)))
+    return Ints(flags.astype(np.int8))
+
+
+def are_copies(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Which rows are memory copies or memsets."""
+    return take(trace.kernels.configs.kind, trace.kernels.config) >= Activity.MEMCPY
+
+
+def copied(trace: Trace) -> Ints:
+    """Bytes that a copy or memset wrote."""
+    kernels = trace.kernels
+    if kernels.copied is None:
+        return Ints(np.broadcast_to(np.int64(-1), len(kernels)))
+    return Ints(kernels.copied)
+
+
+def copy_directions(trace: Trace) -> Values:
+    """From where to where a copy went: HtoD, DtoH, DtoD, PtoP, ..."""
+    configs = trace.kernels.configs
+    kind = np.full(len(configs), -1, np.int32) if configs.copy_kind is None else configs.copy_kind
+    known = np.where((kind > 0) & (kind < len(COPY_KINDS)), kind - 1, -1).astype(np.int32)
+    return Values(take(known, trace.kernels.config), list(COPY_KINDS[1:]))

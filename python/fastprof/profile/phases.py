@@ -1,0 +1,94 @@
+"""What part of a training step each kernel belongs to: the column `phase`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from fastprof.model.columns import Values
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.trace import Int32, Trace
+from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.gpu_work import copy_directions, names
+
+FORWARD, BACKWARD, RECOMPUTE = "forward", "backward", "recompute"
+OPTIMIZER, ZERO_GRAD = "optimizer", "zero_grad"
+COMMUNICATION, DATA, OTHER = "communication", "data", "other"
+PHASES: Final = [
+    *(FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, ZERO_GRAD, COMMUNICATION, DATA, OTHER),
+]
+
+_STEP: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
+_OPTIMIZER: Final = re.compile(r"_foreach_|_fused_(?:adam|sgd|adagrad|adamw)|multi_tensor_")
+_COLLECTIVE: Final = re.compile(r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE)
+_MOVES: Final = frozenset({"to", "_to_copy", "copy_", "cuda", "pin_memory"})
+_MOVED: Final = "moved"  # by operators that only move: data if to the GPU, else forward
+_SAYS_NOTHING: Final = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN, Kind.TRACE, Kind.MODULE})
+
+
+class Chains(Protocol):
+    """What is needed of an Assembly."""
+
+    trace: Trace
+    found: Attribution
+
+    @property
+    def node(self) -> Int32: ...
+
+    def chains(
+        self,
+        wanted: Callable[[Meaning], bool],
+        node: Int32,
+        value: Callable[[list[Meaning]], Any],
+    ) -> Values: ...
+
+
+def of_kernels(assembly: Chains) -> Values:
+    """The phase of every kernel.
+
+    communication: a kernel of NCCL or RCCL, wherever it was launched. optimizer, zero_grad: inside
+    what torch announces as `Optimizer.step#...`, or an operator that optimizers are made of,
+    outside of backward passes. recompute: a forward pass that a backward pass runs again. data:
+    copies to the GPU outside of all operators but those that only move. other: whatever no range
+    tells.
+    """
+    of_chain = assembly.chains(_tells, assembly.node, _phase)
+    number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
+    phase = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.ids]
+    if assembly.found.in_engine is not None:
+        phase[assembly.found.in_engine] = PHASES.index(BACKWARD)
+    long_names, _ = names(assembly.trace)
+    collective = [_COLLECTIVE.match(name) is not None for name in long_names.values]
+    phase[np.array([*collective, False])[long_names.ids]] = PHASES.index(COMMUNICATION)
+    if assembly.trace.kernels.copied is not None:
+        directions = copy_directions(assembly.trace)
+        to_gpu = np.array([*(each == "HtoD" for each in directions.values), False])
+        may = np.array([each in (_MOVED, OTHER) for each in of_chain.values], bool)
+        phase[to_gpu[directions.ids] & may[of_chain.ids]] = PHASES.index(DATA)
+    return Values(phase, PHASES)
+
+
+def _tells(meaning: Meaning) -> bool:
+    turns = meaning.backward or meaning.recompute or meaning.engine
+    return turns or meaning.kind not in _SAYS_NOTHING or _STEP.match(meaning.name) is not None
+
+
+def _phase(chain: list[Meaning]) -> str:
+    for meaning in reversed(chain):
+        if meaning.recompute:
+            return RECOMPUTE
+        if meaning.backward or meaning.engine:
+            return BACKWARD
+    for meaning in chain:
+        step = _STEP.match(meaning.name)
+        if step is not None:
+            return OPTIMIZER if step[1] == "step" else ZERO_GRAD
+    calls = [meaning.call for meaning in chain if meaning.call is not None]
+    if calls and _OPTIMIZER.match(calls[0].op):
+        return OPTIMIZER
+    if calls and all(call.op in _MOVES for call in calls):
+        return _MOVED
+    return FORWARD if chain else OTHER

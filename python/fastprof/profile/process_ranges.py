@@ -1,0 +1,34 @@
+"""Ranges that ended on another thread: of a process, and not of a call chain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core import _nest
+from fastprof._core._take import take
+from fastprof.model.columns import Values
+from fastprof.model.trace import Trace, label_text
+
+
+def open_at_launch(trace: Trace) -> Values:
+    """The phases of its process that were open when each kernel was launched, outermost first.
+
+    Ranges that ended on another thread belong to no thread and may lie in any way.
+    """
+    phases, launches = trace.phases, trace.launches
+    ids: dict[tuple[str, ...], int] = {(): 0}
+    of_launch = np.zeros(len(launches), np.int32)
+    process_of_phase = take(trace.process_of_thread, phases.thread)
+    process_of_launch = take(trace.process_of_thread, launches.thread)
+    for process in np.unique(process_of_phase):
+        rows = np.flatnonzero(process_of_phase == process)
+        calls = np.flatnonzero(process_of_launch == process)
+        tree = _nest.Tree(phases.start[rows], phases.end[rows])
+        node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
+        chains: list[tuple[str, ...]] = []
+        for above, number in zip(parent.tolist(), label.tolist(), strict=True):
+            name = label_text(trace.labels[number])
+            chains.append((*(chains[above] if above >= 0 else ()), name))
+        of_node = np.array([*(ids.setdefault(c, len(ids)) for c in chains), 0], np.int32)
+        of_launch[calls] = of_node[node]
+    return Values(take(of_launch, trace.kernels.launch, 0), list(ids))

@@ -1,0 +1,114 @@
+"""A file to how much GPU work it holds, counted once more by simpler means: SQL, json, a pattern.
+
+Nothing of what reads traces otherwise is used, so that a mistake there shows.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from fastprof.profile.checks import Totals
+from fastprof.readers import dict_lines
+from fastprof.readers.detect import SQLITE_MAGIC, head_of
+from fastprof.readers.kineto.event_columns import GZIP_MAGIC
+from fastprof.readers.nsys import report as nsys_report
+from fastprof.readers.sqlite.database import Database
+
+_ACTIVITY = "CUPTI_ACTIVITY_KIND_"
+_TABLES = {
+    "KERNEL": "kernel",
+    "CONCURRENT_KERNEL": "kernel",
+    "GRAPH_TRACE": "graph",
+    "MEMCPY": "memcpy",
+    "MEMSET": "memset",
+}
+_NVPROF_TABLES = {"MEMCPY2": "memcpy"}  # of other things in exports of nsys
+_CATEGORIES = {
+    "kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "memcpy": "memcpy",
+    "gpu_memset": "memset",
+    "memset": "memset",
+}
+_COPIES = ("memcpy", "memset")
+# Two halves, since the sum of 64-bit numbers may not fit into one.
+_SUMS = """
+SELECT count(*), sum(ns >> 32), sum(ns & 4294967295) FROM (
+  SELECT CASE WHEN typeof(late - early) = 'integer' AND late > early THEN late - early ELSE 0 END ns
+  FROM (SELECT coalesce(CAST("start" AS INTEGER), -1) early,
+               coalesce(CAST("end" AS INTEGER), -1) late FROM "{table}" NOT INDEXED))
+"""
+_DURATION = re.compile(rb"[\"']kDuration[\"']\s*:\s*([0-9]+)")
+
+
+def recount(path: str | os.PathLike[str], copies: bool) -> Totals | None:
+    """The work in a file; None where its damage makes that a question of taste.
+
+    copies : whether memory copies and memsets count
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read.
+    """
+    head = head_of(path)
+    if nsys_report.is_report(head, os.fsdecode(path)):
+        path, _ = nsys_report.export(path, head)
+        head = head_of(path)
+    if head.startswith(SQLITE_MAGIC):
+        return _by_sql(path, copies)
+    if dict_lines.looks_like_dict_lines(head):
+        return _by_pattern(path)
+    return _by_json(path, copies, head.startswith(GZIP_MAGIC))
+
+
+def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
+    found = Totals()
+    with Database(path) as database:
+        tables = _TABLES | (_NVPROF_TABLES if "StringTable" in database.tables else {})
+        for table, kind in tables.items():
+            if _ACTIVITY + table in database.tables and (copies or kind not in _COPIES):
+                ((n, high, low),) = database.rows(_SUMS.format(table=_ACTIVITY + table))
+                found.add(kind, n, ((high or 0) << 32) + (low or 0))
+    return found
+
+
+def _by_pattern(path: str | os.PathLike[str]) -> Totals:
+    found = Totals()
+    rows = time = 0
+    with open(path, "rb") as lines:
+        for line in lines:
+            rows += bool(line.removeprefix(dict_lines.BYTE_ORDER_MARK).strip())
+            duration = _DURATION.search(line)
+            time += int(duration[1]) if duration else 0
+    found.add("kernel", rows, time)
+    return found
+
+
+def _by_json(path: str | os.PathLike[str], copies: bool, compressed: bool) -> Totals | None:
+    found = Totals()
+    try:
+        content = Path(path).read_bytes()
+        text = gzip.decompress(content) if compressed else content
+        trace = json.loads(text, strict=False, parse_float=Decimal)
+    except (ValueError, EOFError, OSError, RecursionError):
+        return None
+    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
+        kind = _CATEGORIES.get(str(event.get("cat")).lower())
+        if event.get("ph") == "X" and kind and (copies or kind not in _COPIES):
+            found.add(kind, 1, max(0, _nanoseconds(event.get("dur"))))
+    return found
+
+
+def _nanoseconds(microseconds: Any) -> int:
+    try:
+        number = Decimal(microseconds) * 1000
+        return int(number.to_integral_value(ROUND_HALF_UP))
+    except (TypeError, ValueError, InvalidOperation, OverflowError):
+        return 0

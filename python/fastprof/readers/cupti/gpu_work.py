@@ -1,0 +1,95 @@
+"""Rows of CUPTI's tables of GPU work, from whichever SQLite source, to the Kernels of a Trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fastprof._core._column import TOGETHER
+from fastprof.model.trace import Activity, Configs, Int32, Kernels
+from fastprof.readers.cupti.schema import AXES, SIZES
+from fastprof.readers.sqlite.database import ALL_ROWS, Columns, Database, Field, TableRows
+from fastprof.readers.trace_columns import joined
+
+
+class Work(NamedTuple):
+    """Columns of pieces of work, and of their distinct configurations, which rows[TOGETHER] is an
+    index into."""
+
+    rows: Columns
+    configs: Columns
+
+
+def scan(database: Database, table: str, fields: Sequence[Field]) -> Work:
+    """All rows of a table."""
+    rows = TableRows(database, table, fields)
+    rows.read(database, ALL_ROWS)
+    return Work(rows.columns(), rows.together())
+
+
+def one_after_the_other(works: Sequence[Work]) -> Work:
+    """The rows of several tables; a column that a table lacks is -1 in it."""
+    begin = 0
+    for rows, configs in works:
+        rows[TOGETHER] += begin
+        begin += len(configs["deviceId"])
+    configs = joined([work.configs for work in works], by="deviceId")
+    return Work(joined([work.rows for work in works]), configs)
+
+
+def kernels_of(works: Mapping[Activity, Work], process: str | None) -> Kernels:
+    """GPU work in order of start; launch and origin come later.
+
+    works : with all columns of cupti_schema, of kernels at least; those of kernels and what they
+        have in common with others have a `name`, too
+    process : which column of rows holds the process, if that is told
+    """
+    for kind, work in works.items():
+        work.configs["kind"] = np.full(len(work.configs["deviceId"]), kind, np.int32)
+    rows, configs = one_after_the_other(list(works.values()))
+    start = rows["start"]
+    if np.any(start[1:] < start[:-1]):
+        order = np.argsort(start, kind="stable")
+        rows = {key: column[order] for key, column in rows.items()}
+    duration = rows["end"]
+    duration -= rows["start"]
+    duration[duration < 0] = -1  # it ended before it began, or took longer than 64 bits hold
+    return Kernels(
+        start=rows["start"],
+        duration=duration,
+        process=np.full(len(duration), -1, np.int32) if process is None else rows[process],
+        correlation=rows["correlationId"],
+        config=rows[TOGETHER],
+        configs=_configs_of(configs),
+        launch=np.empty(0, np.int32),
+        origin=None,
+        copied=rows.get("bytes"),
+    )
+
+
+def _configs_of(columns: Columns) -> Configs:
+    static, dynamic = columns["staticSharedMemory"], columns["dynamicSharedMemory"]
+    grid, block = (_size(columns, size) for size in SIZES)
+    return Configs(
+        device=columns["deviceId"],
+        context=columns["contextId"],
+        stream=columns["streamId"],
+        name=columns["name"],
+        grid=grid,
+        block=block,
+        registers=columns["registersPerThread"],
+        shared_memory=np.where((static < 0) | (dynamic < 0), np.int32(-1), static + dynamic),
+        graph_id=columns["graphId"],
+        graph_node=columns["graphNodeId"],
+        kind=columns["kind"],
+        copy_kind=columns.get("copyKind"),
+    )
+
+
+def _size(columns: Columns, size: str) -> Int32:
+    """The three sides of a size; where one is not known, none is."""
+    sides = np.stack([columns[size + axis] for axis in AXES], axis=1)
+    sides[np.any(sides < 0, axis=1)] = -1
+    return sides

@@ -1,0 +1,45 @@
+"""Columns that CUPTI's tables have under the same names in Nsight Systems exports and NVProf files.
+
+Source of names and meanings: the activity structures of https://docs.nvidia.com/cupti/.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof._core import _column
+from fastprof.readers.sqlite.database import Field
+
+I64, I32 = _column.I64, _column.I32
+
+SIZES, AXES = ("grid", "block"), "XYZ"
+
+
+def config_field(name: str, kind: int = I32, pool: Any = None) -> Field:
+    """A field that a work's configuration has, kept once for all work that is alike."""
+    return Field(name, kind, pool=pool, together=True)
+
+
+def work_fields() -> list[Field]:
+    """Of all GPU work."""
+    return [
+        Field("start", I64, needed=True),
+        Field("end", I64, needed=True),
+        *map(config_field, ("deviceId", "contextId", "streamId", "graphId")),
+    ]
+
+
+def kernel_fields() -> list[Field]:
+    """Of kernels, beside those of all work."""
+    sizes = [size + axis for size in SIZES for axis in AXES]
+    others = ("registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
+    return [*map(config_field, (*sizes, *others)), config_field("graphNodeId", I64)]
+
+
+def copy_fields() -> list[Field]:
+    """Of memory copies and memsets, beside those of all work."""
+    return [
+        Field("bytes", I64),
+        config_field("copyKind"),  # CUpti_ActivityMemcpyKind
+        config_field("graphNodeId", I64),
+    ]

@@ -1,0 +1,135 @@
+"""API calls, of whichever source, to those that put GPU work into a graph that was being captured.
+
+A capture lasts from cudaStreamBeginCapture to cudaStreamEndCapture (hip.., cu.. likewise). Calls of
+its own thread belong to it, and those of threads that capture nothing themselves: the backward pass
+runs on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._take import take
+from fastprof.model.trace import NEVER, Activity, Int32, Int64
+
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+
+_BEGIN = re.compile(r"(?:cuda|cu|hip)StreamBeginCapture")
+_END = re.compile(r"(?:cuda|cu|hip)StreamEndCapture")
+_PUTS = (
+    (Activity.KERNEL, re.compile(r"(?:cuda|cu|hip)\w*Launch\w*Kernel|cuLaunch\Z|cudaLaunch_")),
+    (Activity.MEMCPY, re.compile(r"(?:cuda|cu|hip)Memcpy\w*(?:Async|WithStream)")),
+    (Activity.MEMSET, re.compile(r"(?:cuda|cu|hip)Memset\w*Async")),
+)
+_INSTANTIATE = re.compile(r"(?:cuda|cu|hip)GraphInstantiate")
+_BEGINS, _ENDS, _INSTANTIATES = -2, -3, -4
+_LONGEST_AGO = -NEVER - 1
+
+
+def capture_names(names: Sequence[str | None]) -> Int32:
+    """What a call of each name does while a graph is captured: the `Activity` that it puts into the
+    graph, -1 for none, below that where it begins, ends or uses a capture; at the end, of no
+    name."""
+    found = [_meaning(name) if name else -1 for name in names]
+    return np.array([*found, -1], np.int32)
+
+
+def _meaning(name: str) -> int:
+    if _BEGIN.match(name):
+        return _BEGINS
+    if _END.match(name):
+        return _ENDS
+    if _INSTANTIATE.match(name):
+        return _INSTANTIATES
+    return next((int(kind) for kind, pattern in _PUTS if pattern.match(name)), -1)
+
+
+def graphs_of_calls(
+    meaning: Int32, start: Int64, thread: Int32, process_of_thread: Int32
+) -> Int32 | None:
+    """The capture that each call puts work into, numbered from 0 in order of time, -1 for none.
+
+    Parameters
+    ----------
+    meaning : int32 [calls], see `capture_names`
+    start, thread : [calls]
+
+    Returns
+    -------
+    int32 [calls], None where nothing was captured.
+    """
+    captures = _captures(meaning, start, thread)
+    if not captures:
+        return None
+    busy = {of_thread for _, _, of_thread in captures}
+    puts = np.flatnonzero(meaning >= 0)
+    puts = puts[np.argsort(start[puts], kind="stable")]
+    time, on, process = start[puts], thread[puts], take(process_of_thread, thread[puts])
+    is_busy = np.isin(on, list(busy))
+    graph = np.full(len(puts), -1, np.int32)
+    for number, (begin, end, of_thread) in enumerate(captures):
+        here = slice(np.searchsorted(time, begin, "right"), np.searchsorted(time, end))
+        same = process[here] == (process_of_thread[of_thread] if of_thread >= 0 else -1)
+        inside = same & ((on[here] == of_thread) | ~is_busy[here]) & (graph[here] < 0)
+        graph[here][inside] = number
+    found = np.full(len(meaning), -1, np.int32)
+    found[puts] = graph
+    return found
+
+
+def graphs_without_marks(meaning: Int32, start: Int64, worked: Bools) -> Int32 | None:
+    """The same of a trace that is said to be the capture of graphs, and does not tell where these
+    begin and end: calls that started no work, up to each use of a graph. None where most did.
+
+    worked : [calls], whether a call started work on a GPU
+    """
+    puts = meaning >= 0
+    if np.sum(worked[puts]) * 2 >= np.sum(puts):
+        return None
+    cuts = np.sort(start[meaning == _INSTANTIATES])
+    graph = np.searchsorted(cuts, start).astype(np.int32)
+    return np.where(puts & ~worked, graph, np.int32(-1))
+
+
+def captured_in(
+    graph: Int32, worked: Bools, start: Int64, correlation: Int64
+) -> tuple[Rows, Int32]:
+    """The calls that put work into a graph, in order of time, and its number, without gaps.
+
+    graph : [calls], see `graphs_of_calls`
+    worked : [calls], whether a call started work on a GPU, so that it captured nothing
+    correlation : of several calls with one number the first counts: a call of the runtime may be
+        told again as the driver's
+    """
+    rows = np.flatnonzero((graph >= 0) & ~worked)
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    first = np.zeros(len(rows), bool)
+    first[np.unique(correlation[rows], return_index=True)[1]] = True
+    rows = rows[first | (correlation[rows] < 0)]
+    _, number = np.unique(graph[rows], return_inverse=True)
+    return rows, number.astype(np.int32)
+
+
+def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, int, int]]:
+    """Begin, end and thread of each capture; one that began before the trace or did not end in it
+    lasts as long as the trace."""
+    rows = np.flatnonzero((meaning == _BEGINS) | (meaning == _ENDS))
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    open_since: dict[int, int] = {}
+    seen: set[int] = set()
+    found = []
+    for what, time, on in zip(
+        meaning[rows].tolist(), start[rows].tolist(), thread[rows].tolist(), strict=True
+    ):
+        if what == _BEGINS:
+            open_since.setdefault(on, time)
+        elif on in open_since or on not in seen:
+            found.append((open_since.pop(on, _LONGEST_AGO), time, on))
+        seen.add(on)
+    found += [(begin, NEVER, on) for on, begin in open_since.items()]
+    return sorted(found)

@@ -1,0 +1,56 @@
+"""What a trace of torch.profiler says of the capture of CUDA and HIP graphs.
+
+While a stream is captured, a call that launches a kernel puts it into the graph: the trace has the
+call and no GPU work. ROCm's calls carry the kernel's name and its grid, CUDA's do not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core._kineto import NONE
+from fastprof.model.trace import Captured
+from fastprof.readers.graph_captures import (
+    Rows,
+    capture_names,
+    captured_in,
+    graphs_of_calls,
+    graphs_without_marks,
+)
+from fastprof.readers.kineto.event_columns import KinetoFile
+from fastprof.readers.kineto.threads import Threads
+
+
+def captured_calls(
+    file: KinetoFile, threads: Threads, wanted: bool
+) -> tuple[Rows, Captured] | None:
+    """Rows of the table of launches that put work into a graph, in order of time, and what they
+    put there, with `launch` counting these rows; None where nothing was captured.
+
+    wanted : whether the file is said to be a capture, though it may not tell where that begins
+    """
+    meaning_of_name = capture_names(file.names)
+    if not wanted and not np.any(meaning_of_name < -1):
+        return None
+    events = file.tables["launches"]
+    thread = threads.find(events["pid"], events["tid"])
+    known = (events["start"] != NONE) & (thread >= 0)
+    meaning = np.where(known, meaning_of_name[events["name"]], np.int32(-1))
+    graph = graphs_of_calls(meaning, events["start"], thread, threads.process)
+    if graph is None and not wanted:
+        return None
+    correlation = events["correlation"]
+    worked = np.isin(correlation, file.tables["gpu"]["correlation"]) & (correlation >= 0)
+    if graph is None:
+        graph = graphs_without_marks(meaning, events["start"], worked)
+    if graph is None:
+        return None
+    rows, number = captured_in(graph, worked, events["start"], correlation)
+    return rows, Captured(
+        launch=np.arange(len(rows), dtype=np.int32),
+        graph=number,
+        name=events["kernel"][rows],
+        grid=events["grid"][rows],
+        block=events["block"][rows],
+        kind=meaning[rows],
+    )

@@ -1,0 +1,123 @@
+"""What a trace of torch.profiler says of itself: versions, GPUs, rank, names, memory events."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from fastprof.model.metadata import About, Distributed, GpuFigures, Memory, positive
+from fastprof.readers.kineto.event_columns import KinetoFile
+
+_VERSION = re.compile(
+    r"(cuda|cudnn|cupti|hip|rocm|roctracer|nccl|rccl|xpu|torch|pytorch)\w*_version\Z"
+)
+# `thread 5213 (python3)`: the profiler's own words around the name.
+_THREAD = re.compile(r"thread -?\d+ \((.*)\)\Z", re.DOTALL)
+
+
+def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
+    """Read it.
+
+    threads : process and thread id of the threads whose names are wanted
+    """
+    root = file.root
+    plain = {key: value for key, value in root.items() if _is_plain(value)}
+    schema = plain.pop("schemaVersion", None)
+    distributed = root.get("distributedInfo")
+    versions = {key: str(plain.pop(key)) for key in list(plain) if _VERSION.match(key)}
+    if isinstance(distributed, dict) and isinstance(distributed.get("nccl_version"), str):
+        versions["nccl_version"] = distributed["nccl_version"]
+    about = About(
+        "kineto",
+        tool="torch.profiler",
+        schema_version=None if schema is None else str(schema),
+        versions=versions,
+        settings=plain,
+        gpus=_gpus(root.get("deviceProperties")),
+        gpu_figures=_figures(root.get("deviceProperties")),
+        distributed=_distributed(distributed),
+    )
+    _name_others(file, about)
+    _read_names(file, about, set(threads))
+    columns = file.tables["memory"]
+    about.memory = Memory(**{name: columns[name] for name in vars(Memory())})
+    return about
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _gpus(properties: Any) -> dict[int, str]:
+    """Device to name; some ROCm builds write an empty one, which tells none."""
+    found = [each for each in _list(properties) if isinstance(each, dict)]
+    return {
+        each["id"]: each["name"]
+        for each in found
+        if type(each.get("id")) is int and isinstance(each.get("name"), str) and each["name"]
+    }
+
+
+def _figures(properties: Any) -> dict[int, GpuFigures]:
+    """Device to what is said of it, which is neither its clock nor its bandwidth.
+
+    AMD's GPUs have the numbers of their architecture (9.4) for a compute capability: none.
+    """
+    found = {}
+    for each in _list(properties):
+        if isinstance(each, dict) and type(each.get("id")) is int:
+            major, minor = positive(each.get("computeMajor")), each.get("computeMinor")
+            is_amd = str(each.get("name", "")).startswith("AMD")
+            found[each["id"]] = GpuFigures(
+                sms=positive(each.get("numSms")),
+                capability=f"{major}.{minor}" if major and not is_amd else None,
+                memory=positive(each.get("totalGlobalMem")),
+            )
+    return found
+
+
+def _name_others(file: KinetoFile, about: About) -> None:
+    """What is said of all GPUs alike holds for those that work was done on under other numbers:
+    with HIP_VISIBLE_DEVICES properties count the visible ones, kernels those of the machine."""
+    devices = np.unique(file.tables["gpu"]["device"])
+    for device in devices[devices >= 0].tolist():
+        if len(set(about.gpus.values())) == 1:
+            about.gpus.setdefault(device, next(iter(about.gpus.values())))
+        if len(set(about.gpu_figures.values())) == 1:
+            about.gpu_figures.setdefault(device, next(iter(about.gpu_figures.values())))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _distributed(info: Any) -> Distributed | None:
+    if not isinstance(info, dict):
+        return None
+    backend, rank, size = (info.get(key) for key in ("backend", "rank", "world_size"))
+    return Distributed(
+        backend if isinstance(backend, str) else None,
+        rank if type(rank) is int else None,
+        size if type(size) is int else None,
+    )
+
+
+def _read_names(file: KinetoFile, about: About, threads: set[tuple[int, int]]) -> None:
+    """Names that metadata events give; of several the last, as viewers do. GPUs are processes, and
+    streams threads, in this format: their names are left out."""
+    events = file.tables["metadata"]
+    pids = {pid for pid, _ in threads}
+    columns = (events[key].tolist() for key in ("name", "value", "pid", "tid"))
+    for key, value, pid, tid in zip(*columns, strict=True):
+        if key < 0 or value < 0:
+            continue
+        name = file.names[value].strip()
+        if file.names[key] == "process_name" and pid in pids:
+            about.processes[pid] = name
+        elif file.names[key] == "thread_name" and (pid, tid) in threads:
+            match = _THREAD.match(name)
+            about.threads[pid, tid] = match[1] if match else name

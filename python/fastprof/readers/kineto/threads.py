@@ -1,0 +1,71 @@
+"""Threads of a PyTorch-profiler trace: pairs of pid and tid, which may be texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._kineto import NONE, TEXT_PLACE
+from fastprof.model.trace import Int32, Int64
+
+
+class Threads:
+    """All threads of some tables with columns `pid` and `tid`.
+
+    Attributes
+    ----------
+    numbers : int64 [threads] the tid, -1 for a text
+    process : int32 [threads], index into process_numbers
+    process_numbers : int64 [processes] the pid, -1 for a text
+    """
+
+    def __init__(self, tables: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
+        self._pids = _distinct([table["pid"] for table in tables])
+        self._tids = _distinct([table["tid"] for table in tables])
+        pairs = _distinct([self._pair(table["pid"], table["tid"]) for table in tables])
+        self._pairs = pairs[pairs >= 0]
+        width = max(len(self._tids), 1)
+        self.numbers = _numbers(self._tids[self._pairs % width])
+        self.process = (self._pairs // width).astype(np.int32)
+        self.process_numbers = _numbers(self._pids)
+
+    def places(self) -> list[tuple[int, int]]:
+        """The pid and tid of each thread; -1 for a text."""
+        pids = self.process_numbers[self.process]
+        return list(zip(pids.tolist(), self.numbers.tolist(), strict=True))
+
+    def find(self, pid: Int64, tid: Int64) -> Int32:
+        """The thread of each pair; -1 where there is none."""
+        pair = self._pair(pid, tid)
+        place = np.searchsorted(self._pairs, pair)
+        known = place < len(self._pairs)
+        known[known] = self._pairs[place[known]] == pair[known]
+        return np.where(known, place, -1).astype(np.int32)
+
+    def _pair(self, pid: Int64, tid: Int64) -> Int64:
+        # A number for each pair; -1 where one of the two is not known.
+        places = [np.searchsorted(self._pids, pid), np.searchsorted(self._tids, tid)]
+        pair = places[0] * len(self._tids) + places[1]
+        known = np.ones(len(pair), bool)
+        for values, place, wanted in zip((self._pids, self._tids), places, (pid, tid), strict=True):
+            known &= place < len(values)
+            known[known] = values[place[known]] == wanted[known]
+        return np.where(known & (pid != NONE) & (tid != NONE), pair, -1)
+
+
+def _distinct(columns: Sequence[Int64]) -> Int64:
+    """The values that occur, ascending; long runs of one value are usual."""
+    heads = [
+        column[np.flatnonzero(np.append(True, column[1:] != column[:-1]))]
+        if len(column)
+        else column
+        for column in columns
+    ]
+    return np.unique(np.concatenate(heads)) if heads else np.empty(0, np.int64)
+
+
+def _numbers(places: Int64) -> Int64:
+    return np.where(places <= TEXT_PLACE, -1, places)

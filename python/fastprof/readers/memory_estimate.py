@@ -1,0 +1,50 @@
+"""A file to the memory that reading it takes at least; rows and bytes are known before they are
+read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fastprof._system import memory
+from fastprof.readers.nsys import schema as nsys_schema
+from fastprof.readers.nvprof import schema as nvprof_schema
+from fastprof.readers.sqlite.database import Database
+
+# Tables by what a row of them takes, and the fewest bytes that one has in a file. NVProf has two
+# rows for a range.
+_WORK = {nsys_schema.KERNELS, nsys_schema.GRAPHS, *nvprof_schema.KERNELS}
+_COPIES = {*nvprof_schema.COPIES, nvprof_schema.SETS}
+_RANGES = {**dict.fromkeys(nsys_schema.RANGES, 1.0), nvprof_schema.MARKERS: 0.5}
+_LEAST_ROW = 30
+
+
+def of_database(database: Database, copies: bool) -> float:
+    """Bytes for the kernels and ranges of an open database."""
+    most = database.path.stat().st_size / _LEAST_ROW
+    work = sum(
+        min(most, database.count(table))
+        for table in (_WORK | _COPIES if copies else _WORK) & database.tables.keys()
+    )
+    ranges = sum(
+        share * min(most, database.count(table))
+        for table, share in _RANGES.items()
+        if table in database.tables
+    )
+    return work * memory.OF_KERNEL + ranges * memory.OF_RANGE
+
+
+def of_dict_lines(path: str | os.PathLike[str]) -> float:
+    """Bytes for a file of dict lines."""
+    return os.path.getsize(path) * memory.OF_DICT_BYTE
+
+
+def of_json(path: str | os.PathLike[str], compressed: bool) -> float:
+    """Bytes for a trace of torch.profiler."""
+    size = os.path.getsize(path)
+    if compressed:
+        with Path(path).open("rb") as file:
+            file.seek(max(0, size - 4))
+            told = int.from_bytes(file.read(4), "little")  # of the last member, modulo 2^32
+        size = max(size, told)
+    return size * memory.OF_JSON_BYTE

@@ -1,0 +1,74 @@
+"""The API calls of an Nsight Systems export that put work into a graph that was being captured.
+
+They launched nothing, so that `read` leaves them out; they are read when the export is the capture
+of a graph that another one replays. They do not tell their kernels' names.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core import _column, _join, _pools
+from fastprof.model.trace import Captured, Kernels, Launches
+from fastprof.readers import trace_columns
+from fastprof.readers.graph_captures import capture_names, captured_in, graphs_of_calls
+from fastprof.readers.nsys import schema
+from fastprof.readers.nsys.launches import process_of
+from fastprof.readers.sqlite.database import Database
+
+
+def add(
+    database: Database,
+    pools: schema.Pools,
+    kernels: Kernels,
+    launches: Launches,
+    strings: list[str | None],
+) -> tuple[Launches, Captured | None]:
+    """The launches and these calls, in order of time, and what they captured; kernels' indices of
+    launches follow, and the calls' names are put behind `strings`.
+
+    kernels : with copies and memsets, which tell that a call was not captured
+    """
+    own = schema.Pools()
+    calls = database.scan(schema.LAUNCHES, schema.launch_fields(own))
+    names = _texts(database, own.strings)
+    threads = np.array([pools.threads.intern(key) for key in own.threads.values().tolist()] + [-1])
+    thread = threads.astype(np.int32)[calls["globalTid"]]
+    process_of_thread = process_of(
+        np.arange(len(pools.threads), dtype=np.int32), pools, schema.PROCESS_SHIFT
+    )
+    meaning = capture_names(names)[calls["nameId"]]
+    graph = graphs_of_calls(meaning, calls["start"], thread, process_of_thread)
+    if graph is None:
+        return launches, None
+    process = np.append(process_of_thread, np.int32(-1))[thread]
+    join = _join.Join(process, calls["correlationId"])
+    join.offer(kernels.process, kernels.correlation)
+    worked = join.rows(process, calls["correlationId"]) >= 0
+    rows, number = captured_in(graph, worked, calls["start"], calls["correlationId"])
+    n, nothing = len(launches), np.full(len(rows), -1, np.int32)
+    columns = {
+        "start": np.concatenate([launches.start, calls["start"][rows]]),
+        "thread": np.concatenate([launches.thread, thread[rows]]),
+        "name": np.concatenate([launches.name, calls["nameId"][rows] + np.int32(len(strings))]),
+        "captured": np.arange(n + len(rows)) - n,
+    }
+    strings += names
+    columns = trace_columns.launches_in_order(columns, kernels)
+    at = columns.pop("captured")
+    sizes = np.full((len(rows), 3), -1, np.int32)
+    captured = Captured(nothing.copy(), number, nothing, sizes, sizes, meaning[rows])
+    captured.launch[at[at >= 0]] = np.flatnonzero(at >= 0)
+    return Launches(**columns), captured
+
+
+def _texts(database: Database, wanted: _pools.Keys) -> list[str | None]:
+    texts = _pools.Names()
+    columns = database.scan(
+        schema.STRINGS, schema.string_fields(wanted, texts), keep=_column.KnownKeys(wanted)
+    )
+    found: list[str | None] = [None] * len(wanted)
+    text_of = texts.texts()
+    for key, text in zip(columns["id"].tolist(), columns["value"].tolist(), strict=True):
+        found[key] = text_of[text] if text >= 0 else None
+    return found

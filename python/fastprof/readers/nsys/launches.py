@@ -1,0 +1,82 @@
+"""The API calls of an Nsight Systems export that launched a kernel, or created a graph's node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastprof._core import _join
+from fastprof._core._take import take
+from fastprof.model.trace import Int32, Kernels, Launches
+from fastprof.readers import trace_columns
+from fastprof.readers.nsys import schema
+from fastprof.readers.nsys.pieces import Pieces
+from fastprof.readers.sqlite.database import Database
+
+# A graph cloned from a clone of a clone: deeper than this the originals form a cycle.
+_MOST_COPIES = 64
+
+
+class Reading:
+    """The columns of the calls that launched a kernel, while they are read."""
+
+    def __init__(self, database: Database, pools: schema.Pools, kernels: Kernels) -> None:
+        self._shift = schema.PROCESS_SHIFT
+        if "globalPid" not in database.tables.get(schema.KERNELS, ["globalPid"]):
+            self._shift = 63  # the export does not tell processes apart: all are one, unnumbered
+            kernels.process[:] = pools.processes.intern(0)
+        self._join = _join.Join(kernels.process, kernels.correlation)
+        join, processes, shift = self._join, pools.processes, self._shift
+        self.pieces = Pieces(
+            database,
+            schema.LAUNCHES,
+            schema.launch_fields,
+            lambda: _join.LaunchFilter(join, processes, shift),
+            len(kernels),
+        )
+
+    def finish(
+        self, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
+    ) -> Launches:
+        """Calls in order of time, and those that created a node; sets kernels' indices; once."""
+        columns = self.pieces.together()
+        process = process_of(columns["globalTid"], pools, self._shift)
+        self._join.offer(process, columns.pop("correlationId"))
+        kernels.launch = self._join.rows(kernels.process, kernels.correlation)
+        n = len(columns["start"])
+        if nodes is not None:
+            kernels.origin = np.where(nodes["row"] >= 0, nodes["row"] + np.int32(n), np.int32(-1))
+            columns = {name: np.concatenate([columns[name], nodes[name]]) for name in columns}
+        columns = trace_columns.launches_in_order(columns, kernels)
+        return Launches(columns["start"], columns["globalTid"], columns["nameId"])
+
+
+def read_graph_nodes(
+    database: Database, pools: schema.Pools, kernels: Kernels
+) -> dict[str, Any] | None:
+    """The calls that created graph nodes, and in `row` which of them made each kernel's node."""
+    graph_node = kernels.configs.graph_node
+    if not np.any(graph_node >= 0):
+        return None
+    nodes = database.scan(schema.GRAPH_NODES, schema.graph_node_fields(pools))
+    process = process_of(nodes["globalTid"], pools, schema.PROCESS_SHIFT)
+    join = _join.Join(process, nodes["graphNodeId"])
+    join.offer(process, nodes["graphNodeId"])
+    row = join.rows(kernels.process, take(graph_node, kernels.config))
+    # Instantiating a graph copies its nodes; what the user's code did is the first original.
+    original = np.append(join.rows(process, nodes["originalGraphNodeId"]), np.int32(-1))
+    for _ in range(_MOST_COPIES):
+        further = original[row]
+        if not np.any((further >= 0) & (further != row)):
+            break
+        row = np.where(further >= 0, further, row)
+    nodes["row"] = row
+    return nodes
+
+
+def process_of(thread: Int32, pools: schema.Pools, shift: int) -> Int32:
+    """The process of each thread index, -1 for thread -1."""
+    of_thread = [pools.processes.intern(int(x) >> shift) for x in pools.threads.values()]
+    known: Int32 = np.array([*of_thread, -1], np.int32)
+    return known[thread]

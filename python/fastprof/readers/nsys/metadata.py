@@ -1,0 +1,136 @@
+"""What an Nsight Systems export says of itself: versions, GPUs, names of processes and threads.
+
+Only small tables are read. Exports up to 2021 tell no version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from fastprof.errors import BadInputError
+from fastprof.model.metadata import About, GpuFigures, positive
+from fastprof.readers.nsys import schema
+from fastprof.readers.sqlite.database import Database
+from fastprof.readers.trace_columns import text
+
+# The same under the names that it had from 2022 on.
+_EXPORT_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+_CAPTURE_TABLE = "META_DATA_CAPTURE"
+# The others are of other tools, or hold the environment of the process, which is nobody's business.
+_SETTINGS = "name = 'CAPTURE_EVENT_TYPE' OR name LIKE 'CUDA_%'"
+
+
+def read(database: Database, threads: Collection[tuple[int, int]]) -> tuple[About, list[str]]:
+    """Read it, and what was wrong with it.
+
+    threads : process and thread id of the threads whose names are wanted
+    """
+    about = About("nsys", tool="NVIDIA Nsight Systems")
+    try:
+        _read_versions(database, about)
+        about.gpus = _read_gpus(database)
+        about.gpu_figures = _read_figures(database, about.gpus)
+        about.processes, about.threads = _read_names(database, set(threads))
+    except BadInputError as error:
+        return about, [f"what it says of itself cannot be read: {error}"]
+    return about, []
+
+
+def _rows(database: Database, table: str, columns: str, where: str = "") -> list[tuple[Any, ...]]:
+    """Rows of a table; none where it is not there or lacks a column. Texts come as bytes."""
+    present = {name.lower() for name in database.tables.get(table, ())}
+    names = columns.split()
+    if not {name.lower() for name in names} <= present:
+        return []
+    # Texts are not always UTF-8: those of Windows are in its code page.
+    chosen = ", ".join(
+        f'CAST("{name}" AS BLOB)' if name in ("name", "value") else f'"{name}"' for name in names
+    )
+    return database.rows(f'SELECT {chosen} FROM "{table}"{" WHERE " + where if where else ""}')
+
+
+def _read_versions(database: Database, about: About) -> None:
+    for table in _EXPORT_TABLES:
+        said = {text(name): text(value) for name, value in _rows(database, table, "name value")}
+        about.tool = said.get("EXPORT_PRODUCT_NAME") or about.tool
+        about.tool_version = said.get("EXPORT_PRODUCT_VERSION") or about.tool_version
+        about.schema_version = said.get("EXPORT_SCHEMA_VERSION") or about.schema_version
+    for name, value in _rows(database, _CAPTURE_TABLE, "name value", _SETTINGS):
+        key = text(name) or ""
+        if key == "CAPTURE_EVENT_TYPE":
+            about.settings.setdefault(key, []).append(text(value))
+        else:
+            about.settings[key] = text(value)
+
+
+def _read_gpus(database: Database) -> dict[int, str]:
+    """Device to name, where it is sure.
+
+    Devices of kernels are numbered as their process sees them (CUDA_VISIBLE_DEVICES), GPUs as the
+    machine has them. TARGET_INFO_CUDA_DEVICE tells which is which; without it a name is sure only
+    where all GPUs have the same.
+    """
+    gpus = _rows(database, "TARGET_INFO_GPU", "id name")
+    name_of = {number: text(name) for number, name in gpus}
+    found: dict[Any, set[str | None]] = {}
+    for gpu, device in _rows(database, "TARGET_INFO_CUDA_DEVICE", "gpuId cudaId"):
+        found.setdefault(device, set()).add(name_of.get(gpu))
+    if len(set(name_of.values())) == 1:
+        in_cuda = [device for (device,) in _rows(database, "TARGET_INFO_GPU", "cuDevice")]
+        known = in_cuda and all(isinstance(device, int) for device in in_cuda)
+        for device in in_cuda if known else name_of:
+            found.setdefault(device, set()).update(name_of.values())
+    return {
+        device: name
+        for device in sorted(device for device in found if isinstance(device, int))
+        for name in found[device]
+        if len(found[device]) == 1 and name
+    }
+
+
+def _read_figures(database: Database, gpus: dict[int, str]) -> dict[int, GpuFigures]:
+    """What is said of the GPUs with these names; nothing where two of one name differ."""
+    columns = "name smCount clockRate memoryBandwidth computeMajor computeMinor totalMemory"
+    found: dict[str, set[GpuFigures]] = {}
+    for name, sms, clock, bandwidth, major, minor, memory in _rows(
+        database, "TARGET_INFO_GPU", columns
+    ):
+        figures = GpuFigures(
+            sms=positive(sms),
+            clock=positive(clock),
+            bandwidth=positive(bandwidth),
+            capability=f"{major}.{minor}" if positive(major) else None,
+            memory=positive(memory),
+        )
+        found.setdefault(text(name) or "", set()).add(figures)
+    return {
+        device: figures
+        for device, name in gpus.items()
+        for figures in found.get(name, ())
+        if len(found[name]) == 1
+    }
+
+
+def _read_names(
+    database: Database, threads: set[tuple[int, int]]
+) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
+    """Names of the processes and of the threads that are asked for."""
+    pids = ", ".join(str(pid) for pid in sorted({pid for pid, _ in threads}))
+    processes = {
+        pid: text(name) or ""
+        for pid, name in _rows(database, "PROCESSES", "pid name", f"pid IN ({pids})")
+    }
+    shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
+    if not {"nameId", "globalTid"} <= set(database.tables.get("ThreadNames", ())):
+        return processes, {}
+    rows = database.rows(
+        f"SELECT globalTid, CAST(value AS BLOB) FROM ThreadNames JOIN {schema.STRINGS} "
+        f"ON {schema.STRINGS}.id = nameId WHERE (globalTid >> {shift}) & {low} IN ({pids})"
+    )
+    names = {
+        (number >> shift & low, number & low): text(name) or ""
+        for number, name in rows
+        if isinstance(number, int)
+    }
+    return processes, {thread: name for thread, name in names.items() if thread in threads}

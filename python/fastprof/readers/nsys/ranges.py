@@ -1,0 +1,75 @@
+"""The ranges of an Nsight Systems export: their names, and which belong to a thread.
+
+They are most of what there is to read: a second core begins with them while the first reads the
+kernels, and the first helps when it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fastprof._core import _column, _pools
+from fastprof._core._take import distinct, without
+from fastprof.model.trace import Ranges
+from fastprof.readers import trace_columns
+from fastprof.readers.nsys import schema
+from fastprof.readers.nsys.pieces import Pieces
+from fastprof.readers.sqlite.database import Columns, Database
+
+
+def table_of(database: Database) -> str:
+    """The table of ranges, under the first of its names that has any rows."""
+    present = [table for table in schema.RANGES if table in database.tables]
+    filled = [table for table in present if database.count(table)]
+    return (filled or present or list(schema.RANGES))[0]
+
+
+def event_types(database: Database) -> tuple[list[int], list[int]]:
+    """The event types of push/pop and of start/end ranges in this export."""
+    known = schema.PUSH_POP | schema.START_END
+    if {"id", "name"} <= set(database.tables.get("ENUM_NSYS_EVENT_TYPE", [])):
+        rows = database.rows("SELECT name, id FROM ENUM_NSYS_EVENT_TYPE")
+        known |= {
+            name: number for name, number in rows if name in known and isinstance(number, int)
+        }
+    return [known[name] for name in schema.PUSH_POP], [known[name] for name in schema.START_END]
+
+
+class Reading:
+    """The columns of the range table, while they are read."""
+
+    def __init__(self, database: Database) -> None:
+        self.types = event_types(database)
+        kept = self.types[0] + self.types[1]
+        self.pieces = Pieces(
+            database, table_of(database), schema.range_fields, lambda: _column.Among(kept)
+        )
+
+    def finish(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
+        """Ranges in order, and apart from them those that ended on another thread; once."""
+        columns = self.pieces.together()
+        _name_registered(columns, pools.labels, strings)
+        end_thread = columns["endGlobalTid"]
+        ended = np.flatnonzero(end_thread >= 0)
+        ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
+        moved = ended[end_thread[ended] != columns["globalTid"][ended]]
+        nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
+        phases = trace_columns.ranges_in_order(
+            dict(columns), np.setdiff1d(moved, np.concatenate(nowhere))
+        )
+        del end_thread, columns["endGlobalTid"], columns["eventType"], columns["textId"]
+        others = np.unique(np.concatenate([moved, *nowhere]))
+        columns = {name: without(column, others) for name, column in columns.items()}
+        return trace_columns.ranges_in_order(columns, slice(None)), phases
+
+
+def _name_registered(columns: Columns, labels: _pools.Names, strings: Sequence[str | None]) -> None:
+    """Ranges whose text was registered have it in StringIds: give them their labels too."""
+    rows = np.flatnonzero((columns["text"] < 0) & (columns["textId"] >= 0))
+    used, place = distinct(columns["textId"][rows], len(strings))
+    label, seq, op_id = _column.split_range_names(labels, [strings[index] for index in used])
+    columns["text"][rows] = label[place]
+    columns["text_seq"][rows] = seq[place]
+    columns["text_op_id"][rows] = op_id[place]

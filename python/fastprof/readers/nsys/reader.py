@@ -1,0 +1,159 @@
+"""Nsight Systems SQLite exports to a Trace."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _pools
+from fastprof._system.threads import Beside
+from fastprof.model.trace import Activity, Int32, Kernels, Ranges, Trace
+from fastprof.readers import trace_columns
+from fastprof.readers.cupti import gpu_work
+from fastprof.readers.nsys import graph_captures, metadata, schema
+from fastprof.readers.nsys import launches as launches_of
+from fastprof.readers.nsys import ranges as ranges_of
+from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Field
+
+Result = TypeVar("Result")
+
+
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
+    """Whether these tables are those of an Nsight Systems export."""
+    return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
+
+
+def read(database: Database, copies: bool = False, captures: bool = False) -> Trace:
+    """Read an export, on two cores: kernels on one, then API calls and ranges on both.
+
+    copies : whether memory copies and memsets get rows as kernels do
+    captures : whether calls that put work into a graph are read too; with copies only
+
+    Raises
+    ------
+    BadInputError
+        When the file is damaged, or lacks what every version has.
+    """
+    pools = schema.Pools()
+    with _Connected(database) as beside:
+        reading = ranges_of.Reading(database)
+        running = beside.run(reading.pieces.read)
+        kernels = _read_kernels(database, pools, copies)
+        nodes = launches_of.read_graph_nodes(database, pools, kernels)
+        calls = launches_of.Reading(database, pools, kernels)
+        helping = beside.run(calls.pieces.help)
+        calls.pieces.read(database)
+        reading.pieces.help(database)
+        running.result()
+        helping.result()
+        calls.pieces.adopt(pools)
+        reading.pieces.adopt(pools)
+        finishing = beside.run(_finish_ranges, reading, pools, kernels)
+        launches = calls.finish(pools, kernels, nodes)
+        strings, warnings, (ranges, phases) = finishing.result()
+    captured = None
+    if captures:
+        launches, captured = graph_captures.add(database, pools, kernels, launches, strings)
+    threads = pools.threads.values()
+    process_of_thread = launches_of.process_of(
+        np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT
+    )
+    shift, low = schema.PROCESS_SHIFT, schema.LOW_24_BITS
+    about, problems = metadata.read(
+        database, [(number >> shift & low, number & low) for number in threads.tolist()]
+    )
+    return Trace(
+        name=database.name,
+        kernels=kernels,
+        launches=launches,
+        ranges=ranges,
+        phases=phases,
+        labels=pools.labels.texts(),
+        strings=strings,
+        threads=(threads & schema.LOW_24_BITS).astype(np.int32),
+        process_of_thread=process_of_thread,
+        processes=_process_ids(pools.processes.values()),
+        warnings=warnings + problems,
+        about=about,
+        captured=captured,
+    )
+
+
+def _finish_ranges(
+    database: Database, reading: ranges_of.Reading, pools: schema.Pools, kernels: Kernels
+) -> tuple[list[str | None], list[str], tuple[Ranges, Ranges]]:
+    """The texts of all string ids, what was wrong with them, and the ranges."""
+    strings, warnings = trace_columns.read_strings(
+        database, schema.STRINGS, schema.string_fields, pools.strings, kernels, EXPORT_AGAIN
+    )
+    return strings, warnings, reading.finish(pools, strings)
+
+
+def floor(database: Database) -> int:
+    """Step the SELECTs that `read` steps and do nothing with the rows; how many there were."""
+    pools = schema.Pools()
+    ranges = ranges_of.table_of(database)
+    tables: list[tuple[str, Sequence[Field]]] = [
+        (schema.KERNELS, schema.kernel_fields(pools)),
+        (schema.GRAPHS, schema.graph_fields(pools)),
+        (schema.LAUNCHES, schema.launch_fields(pools)),
+        (schema.GRAPH_NODES, schema.graph_node_fields(pools)),
+        (ranges, schema.range_fields(pools)),
+        (schema.STRINGS, schema.string_fields(pools.strings, _pools.Names())),
+    ]
+    return sum(
+        database.floor(table, fields) for table, fields in tables if table in database.tables
+    )
+
+
+class _Connected:
+    """Runs functions on a second core, through a connection of its own.
+
+    Leaving early stops what runs there at its next few rows.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._stop = threading.Event()
+        self._own = database.another(self._go_on)
+        self._beside = Beside()
+
+    def run(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Start function(connection, *arguments) when what was started before is done."""
+        return self._beside.run(function, self._own, *arguments)
+
+    def _go_on(self, table: str, rows: int, total: int) -> None:
+        if self._stop.is_set():
+            raise InterruptedError(f"reading {table} was stopped")
+
+    def __enter__(self) -> _Connected:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._beside.__exit__(*exception)
+        self._own.close()
+
+
+def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
+    """GPU work in order of start; launch and origin still -1."""
+    has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
+    name = "demangledName" if has_names else "shortName"
+    kernels = gpu_work.scan(database, schema.KERNELS, schema.kernel_fields(pools, name))
+    kernels.configs["name"] = kernels.configs.pop(name)
+    graphs = gpu_work.scan(database, schema.GRAPHS, schema.graph_fields(pools))
+    kinds = {Activity.KERNEL: kernels, Activity.GRAPH: graphs}
+    if copies:
+        for kind, table in ((Activity.MEMCPY, schema.COPIES), (Activity.MEMSET, schema.SETS)):
+            kinds[kind] = gpu_work.scan(database, table, schema.copy_fields(pools))
+    return gpu_work.kernels_of(kinds, "globalPid")
+
+
+def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:
+    """The ids that the operating system gave; -1 for 0, which stands for "not told"."""
+    ids = (processes & schema.LOW_24_BITS).astype(np.int32)
+    return np.where(ids > 0, ids, np.int32(-1))

@@ -1,0 +1,121 @@
+"""The schema of Nsight Systems SQLite exports of 2020 to 2026, as data.
+
+Columns are read by name, since every version adds some. Source of names and meanings:
+https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core import _column, _pools
+from fastprof.model.trace import NEVER, Int32
+from fastprof.readers.cupti import schema as cupti_schema
+from fastprof.readers.sqlite.database import Field
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+LAUNCHES = "CUPTI_ACTIVITY_KIND_RUNTIME"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
+SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPH_NODES = "CUDA_GRAPH_NODE_EVENTS"
+RANGES = ("NVTX_EVENTS", "NVTX_EVENTS_V3", "NVTX_EVENTS_V2")
+STRINGS = "StringIds"
+
+# Event types of NVTX_EVENTS; ENUM_NSYS_EVENT_TYPE has them by name where the export has it.
+PUSH_POP = {"NvtxPushPopRange": 59, "NvtxtPushPopRange": 70}
+START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
+
+# A global thread id is hardware, virtual machine, process and thread, 8, 8, 24 and 24 bits.
+PROCESS_SHIFT = 24
+LOW_24_BITS = 0xFFFFFF
+
+I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
+
+
+class Pools:
+    """What the columns of all tables refer to."""
+
+    def __init__(self) -> None:
+        self.labels = _pools.Names()
+        self.strings = _pools.Keys()
+        self.threads = _pools.Keys()
+        self.processes = _pools.Keys()
+
+    def adopt(self, other: Pools) -> dict[str, Int32]:
+        """Put what is in another's pools into these; not processes.
+
+        Returns
+        -------
+        dict of column to int32
+            The id here of each id there, for the columns that refer to ids which are others here.
+        """
+        found = {}
+        for place, names in (
+            (self.labels.adopt(other.labels), ("text",)),
+            (self.strings.adopt(other.strings), ("nameId", "textId")),
+            (self.threads.adopt(other.threads), ("globalTid", "endGlobalTid")),
+        ):
+            if not np.array_equal(place, np.arange(len(place))):  # as in an empty pool
+                found.update(dict.fromkeys(names, place))
+        return found
+
+
+def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
+    """`name` is the column that names the kernel."""
+    return [
+        *graph_fields(pools),
+        cupti_schema.config_field(name, KEY, pools.strings),
+        *cupti_schema.kernel_fields(),
+    ]
+
+
+def graph_fields(pools: Pools) -> list[Field]:
+    return [
+        *cupti_schema.work_fields(),
+        Field("correlationId", I64),
+        Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
+    ]
+
+
+def copy_fields(pools: Pools) -> list[Field]:
+    """Of memory copies and memsets."""
+    return [*graph_fields(pools), *cupti_schema.copy_fields()]
+
+
+def launch_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("globalTid", KEY, pool=pools.threads, needed=True),  # the filter looks at these two
+        Field("correlationId", I64, needed=True),
+        Field("start", I64, needed=True),
+        Field("nameId", KEY, pool=pools.strings),
+    ]
+
+
+def graph_node_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("start", I64, needed=True),
+        Field("globalTid", KEY, pool=pools.threads, needed=True),
+        Field("nameId", KEY, pool=pools.strings),
+        Field("graphNodeId", I64, needed=True),
+        Field("originalGraphNodeId", I64),
+    ]
+
+
+def range_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("eventType", I32, needed=True),  # the filter looks at it
+        Field("start", I64, needed=True),
+        Field("end", I64, NEVER, needed=True),
+        Field("text", RANGE, pool=pools.labels),
+        Field("textId", KEY, pool=pools.strings),
+        Field("globalTid", KEY, pool=pools.threads),
+        Field("endGlobalTid", KEY, pool=pools.threads),
+    ]
+
+
+def string_fields(strings: _pools.Keys, texts: _pools.Names) -> list[Field]:
+    return [
+        Field("id", KEY, pool=strings, needed=True),
+        Field("value", TEXT, pool=texts, needed=True),
+    ]

@@ -1,0 +1,186 @@
+"""NVProf's SQLite files to a Trace."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _join, _pools
+from fastprof.model.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ranges, Trace
+from fastprof.readers import trace_columns
+from fastprof.readers.cupti import gpu_work
+from fastprof.readers.cupti.gpu_work import Work, one_after_the_other
+from fastprof.readers.nvprof import metadata, schema
+from fastprof.readers.nvprof.demangle import demangled
+from fastprof.readers.sqlite.database import Database, Field
+
+RECORD_AGAIN = "record it again: nvprof -f -o net.sql python train.py"
+
+
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
+    """Whether these tables are those of an NVProf file."""
+    return {"_id_", "value"} <= set(tables.get(schema.STRINGS, []))
+
+
+def read(database: Database, copies: bool = False) -> Trace:
+    """Read an NVProf file.
+
+    copies : whether memory copies and memsets get rows as kernels do
+
+    Raises
+    ------
+    BadInputError
+        When the file is damaged, or lacks what every version has.
+    """
+    pools = schema.Pools()
+    kernels = _read_kernels(database, pools, copies)
+    launches, strings_of_calls = _read_launches(database, pools, kernels)
+    ranges, phases = _read_ranges(database, pools)
+    strings, warnings = trace_columns.read_strings(
+        database, schema.STRINGS, schema.string_fields, pools.strings, kernels, RECORD_AGAIN
+    )
+    strings, problem = demangled(strings)
+    if problem:
+        warnings.append(f"{database.name}: {problem}")
+    launches.name[:] = np.where(launches.name >= 0, launches.name + len(strings), -1)
+    threads = pools.threads.values()
+    about, problems = metadata.read(database)
+    return Trace(
+        name=database.name,
+        kernels=kernels,
+        launches=launches,
+        ranges=ranges,
+        phases=phases,
+        labels=pools.labels.texts(),
+        strings=strings + strings_of_calls,
+        threads=threads & schema.LOW_32_BITS,
+        process_of_thread=_process_of_thread(pools)[:-1],
+        processes=pools.processes.values().astype(np.int32),
+        warnings=warnings + problems,
+        about=about,
+    )
+
+
+def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
+    """GPU work in order of start; process, launch and origin still -1."""
+
+    def scan(tables: Sequence[str], fields: list[Field]) -> Work:
+        return one_after_the_other([gpu_work.scan(database, each, fields) for each in tables])
+
+    kinds = {Activity.KERNEL: scan(schema.KERNELS, schema.kernel_fields(pools))}
+    if copies:
+        kinds[Activity.MEMCPY] = scan(schema.COPIES, schema.copy_fields())
+        kinds[Activity.MEMSET] = scan([schema.SETS], schema.copy_fields())
+    for _, configs in kinds.values():
+        for key in ("graphId", "graphNodeId"):
+            configs[key][configs[key] == 0] = -1  # 0 is none
+    return gpu_work.kernels_of(kinds, None)
+
+
+def _read_launches(
+    database: Database, pools: schema.Pools, kernels: Kernels
+) -> tuple[Launches, list[str | None]]:
+    """API calls that launched a kernel, and their names; sets the kernels' launch and process.
+
+    The file does not say which process a kernel belongs to: it is the one that launched it.
+    """
+    nowhere = np.zeros(len(kernels), np.int32)
+    join = _join.Join(nowhere, kernels.correlation)
+    one_process = _pools.Keys()
+    one_process.intern(0)
+    parts = []
+    names: dict[str, int] = {}
+    for table, known in zip(schema.LAUNCHES, schema.CALL_NAMES, strict=True):
+        keep = _join.LaunchFilter(join, one_process, 63)  # all are one
+        columns = database.scan(
+            table, schema.launch_fields(pools), keep=keep, capacity=len(kernels)
+        )
+        columns["name"] = _name_calls(columns.pop("cbid"), known, names)
+        parts.append(columns)
+    columns = trace_columns.joined(parts)
+    correlation = columns.pop("correlationId")
+    join.offer(np.zeros(len(correlation), np.int32), correlation)
+    kernels.launch = join.rows(nowhere, kernels.correlation)
+    columns = trace_columns.launches_in_order(columns, kernels)
+    of_thread = _process_of_thread(pools)
+    of_launch = np.append(of_thread[columns["thread"]], np.int32(-1))
+    kernels.process[:] = of_launch[kernels.launch]
+    if len(pools.processes) == 1:
+        kernels.process[:] = 0  # whose launch was not captured, too
+    launches = Launches(columns["start"], columns["thread"], columns["name"])
+    return launches, list(names)
+
+
+def _name_calls(cbid: Int32, known: dict[int, str], names: dict[str, int]) -> Int32:
+    """The name of each call, an index into `names`, to which new ones are added."""
+    used, place = np.unique(cbid, return_inverse=True)
+    texts = [known.get(number, f"cbid {number}") for number in used.tolist()]
+    ids = np.array([names.setdefault(text, len(names)) for text in texts], np.int32)
+    return ids[place] if len(ids) else cbid
+
+
+def _process_of_thread(pools: schema.Pools) -> Int32:
+    """The process of each thread index; -1 at the end, for thread -1."""
+    threads = pools.threads.values()
+    of_thread = [pools.processes.intern(int(thread) >> schema.PROCESS_SHIFT) for thread in threads]
+    return np.array([*of_thread, -1], np.int32)
+
+
+def _read_ranges(database: Database, pools: schema.Pools) -> tuple[Ranges, Ranges]:
+    """Ranges in order, and apart from them those that ended on another thread.
+
+    A range is two rows of one id, its start and its end. Marks, and ends whose start was not
+    captured, are no ranges.
+    """
+    columns = database.scan(schema.MARKERS, schema.marker_fields(pools))
+    thread = _threads_of_objects(pools)[columns["object"]]
+    thread[columns["objectKind"] != schema.OF_THREAD] = -1
+    flags = columns["flags"]
+    starts = np.flatnonzero((flags & schema.START != 0) & (thread >= 0) & (columns["text"] >= 0))
+    ends = np.flatnonzero(flags & schema.END != 0)
+    end_row = _ends(columns["id"], starts, ends)
+    closed = end_row >= 0
+    end = np.where(closed, columns["timestamp"][end_row], NEVER)
+    end_thread = np.where(closed, thread[end_row], -1)
+    own = thread[starts]
+    read = {
+        "start": columns["timestamp"][starts],
+        "end": end,
+        "globalTid": own,
+        "text": columns["text"][starts],
+        "text_seq": columns["text_seq"][starts],
+        "text_op_id": columns["text_op_id"][starts],
+    }
+    moved = (end_thread >= 0) & (end_thread != own)
+    return trace_columns.ranges_in_order(dict(read), ~moved), trace_columns.ranges_in_order(
+        read, moved
+    )
+
+
+def _ends(ids: Int64, starts: npt.NDArray[np.intp], ends: npt.NDArray[np.intp]) -> Int64:
+    """The row of the end of each start: the next row of its id. -1 where there is none."""
+    rows = np.concatenate([starts, ends])
+    order = np.lexsort((rows, ids[rows]))
+    of_start = order < len(starts)
+    following = np.append(order[1:], -1) if len(order) else order
+    pairs = of_start & (following >= len(starts))
+    pairs[pairs] = ids[rows[order[pairs]]] == ids[rows[following[pairs]]]
+    out = np.full(len(starts), -1, np.int64)
+    out[order[pairs]] = rows[following[pairs]]
+    return out
+
+
+def _threads_of_objects(pools: schema.Pools) -> Int32:
+    """The thread of each objectId: a 32-bit process and a 64-bit thread, little-endian; -1 last."""
+    threads = []
+    for text in pools.objects.texts():
+        blob = bytes.fromhex(text)
+        process, thread = blob[:4], blob[4:8]  # NVProf itself compares 32 bits of the thread
+        if len(blob) < 8:
+            threads.append(-1)
+            continue
+        number = int.from_bytes(process, "little", signed=True) << schema.PROCESS_SHIFT
+        threads.append(pools.threads.intern(number | int.from_bytes(thread, "little")))
+    return np.array([*threads, -1], np.int32)

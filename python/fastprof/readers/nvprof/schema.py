@@ -1,0 +1,102 @@
+"""The schema of NVProf's SQLite files of 2017 to 2022, as data.
+
+Columns are read by name: kernels have 25 to 42 of them, by the version of CUPTI. Source of names
+and meanings: the structures CUpti_ActivityKernel to Kernel5, CUpti_ActivityMarker2 and
+CUpti_ActivityAPI of the CUPTI reference, https://docs.nvidia.com/cupti/.
+"""
+
+from __future__ import annotations
+
+from fastprof._core import _column, _pools
+from fastprof.readers.cupti import schema as cupti_schema
+from fastprof.readers.sqlite.database import Field
+
+KERNELS = ("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUPTI_ACTIVITY_KIND_KERNEL")
+# A kernel's id may be in both: then the runtime call is its launch.
+LAUNCHES = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
+MARKERS = "CUPTI_ACTIVITY_KIND_MARKER"
+COPIES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
+SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
+STRINGS = "StringTable"
+
+I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
+
+# CUpti_ActivityFlag of a marker.
+START, END = 2, 4
+# CUpti_ActivityObjectKind: the thread in objectId is a process id and a thread id.
+OF_THREAD = 2
+
+# A thread here is its process and its id, 32 bits each. NVProf writes ids as signed numbers.
+PROCESS_SHIFT = 32
+LOW_32_BITS = 0xFFFFFFFF
+_THREAD = "(processId << 32) | (threadId & 4294967295)"
+
+# Numbers of API calls: CUpti_runtime_api_trace_cbid and CUpti_driver_api_trace_cbid. Those that
+# launch GPU work in nearly all files; others are named by their number.
+CALL_NAMES = (
+    {
+        13: "cudaLaunch",
+        31: "cudaMemcpy",
+        41: "cudaMemcpyAsync",
+        49: "cudaMemset",
+        51: "cudaMemsetAsync",
+        211: "cudaLaunchKernel",
+    },
+    {307: "cuLaunchKernel"},
+)
+
+
+_CORRELATION = Field("correlationId", I64, needed=True)
+
+
+class Pools:
+    """What the columns of all tables refer to."""
+
+    def __init__(self) -> None:
+        self.labels = _pools.Names()
+        self.strings = _pools.Keys()
+        self.threads = _pools.Keys()
+        self.processes = _pools.Keys()
+        self.objects = _pools.Names()
+
+
+def kernel_fields(pools: Pools) -> list[Field]:
+    return [
+        *cupti_schema.work_fields(),
+        _CORRELATION,
+        cupti_schema.config_field("name", KEY, pools.strings),
+        *cupti_schema.kernel_fields(),
+    ]
+
+
+def copy_fields() -> list[Field]:
+    """Of memory copies and memsets."""
+    return [*cupti_schema.work_fields(), _CORRELATION, *cupti_schema.copy_fields()]
+
+
+def launch_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # the filter looks at these two
+        _CORRELATION,
+        Field("start", I64, needed=True),
+        Field("cbid", I32),
+    ]
+
+
+def marker_fields(pools: Pools) -> list[Field]:
+    text = f"(SELECT value FROM {STRINGS} WHERE _id_ = {MARKERS}.name)"
+    return [
+        Field("timestamp", I64, needed=True),
+        Field("flags", I32, needed=True),
+        Field("id", I64, needed=True),
+        Field("objectKind", I32),
+        Field("object", TEXT, pool=pools.objects, sql="hex(objectId)"),
+        Field("text", RANGE, pool=pools.labels, sql=text),
+    ]
+
+
+def string_fields(strings: _pools.Keys, texts: _pools.Names) -> list[Field]:
+    return [
+        Field("_id_", KEY, pool=strings, needed=True),
+        Field("value", TEXT, pool=texts, needed=True),
+    ]

@@ -1,0 +1,161 @@
+"""A file and the name of a table to the pages that hold it, or to why SQLite has to read it.
+
+SQLite says what is in the file: which page is a table's root, what its columns are. From there on
+the pages are read without it (csrc/fp_walk.h), where nothing about the table is unusual.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastprof._core import _pages
+from fastprof._core._pages import UnusualError
+from fastprof.errors import BadInputError
+from fastprof.readers.unchanged import Unchanged
+
+Select = Callable[[str], list[tuple[Any, ...]]]
+Place = tuple[int, int, int]  # as _pages.Table.scan takes it
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The leaf pages of a table, and where in its rows each column is, by names in lower case."""
+
+    table: _pages.Table
+    places: dict[str, Place]
+    unusual: dict[str, str]  # columns that SQLite has to read, and why
+
+    def places_of(self, names: Sequence[str]) -> list[Place]:
+        """The places of some columns.
+
+        Raises
+        ------
+        UnusualError
+        """
+        for name in names:
+            if name.lower() in self.unusual:
+                raise UnusualError(f"column {name} {self.unusual[name.lower()]}")
+        return [self.places[name.lower()] for name in names]
+
+
+class Pages:
+    """The pages of a file, as it was when this was made."""
+
+    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+        self.name = name
+        self._layouts: dict[str, Layout | str] = {}
+        self._file: _pages.File | None = None
+        self._why = ""
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        except OSError as error:
+            raise BadInputError(f"{name}: cannot be opened: {error.strerror}") from error
+        try:
+            # The header has a counter that every writer adds to.
+            self.unchanged = Unchanged(self._descriptor, name, _pages.HEADER)
+            self._file = _pages.File(self._descriptor)
+        except UnusualError as error:
+            self._why = str(error)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def layout(self, table: str, select: Select) -> Layout:
+        """Where a table is; `select` gives all rows of a statement.
+
+        Raises
+        ------
+        UnusualError
+        """
+        if self._file is None:
+            raise UnusualError(self._why)
+        found = self._layouts.get(table)
+        if found is None:
+            try:
+                found = _layout(self._file, table, select)
+            except UnusualError as error:
+                found = str(error)
+            except BadInputError:  # which the scan that follows will say, too
+                found = "SQLite cannot tell what its columns are"
+            self._layouts[table] = found
+        if isinstance(found, str):
+            raise UnusualError(found)
+        return found
+
+
+def _layout(file: _pages.File, table: str, select: Select) -> Layout:
+    # Statements, and not tables such as pragma_table_list, of which a file can have its own.
+    quoted = f'"{escaped(table)}"'
+    listed = select(f"PRAGMA main.table_list({quoted})")
+    if [(type_, without_row_ids) for _, _, type_, _, without_row_ids, _ in listed] != [
+        ("table", 0)
+    ]:
+        raise UnusualError("it is a table without row ids, or no ordinary one")
+    name = "'" + table.replace("'", "''") + "'"
+    roots = select(f"SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = {name}")
+    if len(roots) != 1 or not isinstance(roots[0][0], int) or not 1 < roots[0][0] < 1 << 32:
+        raise UnusualError("its first page is not told")
+    all_columns = select(f"PRAGMA main.table_xinfo({quoted})")
+    columns = [
+        (cid, name, type_, default, pk) for cid, name, type_, _, default, pk, _ in all_columns
+    ]
+    if any(hidden for *_, hidden in all_columns):
+        raise UnusualError("it has generated columns")
+    origins = [origin for _, _, _, origin, _ in select(f"PRAGMA main.index_list({quoted})")]
+    row_id = _row_id_column(columns, "pk" in origins)
+    places, unusual = {}, {}
+    for cid, name, type_, default, _ in columns:
+        key = name.lower()
+        if cid == row_id:
+            places[key] = (_pages.OF_ROW_ID, _pages.ADDED_NULL, 0)
+        elif cid >= _pages.MOST_PLACES:
+            unusual[key] = f"is beyond the first {_pages.MOST_PLACES}"
+        elif _is_real(type_):
+            unusual[key] = "has real numbers"
+        else:
+            places[key] = (cid, *_added(default))
+    return Layout(_pages.Table(file, roots[0][0]), places, unusual)
+
+
+def _row_id_column(columns: Sequence[tuple[Any, ...]], has_key_index: bool) -> int | None:
+    """The column that is another name of the row id, which rows do not have themselves.
+
+    It is the one of an INTEGER PRIMARY KEY (https://www.sqlite.org/lang_createtable.html#rowid).
+    One that is not, because it was declared DESC, has an index.
+    """
+    keys = [(cid, type_) for cid, _, type_, _, pk in columns if pk]
+    if len(keys) != 1 or keys[0][1].upper() != "INTEGER" or has_key_index:
+        return None
+    return int(keys[0][0])
+
+
+def _is_real(type_: str) -> bool:
+    """Whether integers of such a column are read as reals.
+
+    https://www.sqlite.org/datatype3.html#determination_of_column_affinity
+    """
+    name = type_.upper()
+    others = ("INT", "CHAR", "CLOB", "TEXT", "BLOB")
+    return not any(part in name for part in others) and any(
+        part in name for part in ("REAL", "FLOA", "DOUB")
+    )
+
+
+def _added(default: str | None) -> tuple[int, int]:
+    """What rows have that were written before the column was added."""
+    if default is None or default.upper() == "NULL":
+        return _pages.ADDED_NULL, 0
+    if _INTEGER.fullmatch(default):
+        return _pages.ADDED_NUMBER, int(default)
+    return _pages.ADDED_OTHER, 0
+
+
+def escaped(name: str) -> str:
+    """A name as it stands between double quotes."""
+    return name.replace('"', '""')

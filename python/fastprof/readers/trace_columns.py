@@ -1,0 +1,95 @@
+"""What the SQLite sources have in common: columns that were read, made into those of a Trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _column, _nest, _pools
+from fastprof.model.trace import Kernels, Ranges
+from fastprof.readers.sqlite.database import Columns, Database, Field
+
+
+def joined(tables: Sequence[Columns], by: str = "start") -> Columns:
+    """The rows of several tables one after the other; a column that a table lacks is -1 in it.
+
+    by : a column that all have
+    """
+    like = {key: column for table in tables for key, column in table.items()}
+    filled = [table for table in tables if len(table[by])] or list(tables[:1])
+    parts = [
+        {
+            key: table[key] if key in table else np.full(len(table[by]), -1, column.dtype)
+            for key, column in like.items()
+        }
+        for table in filled
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return {key: np.concatenate([part[key] for part in parts]) for key in like}
+
+
+def launches_in_order(columns: Columns, kernels: Kernels) -> Columns:
+    """The columns of API calls in order of time; the kernels' indices into them follow."""
+    order = _nest.order(columns["start"], columns["start"])
+    if order is None:
+        return columns
+    place = np.full(len(order) + 1, -1, np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    kernels.launch = place[kernels.launch]
+    if kernels.origin is not None:
+        kernels.origin = place[kernels.origin]
+    return {name: column[order] for name, column in columns.items()}
+
+
+def ranges_in_order(columns: Columns, rows: npt.NDArray[Any] | slice) -> Ranges:
+    """Some of the ranges that were read, in the order of `Ranges`; the columns are taken out one by
+    one, so that each can be freed."""
+    names = ["start", "end", "globalTid", "text", "text_seq", "text_op_id"]
+    kept = [columns.pop(name)[rows] for name in names]
+    # What ended before it began encloses nothing.
+    np.maximum(kept[0], kept[1], out=kept[1])
+    order = _nest.order(kept[0], kept[1])
+    if order is not None:
+        for i, column in enumerate(kept):
+            kept[i] = column[order]
+    return Ranges(*kept)
+
+
+def read_strings(
+    database: Database,
+    table: str,
+    fields: Callable[[Any, _pools.Names], list[Field]],
+    wanted: _pools.Keys,
+    kernels: Kernels,
+    remedy: str,
+) -> tuple[list[str | None], list[str]]:
+    """The texts of all string ids met so far, and what was wrong with them."""
+    texts = _pools.Names()
+    columns = database.scan(
+        table, fields(wanted, texts), keep=_column.KnownKeys(wanted), capacity=len(wanted)
+    )
+    keys, places = columns.values()
+    strings: list[str | None] = [None] * len(wanted)
+    text_of = texts.texts()
+    for key, text in zip(keys.tolist(), places.tolist(), strict=True):
+        strings[key] = text_of[text] if text >= 0 else None
+    known = np.array([text is not None for text in strings] + [True])
+    name = kernels.configs.name
+    lost = np.unique(name[~known[name]])
+    warnings = []
+    if len(lost):
+        ids = ", ".join(str(wanted.values()[index]) for index in lost[:3])
+        warnings.append(
+            f"{database.name}: {len(lost)} kernel names are not in {table} "
+            f"(ids {ids}); they print as na. {remedy[0].upper()}{remedy[1:]}"
+        )
+    return strings, warnings
+
+
+def text(value: object) -> str | None:
+    """The text of a cell that was read as bytes; bytes that are no UTF-8 become U+FFFD."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None

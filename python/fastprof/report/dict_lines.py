@@ -1,0 +1,43 @@
+"""Columns keyed as in PyProf's dict lines -> one Python dict literal a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import BinaryIO
+
+from fastprof.model.columns import Column, SeqMarkers
+from fastprof.report.objects import PYTHON, write_objects
+
+KEYS = (
+    "kShortName",
+    "kDuration",
+    "layer",
+    "trace",
+    "reprMarkers",
+    "marker",
+    "seqMarker",
+    "seqId",
+    "subSeqId",
+    "altSeqId",
+    "dir",
+    "mod",
+    "op",
+    "tid",
+    "device",
+    "stream",
+    "grid",
+    "block",
+    "kLongName",
+)
+
+DictColumns = Mapping[str, Column | SeqMarkers]
+
+
+def in_order(columns: DictColumns) -> DictColumns:
+    """Order the columns as the lines have them; a key that is not there is left out."""
+    return {key: columns[key] for key in KEYS if key in columns}
+
+
+def write(columns: DictColumns, file: BinaryIO) -> None:
+    """Write the lines; `ast.literal_eval` of a line gives the values, tuples of texts as lists."""
+    write_objects(in_order(columns), PYTHON, file)

@@ -1,0 +1,87 @@
+"""A Profile to what its file holds and how much of its GPU time is known: `fastprof info`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof.model.trace import NEVER
+from fastprof.profile.profile import Profile
+from fastprof.report.info.advice import advice
+from fastprof.report.info.text import info_text
+
+__all__ = ["describe", "info_text"]
+
+
+def describe(profile: Profile) -> dict[str, Any]:
+    """What a file holds, as plain values that JSON can hold. Times are ns on the trace's clock.
+
+    The coverage is that of kernels and graphs, without memory copies and memsets. What the file
+    does not say is None.
+    """
+    about, contents, coverage = profile.about, profile.contents, profile.coverage_of_kernels
+    told = advice(about, contents, coverage)
+    total, rows = coverage.total, contents.devices
+    capture = profile.graph_capture
+    return {
+        "file": profile.name,
+        "format": about.format,
+        "tool": about.tool,
+        "tool_version": about.tool_version,
+        "schema_version": about.schema_version,
+        "versions": about.versions,
+        "read_by": {
+            table: {"way": "sqlite" if why else "pages", "why": why or None}
+            for table, why in sorted(about.read_by.items())
+        },
+        "settings": about.settings,
+        "gpus": [
+            {"device": device, "name": about.gpus.get(device), "rows": rows.get(device, 0)}
+            for device in sorted({*about.gpus, *rows})
+        ],
+        "rank": None if about.distributed is None else vars(about.distributed),
+        "processes": None
+        if contents.processes is None
+        else [{"pid": pid, "name": about.processes.get(pid)} for pid in contents.processes],
+        "threads": contents.threads,
+        "thread_names": [
+            {"pid": pid, "tid": tid, "name": name} for (pid, tid), name in about.threads.items()
+        ],
+        "span": None
+        if contents.span is None
+        else dict(zip(("start", "end"), contents.span, strict=True)),
+        "steps": _steps(profile),
+        "work": {kind: {"count": n, "time": time} for kind, (n, time) in contents.work.items()},
+        "launches": contents.launches,
+        "ranges": contents.ranges,
+        "has": {
+            "shapes": contents.shapes,
+            "types": contents.types,
+            "stacks": contents.stacks,
+            "layers": contents.layers,
+            "sequence_numbers": contents.sequence_numbers,
+            "memory": len(about.memory) > 0,
+        },
+        "graph_capture": None if capture is None else {**vars(capture), "files": [*capture.files]},
+        "memory_events": len(about.memory),
+        "gpu_time": total,
+        "coverage": [
+            {"depth": depth, "time": time, "share": time / total if total else None}
+            for depth, time in coverage.known.items()
+        ],
+        "advice": told,
+        "warnings": profile.warnings,
+    }
+
+
+def _steps(profile: Profile) -> list[dict[str, Any]]:
+    steps = profile.about.steps
+    columns = (steps.number, steps.start, steps.end, steps.pid)
+    return [
+        {
+            "number": number,
+            "start": start,
+            "end": None if end == NEVER else end,
+            "pid": None if pid < 0 else pid,
+        }
+        for number, start, end, pid in zip(*(column.tolist() for column in columns), strict=True)
+    ]

@@ -1,0 +1,164 @@
+"""What a file holds, as text for a terminal: one screen, 100 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fastprof.profile.captured_graphs import outcome
+
+WIDTH = 100
+_LABEL = 14
+_SHARE = 25
+_MOST = 4  # of names in one line
+_FORMATS = {
+    "nsys": "Nsight Systems export",
+    "nvprof": "NVProf file",
+    "kineto": "torch.profiler trace",
+    "dict": "dict lines",
+}
+_WORK = {
+    "kernel": "kernels",
+    "graph": "whole CUDA graphs",
+    "memcpy": "memory copies",
+    "memset": "memsets",
+}
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
+
+
+def info_text(info: dict[str, Any]) -> str:
+    """The text of what `describe` found; only the file's name may be wider than 100 characters."""
+    lines = [info["file"], ""]
+    for label, value in _lines(info):
+        lines += _wrapped(label, value, _LABEL)
+    if info["coverage"] and info["gpu_time"]:
+        lines += ["", f"known of the GPU time of kernels ({_time(info['gpu_time'])})"]
+    told = dict(info["advice"])
+    for each in info["coverage"] if info["gpu_time"] else ():
+        depth = each["depth"]
+        head = f"{depth:<12}{100 * each['share']:>7.1f} %"
+        lines += _wrapped(head, "\n".join(told.pop(depth, [])), _SHARE)
+    if told:
+        lines.append("")
+    for what, texts in told.items():
+        lines += _wrapped(what, "\n".join(texts), _LABEL)
+    return "".join(_printable(line).rstrip() + "\n" for line in lines)
+
+
+def _format(info: dict[str, Any]) -> str:
+    parts = [
+        f"version {info['tool_version']}" if info["tool_version"] else "",
+        f"schema {info['schema_version']}" if info["schema_version"] else "",
+        *(f"{name.replace('_', ' ')} {value}" for name, value in info["versions"].items()),
+    ]
+    return ", ".join([_FORMATS.get(info["format"], info["format"]), *filter(None, parts)])
+
+
+def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Label and text of each line that has something to say."""
+    yield "format", _format(info)
+    yield "read", _read_by(info["read_by"])
+    yield "GPUs", _gpus(info["gpus"])
+    rank = info["rank"]
+    if rank is not None:
+        size = "" if rank["world_size"] is None else f" of {rank['world_size']}"
+        number = "not told" if rank["rank"] is None else rank["rank"]
+        yield "rank", f"{number}{size}" + (f", {rank['backend']}" if rank["backend"] else "")
+    processes = [
+        f"{each['pid']}{' ' + each['name'] if each['name'] else ''}"
+        for each in info["processes"] or ()
+    ]
+    yield "processes", _listed(processes)
+    names = _listed(list(dict.fromkeys(each["name"] for each in info["thread_names"])))
+    yield "threads", f"{info['threads']}" + (f": {names}" if names else "")
+    if info["span"] is not None:
+        span = info["span"]["end"] - info["span"]["start"]
+        yield "span", f"{_time(span)} from the first to the end of the last work on a GPU"
+    yield "steps", _steps(info["steps"])
+    work = [
+        f"{each['count']} {_WORK.get(kind, kind)} ({_time(each['time'])})"
+        for kind, each in info["work"].items()
+    ]
+    yield "GPU work", ", ".join(work) or "none"
+    if info["launches"] is not None:
+        yield "launches", f"{info['launches']}"
+    if info["ranges"] is not None:
+        ranges = info["ranges"]
+        kinds = ", ".join(f"{n} {kind}" for kind, n in ranges.items())
+        yield "ranges", f"{sum(ranges.values())}" + (f": {kinds}" if kinds else "")
+    if info["graph_capture"] is not None:
+        yield "graphs", outcome(**info["graph_capture"])
+    if info["memory_events"]:
+        yield "memory", f"{info['memory_events']} allocations and frees"
+    for label, there in (("has", True), ("has no", False)):
+        told = [name.replace("_", " ") for name, has in info["has"].items() if has == there]
+        yield label, ", ".join(told)
+
+
+def _read_by(tables: dict[str, dict[str, Any]]) -> str:
+    """Which tables were read from the file's pages, and why SQLite stepped through the others."""
+    by_sqlite: dict[str, list[str]] = {}
+    for table, each in tables.items():
+        if each["way"] == "sqlite":
+            by_sqlite.setdefault(each["why"], []).append(table)
+    n = len(tables) - sum(map(len, by_sqlite.values()))
+    told = [f"{n} table{'s' * (n != 1)} from the file's pages"] if n else []
+    told += [f"through SQLite {_listed(names)}: {why}" for why, names in by_sqlite.items()]
+    return "; ".join(told)
+
+
+def _gpus(gpus: Sequence[dict[str, Any]]) -> str:
+    """The devices that did some work, those of one name together; then how many did none."""
+    names: dict[str, list[str]] = {}
+    for gpu in gpus:
+        if gpu["rows"]:
+            names.setdefault(gpu["name"] or "name not told", []).append(str(gpu["device"]))
+    used = [f"{', '.join(devices)}: {name}" for name, devices in names.items()]
+    idle = [gpu["name"] or "name not told" for gpu in gpus if not gpu["rows"]]
+    if idle:
+        used.append(f"{len(idle)} without work: {_listed(list(dict.fromkeys(idle)))}")
+    return "; ".join(used) or "none told"
+
+
+def _steps(steps: Sequence[dict[str, Any]]) -> str:
+    if not steps:
+        return ""
+    numbers = [step["number"] for step in steps]
+    lengths = [step["end"] - step["start"] for step in steps if step["end"] is not None]
+    told = f"{len(steps)}: ProfilerStep#{min(numbers)}"
+    told += f" to #{max(numbers)}" if max(numbers) > min(numbers) else ""
+    if not lengths:
+        return told
+    mean = _time(sum(lengths) / len(lengths))
+    if len(lengths) == 1:
+        return f"{told}, {mean}"
+    return f"{told}, {_time(min(lengths))} to {_time(max(lengths))}, {mean} on average"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
+
+
+def _time(time: float) -> str:
+    """A time in ns in the largest unit of which there is one."""
+    unit, name = next((each for each in _UNITS if abs(time) >= each[0]), _UNITS[-1])
+    return f"{time / unit:.3f} {name}" if name != "ns" else f"{time:.0f} ns"
+
+
+def _wrapped(label: str, text: str, indent: int) -> list[str]:
+    """The label, and the text beside it; nothing for an empty text of a plain line."""
+    if not text:
+        return [f"  {label}"] if indent == _SHARE else []
+    lines: list[str] = []
+    # A number stays with its percent sign: textwrap does not break at U+00A0.
+    for each in text.replace(" %", "\xa0%").split("\n"):
+        lines += textwrap.wrap(each, WIDTH - indent, break_on_hyphens=False)
+    heads = [f"  {label}", *[""] * (len(lines) - 1)]
+    return [f"{head:<{indent}}{line}" for head, line in zip(heads, lines, strict=True)]
+
+
+def _printable(line: str) -> str:
+    # Names come from the file: nothing in them may steer the terminal.
+    return "".join(c if c.isprintable() else " " for c in line)

@@ -1,1 +1,0 @@
-"""Reading files: each module says, as data, where a format keeps what; detection by content."""

@@ -1,0 +1,237 @@
+"""Frames of kernels to the call each works for, and to the part of it that it does."""
+import numpy as np
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t
+
+from fastprof._core._c cimport fp_status
+from fastprof._core._status cimport check
+
+
+cdef extern from "fp_calls.h":
+    enum: FP_PARTS
+    enum: FP_WHOLE
+    enum: FP_BESIDE
+
+    int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
+    int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
+    int FP_ALL_TAKEN
+
+    ctypedef struct fp_calls_frames:
+        int32_t n_frames
+        int32_t n_labels
+        const int32_t *parent
+        const int32_t *label
+        const int32_t *first
+        const int32_t *picked
+        const int32_t *inner
+        const int32_t *backward
+        const int32_t *instance
+        const uint16_t *says
+        const int32_t *name
+        const int32_t *dtypes
+
+    ctypedef struct fp_calls_of:
+        int32_t *label
+        uint8_t *is_backward
+        int32_t *work
+        uint8_t *is_gradient
+        int32_t *helper
+        int32_t *group
+
+    fp_status fp_calls_find(
+        const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning, int64_t n,
+        const fp_calls_of *of, uint8_t *taken, int32_t *scratch, int32_t *n_groups) nogil
+
+    ctypedef struct fp_parts_tables:
+        int32_t n_rows
+        int32_t n_infos
+        const int8_t *part_of
+        const uint8_t *sure
+        const uint8_t *main
+        const uint8_t *costed
+        const uint8_t *whole_always
+        const uint8_t *other
+
+    ctypedef struct fp_parts_groups:
+        const int32_t *group
+        const uint8_t *taken
+        int32_t n_groups
+
+    fp_status fp_parts_find(
+        const fp_parts_tables *tables, const int32_t *row, const int32_t *info,
+        const fp_parts_groups *groups, int64_t n, int8_t *part, uint8_t *state) nogil
+
+
+MOST_PARTS, WHOLE, BESIDE = FP_PARTS, FP_WHOLE, FP_BESIDE
+
+# What a label says of a call, as bits.
+KNOWN, UNKNOWN_BACKWARD, FAMILY = FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY
+GRADIENT, MOVES = FP_CALL_GRADIENT, FP_CALL_MOVES
+BIAS, BIAS_BACKWARD = FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD
+MATRICES, FORMULA = FP_CALL_MATRICES, FP_CALL_FORMULA
+
+ALL_TAKEN = FP_ALL_TAKEN
+
+
+cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
+    if array.shape[0] != n:
+        raise ValueError(f"{array.shape[0]} values, expected {n}")
+    return &array[0] if n else NULL
+
+
+cdef const uint8_t *_flags(const uint8_t[::1] array, Py_ssize_t n) except? NULL:
+    if array.shape[0] != n:
+        raise ValueError(f"{array.shape[0]} flags, expected {n}")
+    return &array[0] if n else NULL
+
+
+cdef int32_t *_written(int32_t[::1] array):
+    return &array[0]
+
+
+cdef uint8_t *_set(array):
+    cdef uint8_t[::1] flags = array.view(np.uint8)
+    return &flags[0]
+
+
+def find(frame, meaning, frames, says, name, dtypes):
+    """The call that each kernel works for, and what tells its cost.
+
+    Parameters
+    ----------
+    frame, meaning : int32 [kernels]
+        The kernel's frame, and the one that says what it is for; -1 for none.
+    frames : sequence of int32 [frames]; -1 for none
+        parent : parents come before their children
+        label
+        first : the first frame of the same range
+        picked : the frame of the call that the frame is a part of
+        inner : the innermost frame around it whose cost is known
+        backward : the backward call around it
+        instance : of a backward call, the frame that stands for it and for all others that belong
+        to the same forward call
+    says : uint16 [labels]
+        KNOWN: the call's cost is known. UNKNOWN_BACKWARD: that of its backward pass is not. FAMILY:
+        it is a product of matrices, a convolution, or attention. GRADIENT: an operator for the
+        backward pass. MOVES: known to compute nothing. BIAS, BIAS_BACKWARD: beside products it does
+        what other operators do. MATRICES: it is a product of matrices. FORMULA: its operator has a
+        formula, which may lack arguments.
+    name : int32 [labels]
+        Number of the operator.
+    dtypes : int32 [labels]
+        Number of the types that the call works in, -1 for none.
+
+    Returns
+    -------
+    label : int32 [kernels], that of the call, -1 for none
+    is_backward : bool [kernels], whether the call is the forward one of a backward kernel
+    work : int32 [kernels], label of the call whose cost tells: that call, or one inside of it
+    is_gradient : bool [kernels], whether the kernel does the backward pass of `work`
+    helper : int32 [kernels], label of the operator that it does beside the products of `work`, -1
+        for none
+    group : int32 [kernels], which instance of what tells its cost, numbered as they appear, -1 for
+        none
+    taken : uint8 [groups], how many of the main parts are those of operators inside, ALL_TAKEN for
+        all
+    """
+    cdef int64_t n = len(frame)
+    cdef int32_t n_groups = 0
+    cdef fp_calls_frames table
+    parent, label, first, picked, inner, backward, instance = frames
+    table.n_frames, table.n_labels = len(label), len(says)
+    table.parent = _numbers(parent, table.n_frames)
+    table.label = _numbers(label, table.n_frames)
+    table.first = _numbers(first, table.n_frames)
+    table.picked = _numbers(picked, table.n_frames)
+    table.inner = _numbers(inner, table.n_frames)
+    table.backward = _numbers(backward, table.n_frames)
+    table.instance = _numbers(instance, table.n_frames)
+    cdef const uint16_t[::1] bits = says
+    table.says = &bits[0] if table.n_labels else NULL
+    table.name = _numbers(name, table.n_labels)
+    table.dtypes = _numbers(dtypes, table.n_labels)
+    cdef const int32_t *own = _numbers(frame, n)
+    cdef const int32_t *of_meaning = _numbers(meaning, n)
+    numbers = [np.empty(n, np.int32) for _ in range(4)]
+    flags = [np.empty(n, np.bool_) for _ in range(2)]
+    all_taken = np.empty(min(n, table.n_frames) + 1, np.uint8)
+    labels, works, helpers, groups = numbers
+    is_backward, is_gradient = flags
+    if n == 0:
+        return labels, is_backward, works, is_gradient, helpers, groups, all_taken[:0]
+    cdef fp_calls_of found
+    found.label, found.work = _written(labels), _written(works)
+    found.helper, found.group = _written(helpers), _written(groups)
+    found.is_backward, found.is_gradient = _set(is_backward), _set(is_gradient)
+    cdef uint8_t *taken = _set(all_taken)
+    room = np.empty(4 * table.n_frames + 1, np.int32)
+    cdef int32_t *scratch = _written(room)
+    cdef fp_status status
+    with nogil:
+        status = fp_calls_find(&table, own, of_meaning, n, &found, taken, scratch, &n_groups)
+    check(status, "finding calls")
+    return labels, is_backward, works, is_gradient, helpers, groups, all_taken[:n_groups].copy()
+
+
+def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, costed, whole_always,
+          other):
+    """The part that each kernel does of its call.
+
+    Two kernels of one backward call may claim the same gradient, and none the other: where their
+    names do not tell for sure, one of them does the other. A guess: the gradient of the left
+    operand comes first. Both cost the same, so that the sum is right whichever was which.
+
+    Parameters
+    ----------
+    row, info : int32 [kernels]
+        Its call and direction, and what its name says; indices of the tables below.
+    group : int32 [kernels]
+        The instance of the call, -1 for none.
+    taken : uint8 [groups]
+        How many of its main parts others do: operators inside that have a cost of their own.
+    part_of : int8 [rows, infos]
+        The part that such a kernel does of such a call, 0 .. MOST_PARTS - 1, -1 for none.
+    sure : bool [rows, infos]
+        Whether its name says so.
+    main : bool [rows, MOST_PARTS]
+        Whether the part is one of the call's products.
+    costed, whole_always : bool [rows]
+        Whether the call's cost is known; whether kernels that are not recognised do all of it.
+    other : bool [infos]
+        A kernel of which nothing is known.
+
+    Returns
+    -------
+    int8 [kernels] : 0 .. MOST_PARTS - 1, WHOLE or BESIDE
+    """
+    cdef int64_t n = len(row)
+    cdef Py_ssize_t n_cells = part_of.shape[0] * part_of.shape[1]
+    cdef fp_parts_tables tables
+    out = np.empty(n, np.int8)
+    if n == 0:
+        return out
+    tables.n_rows, tables.n_infos = <int32_t>part_of.shape[0], <int32_t>part_of.shape[1]
+    tables.part_of = &part_of[0, 0] if n_cells else NULL
+    tables.sure = _flags(_flat(sure), n_cells)
+    tables.main = _flags(_flat(main), part_of.shape[0] * FP_PARTS)
+    tables.costed = _flags(_flat(costed), part_of.shape[0])
+    tables.whole_always = _flags(_flat(whole_always), part_of.shape[0])
+    tables.other = _flags(_flat(other), part_of.shape[1])
+    cdef const int32_t *rows = _numbers(row, n)
+    cdef const int32_t *infos = _numbers(info, n)
+    cdef fp_parts_groups groups
+    groups.n_groups = len(taken)
+    groups.group = _numbers(group, n)
+    groups.taken = _flags(taken, groups.n_groups)
+    cdef int8_t[::1] part = out
+    cdef uint8_t[::1] state = np.empty(groups.n_groups + 1, np.uint8)
+    cdef fp_status status
+    with nogil:
+        status = fp_parts_find(&tables, rows, infos, &groups, n, &part[0], &state[0])
+    check(status, "parts of calls")
+    return out
+
+
+def _flat(flags):
+    """The same bytes in one row; borrowed."""
+    return flags.reshape(-1).view(np.uint8)

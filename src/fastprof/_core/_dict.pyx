@@ -1,0 +1,246 @@
+"""Dict lines -> columns of numbers and of ids into distinct texts."""
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from fastprof._core._c cimport FP_E_RANGE, FP_E_SYNTAX, FP_MORE, fp_status
+from fastprof._core._status cimport check
+
+import numpy as np
+
+from fastprof.errors import BadInputError
+
+
+cdef extern from "fp_names.h":
+    ctypedef struct fp_names:
+        pass
+
+    int32_t fp_names_count(const fp_names *names) nogil
+    const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) nogil
+
+cdef extern from "fp_dict.h":
+    enum:
+        FP_DICT_INTS
+        FP_DICT_TRIPLES
+        FP_DICT_LISTS
+        FP_DICT_TEXTS
+
+    ctypedef enum fp_dict_kind:
+        FP_DICT_INT
+        FP_DICT_TRIPLE
+        FP_DICT_LIST
+        FP_DICT_TEXT
+
+    const char *fp_dict_key(fp_dict_kind kind, int i) nogil
+
+    ctypedef struct fp_dict_columns:
+        int64_t rows
+        int64_t capacity
+        int64_t *ints[5]
+        int32_t *triples[2]
+        int32_t *texts[10]
+        int64_t *list_offsets[2]
+        int64_t *list_values[2]
+        int64_t list_capacity[2]
+
+    ctypedef struct fp_dict:
+        pass
+
+    fp_dict *fp_dict_new() nogil
+    void fp_dict_free(fp_dict *dict) nogil
+    fp_status fp_dict_read(
+        fp_dict *dict, const char *bytes, size_t length, bint is_end, fp_dict_columns *columns,
+        size_t *used) nogil
+    int64_t fp_dict_line(const fp_dict *dict) nogil
+    int64_t fp_dict_stop(const fp_dict *dict) nogil
+    const fp_names *fp_dict_pool(const fp_dict *dict, int i) nogil
+    const int64_t *fp_dict_lines(const fp_dict *dict, int i) nogil
+
+
+def _keys_of(fp_dict_kind kind, int n):
+    """Return the names of the `n` keys of a kind, in the order of their columns."""
+    return tuple(fp_dict_key(kind, i).decode() for i in range(n))
+
+
+INT_KEYS = _keys_of(FP_DICT_INT, FP_DICT_INTS)
+TRIPLE_KEYS = _keys_of(FP_DICT_TRIPLE, FP_DICT_TRIPLES)
+LIST_KEYS = _keys_of(FP_DICT_LIST, FP_DICT_LISTS)
+TEXT_KEYS = _keys_of(FP_DICT_TEXT, FP_DICT_TEXTS)
+
+
+cdef int64_t *pointer64(int64_t[::1] array) noexcept:
+    return &array[0]
+
+
+cdef int32_t *pointer32(int32_t[::1] array) noexcept:
+    return &array[0]
+
+
+cdef int64_t more(int64_t capacity) noexcept:
+    """Half as much again: what grows is moved rarely, and little of it is never used."""
+    return capacity + capacity // 2 + 1024
+
+
+cdef object resized(array, int64_t length, int64_t filled):
+    """The array with another length, of which only what was filled before has been touched.
+
+    numpy fills what it makes longer with zeros, and so touches it all.
+    """
+    if length <= len(array):
+        array.resize((length, *array.shape[1:]), refcheck=False)
+        return array
+    longer = np.empty((length, *array.shape[1:]), array.dtype)
+    longer[:filled] = array[:filled]
+    return longer
+
+
+cdef class DictReader:
+    """Collects the rows of dict lines that are fed to it in blocks.
+
+    Parameters
+    ----------
+    name : str
+        What the input is called in messages.
+    """
+
+    cdef fp_dict *dict
+    cdef fp_dict_columns columns
+    cdef str name
+    cdef dict arrays
+
+    def __cinit__(self, str name):
+        self.dict = fp_dict_new()
+        if self.dict == NULL:
+            raise MemoryError
+        self.name = name
+        self.arrays = {key: np.empty(0, np.int64) for key in INT_KEYS}
+        self.arrays |= {key: np.empty((0, 3), np.int32) for key in TRIPLE_KEYS}
+        self.arrays |= {key: np.empty(0, np.int32) for key in TEXT_KEYS}
+        self.arrays |= {("offsets", key): np.zeros(1, np.int64) for key in LIST_KEYS}
+        self.arrays |= {("values", key): np.empty(0, np.int64) for key in LIST_KEYS}
+        self.resize_rows(more(0))
+        for i in range(FP_DICT_LISTS):
+            self.resize_list(i, more(0))
+
+    def __dealloc__(self):
+        fp_dict_free(self.dict)
+
+    cdef int resize_rows(self, int64_t capacity) except -1:
+        """Make room for that many rows."""
+        for key, array in self.arrays.items():
+            if isinstance(key, str):
+                self.arrays[key] = resized(array, capacity, self.columns.rows)
+            elif key[0] == "offsets":
+                self.arrays[key] = resized(array, capacity + 1, self.columns.rows + 1)
+        self.columns.capacity = capacity
+        if capacity == 0:
+            return 0
+        for i, key in enumerate(INT_KEYS):
+            self.columns.ints[i] = pointer64(self.arrays[key])
+        for i, key in enumerate(TRIPLE_KEYS):
+            self.columns.triples[i] = pointer32(self.arrays[key].reshape(-1))
+        for i, key in enumerate(TEXT_KEYS):
+            self.columns.texts[i] = pointer32(self.arrays[key])
+        for i, key in enumerate(LIST_KEYS):
+            self.columns.list_offsets[i] = pointer64(self.arrays["offsets", key])
+        return 0
+
+    cdef int resize_list(self, int i, int64_t capacity) except -1:
+        """Make room for that many numbers in the lists of one key."""
+        filled = self.arrays["offsets", LIST_KEYS[i]][self.columns.rows]
+        array = resized(self.arrays["values", LIST_KEYS[i]], capacity, filled)
+        self.arrays["values", LIST_KEYS[i]] = array
+        self.columns.list_capacity[i] = capacity
+        if capacity:
+            self.columns.list_values[i] = pointer64(array)
+        return 0
+
+    cdef int make_room(self) except -1:
+        """Make room in what is full: the rows, or else every list, since one of them is."""
+        if self.columns.rows == self.columns.capacity:
+            self.resize_rows(more(self.columns.capacity))
+            return 0
+        for i in range(FP_DICT_LISTS):
+            self.resize_list(i, more(self.columns.list_capacity[i]))
+        return 0
+
+    def expect(self, double times):
+        """Make room for so many times the rows read so far; fewer or more may come.
+
+        Room that is not used costs nothing, but rows that are moved to more room cost twice.
+        """
+        cdef int64_t rows = self.columns.rows
+        if rows * times > self.columns.capacity:
+            self.resize_rows(<int64_t>(rows * times))
+        for i in range(FP_DICT_LISTS):
+            values = self.columns.list_offsets[i][rows] * times
+            if values > self.columns.list_capacity[i]:
+                self.resize_list(i, <int64_t>values)
+
+    def feed(self, const uint8_t[::1] block, *, bint is_end=False):
+        """Append the rows of the whole lines in `block` and return how many bytes that were.
+
+        Feed the bytes after them again with more behind; `is_end` says that none will come, so
+        that the last line needs no newline.
+
+        Raises
+        ------
+        BadInputError
+            A line is no dict line, or a number does not fit; with its line number.
+        """
+        if self.arrays is None:
+            raise ValueError("the reader has finished")
+        cdef size_t at = 0, used = 0, length = block.shape[0]
+        cdef fp_status status = FP_MORE
+        cdef const char *bytes = <const char *>&block[0] if length else NULL
+        while status == FP_MORE:
+            with nogil:
+                status = fp_dict_read(self.dict, bytes + at, length - at, is_end, &self.columns,
+                                      &used)
+            at += used
+            if status == FP_MORE:
+                self.make_room()
+            PyErr_CheckSignals()
+        if status == FP_E_SYNTAX or status == FP_E_RANGE:
+            raise BadInputError(self.complaint(status, block[at:]))
+        check(status, self.name)
+        return at
+
+    cdef str complaint(self, fp_status status, block):
+        """What is wrong with the line at the start of `block`."""
+        line = bytes(block[:4 * 40]).split(b"\n")[0].decode("utf-8", "replace").strip()[:40]
+        where = f"{self.name}: line {fp_dict_line(self.dict)}"
+        place = f"at byte {fp_dict_stop(self.dict) + 1} of the line"
+        if status == FP_E_RANGE:
+            return f"{where}: a number {place} does not fit its column, in {line!r}"
+        return (f"{where}: expected a dict line as `fastprof parse` prints, found {line!r} "
+                f"(unreadable {place}); make the file with: fastprof parse TRACE > net.dict")
+
+    def finish(self):
+        """Cut the arrays to the rows read and return them; nothing can be fed after that.
+
+        Returns
+        -------
+        dict
+            For keys of INT_KEYS int64 [n], of TRIPLE_KEYS int32 [n, 3], of TEXT_KEYS int32 [n] ids
+            into `texts(key)`, of LIST_KEYS a pair of offsets [n + 1] and values, both int64.
+            What a line did not say is -1, or an empty list.
+        """
+        for i in range(FP_DICT_LISTS):
+            offsets = self.arrays["offsets", LIST_KEYS[i]]
+            self.resize_list(i, offsets[self.columns.rows])
+        self.resize_rows(self.columns.rows)
+        arrays, self.arrays = self.arrays, None
+        for key in LIST_KEYS:
+            arrays[key] = arrays.pop(("offsets", key)), arrays.pop(("values", key))
+        return arrays
+
+    def texts(self, str key):
+        """Return the distinct raw literals of a text key, as (bytes, line where it first stood)."""
+        cdef int column = TEXT_KEYS.index(key)
+        cdef const int64_t *lines = fp_dict_lines(self.dict, column)
+        cdef const fp_names *names = fp_dict_pool(self.dict, column)
+        cdef const int64_t *offsets
+        cdef const char *start = fp_names_bytes(names, &offsets)
+        return [
+            (start[offsets[i]:offsets[i + 1]], lines[i]) for i in range(fp_names_count(names))
+        ]

@@ -1,0 +1,102 @@
+"""Kernels to launches by (process, correlation id)."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from fastprof._core._pools cimport Keys, fp_keys, fp_keys_find
+from fastprof._core._column cimport Filter
+
+
+cdef extern from "fp_join.h":
+    ctypedef struct fp_join:
+        pass
+    fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n) nogil
+    void fp_join_free(fp_join *join) nogil
+    bint fp_join_has(const fp_join *join, int32_t process, int64_t id) nogil
+    void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) nogil
+    void fp_join_rows(const fp_join *join, const int32_t *process, const int64_t *id, int64_t n,
+                      int32_t *row) nogil
+
+
+cdef class Join:
+    """A table of (process, number) pairs, each remembering the first row that was offered for it.
+
+    process : int32 [n], small numbers; -1 for none
+    number : int64 [n]; a negative one is none
+    """
+    cdef fp_join *table
+
+    def __cinit__(self, const int32_t[::1] process, const int64_t[::1] number):
+        cdef int64_t n = _same_length(process, number)
+        if n:
+            with nogil:
+                self.table = fp_join_new(&process[0], &number[0], n)
+        else:
+            self.table = fp_join_new(NULL, NULL, 0)
+        if self.table is NULL:
+            raise MemoryError(f"no memory for a table of {n} correlation ids")
+
+    def __dealloc__(self):
+        fp_join_free(self.table)
+
+    def offer(self, const int32_t[::1] process, const int64_t[::1] number):
+        """Rows 0 .. n - 1 carry these pairs; the first row of a pair is the one remembered."""
+        cdef int64_t n = _same_length(process, number)
+        if n:
+            with nogil:
+                fp_join_offer(self.table, &process[0], &number[0], n)
+
+    def rows(self, const int32_t[::1] process, const int64_t[::1] number):
+        """The row remembered for each pair, int32 [n], or -1."""
+        cdef int64_t n = _same_length(process, number)
+        out = np.empty(n, np.int32)
+        cdef int32_t[::1] row = out
+        if n:
+            with nogil:
+                fp_join_rows(self.table, &process[0], &number[0], n, &row[0])
+        return out
+
+
+cdef int64_t _same_length(const int32_t[::1] process, const int64_t[::1] number) except -1:
+    if process.shape[0] != number.shape[0]:
+        raise ValueError(f"{process.shape[0]} processes, but {number.shape[0]} ids")
+    return number.shape[0]
+
+
+cdef struct _launch_state:
+    const fp_join *table
+    const fp_keys *processes
+    int shift
+    int64_t last_thread  # calls of one thread come in runs
+    int32_t last_process
+
+
+cdef bint _keep_launch(const void *state, const int64_t *values) noexcept nogil:
+    cdef _launch_state *s = <_launch_state *>state
+    if values[0] != s.last_thread:
+        s.last_thread = values[0]
+        s.last_process = fp_keys_find(s.processes, values[0] >> s.shift)
+    return s.last_process >= 0 and fp_join_has(s.table, s.last_process, values[1])
+
+
+cdef class LaunchFilter(Filter):
+    """Keeps the API calls whose (process, correlation id) is in a Join.
+
+    The first column scanned must be the global thread id, which gives the process when shifted by
+    `shift` bits to the right, the second the correlation id.
+    """
+    cdef Join join
+    cdef Keys processes
+    cdef _launch_state launch_state
+
+    def __cinit__(self, Join join, Keys processes, int shift):
+        self.join = join
+        self.processes = processes
+        self.launch_state.table = join.table
+        self.launch_state.processes = processes.pool
+        self.launch_state.shift = shift
+        self.launch_state.last_thread = 0
+        self.launch_state.last_process = fp_keys_find(processes.pool, 0)
+        self.filter.state = &self.launch_state
+        self.filter.keep = _keep_launch
+        self.filter.n_columns = 2

@@ -1,0 +1,201 @@
+"""Traces of torch.profiler, as JSON text -> columns of events and ids into distinct texts."""
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
+
+from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._status cimport check
+
+import numpy as np
+
+
+cdef extern from "fp_names.h":
+    ctypedef struct fp_names:
+        pass
+
+    int32_t fp_names_count(const fp_names *names) nogil
+    const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) nogil
+
+cdef extern from "fp_kineto.h":
+    enum:
+        FP_KINETO_TABLES
+        FP_KINETO_WHOLE
+        FP_KINETO_NO_TRACE
+        FP_KINETO_INT64
+        FP_KINETO_TRIPLE
+
+    ctypedef int fp_kineto_type
+
+    ctypedef struct fp_kineto_rows:
+        int64_t rows
+        int64_t capacity
+        void *columns[19]
+
+    ctypedef struct fp_kineto:
+        pass
+
+    const char *fp_kineto_column(int table, int column, fp_kineto_type *type) nogil
+    fp_kineto *fp_kineto_new() nogil
+    void fp_kineto_free(fp_kineto *kineto) nogil
+    fp_status fp_kineto_read(
+        fp_kineto *kineto, const char *bytes, size_t length, fp_kineto_rows *tables,
+        size_t *used) nogil
+    int fp_kineto_state(const fp_kineto *kineto, int *has_events) nogil
+    int64_t fp_kineto_lost(const fp_kineto *kineto, int64_t *bytes) nogil
+    int64_t fp_kineto_count(
+        const fp_kineto *kineto, int32_t i, int32_t *phase, int32_t *category) nogil
+    const fp_names *fp_kineto_texts_of(const fp_kineto *kineto, int pool) nogil
+
+
+# What a missing time, pid, tid, flow id or size of an allocation is; everything else is -1 then.
+NONE = INT64_MIN
+# A pid or tid that is a text: this number minus its id in the pool "places".
+TEXT_PLACE = -(INT64_MAX // 2) - 1
+# In the order of the enums of fp_kineto_rows.h and fp_kineto_texts.h.
+TABLES = ("gpu", "launches", "ranges", "gpu_annotations", "flows", "memory", "metadata")
+POOLS = ("names", "labels", "stacks", "places", "categories", "root")
+
+
+def _types_of_columns(int table):
+    """Name -> dtype and shape of a row, of every column of a table, in their order."""
+    cdef fp_kineto_type type = 0
+    cdef const char *name
+    columns = {}
+    while True:
+        name = fp_kineto_column(table, len(columns), &type)
+        if name is NULL:
+            return columns
+        dtype = np.int64 if type == FP_KINETO_INT64 else np.int32
+        columns[name.decode()] = dtype, (3,) if type == FP_KINETO_TRIPLE else ()
+
+
+COLUMNS = {name: _types_of_columns(table) for table, name in enumerate(TABLES)}
+
+
+cdef class KinetoReader:
+    """Collects the events of one trace that is fed to it in blocks.
+
+    Parameters
+    ----------
+    name : str
+        What the input is called in messages.
+    """
+
+    cdef fp_kineto *kineto
+    cdef fp_kineto_rows tables[7]
+    cdef readonly str name
+    cdef list arrays
+
+    def __cinit__(self, str name):
+        self.name = name
+        self.arrays = [
+            {key: np.empty((0, *shape), dtype) for key, (dtype, shape) in COLUMNS[table].items()}
+            for table in TABLES
+        ]
+        self.kineto = fp_kineto_new()
+        if self.kineto is NULL:
+            raise MemoryError(f"{name}: no memory to read it")
+
+    def __dealloc__(self):
+        fp_kineto_free(self.kineto)
+
+    cdef int resize(self, int table, int64_t capacity) except -1:
+        """Give a table room for so many rows."""
+        cdef int64_t address
+        for i, array in enumerate(self.arrays[table].values()):
+            array.resize((capacity, *array.shape[1:]), refcheck=False)
+            address = array.ctypes.data
+            self.tables[table].columns[i] = <void *>address
+        self.tables[table].capacity = capacity
+        return 0
+
+    def feed(self, const uint8_t[::1] block):
+        """Take in the whole events in `block` and return how many bytes that were.
+
+        Feed the bytes after them again with more behind. Where `is_whole` is true no more are
+        needed.
+
+        Raises
+        ------
+        BadInputError
+            There are more than 2147483647 distinct texts.
+        """
+        if self.arrays is None:
+            raise ValueError("the reader has finished")
+        cdef size_t at = 0, used = 0, length = block.shape[0]
+        cdef fp_status status = FP_MORE
+        cdef const char *bytes = <const char *>&block[0] if length else NULL
+        cdef int64_t capacity
+        while status == FP_MORE:
+            with nogil:
+                status = fp_kineto_read(self.kineto, bytes + at, length - at, self.tables, &used)
+            at += used
+            if status == FP_MORE:
+                for i in range(FP_KINETO_TABLES):
+                    capacity = self.tables[i].capacity
+                    if self.tables[i].rows == capacity:
+                        self.resize(i, capacity + capacity // 2 + 1024)
+            PyErr_CheckSignals()
+        check(status, self.name)
+        return at
+
+    @property
+    def is_trace(self):
+        """False once the text is known to start with neither an object nor a list."""
+        cdef int has_events
+        return fp_kineto_state(self.kineto, &has_events) != FP_KINETO_NO_TRACE
+
+    @property
+    def is_whole(self):
+        """Whether the end of the JSON text has been read."""
+        cdef int has_events
+        return fp_kineto_state(self.kineto, &has_events) == FP_KINETO_WHOLE
+
+    @property
+    def has_events(self):
+        """Whether a list of events has been met."""
+        cdef int has_events = 0
+        fp_kineto_state(self.kineto, &has_events)
+        return bool(has_events)
+
+    @property
+    def lost(self):
+        """How many malformed events were left out, and how many bytes they had."""
+        cdef int64_t n_bytes = 0
+        n = fp_kineto_lost(self.kineto, &n_bytes)
+        return n, n_bytes
+
+    def counts(self):
+        """Return the number of events for each (ph, category); a missing one of these is None."""
+        cdef int32_t i = 0, phase = 0, category = 0
+        cdef int64_t n = fp_kineto_count(self.kineto, i, &phase, &category)
+        categories = self.texts("categories")
+        counts = {}
+        while n:
+            key = chr(phase) if phase else None, categories[category] if category >= 0 else None
+            counts[key] = counts.get(key, 0) + n
+            i += 1
+            n = fp_kineto_count(self.kineto, i, &phase, &category)
+        return counts
+
+    def texts(self, str pool):
+        """Return the distinct texts of one of POOLS by id; bytes not UTF-8 become U+FFFD."""
+        cdef const fp_names *names = fp_kineto_texts_of(self.kineto, POOLS.index(pool))
+        cdef const int64_t *offsets
+        cdef const char *start = fp_names_bytes(names, &offsets)
+        return [
+            start[offsets[i]:offsets[i + 1]].decode("utf-8", "replace")
+            for i in range(fp_names_count(names))
+        ]
+
+    def finish(self):
+        """Cut the arrays to the rows read and return them; nothing can be fed after that.
+
+        Returns
+        -------
+        dict
+            Of each of TABLES a dict of its COLUMNS: arrays [n], of grid and block [n, 3].
+        """
+        for i in range(FP_KINETO_TABLES):
+            self.resize(i, self.tables[i].rows)
+        arrays, self.arrays = self.arrays, None
+        return dict(zip(TABLES, arrays))

@@ -1,0 +1,263 @@
+"""Backward ranges to forward ranges, and the sequence numbers of each kernel."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from fastprof._core._c cimport fp_status
+from fastprof._core._status cimport check
+
+
+cdef extern from "fp_link.h":
+    int FP_LINK_NONE, FP_LINK_FORWARD, FP_LINK_BACKWARD
+    int FP_LABEL_TORCH, FP_LABEL_BACKWARD, FP_LABEL_NODE, FP_LABEL_RECOMPUTE
+    ctypedef struct fp_link_ranges:
+        const int32_t *label
+        const int32_t *thread
+        const int32_t *frame
+        const int64_t *seq
+        int32_t n
+        const uint8_t *bits
+        const int32_t *parent
+        const uint8_t *in_backward
+    void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_threads,
+                       uint8_t *role) nogil
+    fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
+                      int32_t *forward) nogil
+    fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n,
+                            const uint8_t *role, const int64_t *seq, int32_t *call,
+                            uint8_t *links) nogil
+    ctypedef struct fp_link_calls_of:
+        const int32_t *call
+        const int32_t *range
+        const uint8_t *in_backward
+        int32_t n
+        const int32_t *forward
+    fp_status fp_link_meanings(const fp_link_calls_of *calls, const int32_t *frame_of_range,
+                               int32_t n_ranges, int32_t *meaning) nogil
+    ctypedef struct fp_link_frames:
+        const int32_t *parent
+        const int32_t *range
+        const uint8_t *backward
+        const int64_t *seq
+        const int32_t *label
+        const uint8_t *is_torch
+        int32_t n_ranges
+        int32_t n_labels
+
+    fp_status fp_link_numbers(const fp_link_frames *frames, const int32_t *frame,
+                              const uint8_t *inside, int64_t n, int64_t *scratch, int32_t depth,
+                              int64_t *seq_of, int64_t *offset, int64_t *other) nogil
+    fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
+                          int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
+                          int32_t n_processes, int32_t *sub) nogil
+
+
+NONE = FP_LINK_NONE
+FORWARD = FP_LINK_FORWARD
+BACKWARD = FP_LINK_BACKWARD
+
+# What a label says, as bits.
+LABEL_TORCH = FP_LABEL_TORCH
+LABEL_BACKWARD = FP_LABEL_BACKWARD
+LABEL_NODE = FP_LABEL_NODE
+LABEL_RECOMPUTE = FP_LABEL_RECOMPUTE
+
+
+def _same(*arrays):
+    lengths = {len(array) for array in arrays}
+    if len(lengths) > 1:
+        raise ValueError(f"lengths differ: {[len(array) for array in arrays]}")
+
+
+def roles(const int32_t[::1] label, const int32_t[::1] thread, const int32_t[::1] frame,
+          const int64_t[::1] seq, const uint8_t[::1] bits, const int32_t[::1] parent,
+          const uint8_t[::1] in_backward, int32_t n_threads):
+    """The role of each range: NONE, FORWARD or BACKWARD (fp_link.h says when which).
+
+    Parameters
+    ----------
+    label, thread, frame, seq : [ranges]; labels, threads and frames must be valid indices
+    bits : uint8 [labels], LABEL_* of each label
+    parent, in_backward : [frames]
+
+    Returns
+    -------
+    uint8 [ranges]
+    """
+    _same(label, thread, frame, seq)
+    _same(parent, in_backward)
+    out = np.empty(label.shape[0], np.uint8)
+    cdef uint8_t[::1] role = out
+    cdef uint8_t[::1] counting = np.empty(n_threads + 1, np.uint8)
+    cdef fp_link_ranges ranges
+    ranges.n = <int32_t>label.shape[0]
+    if ranges.n == 0:
+        return out
+    ranges.label, ranges.thread, ranges.frame = &label[0], &thread[0], &frame[0]
+    ranges.seq, ranges.bits = &seq[0], &bits[0]
+    ranges.parent, ranges.in_backward = &parent[0], &in_backward[0]
+    with nogil:
+        fp_link_roles(&ranges, &counting[0], n_threads, &role[0])
+    return out
+
+
+def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::1] scope):
+    """The forward range of each backward range, by the innermost-carrier rule.
+
+    Parameters
+    ----------
+    role : [n] NONE, FORWARD or BACKWARD for each range, in order of start
+    seq : [n] the range's number
+    scope : [n] numbers are looked up within one scope
+
+    Returns
+    -------
+    int32 [n] : index of the forward range, -1 for none
+    """
+    _same(role, seq, scope)
+    cdef int32_t n = <int32_t>role.shape[0]
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] forward = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_link(&role[0], &seq[0], &scope[0], n, &forward[0])
+        check(status, "linking backward to forward")
+    return out
+
+
+def calls(const int32_t[::1] parent, const int32_t[::1] range_of_frame, const uint8_t[::1] role,
+          const int64_t[::1] seq):
+    """The backward call of each frame: the outermost of the linking frames with one number
+    around it.
+
+    Parameters
+    ----------
+    parent : [n] tree of frames, parents first
+    range_of_frame : [n] must be valid indices
+    role, seq : [ranges] as in `forward_of`
+
+    Returns
+    -------
+    call : int32 [n], a frame, -1 outside all backward frames
+    links : uint8 [n], 1 for a frame whose range asks for a forward one
+    """
+    _same(parent, range_of_frame)
+    _same(role, seq)
+    cdef int32_t n = <int32_t>parent.shape[0]
+    out, linking = np.empty(n, np.int32), np.empty(n, np.uint8)
+    cdef int32_t[::1] call = out
+    cdef uint8_t[::1] links = linking
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_link_calls(&parent[0], &range_of_frame[0], n, &role[0], &seq[0], &call[0],
+                                   &links[0])
+        check(status, "backward calls")
+    return out, linking
+
+
+def meanings(const int32_t[::1] call, const int32_t[::1] range_of_frame,
+             const uint8_t[::1] in_backward, const int32_t[::1] forward,
+             const int32_t[::1] frame_of_range):
+    """The frame that says what each frame is for: of its backward call the forward range's, else
+    its own.
+
+    Parameters
+    ----------
+    call, range_of_frame, in_backward : [n] as in `calls` and `roles`
+    forward, frame_of_range : [ranges]
+
+    Returns
+    -------
+    int32 [n] : a frame
+    """
+    _same(call, range_of_frame, in_backward)
+    _same(forward, frame_of_range)
+    cdef fp_link_calls_of of_frames
+    cdef int32_t n_ranges = <int32_t>forward.shape[0]
+    of_frames.n = <int32_t>call.shape[0]
+    out = np.empty(of_frames.n, np.int32)
+    cdef int32_t[::1] meaning = out
+    cdef fp_status status
+    if of_frames.n and not n_ranges:
+        raise ValueError(f"{of_frames.n} frames of no ranges")
+    if of_frames.n:
+        of_frames.call, of_frames.range = &call[0], &range_of_frame[0]
+        of_frames.in_backward, of_frames.forward = &in_backward[0], &forward[0]
+        with nogil:
+            status = fp_link_meanings(&of_frames, &frame_of_range[0], n_ranges, &meaning[0])
+        check(status, "meanings of frames")
+    return out
+
+
+def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
+            const uint8_t[::1] backward, const int64_t[::1] seq, const int32_t[::1] label,
+            const uint8_t[::1] is_torch, const int32_t[::1] frame, const uint8_t[::1] inside,
+            int32_t depth):
+    """The sequence numbers of each kernel.
+
+    Parameters
+    ----------
+    parent, range_of_frame, backward : [frames] the tree, each frame's range, backward flags
+    seq, label : [ranges] each range's number (-1: none), its label
+    is_torch : uint8 [labels], 1 where a number counts
+    frame, inside : [n] innermost frame of each kernel (-1: none), 1 if in a backward pass
+    depth : length of the longest chain of frames
+
+    Returns
+    -------
+    seq_of : int64 [n], the number that links, -1 for none
+    offsets : int64 [n + 1]; the chain's other numbers are others[offsets[i]:offsets[i + 1]]
+    others : int64, sorted within a kernel
+    """
+    _same(parent, range_of_frame, backward)
+    _same(seq, label)
+    _same(frame, inside)
+    cdef int64_t n = frame.shape[0]
+    seqs, offsets = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
+    cdef int64_t[::1] seq_of = seqs
+    cdef int64_t[::1] offset = offsets
+    cdef int64_t[::1] scratch = np.empty(depth + 1, np.int64)
+    cdef int64_t[::1] other
+    cdef fp_link_frames frames
+    cdef fp_status status
+    if n == 0 or parent.shape[0] == 0:
+        seqs[:] = -1
+        return seqs, offsets, np.empty(0, np.int64)
+    frames.n_ranges, frames.n_labels = <int32_t>seq.shape[0], <int32_t>is_torch.shape[0]
+    frames.parent, frames.range = &parent[0], &range_of_frame[0]
+    frames.backward = &backward[0]
+    frames.seq = &seq[0] if frames.n_ranges else NULL
+    frames.label = &label[0] if frames.n_ranges else NULL
+    frames.is_torch = &is_torch[0] if frames.n_labels else NULL
+    with nogil:
+        status = fp_link_numbers(&frames, &frame[0], &inside[0], n, &scratch[0], depth, &seq_of[0],
+                                 &offset[0], NULL)
+    check(status, "sequence numbers")
+    others = np.empty(offsets[n] + 1, np.int64)
+    other = others
+    with nogil:
+        status = fp_link_numbers(&frames, &frame[0], &inside[0], n, &scratch[0], depth, &seq_of[0],
+                                 &offset[0], &other[0])
+    check(status, "sequence numbers")
+    return seqs, offsets, others[:offsets[n]]
+
+
+def sub(const int32_t[::1] process, const int64_t[::1] seq, const int32_t[::1] operator_id,
+        int32_t n_processes):
+    """How many rows of the same process just before had the same number and operator. int32 [n]."""
+    _same(process, seq, operator_id)
+    cdef int64_t n = seq.shape[0]
+    out = np.zeros(n, np.int32)
+    cdef int32_t[::1] value = out
+    cdef int64_t[::1] last_seq = np.empty(n_processes + 1, np.int64)
+    cdef int32_t[::1] last_operator = np.empty(n_processes + 1, np.int32)
+    cdef int32_t[::1] last_sub = np.empty(n_processes + 1, np.int32)
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_link_sub(&process[0], &seq[0], &operator_id[0], n, &last_seq[0],
+                                 &last_operator[0], &last_sub[0], n_processes, &value[0])
+        check(status, "sub")
+    return out

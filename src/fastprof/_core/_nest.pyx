@@ -1,0 +1,186 @@
+"""Launches to the ranges open around them by a sweep; ranges around any instant by a tree."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._status cimport check
+from fastprof._core._tree cimport Tree as Labels
+from fastprof._core._tree cimport fp_tree
+
+from fastprof.errors import BadInputError
+
+
+cdef extern from "fp_order.h":
+    bint fp_order_holds(const int64_t *start, const int64_t *end, int32_t n) nogil
+    void fp_order_sort(const int64_t *start, const int64_t *end, int32_t n, int32_t *order,
+                       int32_t *scratch) nogil
+
+
+cdef extern from "fp_nest.h":
+    ctypedef struct fp_intervals:
+        const int64_t *start
+        const int64_t *end
+        const int32_t *thread
+        int32_t n
+    ctypedef struct fp_points:
+        const int64_t *start
+        const int32_t *thread
+        int32_t n
+    ctypedef struct fp_frames:
+        int32_t *parent
+        int32_t *range
+        int32_t *first
+        int32_t n
+        int32_t capacity
+    ctypedef struct fp_nest_place:
+        int32_t range
+        int32_t point
+    fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
+                      fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
+                      int32_t *frame_of_point) nogil
+
+
+cdef extern from "fp_itree.h":
+    ctypedef struct fp_itree:
+        const int64_t *start
+        const int64_t *end
+        const int64_t *max_end
+        int32_t n
+    void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end) nogil
+    int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit) nogil
+    fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
+                             fp_tree *nodes, int32_t *found, int32_t *node) nogil
+
+
+cdef fp_intervals _intervals(const int64_t[::1] start, const int64_t[::1] end,
+                             const int32_t[::1] thread) except *:
+    if not start.shape[0] == end.shape[0] == thread.shape[0]:
+        raise ValueError(
+            f"lengths differ: {start.shape[0]} starts, {end.shape[0]} ends, "
+            f"{thread.shape[0]} threads")
+    if start.shape[0] > 2147483647:
+        raise ValueError(f"{start.shape[0]} intervals, at most 2147483647")
+    cdef fp_intervals out
+    out.n = <int32_t>start.shape[0]
+    out.start = out.end = NULL
+    out.thread = NULL
+    if out.n:
+        out.start = &start[0]
+        out.end = &end[0]
+        out.thread = &thread[0]
+    return out
+
+
+def order(const int64_t[::1] start, const int64_t[::1] end):
+    """Indices sorted by (start ascending, end descending), stable; None if already in order."""
+    cdef int32_t n = _intervals(start, end, np.empty(start.shape[0], np.int32)).n
+    if n == 0 or fp_order_holds(&start[0], &end[0], n):
+        return None
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] indices = out
+    cdef int32_t[::1] scratch = np.empty(n, np.int32)
+    with nogil:
+        fp_order_sort(&start[0], &end[0], n, &indices[0], &scratch[0])
+    return out
+
+
+def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] thread,
+          const int64_t[::1] point_start, const int32_t[::1] point_thread, int32_t n_threads,
+          str what="ranges"):
+    """One sweep over ranges in `order` and points in order of start; `what` names their source in
+    errors. A point on thread -1 is in no range.
+
+    Returns
+    -------
+    parent, range : int32 [frames], the frame below each frame (-1 for none) and its range; parents
+        come before their children. Where ranges nest, frame i is range i.
+    frame_of_range : int32 [ranges]
+    frame_of_point : int32 [points], what was open when the point began, -1 for nothing
+    """
+    cdef fp_intervals ranges = _intervals(start, end, thread)
+    cdef fp_points points
+    cdef fp_intervals begun = _intervals(point_start, point_start, point_thread)
+    points.start, points.thread, points.n = begun.start, begun.thread, begun.n
+    of_ranges, of_points = np.empty(ranges.n + 1, np.int32), np.empty(points.n + 1, np.int32)
+    cdef int32_t[::1] of_range = of_ranges
+    cdef int32_t[::1] of_point = of_points
+    cdef int32_t[::1] top = np.full(n_threads + 1, -1, np.int32)
+    cdef int32_t[::1] parent, frame_range, first
+    cdef fp_frames frames
+    cdef fp_nest_place place
+    cdef fp_status status = FP_MORE
+    # Most ranges nest: a few cross, so that growing for those would copy everything.
+    cdef int64_t capacity = ranges.n + ranges.n // 64 + 1024
+    parents, frame_ranges, firsts = (np.empty(0, np.int32) for _ in range(3))
+    frames.n = place.range = place.point = 0
+    while status == FP_MORE:
+        if capacity > _MOST_FRAMES_A_RANGE * (<int64_t>ranges.n + 1024) or capacity > 2147483647:
+            raise BadInputError(
+                f"{what}: ranges of one thread cross each other more than {frames.n} times; use "
+                "push/pop ranges, which nest, or end start/end ranges in the order they began")
+        for array in (parents, frame_ranges, firsts):
+            array.resize(capacity, refcheck=False)
+        parent, frame_range, first = parents, frame_ranges, firsts
+        frames.parent, frames.range, frames.first = &parent[0], &frame_range[0], &first[0]
+        frames.capacity = <int32_t>capacity
+        with nogil:
+            status = fp_nest(ranges, points, n_threads, &top[0], &frames, &place, &of_range[0],
+                             &of_point[0])
+        capacity += capacity // 2
+    check(status, "nesting ranges")
+    for array in (parents, frame_ranges):
+        array.resize(frames.n, refcheck=False)
+    return parents, frame_ranges, of_ranges[:ranges.n], of_points[:points.n]
+
+
+# Crossing costs a frame for each range that lies above one that ends: without bound, a hostile
+# file of n ranges makes n * n of them.
+cdef int64_t _MOST_FRAMES_A_RANGE = 32
+
+
+cdef class Tree:
+    """An interval tree over ranges (in `order`) that may lie in any way."""
+    cdef const int64_t[::1] start
+    cdef const int64_t[::1] end
+    cdef int64_t[::1] max_end
+    cdef int32_t[::1] found
+    cdef fp_itree tree
+
+    def __init__(self, const int64_t[::1] start, const int64_t[::1] end):
+        cdef int32_t n = _intervals(start, end, np.empty(start.shape[0], np.int32)).n
+        self.start, self.end = start, end
+        self.max_end, self.found = np.empty(n + 1, np.int64), np.empty(n + 1, np.int32)
+        self.tree.n = n
+        if n:
+            self.tree.start, self.tree.end = &self.start[0], &self.end[0]
+            self.tree.max_end = &self.max_end[0]
+            with nogil:
+                fp_itree_build(&self.end[0], n, &self.max_end[0])
+
+    def open_at(self, int64_t t):
+        """Indices of the ranges with start <= t < end, ascending, int32."""
+        cdef int32_t n = fp_itree_open_at(self.tree, t, &self.found[0], self.tree.n)
+        return np.array(self.found[:n], np.int32)
+
+    def nodes(self, const int32_t[::1] label, const int64_t[::1] t):
+        """What is open at each instant, folded to distinct chains of labels.
+
+        Returns
+        -------
+        node : int32 [instants], -1 where nothing is open
+        node_parent, node_label : int32 [nodes], parents first
+        """
+        if label.shape[0] != self.tree.n:
+            raise ValueError(f"{label.shape[0]} labels for {self.tree.n} ranges")
+        cdef int32_t n = <int32_t>t.shape[0]
+        cdef Labels tree = Labels()
+        out = np.full(n, -1, np.int32)
+        cdef int32_t[::1] node = out
+        cdef fp_status status
+        if n and self.tree.n:
+            with nogil:
+                status = fp_itree_nodes(self.tree, &label[0], &t[0], n, tree.nodes, &self.found[0],
+                                        &node[0])
+            check(status, "phases")
+        return out, *tree.read()

@@ -1,0 +1,198 @@
+"""Fills numpy columns from the pages of an SQLite file, without SQLite."""
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from fastprof._core._c cimport FP_E_UNUSUAL, fp_status
+from fastprof._core._column cimport Filter, Room, Rows, fill, fp_columns, fp_row_filter
+from fastprof._core._status cimport check
+
+
+cdef extern from "fp_pages.h":
+    int FP_PAGES_HEADER
+    ctypedef struct fp_pages:
+        uint32_t page_size
+        uint32_t n_pages
+    fp_status fp_pages_init(const uint8_t *header, int64_t file_size, int file, fp_pages *pages,
+                            const char **why) nogil
+
+
+cdef extern from "fp_btree.h":
+    ctypedef struct fp_leaf:
+        int64_t last
+        uint32_t page
+    ctypedef struct fp_btree:
+        fp_leaf *leaves
+        int64_t n
+    fp_status fp_btree_init(const fp_pages *pages, uint32_t root, fp_btree *tree,
+                            const char **why) nogil
+    void fp_btree_free(fp_btree *tree) nogil
+
+
+cdef extern from "fp_record.h":
+    int FP_RECORD_COLUMNS
+
+
+cdef extern from "fp_walk.h":
+    ctypedef enum fp_added:
+        FP_ADDED_NULL, FP_ADDED_NUMBER, FP_ADDED_OTHER
+    int FP_PLACE_OF_ROW_ID
+    ctypedef struct fp_place:
+        int place
+        fp_added added
+        int64_t added_number
+    ctypedef struct fp_walk:
+        pass
+    fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place *places,
+                         int n_places, int64_t first, int64_t last) nogil
+    void fp_walk_free(fp_walk *walk) nogil
+    fp_status fp_walk_step(fp_walk *walk, const fp_columns *columns, fp_row_filter filter,
+                           int64_t limit, int64_t capacity, int64_t *kept,
+                           int64_t *stepped) nogil
+    const char *fp_walk_why(const fp_walk *walk) nogil
+    fp_status fp_walk_floor(fp_walk *walk, int64_t *stepped, uint64_t *sum) nogil
+
+
+HEADER = FP_PAGES_HEADER
+MOST_PLACES = FP_RECORD_COLUMNS
+OF_ROW_ID = FP_PLACE_OF_ROW_ID
+ADDED_NULL, ADDED_NUMBER, ADDED_OTHER = FP_ADDED_NULL, FP_ADDED_NUMBER, FP_ADDED_OTHER
+
+
+class UnusualError(Exception):
+    """SQLite may read this, and `_pages` does not; the text says what it is."""
+
+
+cdef int _check(fp_status status, str what, const char *why) except -1:
+    if status == FP_E_UNUSUAL:
+        raise UnusualError(why.decode())
+    return check(status, what)
+
+
+cdef class File:
+    """A file whose header says that its pages can be read as they are.
+
+    file : descriptor, open for reading for as long as this is used
+
+    Raises
+    ------
+    UnusualError
+    """
+    cdef fp_pages pages
+
+    def __cinit__(self, int file):
+        cdef const char *why = NULL
+        cdef bytes header = os.pread(file, FP_PAGES_HEADER, 0)
+        cdef int64_t size = os.fstat(file).st_size
+        if len(header) < FP_PAGES_HEADER:
+            raise UnusualError("it is shorter than a header")
+        cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(header)
+        # On its own: in one call with _check, `why` might be looked at before it is set.
+        cdef fp_status status = fp_pages_init(first, size, file, &self.pages, &why)
+        _check(status, "header", why)
+
+
+cdef class Table:
+    """The leaf pages of a table.
+
+    Raises
+    ------
+    UnusualError
+    """
+    cdef File file
+    cdef fp_btree tree
+
+    def __cinit__(self, File file, uint32_t root):
+        cdef const char *why = NULL
+        cdef fp_status status
+        self.file = file
+        with nogil:
+            status = fp_btree_init(&file.pages, root, &self.tree, &why)
+        _check(status, "interior pages", why)
+
+    def __dealloc__(self):
+        fp_btree_free(&self.tree)
+
+    def __len__(self):
+        """How many leaf pages there are."""
+        return self.tree.n
+
+    def last_row_id(self, int64_t leaf):
+        """The greatest row id that this leaf can have."""
+        if not 0 <= leaf < self.tree.n:
+            raise IndexError(f"leaf {leaf} of {self.tree.n}")
+        return self.tree.leaves[leaf].last
+
+    def scan(self, Room room, places, int64_t first, int64_t last, str what, Filter keep=None,
+             progress=None):
+        """Read the rows with ids first .. last.
+
+        places : of each column of the room (its place in the table's rows or OF_ROW_ID, ADDED_*,
+            number): what rows that end before it have
+
+        The other parameters are those of `_column.fill`.
+
+        Raises
+        ------
+        UnusualError
+        """
+        if len(places) != len(room.specs):
+            raise ValueError(f"{len(room.specs)} columns, {len(places)} places")
+        fill(_Walk(self, places, first, last), room, what, keep, progress)
+
+    def floor(self, places, int64_t first, int64_t last):
+        """Read the rows with ids first .. last, their places as in `scan`, and do nothing with
+        them.
+
+        Returns
+        -------
+        rows : int
+        sum : int
+            What is in the places, integers and hashes of texts, modulo 2^64.
+
+        Raises
+        ------
+        UnusualError
+        """
+        cdef _Walk rows = _Walk(self, places, first, last)
+        cdef int64_t stepped = 0
+        cdef uint64_t sum_of_values = 0
+        cdef fp_status status
+        with nogil:
+            status = fp_walk_floor(rows.walk, &stepped, &sum_of_values)
+        rows.refuse(status, "reading pages")
+        return stepped, sum_of_values
+
+
+cdef class _Walk(Rows):
+    """Rows of a table."""
+    cdef Table table
+    cdef fp_place *places
+    cdef fp_walk *walk
+
+    def __cinit__(self, Table table, places, int64_t first, int64_t last):
+        self.table = table
+        self.places = <fp_place *>PyMem_Malloc(max(1, len(places)) * sizeof(fp_place))
+        if self.places is NULL:
+            raise MemoryError("no memory for the places of columns")
+        for i, (place, added, number) in enumerate(places):
+            if not FP_PLACE_OF_ROW_ID <= place < FP_RECORD_COLUMNS:
+                raise ValueError(f"place {place}, at most {FP_RECORD_COLUMNS - 1}")
+            self.places[i] = fp_place(place, added, number)
+        self.walk = fp_walk_new(&table.file.pages, &table.tree, self.places, len(places), first,
+                                last)
+        if self.walk is NULL:
+            raise MemoryError("no memory to read pages")
+
+    def __dealloc__(self):
+        fp_walk_free(self.walk)
+        PyMem_Free(self.places)
+
+    cdef fp_status step(self, const fp_columns *columns, fp_row_filter keep, int64_t limit,
+                        int64_t capacity, int64_t *kept, int64_t *stepped) noexcept nogil:
+        return fp_walk_step(self.walk, columns, keep, limit, capacity, kept, stepped)
+
+    cdef int refuse(self, fp_status status, what) except -1:
+        return _check(status, what, fp_walk_why(self.walk))

@@ -1,0 +1,179 @@
+"""The call-path tree, and what a node or frame has from those around it."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from fastprof._core._c cimport fp_status
+from fastprof._core._status cimport check
+from fastprof._core._tree cimport Tree as Labels
+from fastprof._core._tree cimport fp_tree
+
+
+cdef extern from "fp_path.h":
+    fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n,
+                      const uint8_t *wanted, int32_t n_labels, fp_tree *nodes,
+                      int32_t *node) nogil
+    fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n,
+                                int32_t *out) nogil
+    int FP_NO_RANK
+    fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n,
+                           const uint8_t *rank, int32_t n_labels, int32_t *out) nogil
+    int FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
+    int FP_NOWHERE, FP_FORWARD, FP_BACKWARD
+    fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
+                                 const uint8_t *says, int32_t n_labels, uint8_t *direction) nogil
+    fp_status fp_path_sums(const int32_t *parent, int32_t n, int64_t *value) nogil
+    int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) nogil
+    int32_t fp_path_misplaced(const int32_t *parent, const int32_t *node, int32_t n,
+                              const int32_t *above, int32_t n_nodes) nogil
+
+
+NO_RANK = FP_NO_RANK
+
+# What a label says of the direction, as bits, and the directions.
+SAYS_BACKWARD, SAYS_FORWARD, SAYS_TORCH = FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
+NOWHERE, FORWARD, BACKWARD = FP_NOWHERE, FP_FORWARD, FP_BACKWARD
+
+
+cdef int32_t _length(const int32_t[::1] parent, const int32_t[::1] other) except -1:
+    if parent.shape[0] != other.shape[0] or parent.shape[0] > 2147483647:
+        raise ValueError(f"lengths {parent.shape[0]} and {other.shape[0]}: equal ones are needed")
+    return <int32_t>parent.shape[0]
+
+
+def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels, wanted=None):
+    """Fold a tree of frames into its distinct paths.
+
+    Parameters
+    ----------
+    parent : [n] parent frame, before its children, -1 at the roots
+    label : [n] label of each frame, 0 .. n_labels - 1
+    wanted : uint8 [n_labels], 1 for the labels to keep; a frame left out has its parent's node
+
+    Returns
+    -------
+    node_of_frame : int32 [n], -1 where nothing is left
+    node_parent, node_label : int32 [nodes], parents first
+    """
+    cdef int32_t n = _length(parent, label)
+    cdef const uint8_t[::1] mask
+    cdef const uint8_t *mask_address = NULL
+    if wanted is not None:
+        mask = wanted
+        if mask.shape[0] != n_labels:
+            raise ValueError(f"{mask.shape[0]} flags for {n_labels} labels")
+        if n_labels:
+            mask_address = &mask[0]
+    cdef Labels tree = Labels()
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] node = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path(&parent[0], &label[0], n, mask_address, n_labels, tree.nodes, &node[0])
+        check(status, "call paths")
+    return out, *tree.read()
+
+
+def innermost(const int32_t[::1] parent, const int32_t[::1] own):
+    """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
+    cdef int32_t n = _length(parent, own)
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] value = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_innermost(&parent[0], &own[0], n, &value[0])
+        check(status, "values along call paths")
+    return out
+
+
+def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank):
+    """The entry with the least rank on the way from the root to each entry, the outermost of such.
+
+    Parameters
+    ----------
+    parent : [n] parents before their children, -1 at the roots
+    label : [n]
+    rank : uint8 [labels], NO_RANK for those that do not count
+
+    Returns
+    -------
+    int32 [n], -1 for none
+    """
+    cdef int32_t n = _length(parent, label), n_labels = <int32_t>rank.shape[0]
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] entry = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_best(&parent[0], &label[0], n, &rank[0] if n_labels else NULL,
+                                  n_labels, &entry[0])
+        check(status, "the best along call paths")
+    return out
+
+
+def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] says):
+    """Which way the entries of a tree run.
+
+    Parameters
+    ----------
+    parent : [n] parents before their children, -1 at the roots
+    label : [n]
+    says : uint8 [labels], SAYS_* of each label; what is nearer to an entry counts more
+
+    Returns
+    -------
+    uint8 [n] : BACKWARD; FORWARD, inside a range of torch that is not; or NOWHERE
+    """
+    cdef int32_t n = _length(parent, label), n_labels = <int32_t>says.shape[0]
+    out = np.empty(n, np.uint8)
+    cdef uint8_t[::1] direction = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_directions(&parent[0], &label[0], n, &says[0] if n_labels else NULL,
+                                        n_labels, &direction[0])
+        check(status, "directions along call paths")
+    return out
+
+
+def sums(const int32_t[::1] parent, const int64_t[::1] own):
+    """What each entry of a tree and all inside it have together, int64 [n]; sums wrap around."""
+    if parent.shape[0] != own.shape[0]:
+        raise ValueError(f"{parent.shape[0]} parents, {own.shape[0]} values")
+    cdef int32_t n = _length(parent, parent)
+    out = np.array(own, np.int64)
+    cdef int64_t[::1] value = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_path_sums(&parent[0], n, &value[0])
+        check(status, "sums along call paths")
+    return out
+
+
+def depth(const int32_t[::1] parent):
+    """Length of the longest chain of a tree, parents before children."""
+    cdef int32_t n = _length(parent, parent)
+    cdef int32_t[::1] scratch = np.empty(n + 1, np.int32)
+    if n == 0:
+        return 0
+    return fp_path_depth(&parent[0], n, &scratch[0])
+
+
+def misplaced(const int32_t[::1] parent, const int32_t[::1] node, const int32_t[::1] above):
+    """How many frames are not below their parents in the call-path tree; -1 if it is no tree.
+
+    Parameters
+    ----------
+    parent, node : [n] parent and node of each frame, -1 for none
+    above : [nodes] parent of each node, -1 for none
+    """
+    cdef int32_t n = _length(parent, node), n_nodes = <int32_t>above.shape[0], found
+    cdef const int32_t *parents = &parent[0] if n else NULL
+    cdef const int32_t *nodes = &node[0] if n else NULL
+    cdef const int32_t *of_nodes = &above[0] if n_nodes else NULL
+    with nogil:
+        found = fp_path_misplaced(parents, nodes, n, of_nodes, n_nodes)
+    return found

@@ -1,0 +1,170 @@
+"""Pools: texts and numbers, each kept once, known by dense ids in order of first appearance."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
+
+from fastprof._core._c cimport FP_OK, fp_status
+from fastprof._core._status cimport check
+
+
+cdef enum:
+    _MOST_COLUMNS = 32
+    _MOST_BYTES = 256
+
+
+cdef class Names:
+    """A pool of texts (bytes)."""
+
+    def __cinit__(self):
+        self.pool = fp_names_new()
+        if self.pool is NULL:
+            raise MemoryError("no memory for a pool of names")
+
+    def __dealloc__(self):
+        fp_names_free(self.pool)
+
+    def __len__(self):
+        return fp_names_count(self.pool)
+
+    def intern(self, bytes text):
+        """Id of the text, a new one when it was not there."""
+        cdef int32_t id = -1
+        check(fp_names_intern(self.pool, text, len(text), &id), "names")
+        return id
+
+    def adopt(self, Names other):
+        """Put all texts of another pool into this one; their ids here, int32 [len(other)]."""
+        cdef const int64_t *offsets = NULL
+        cdef const char *data = fp_names_bytes(other.pool, &offsets)
+        cdef int32_t i, n = fp_names_count(other.pool)
+        ids = np.empty(n, np.int32)
+        cdef int32_t[::1] id = ids
+        if other is self:
+            raise ValueError("a pool cannot adopt itself")
+        for i in range(n):
+            check(fp_names_intern(self.pool, data + offsets[i], offsets[i + 1] - offsets[i],
+                                  &id[i]), "names")
+        return ids
+
+    def texts(self, int32_t first=0):
+        """All texts from id `first` on, as str; bytes that are not UTF-8 become U+FFFD."""
+        cdef const int64_t *offsets = NULL
+        cdef const char *data = fp_names_bytes(self.pool, &offsets)
+        cdef int32_t i
+        return [
+            data[offsets[i]:offsets[i + 1]].decode("utf-8", "replace")
+            for i in range(first, fp_names_count(self.pool))
+        ]
+
+
+cdef class Keys:
+    """A pool of 64-bit numbers."""
+
+    def __cinit__(self):
+        self.pool = fp_keys_new()
+        if self.pool is NULL:
+            raise MemoryError("no memory for a pool of keys")
+
+    def __dealloc__(self):
+        fp_keys_free(self.pool)
+
+    def __len__(self):
+        return fp_keys_count(self.pool)
+
+    def intern(self, int64_t key):
+        """Id of the number, a new one when it was not there."""
+        cdef int32_t id = -1
+        check(fp_keys_intern(self.pool, key, &id), "keys")
+        return id
+
+    def adopt(self, Keys other):
+        """Put all numbers of another pool into this one; their ids here, int32 [len(other)]."""
+        cdef int32_t i, n = fp_keys_count(other.pool)
+        ids = np.empty(n, np.int32)
+        cdef int32_t[::1] id = ids
+        for i in range(n):
+            check(fp_keys_intern(self.pool, fp_keys_values(other.pool)[i], &id[i]), "keys")
+        return ids
+
+    def find(self, int64_t key):
+        """Id of the number, or -1."""
+        return fp_keys_find(self.pool, key)
+
+    def values(self):
+        """All numbers in the order of their ids, int64 [n], a copy."""
+        cdef int32_t n = fp_keys_count(self.pool)
+        out = np.empty(n, np.int64)
+        cdef int64_t[::1] view = out
+        cdef int32_t i
+        for i in range(n):
+            view[i] = fp_keys_values(self.pool)[i]
+        return out
+
+
+def pairs(const int32_t[::1] left, const int32_t[::1] right):
+    """A number for each distinct pair, from 0 up in order of first appearance. int32 [n]."""
+    cdef int64_t n = left.shape[0]
+    if right.shape[0] != n:
+        raise ValueError(f"{n} numbers on the left, {right.shape[0]} on the right")
+    cdef Keys pool = Keys()
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] id = out
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_keys_intern_pairs(pool.pool, &left[0], &right[0], n, &id[0])
+        check(status, "pairs")
+    return out
+
+
+def alike(columns):
+    """Which rows have the same numbers in all columns.
+
+    Parameters
+    ----------
+    columns : list of arrays [n] or [n, sides] of numbers, C-contiguous; of a row together at most
+        256 bytes
+
+    Returns
+    -------
+    id : int32 [n], which of the distinct rows each row is, in order of first appearance
+    first : int32 [distinct rows], the first row that is so
+    """
+    cdef const char[:, ::1] column
+    cdef const char *start[_MOST_COLUMNS]
+    cdef size_t size[_MOST_COLUMNS]
+    cdef char values[_MOST_BYTES]
+    cdef char *end
+    cdef Names pool = Names()
+    cdef int64_t i, n = len(columns[0])
+    cdef int k, n_columns = len(columns)
+    cdef int32_t n_found = 0
+    cdef fp_status status = FP_OK
+    if any(len(each) != n for each in columns):
+        raise ValueError(f"lengths differ: {[len(each) for each in columns]}")
+    ids, firsts = np.empty(n, np.int32), np.empty(n, np.int32)
+    if n == 0:
+        return ids, firsts
+    if n_columns > _MOST_COLUMNS or sum(each[0].nbytes for each in columns) > _MOST_BYTES:
+        raise ValueError(f"{n_columns} columns; at most {_MOST_COLUMNS}, {_MOST_BYTES} bytes a row")
+    cdef int32_t[::1] id = ids
+    cdef int32_t[::1] first = firsts
+    for k in range(n_columns):
+        column = columns[k].reshape(n, -1).view(np.int8)
+        size[k] = column.shape[1]
+        start[k] = &column[0, 0]
+    with nogil:
+        for i in range(n):
+            end = values
+            for k in range(n_columns):
+                memcpy(end, start[k] + i * size[k], size[k])
+                end += size[k]
+            status = fp_names_intern(pool.pool, values, end - values, &id[i])
+            if status != FP_OK:
+                break
+            if id[i] == n_found:
+                first[n_found] = i
+                n_found += 1
+    check(status, "alike rows")
+    return ids, firsts[:n_found].copy()

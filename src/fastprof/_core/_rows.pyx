@@ -1,0 +1,351 @@
+"""Columns -> rows of bytes: each says what stands before its cell and how to print it."""
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._status cimport check
+
+import numpy as np
+
+
+cdef extern from "fp_text.h":
+    int FP_TEXT_BEYOND
+    ctypedef struct fp_text:
+        const char *bytes
+        int64_t length
+
+    ctypedef struct fp_texts:
+        const char *bytes
+        const int64_t *offsets
+        int64_t count
+
+cdef extern from "fp_seqmarkers.h":
+    ctypedef struct fp_seqmarkers:
+        pass
+
+    ctypedef struct fp_seqmarkers_tables:
+        const int32_t *frame_of_row
+        const int32_t *frame_parent
+        const int32_t *range_of_frame
+        const int32_t *label_of_range
+        const int64_t *seq_of_range
+        const int64_t *op_id_of_range
+        const uint8_t *is_torch
+        int64_t n_rows
+        int64_t n_frames
+        int64_t n_ranges
+        fp_texts heads
+        fp_texts tails
+        char quote
+
+    fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables) nogil
+    fp_seqmarkers *fp_seqmarkers_again(const fp_seqmarkers *markers) nogil
+    void fp_seqmarkers_free(fp_seqmarkers *markers) nogil
+
+cdef extern from "fp_rows.h":
+    ctypedef enum fp_cell_kind:
+        FP_CELL_INT
+        FP_CELL_INT3
+        FP_CELL_TEXT
+        FP_CELL_LIST
+        FP_CELL_SEQMARKERS
+
+    ctypedef struct fp_cell:
+        fp_cell_kind kind
+        int is_wide
+        const void *values
+        const int64_t *offsets
+        int64_t n_values
+        int64_t none
+        int64_t width
+        fp_text before
+        fp_text none_text
+        fp_text open
+        fp_text separator
+        fp_text close
+        fp_texts texts
+        fp_seqmarkers *markers
+
+    fp_status fp_rows_write(
+        const fp_cell *cells, int64_t n_cells, fp_text row_end, int64_t first, int64_t last,
+        char *buffer, int64_t capacity, int64_t *next, int64_t *used) nogil
+
+# Behind each text.
+cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
+
+# Rows are formatted in blocks: so large that waiting for one's turn to write costs nothing. With
+# what numpy's memory handler puts in front, they fill whole pages.
+cdef int64_t BLOCK_SIZE = (1 << 22) - 4096
+
+
+cdef const int32_t *pointer32(const int32_t[::1] array) noexcept:
+    return &array[0] if array.shape[0] else NULL
+
+
+cdef const int64_t *pointer64(const int64_t[::1] array) noexcept:
+    return &array[0] if array.shape[0] else NULL
+
+
+cdef const uint8_t *pointer8(const uint8_t[::1] array) noexcept:
+    return &array[0] if array.shape[0] else NULL
+
+
+cdef int require(bint condition, str what) except -1:
+    if not condition:
+        raise ValueError(what)
+    return 0
+
+
+cdef class RowWriter:
+    """Rows of `n_rows` columns of equal length, printed cell by cell and then `row_end`.
+
+    Add the columns from left to right, then fill blocks. Arrays are borrowed, not copied: do not
+    change them before the last.
+
+    Parameters
+    ----------
+    n_rows : int
+        Length of every column.
+    row_end : bytes
+        Written after the last cell of a row.
+    """
+
+    cdef fp_cell *cells
+    cdef int64_t n_cells
+    cdef readonly int64_t n_rows
+    cdef fp_text row_end
+    cdef list kept
+
+    def __cinit__(self, int64_t n_rows, bytes row_end):
+        require(n_rows >= 0, "n_rows is negative")
+        self.n_rows = n_rows
+        self.kept = []
+        self.row_end = self.text(row_end)
+
+    def __dealloc__(self):
+        for i in range(self.n_cells):
+            fp_seqmarkers_free(self.cells[i].markers)
+        PyMem_Free(self.cells)
+
+    cdef fp_text text(self, bytes text):
+        """The text for C; kept alive with the writer."""
+        cdef bytes padded = text + _BEYOND
+        self.kept.append(padded)
+        return fp_text(PyBytes_AS_STRING(padded), len(text))
+
+    cdef fp_texts table(self, texts):
+        """The texts, one after the other, for C; kept alive with the writer."""
+        cdef fp_texts table
+        cdef bytes joined = b"".join([*texts, _BEYOND])
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+        self.kept += [joined, offsets]
+        table.bytes = PyBytes_AS_STRING(joined)
+        table.offsets = pointer64(offsets)
+        table.count = len(texts)
+        return table
+
+    cdef fp_cell *new_cell(self, fp_cell_kind kind, bytes before, bytes none_text) except NULL:
+        cdef fp_cell *cells = <fp_cell *>PyMem_Realloc(
+            self.cells, (self.n_cells + 1) * sizeof(fp_cell))
+        if cells == NULL:
+            raise MemoryError
+        self.cells = cells
+        cdef fp_cell *cell = &cells[self.n_cells]
+        memset(cell, 0, sizeof(fp_cell))
+        cell.kind = kind
+        cell.before = self.text(before)
+        cell.none_text = self.text(none_text)
+        return cell
+
+    cdef int set_values(self, fp_cell *cell, values) except -1:
+        """Flat int32 or int64 numbers of the cell."""
+        cell.is_wide = values.dtype == np.int64
+        if cell.is_wide:
+            cell.values = pointer64(values)
+        else:
+            cell.values = pointer32(values)
+        self.kept.append(values)
+        return 0
+
+    cdef int set_brackets(self, fp_cell *cell, tuple brackets) except -1:
+        # One by one: in a comprehension Cython would copy each struct, and its bytes, to a dict.
+        cell.open = self.text(brackets[0])
+        cell.separator = self.text(brackets[1])
+        cell.close = self.text(brackets[2])
+        return 0
+
+    def add_ints(self, bytes before, values, *, int64_t none, bytes none_text, int64_t width=0):
+        """Add a column of numbers, int32 or int64 [n_rows]; `none` prints `none_text`.
+
+        With a width, cells are right aligned and never cut.
+        """
+        require(values.shape == (self.n_rows,), "values are not [n_rows]")
+        cdef fp_cell *cell = self.new_cell(FP_CELL_INT, before, none_text)
+        self.set_values(cell, values)
+        cell.none = none
+        cell.width = width
+        self.n_cells += 1
+
+    def add_triples(
+        self, bytes before, values, *, int64_t none, bytes none_text, tuple brackets,
+        int64_t width=0,
+    ):
+        """Add a column of three numbers, int32 or int64 [n_rows, 3].
+
+        `brackets` is what opens, separates and closes them: `(b"(", b", ", b")")`. Where the first
+        number is `none`, `none_text` is printed instead. With a width, cells are left aligned and
+        cut.
+        """
+        require(values.shape == (self.n_rows, 3), "values are not [n_rows, 3]")
+        require(values.flags.c_contiguous, "values are not contiguous")
+        cdef fp_cell *cell = self.new_cell(FP_CELL_INT3, before, none_text)
+        self.set_values(cell, values.reshape(-1))
+        self.set_brackets(cell, brackets)
+        cell.none = none
+        cell.width = width
+        self.n_cells += 1
+
+    def add_texts(self, bytes before, ids, texts, *, bytes none_text):
+        """Add a column of texts: row i prints `texts[ids[i]]`, or `none_text` where the id is -1.
+
+        ids is int32 [n_rows]; texts are bytes, already quoted, cut and padded.
+        """
+        require(ids.shape == (self.n_rows,), "ids are not [n_rows]")
+        # Together with what comes before it, each text is copied at once.
+        cdef fp_cell *cell = self.new_cell(FP_CELL_TEXT, b"", before + none_text)
+        cell.values = pointer32(ids)
+        self.kept.append(ids)
+        cell.texts = self.table([before + text for text in texts])
+        self.n_cells += 1
+
+    def add_lists(
+        self, bytes before, offsets, values, *, bytes none_text, tuple brackets, int64_t width=0,
+    ):
+        """Add a column of lists: row i prints `values[offsets[i]:offsets[i + 1]]`, both int64.
+
+        `brackets` as in `add_triples`; an empty list prints `none_text`. With a width, cells are
+        left aligned and cut.
+        """
+        require(offsets.shape == (self.n_rows + 1,), "offsets are not [n_rows + 1]")
+        cdef fp_cell *cell = self.new_cell(FP_CELL_LIST, before, none_text)
+        require(values.dtype == np.int64, "values are not int64")
+        self.set_values(cell, values)
+        self.kept.append(offsets)
+        cell.offsets = pointer64(offsets)
+        cell.n_values = len(values)
+        self.set_brackets(cell, brackets)
+        cell.width = width
+        self.n_cells += 1
+
+    def add_seqmarkers(
+        self, bytes before, frame_of_row, frame_parent, range_of_frame, label_of_range,
+        seq_of_range, op_id_of_range, is_torch, heads, tails, *, bytes quote,
+    ):
+        """Add the list of torch ranges around each kernel: `['mm, seq = 7, op_id = 9', ...]`.
+
+        Parameters
+        ----------
+        before : bytes
+        frame_of_row : int32 [n_rows]
+            Innermost frame of the kernel, -1: none, an empty list.
+        frame_parent, range_of_frame : int32 [n_frames]
+            Frame around the frame, less than it, -1 at a root; and the frame's range.
+        label_of_range : int32 [n_ranges]
+        seq_of_range, op_id_of_range : int64 [n_ranges]
+            -1: no number.
+        is_torch : uint8 [n_labels]
+            1 for the labels that belong in the list.
+        heads, tails : list of bytes [n_labels]
+            Name and sizes, already escaped for between two `quote`.
+        quote : bytes
+            One character.
+        """
+        cdef fp_seqmarkers_tables tables
+        require(len(quote) == 1, "quote is not one character")
+        require(frame_of_row.shape == (self.n_rows,), "frame_of_row is not [n_rows]")
+        require(len(frame_parent) == len(range_of_frame), "frames differ in length")
+        require(len(label_of_range) == len(seq_of_range) == len(op_id_of_range),
+                "ranges differ in length")
+        require(len(is_torch) == len(heads) == len(tails), "labels differ in length")
+        self.kept.append((frame_of_row, frame_parent, range_of_frame, label_of_range,
+                          seq_of_range, op_id_of_range, is_torch))
+        tables.frame_of_row = pointer32(frame_of_row)
+        tables.frame_parent = pointer32(frame_parent)
+        tables.range_of_frame = pointer32(range_of_frame)
+        tables.label_of_range = pointer32(label_of_range)
+        tables.seq_of_range = pointer64(seq_of_range)
+        tables.op_id_of_range = pointer64(op_id_of_range)
+        tables.is_torch = pointer8(is_torch)
+        tables.n_rows = self.n_rows
+        tables.n_frames = len(frame_parent)
+        tables.n_ranges = len(label_of_range)
+        tables.heads = self.table(heads)
+        tables.tails = self.table(tails)
+        tables.quote = quote[0]
+        cdef fp_cell *cell = self.new_cell(FP_CELL_SEQMARKERS, before, b"")
+        cell.markers = fp_seqmarkers_new(&tables)
+        if cell.markers == NULL:
+            raise MemoryError
+        self.n_cells += 1
+
+    def block(self):
+        """A block to fill with rows, for one thread."""
+        return Block(self)
+
+
+cdef class Block:
+    """A block that is filled with rows, again and again, on one thread."""
+    cdef RowWriter rows
+    cdef fp_cell *cells  # whose markers remember the list they made last
+    cdef int64_t n_cells
+    cdef object bytes
+    cdef int64_t used
+
+    def __cinit__(self, RowWriter rows):
+        self.rows = rows
+        self.bytes = np.empty(BLOCK_SIZE, np.uint8)
+        self.cells = <fp_cell *>PyMem_Malloc((rows.n_cells + 1) * sizeof(fp_cell))
+        if self.cells == NULL:
+            raise MemoryError
+        for i in range(rows.n_cells):
+            self.cells[i] = rows.cells[i]
+            if rows.cells[i].kind == FP_CELL_SEQMARKERS:
+                self.cells[i].markers = fp_seqmarkers_again(rows.cells[i].markers)
+                if self.cells[i].markers == NULL:
+                    raise MemoryError
+            self.n_cells += 1
+
+    def __dealloc__(self):
+        for i in range(self.n_cells):
+            fp_seqmarkers_free(self.cells[i].markers)
+        PyMem_Free(self.cells)
+
+    def fill(self, int64_t first, int64_t end):
+        """Fill the block with rows from first on, at most to end - 1; the first not in it.
+
+        Raises
+        ------
+        InternalError
+            An id or offset points outside its table.
+        """
+        require(0 <= first <= end <= self.rows.n_rows, "rows outside the columns")
+        cdef fp_status status
+        cdef int64_t used  # on this thread's stack: written for every row
+        cdef uint8_t[::1] view = self.bytes
+        while True:
+            with nogil:
+                status = fp_rows_write(
+                    self.cells, self.n_cells, self.rows.row_end, first, end,
+                    <char *>&view[0], view.shape[0], &first, &used)
+            self.used = used
+            if status != FP_MORE or used:
+                check(status, "writing rows")
+                return first
+            self.bytes = view = np.empty(2 * view.shape[0], np.uint8)  # for a row that long
+
+    def filled(self):
+        """The bytes of the rows that it was filled with, until it is filled again."""
+        return memoryview(self.bytes)[:self.used]

@@ -1,0 +1,95 @@
+"""Columns of indices to columns of what they point at; -1 points at nothing."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from fastprof._core._c cimport fp_status
+from fastprof._core._status cimport check
+
+
+cdef extern from "fp_take.h":
+    fp_status fp_take_i32(const int32_t *values, int64_t n_values, const int32_t *index, int64_t n,
+                          int32_t none, int32_t *out) nogil
+    fp_status fp_take_i64(const int64_t *values, int64_t n_values, const int32_t *index, int64_t n,
+                          int64_t none, int64_t *out) nogil
+    fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values,
+                               int32_t *number, int32_t *used, int32_t *n_used,
+                               int32_t *place) nogil
+    void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
+                         int64_t n_gaps) nogil
+
+
+def take(values, const int32_t[::1] index, int64_t none=-1):
+    """values[index], `none` where the index is -1.
+
+    values : int32 or int64 [m]; the result has its dtype, [n]
+    """
+    cdef int64_t n = index.shape[0], m = len(values)
+    cdef const int32_t[::1] narrow
+    cdef const int64_t[::1] wide
+    cdef int32_t[::1] narrow_out
+    cdef int64_t[::1] wide_out
+    cdef fp_status status
+    out = np.empty(n, values.dtype)
+    if n == 0:
+        return out
+    if m == 0:  # nothing to point at: every index must be -1
+        values = np.zeros(1, values.dtype)
+    if values.dtype == np.int32:
+        narrow, narrow_out = values, out
+        with nogil:
+            status = fp_take_i32(&narrow[0], m, &index[0], n, <int32_t>none, &narrow_out[0])
+    else:
+        wide, wide_out = values, out
+        with nogil:
+            status = fp_take_i64(&wide[0], m, &index[0], n, none, &wide_out[0])
+    check(status, "look-up")
+    return out
+
+
+def distinct(const int32_t[::1] index, int32_t n_values):
+    """The indices that occur, ascending, and for each element which of them it is.
+
+    Parameters
+    ----------
+    index : int32 [n], from -1 to n_values - 1
+
+    Returns
+    -------
+    used : list of int
+    place : int32 [n], into `used`
+    """
+    cdef int64_t n = index.shape[0]
+    cdef int32_t n_used = 0
+    places, all_used = np.empty(n, np.int32), np.empty(n_values + 1, np.int32)
+    cdef int32_t[::1] place = places
+    cdef int32_t[::1] used = all_used
+    cdef int32_t[::1] number = np.empty(n_values + 1, np.int32)
+    cdef fp_status status
+    if n == 0:
+        return [], places
+    with nogil:
+        status = fp_take_distinct(&index[0], n, n_values, &number[0], &used[0], &n_used, &place[0])
+    check(status, "distinct values")
+    return all_used[:n_used].tolist(), places
+
+
+def without(items, const int64_t[::1] rows):
+    """An array without some of its rows; its own memory, whose rows move up.
+
+    Parameters
+    ----------
+    items : [n], C-contiguous
+    rows : int64 [m], ascending, each once
+    """
+    cdef int64_t n = len(items), n_gaps = rows.shape[0], i
+    cdef size_t size = items.itemsize
+    cdef char[::1] memory
+    for i in range(n_gaps):
+        if not (rows[i - 1] if i else -1) < rows[i] < n:
+            raise ValueError(f"row {rows[i]} of {n}: ascending ones are needed")
+    if n_gaps:
+        memory = items.view(np.int8)
+        with nogil:
+            fp_take_without(&memory[0], size, n, &rows[0], n_gaps)
+    return items[:n - n_gaps]

@@ -1,6 +1,0 @@
-"""What the hooks share with the stacks that they describe."""
-
-from fastprof._ranges cimport Marker
-
-
-cdef Marker call_site()

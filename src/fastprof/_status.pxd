@@ -1,3 +1,0 @@
-from fastprof._c cimport fp_status
-
-cdef int check(fp_status status, str what) except -1
