@@ -19,7 +19,9 @@ from fastprof.errors import CheckError, FastprofError
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 # What Python, and the loader of compiled modules, make of an allocation that failed.
-_NO_MEMORY = re.compile("can't start new thread|failed to map segment|annot allocate memory")
+_NO_MEMORY = re.compile(
+    "can't start new thread|failed to map segment|annot allocate memory|without exception set"
+)
 COMMANDS = (parse, prof, info, batch, nsys)
 
 
@@ -92,7 +94,7 @@ def _message(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, MemoryError):
         return f"not enough memory{f': {error}' if str(error) else ''}"
-    if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
+    if isinstance(error, RuntimeError | ImportError | SystemError) and _NO_MEMORY.search(str(error)):
         return f"not enough memory: {' '.join(str(error).split())[:200]}"
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
