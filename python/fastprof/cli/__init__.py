@@ -94,7 +94,9 @@ def _message(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, MemoryError):
         return f"not enough memory{f': {error}' if str(error) else ''}"
-    if isinstance(error, RuntimeError | ImportError | SystemError) and _NO_MEMORY.search(str(error)):
+    if isinstance(error, RuntimeError | ImportError | SystemError) and _NO_MEMORY.search(
+        str(error)
+    ):
         return f"not enough memory: {' '.join(str(error).split())[:200]}"
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
