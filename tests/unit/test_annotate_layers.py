@@ -87,7 +87,7 @@ def test_layers_by_hand_nest_and_decorate(heard):
 
 @pytest.mark.parametrize("name", ["", " ", None, 3])
 def test_a_layer_without_a_name_is_an_error(name):
-    with pytest.raises(AnnotateError, match="a layer's name was expected"):
+    with pytest.raises(AnnotateError, match="layer: expected a non-empty name"):
         fastprof.layer(name)
 
 

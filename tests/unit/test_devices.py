@@ -105,8 +105,8 @@ def test_geforce_adds_up_in_fp32_at_half_the_rate() -> None:
 @pytest.mark.parametrize(
     ("name", "told", "why"),
     [
-        (None, GpuFigures(), "FLOP/s and bandwidth not known: the file does not name the GPU"),
-        ("NVIDIA Z1", GpuFigures(bandwidth=GB), "FLOP/s not known: no table has 'NVIDIA Z1'"),
+        (None, GpuFigures(), "FLOP/s and bandwidth unknown: the file does not name the GPU"),
+        ("NVIDIA Z1", GpuFigures(bandwidth=GB), "FLOP/s unknown: the GPU table has no 'NVIDIA Z1'"),
         ("NVIDIA Z1", GpuFigures(capability="99.0", sms=1, clock=1), "FLOP/s and bandwidth"),
     ],
 )

@@ -226,10 +226,10 @@ def test_an_answer_that_is_no_cost_is_told(answer):
         (lambda: op("", "f")(lambda x: None), "expected the module"),
         (lambda: op(None, "f")(lambda x: None), "expected the module"),
         (lambda: op("mine", "f")(3), "expected a function, found 3"),
-        (lambda: op("mine", "f(y)")(lambda x: None), "names y, no parameter of its"),
-        (lambda: op("mine", "f(_)")(lambda x: None), "leaves out x, which has no default"),
+        (lambda: op("mine", "f(y)")(lambda x: None), "the function has no parameter y"),
+        (lambda: op("mine", "f(_)")(lambda x: None), "omits x, which has no default"),
         (lambda: op("mine", "f(")(lambda x: None), "expected a name, or name"),
-        (lambda: op("mine", "f")(lambda *x: None), "neither plain nor keyword-only"),
+        (lambda: op("mine", "f")(lambda *x: None), "must be positional-or-keyword or keyword-only"),
         (lambda: op("aten2", aten=("aten::mm",))(lambda x: None), r"aten\.mm has a formula"),
     ],
 )

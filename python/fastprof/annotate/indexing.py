@@ -1,4 +1,7 @@
-"""Ranges around `x[i]` and `x[i] = y`, without an attribute of Tensor that makes it a sequence."""
+"""Ranges around `x[i]` and `x[i] = y`, by replacing type slots.
+
+An attribute `Tensor.__getitem__` set from Python would make Tensor a sequence type.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from fastprof.annotate.wrap import patches
 
 
 def install() -> None:
-    """See indexing until the patches are taken off; go without where the slots are not as known."""
+    """Annotate indexing until the patches are reverted; skip it if the type slots differ."""
     patches.make(_Indexing())
 
 

@@ -1,4 +1,4 @@
-"""Attributes that are replaced, and put back: what `init` does to torch and `uninit` takes away."""
+"""Reversible attribute replacements: `init` applies them to torch and `uninit` reverts them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _MISSING = object()
 
 
 class Change(Protocol):
-    """Something of the program that is replaced."""
+    """A reversible change to the program."""
 
     def put(self) -> None:
-        """Replace it."""
+        """Apply the change."""
 
     def put_again(self) -> None:
-        """Put it where it stood, unless somebody else has put another thing there since."""
+        """Apply the change again, unless other code has since replaced the attribute."""
 
     def take_off(self) -> None:
-        """Put back what was there, unless somebody else has put another thing there since."""
+        """Restore the original, unless other code has since replaced the attribute."""
 
     def take_out(self) -> None:
-        """Let what somebody else put around ours call what ours called."""
+        """If other code wrapped our replacement, make that wrapper call the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One attribute: of what, its name, what stood there itself, not inherited, what stands now."""
+    """One attribute: owner, name, own value before (not an inherited one) and replacement."""
 
     owner: Any
     name: str
@@ -55,8 +55,8 @@ class Patch:
             setattr(self.owner, self.name, self.before)
 
     def take_out(self) -> None:
-        # torch puts its own around the step of an optimizer's class, by functools.wraps, when it
-        # makes the first one.
+        # When the first instance of an optimizer class is made, torch wraps the class's `step` with
+        # functools.wraps.
         standing = _standing(self.owner, self.name)
         if getattr(standing, "__wrapped__", None) is not self.after:
             return
@@ -68,7 +68,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class PatchOfC(Patch):
-    """An attribute of a type in C, which it has not by itself and which Python cannot set."""
+    """An attribute added to a C type, which Python cannot set."""
 
     def put(self) -> None:
         set_attribute(self.owner, self.name, self.after)
@@ -79,34 +79,34 @@ class PatchOfC(Patch):
 
 
 def _standing(owner: Any, name: str) -> Any:
-    if isinstance(owner, FunctionType):  # its defaults
+    if isinstance(owner, FunctionType):  # __defaults__
         return getattr(owner, name)
     return vars(owner).get(name, _MISSING)
 
 
 class Patches:
-    """All that is replaced now, in order."""
+    """The changes in effect, in the order they were made."""
 
     def __init__(self) -> None:
         self._patches: list[Change] = []
-        self._aside = 0  # in how many `aside` blocks the program is, in all threads
+        self._aside = 0  # number of open `aside` blocks, over all threads
         self._lock = threading.RLock()
 
     def replace(self, owner: Any, name: str, after: Any) -> None:
-        """Put something in an attribute's place."""
+        """Replace an attribute."""
         self.make(Patch(owner, name, _standing(owner, name), after))
 
     def give(self, owner: type, name: str, value: Any) -> None:
-        """Give a type in C an attribute that it does not have."""
+        """Add an attribute to a C type."""
         self.make(PatchOfC(owner, name, _MISSING, value))
 
     def make(self, change: Change) -> None:
-        """Make a change that is undone with the others."""
+        """Apply a change and register it for reversal."""
         change.put()
         self._patches.append(change)
 
     def take_off(self) -> None:
-        """Put all back, the last first."""
+        """Revert all changes, the last first."""
         while self._patches:
             patch = self._patches.pop()
             patch.take_off()
@@ -114,7 +114,7 @@ class Patches:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Within it all is as it was before, for all threads."""
+        """Revert all changes within a block, for all threads."""
         with self._lock:
             self._aside += 1
             if self._aside == 1:

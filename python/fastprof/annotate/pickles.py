@@ -1,7 +1,7 @@
-"""Lets every pickler take functions of torch that a program held before `init`.
+"""Makes every pickler accept torch functions that the program referenced before `init`.
 
-Pickle refuses a function that is not what stands under its name; cloudpickle and dill copy its
-code. With `reducer_override`, which each pickler asks first, it is pickled by where it is found.
+Pickle rejects a function that is not the attribute its name refers to; cloudpickle and dill copy
+its code. `reducer_override`, which a pickler calls first, pickles such a function by reference.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastprof.annotate.wrap import patches, replaced
 
 
 def install() -> None:
-    """Teach the picklers of Python, in C and in Python, and what others derive from them."""
+    """Patch Python's picklers (C and Python) and all their subclasses."""
     patches.give(pickle.Pickler, "reducer_override", _reduced)
     patches.give(pickle.Pickler, "__init_subclass__", _DERIVED)
     patches.replace(pickle._Pickler, "reducer_override", _reduced)
@@ -31,7 +31,7 @@ def _teach(kind: type) -> None:
 
 
 def _derived(kind: Any, /, **keywords: Any) -> None:
-    """A class is derived from pickle.Pickler: cloudpickle is imported now."""
+    """Patch a new subclass of pickle.Pickler, such as cloudpickle's when it is imported."""
     super(pickle.Pickler, kind).__init_subclass__(**keywords)
     _teach(kind)
 
