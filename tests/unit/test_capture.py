@@ -240,7 +240,7 @@ def test_a_folder_that_is_not_there_is_told_before_the_loop_runs(tmp_path):
 
 
 def test_step_of_a_capture_that_was_not_started_is_told():
-    with pytest.raises(CaptureError, match="not started; use `with`, or start"):
+    with pytest.raises(CaptureError, match="is not started; use `with`, or call start"):
         captured().step()
 
 

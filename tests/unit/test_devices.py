@@ -72,7 +72,7 @@ def test_a_bandwidth_of_another_memory_is_not_taken() -> None:
     found = resolve("NVIDIA GeForce RTX 3080", GpuFigures(memory=12_884_901_888))
     assert found.bandwidth is None
     assert found.flops["fp32"] == 29.8e12
-    assert "bandwidth not known" in found.why
+    assert "bandwidth unknown: the GPU table has no" in found.why
 
 
 def test_the_bandwidth_of_the_file_comes_first_and_flops_of_the_table() -> None:

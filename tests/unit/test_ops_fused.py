@@ -678,7 +678,7 @@ def test_a_parallel_linear_says_that_it_is_an_estimate():
 
 def test_the_product_inside_tells_the_sizes_of_megatrons_forward_pass():
     call = aten("LinearWithGradAccumulationAndAsyncCommunication", X, WEIGHT, None, True)
-    assert why_unknown(call, "fprop") == "the product that runs inside tells the sizes"
+    assert why_unknown(call, "fprop") == "forward is counted by the operators inside"
     assert not cost(call, "bprop").exact
 
 

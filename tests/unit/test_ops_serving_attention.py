@@ -194,7 +194,7 @@ def test_costs(example):
 )
 def test_unknown_lengths_give_no_cost(call):
     assert reason(call) == (
-        "the lengths of the sequences are values, which this capture does not hold"
+        "the lengths of the sequences are not in the capture"
     )
 
 
@@ -207,7 +207,7 @@ def test_one_query_of_one_sequence_counts_its_limit():
 def test_latent_attention_of_the_whole_layer_is_unknown():
     (call,) = calls("aiter::unified_attention_with_output_base q - k3 k3 n _ true -", VALUES)
     told = reason(in_batch(call, DECODE))
-    assert told == "latent attention projects before it attends: see the operators inside"
+    assert told == "latent attention: counted by the operators inside"
 
 
 def test_a_cache_of_another_width_is_unknown():

@@ -301,7 +301,7 @@ def test_matrices_of_one_expert_are_read_for_one_row():
 def test_what_does_not_tell_how_many_experts_a_token_has_is_unknown():
     call = aten("sglang::trtllm_fp8_block_scale_moe_wrapper", fp32(5, 8), None, fp8(5, 16), fp32(5),
                 fp8(8, 24, 16), fp32(8), fp8(8, 16, 12), fp32(8), 8, UNKNOWN)  # fmt: skip
-    assert reason(call) == "how many experts a token has is not in the capture"
+    assert reason(call) == "the number of experts per token is not in the capture"
 
 
 def test_weights_that_do_not_fit_are_unknown():

@@ -107,6 +107,6 @@ def test_heads_that_are_not_told_are_an_estimate():
 
 def test_heads_that_do_not_fit_are_unknown():
     call = aten("_C::rotary_embedding", int64(5), bf16(5, 30), None, 8, bf16(9, 6), True)
-    assert reason(call) == "(5, 30) holds no heads of 8"
+    assert reason(call) == "(5, 30) does not contain heads of 8"
     call = aten("_C::rotary_embedding", int64(5), bf16(5, 32), None, 8, bf16(9, 16), True)
     assert reason(call) == "a cache 16 wide does not fit heads of 8"

@@ -134,7 +134,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # Lightning is untyped
         self._timings = ActionTimes()
         if stage not in _BATCHES:
             raise CaptureError(f"stage={stage!r}: expected one of {', '.join(map(repr, _BATCHES))}")
-        self._new_capture(path)  # raise now, not at the first batch
+        self._new_capture(path)  # raises early, not at the first batch
 
     # Called by Lightning, in this order.
 
@@ -168,7 +168,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # Lightning is untyped
 
     @contextmanager
     def profile(self, action_name: str) -> Iterator[str]:
-        """Run an action. End everything if an exception leaves it: Lightning then skips teardown."""
+        """Run an action. End all on an exception, because Lightning then skips teardown."""
         self._depth += 1
         try:
             with super().profile(action_name):

@@ -152,4 +152,5 @@ def _why(name: str | None, flops: dict[str, float], bandwidth: float | None) -> 
     if not missing:
         return ""
     cause = f"the GPU table has no {name!r}" if name else "the file does not name the GPU"
-    return f"{' and '.join(missing)} unknown: {cause}, and the file lacks the properties"
+    of_this = " with this memory size" if name and flops else ""
+    return f"{' and '.join(missing)} unknown: {cause}{of_this}, and the file lacks the properties"

@@ -25,7 +25,7 @@ def axis(rank: int, dim: int) -> int:
     """
     size = max(rank, 1)
     if not -size <= dim < size:
-        raise CannotModel(f"no dimension {dim} among {rank}")
+        raise CannotModel(f"dimension {dim} does not exist in rank {rank}")
     return dim % size
 
 

@@ -18,9 +18,7 @@ from fastprof.ops.signature import Signature
 
 __all__ = ["AROUND", "Formula"]
 
-AROUND: Final = frozenset(
-    {"direction", "result", "call"}
-)  # special parameters
+AROUND: Final = frozenset({"direction", "result", "call"})  # special parameters
 _DTYPE: Final = members(Dtype)
 
 

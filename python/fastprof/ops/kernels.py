@@ -83,8 +83,7 @@ _GRADIENT_WORDS: Final = tuple(
 )
 _USES: Final = tuple((uses, re.compile(pattern)) for uses, pattern in TENSOR_CORES)
 
-# Irrelevant namespaces: demanglers' spellings of the anonymous namespace, and fbgemm_gpu, which would
-# match `gemm`.
+# Irrelevant namespaces: spellings of the anonymous namespace, and fbgemm_gpu, which matches `gemm`.
 _NAMESPACES: Final = (
     "(anonymous namespace)::",
     "<unnamed>::",
@@ -102,8 +101,7 @@ _LAUNCHER: Final = re.compile(
 )
 _LENGTH: Final = re.compile(r"S[0-9A-Z]*_|L?(\d+)")
 
-# An ATen elementwise kernel that only copies or converts: in a demangled name, in a mangled name, and
-# in THC.
+# An ATen elementwise kernel that only copies or converts: demangled, mangled, and in THC.
 _COPY_FUNCTION: Final = re.compile(
     r"elementwise_kernel\w*<[ _]*(?:(?:\(\w+\))?\d+,[ _]*)*"
     r"(?:(?:void[ _])?at::native::gpu_kernel_impl(?:_nocast)?<[ _]*)?"

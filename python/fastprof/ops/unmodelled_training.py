@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["TRAINING"]
 
 _INSIDE: Final = "it runs torch operators, which are counted themselves"
-_RANKS: Final = "the number of ranks that share keys and values is in an object, which is not recorded"
+_RANKS: Final = "the number of ranks that share keys and values is not recorded"
 _ROUTED: Final = "it depends on values: the router decides how much goes to each device"
 _MISSES: Final = "it depends on values: the number of rows missing from the cache"
 _SPARSE: Final = "it depends on values: the number of elements kept"
@@ -15,7 +15,7 @@ _SILENT: Final = (
     "its kernels are launched by functions of a compiled module, which torch does not record:"
     " the capture contains the step without parameters"
 )
-_FUSER: Final = "the list of fused operations is in an object, which is not recorded"
+_FUSER: Final = "the list of fused operations is not recorded"
 _CLOSED: Final = "it has no public source"
 
 # Reason -> names with namespace; autograd functions have aten, as in calls.

@@ -1,4 +1,4 @@
-"""The operators that run the backward pass of attention, as calls of their own."""
+"""The separate backward operators of attention."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def attention_backward(
     """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
 
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read; the gradients of q, k, v
-        written, and the mask's where the call asks for it.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
+        written, and the mask's if requested.
 
-    As torch's FlopCounterMode counts. That a gradient of the mask is asked for may not be in the
-    capture: then it is not counted.
+    As in torch's FlopCounterMode. The mask's gradient is not counted if the capture does not record
+    the request.
     """
     del other
     found = heads_first(query, key, value, mask)
@@ -96,10 +96,10 @@ def flash_attention_backward(
     """Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
 
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read; the gradients of q, k, v
-        written, and the mask's where the call asks for it.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
+        written, and the mask's if requested.
 
-    With the sequences' starts, q is [total, h, d]: see `sequences`, which says what is exact.
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
     del other
     found = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
@@ -128,10 +128,10 @@ def cudnn_attention_backward(
     """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
 
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read, gradients of q, k, v
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
         written.
 
-    With the sequences' starts, q is [total, h, d]: see `sequences`, which says what is exact.
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
     del other
     if starts is None:

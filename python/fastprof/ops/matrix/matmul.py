@@ -1,4 +1,4 @@
-"""Matrix products to FLOPs and bytes."""
+"""FLOPs and bytes of matrix products."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def mm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: st
     FLOPs: 2 m n k; backward two products as large.
     Bytes: A and B read, the output written; backward for each gradient the same three.
 
-    A sparse operand, which a trace does not tell from a dense one, counts as dense.
+    A sparse operand counts as dense: traces do not distinguish them.
     """
     ranks(2, left, mat2)
     return plain(_matrices(left, mat2), direction, out_dtype)
 
 
-# Before torch 1.5, beta and alpha came before the tensors that they scale; torch 2.13 still takes
-# that. In the operator, a type comes before them where there are three of them.
+# Before torch 1.5, beta and alpha preceded the tensors they scale; torch 2.13 still accepts that.
+# In the operator, a type precedes them if there are three.
 _ADDMM: Final = (
     "{}(addend, mat1, mat2, ...)",
     "{}(_, addend, _, mat1, mat2, ...)",
@@ -72,9 +72,9 @@ def addmm(
 ) -> Work:
     """C + A[m, k] @ B[k, n], C broadcast to [m, n].
 
-    FLOPs: 2 m n k: the addition, beta, alpha and a fused activation count nothing; backward two
-    products as large, and m n where a smaller C's gradient is a sum.
-    Bytes: A, B and C (by its own size) read, the output written; backward A, B and the output's
+    FLOPs: 2 m n k: the addition, beta, alpha and a fused activation are not counted; backward two
+    products as large, and m n if a smaller C's gradient is a sum.
+    Bytes: A, B and C (at its own size) read, the output written; backward A, B and the output's
     gradient for each product.
     """
     ranks(2, mat1, mat2)
@@ -88,8 +88,8 @@ def bmm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: s
     """A[b, m, k] @ B[b, k, n].
 
     FLOPs: 2 b m n k; backward two products as large.
-    Bytes: A and B read, what is expanded over the batch once, the output written; backward for
-    each gradient the same three.
+    Bytes: A and B read, expanded operands once, the output written; backward for each gradient the
+    same three.
     """
     ranks(3, left, mat2)
     return plain(batched(left, mat2), direction, out_dtype)
@@ -115,8 +115,8 @@ def baddbmm(
 ) -> Work:
     """C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n].
 
-    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n where a smaller C's
-    gradient is a sum.
+    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n if a smaller C's gradient
+    is a sum.
     Bytes: A, B and C read, the output written; backward A, B and the output's gradient for each
     product.
     """
@@ -132,8 +132,7 @@ _ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1
 def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
     """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
 
-    FLOPs: 2 b m n k; backward two products as large, and m n where a smaller C's gradient is a
-    sum.
+    FLOPs: 2 b m n k; backward two products as large, and m n if a smaller C's gradient is a sum.
     Bytes: A, B and C read, one [m, n] written; backward A, B and the output's gradient for each
     product.
     """
@@ -160,11 +159,11 @@ def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
 
     FLOPs: 2 b m n k; backward two products as large (for a matrix and a vector one of the two is
     an elementwise product, for two vectors both).
-    Bytes: A and B read by their own size, the output written; backward for each gradient the
-    same three.
+    Bytes: A and B read at their own size, the output written; backward for each gradient the same
+    three.
 
-    Torch may also fold a matrix on the left, which changes the params but no FLOPs, or copy a
-    broadcast operand, whose bytes are left out.
+    torch may also fold a matrix on the left, which changes params but not FLOPs, or copy a
+    broadcast operand, whose bytes are not counted.
     """
     if len(right.shape) == 1:
         return (
@@ -181,7 +180,7 @@ def _matrices(left: Tensor, right: Tensor) -> Product:
 
 
 def _matmul_product(left: Tensor, right: Tensor) -> Product:
-    # A matrix on the right takes all leading dimensions of A as rows.
+    # With a matrix on the right, all leading dimensions of A are rows.
     if len(right.shape) == 2:
         inner = inner_size(left.shape, -1, right.shape, -2)
         return Product(elements(left.shape[:-1]), right.shape[1], inner, left, right)
@@ -191,12 +190,12 @@ def _matmul_product(left: Tensor, right: Tensor) -> Product:
 def _typed(
     product: Product, asked: str | None, fourth: AskedType | float, sixth: Number | Unknown | None
 ) -> Product:
-    # The fourth argument of the operator is a type where there are six, and else beta.
+    # The operator's fourth argument is a type if there are six arguments, else beta.
     return product._replace(written=asked_type(asked if sixth is None else fourth))
 
 
 def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
-    # The gradient of an addend of full size is the output's own and costs nothing.
+    # The gradient of an addend of full size is the output's gradient and has no cost.
     fits(addend, output)
     if direction == "fprop":
         return Work((forward(product, addend),))

@@ -28,7 +28,7 @@ def int_mm(left: Tensor, mat2: Tensor) -> Work:
     return plain(_matrices(left, mat2), "fprop", "int32")
 
 
-# torch 2.1 to 2.4 had the scales after bias and type.
+# torch 2.1 to 2.4 have the scales after bias and type.
 _SCALED: Final = "_scaled_mm(left, mat2, {}, use_fast_accum=_)"
 _SCALED_NOW: Final = _SCALED.format("scale_a, scale_b, bias, scale_result, out_dtype")
 _SCALED_BEFORE: Final = _SCALED.format("bias, out_dtype, scale_a, scale_b, scale_result")
@@ -54,11 +54,11 @@ def scaled_mm(
     scales_a: Tensors = (),
     scales_b: Tensors = (),
 ) -> Work:
-    """(A[m, k] @ B[k, n]) times scales (+ bias[n]), of float8 or of float4 packed in pairs.
+    """(A[m, k] @ B[k, n]) times scales (+ bias[n]), in float8 or in float4 packed in pairs.
 
-    FLOPs: 2 m n k; scales and bias count nothing, as in FlopCounterMode. An element of float4
-    holds two numbers along k, which FlopCounterMode takes for one.
-    Bytes: A, B, scales and bias read, the output written, each by its own type.
+    FLOPs: 2 m n k; scales and bias are not counted, as in FlopCounterMode. A float4 element
+    contains two numbers along k, which FlopCounterMode counts as one.
+    Bytes: A, B, scales and bias read, the output written, each in its own type.
     """
     ranks(2, left, mat2)
     product = _matrices(left, mat2)._replace(written=asked_type(out_dtype))
@@ -87,15 +87,15 @@ def grouped_mm(
 ) -> Work:
     """One product for each of g groups, as in a mixture of experts.
 
-    By rank: A[rows, k] @ B[g, k, n] and A[g, m, k] @ B[k, columns], whose groups share out rows
-    or columns; A[m, k] @ B[k, n] -> [g, m, n], whose groups share out k; and batches.
+    By rank: A[rows, k] @ B[g, k, n] and A[g, m, k] @ B[k, columns], with rows or columns divided
+    among groups; A[m, k] @ B[k, n] -> [g, m, n], with k divided among groups; and batches.
 
     FLOPs: 2 rows n k, 2 m columns k, 2 m n k, 2 g m n k; backward two products as large.
     Bytes: A, B and bias read, the output written; backward for each gradient A, B and the
     output's gradient.
 
-    Where groups share something out, that is an **estimate**: the last group may end before the
-    matrix does, which a capture does not tell.
+    If a dimension is divided among groups, the cost is an **estimate**: the last group may end
+    before the matrix, which is not recorded.
     """
     product = _grouped(left, mat2, ends, out_dtype)
     if direction == "bprop":
@@ -134,14 +134,14 @@ def scaled_grouped_mm(
     """Grouped products of float8 or float4, times scales.
 
     FLOPs: those of grouped_mm.
-    Bytes: A, B, scales, ends of groups and bias read, the output written, each by its own type.
+    Bytes: A, B, scales, ends of groups and bias read, the output written, each in its own type.
     """
     product = _grouped(left, mat2, ends, out_dtype)
     added = _given(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
     return _estimated((forward(product, *added),), ends)
 
 
-# One scale or a list of them; a marker may leave out what kind they are.
+# One scale or a list of them; markers may omit their kind.
 _SCALES: Final = (
     "scale_a, _, scale_b, _, _, _",
     "scale_a=scales_a*, _, scale_b=scales_b*, _, _, _",
@@ -172,8 +172,7 @@ def scaled_function(
     """The functions of torch.nn.functional for scaled products, plain or grouped by `offs`.
 
     FLOPs: those of scaled_mm, with groups those of grouped_mm.
-    Bytes: A, B, scales and bias read, the output written, in bfloat16 unless asked for another
-    type.
+    Bytes: A, B, scales and bias read, the output written, by default in bfloat16.
     """
     given = _given(scale_a, scale_b, *scales_a, *scales_b)
     if ends is None and len(left.shape) == 2:
@@ -203,12 +202,12 @@ def packed_mm(
 ) -> Work:
     """x[.., k] @ w[n, k]^T of floats, w packed in int8 or int4 with scales [n] or [k/g, n, 2].
 
-    FLOPs: 2 rows n k; turning w into floats counts nothing.
+    FLOPs: 2 rows n k; dequantising w is not counted.
     Bytes: x, packed w, scales and bias read, the output written in x's type.
     """
     packed = int4_scales if scales is None else scales
     if packed is None or not left.shape:
-        raise CannotModel("no scales that tell the number of columns")
+        raise CannotModel("no scales to determine the number of columns")
     if scales is None and len(packed.shape) != 3:
         raise CannotModel(f"scales {packed.shape} are not [k / group, n, 2]")
     columns = packed.shape[1] if scales is None else elements(packed.shape)
@@ -225,7 +224,7 @@ def _matrices(left: Tensor, right: Tensor) -> Product:
 
 
 def _numbers(tensor: Tensor) -> int:
-    # Numbers in an element: float4 comes in pairs.
+    # Numbers per element: two for float4.
     return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
 
 
@@ -233,7 +232,7 @@ def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: AskedType)
     inner = inner_size(left.shape, -1, right.shape, -2) * _numbers(left)
     kinds = len(left.shape), len(right.shape)
     if kinds not in _KINDS or (ends is None) != (kinds == (3, 3)):
-        raise CannotModel(f"no groups of {left.shape} and {right.shape}")
+        raise CannotModel(f"cannot form groups of {left.shape} and {right.shape}")
     written = asked_type(asked)
     if ends is None:
         return batched(left, right)._replace(k=inner, written=written)

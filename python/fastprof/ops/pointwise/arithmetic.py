@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and bit operations, element by element: what each costs."""
+"""FLOPs of elementwise arithmetic, comparisons and bit operations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 
 DIVISION: Final = Operator(1, ("self", "other"), Output.FLOAT, saved(1), 2, COMPLEX_DIVISION)
 
-# What selects by comparing (relu, clamp, maximum) masks the gradient by a saved tensor.
+# Operators that select by comparison (relu, clamp, maximum) mask the gradient by a saved tensor.
 ARITHMETIC: Final = (
     row(
         *("add sub subtract", "a + b, a - b", 1, BOTH),
@@ -114,7 +114,7 @@ ARITHMETIC: Final = (
         special="round",
     ),
     row("sgn", "a / |a|", 1, gradient=ZEROED, complex_flops=HYPOTENUSE + 2),
-    row("nan_to_num", "a, or numbers for what is none", 3),
+    row("nan_to_num", "a, or numbers in place of NaN and infinities", 3),
     row("deg2rad rad2deg", "angle in another unit", 1, output=Output.FLOAT, gradient=passed(1)),
 )
 
@@ -151,7 +151,7 @@ LOGIC: Final = (
     ),
     row(
         "logical_not isnan isinf isfinite isposinf isneginf signbit isreal",
-        "whether a is so",
+        "a property of a",
         1,
         output=Output.BOOL,
         gradient=NONE,

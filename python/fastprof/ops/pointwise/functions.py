@@ -1,4 +1,4 @@
-"""Roots, exponentials, trigonometric and special functions: what each costs."""
+"""FLOPs of roots, exponentials, trigonometric and special functions."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def plain_product(
 ) -> Work:
     """x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
 
-    FLOPs: 2 rows n k, the bias nothing.
+    FLOPs: 2 rows n k, bias not counted.
     Bytes: x, weight and bias read, the output written in its own type or x's.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, aiter
@@ -142,11 +142,11 @@ def scaled_product(
     more_zero: Tensor | None = None,
     _workspace: Tensor | None = None,
 ) -> Work:
-    """x[.., k] times a weight of n columns, both of float8 or int8, times scales (+ bias[n]).
+    """x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
 
-    FLOPs: 2 rows n k; scales, zeros and bias count nothing.
-    Bytes: x, weight, scales and bias read, the output written in its own type or the one asked for,
-    which is bfloat16 unless the call says otherwise.
+    FLOPs: 2 rows n k; scales, zeros and bias are not counted.
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
     vllm/_aiter_ops.py and vllm/model_executor/layers/quantization/utils/fp8_utils.py; SGLang
@@ -190,12 +190,12 @@ def float4_product(
     out: Tensor | None = None,
     out_dtype: AskedType = "bfloat16",
 ) -> Work:
-    """x[.., k / 2] times a weight of n columns, both of float4 in pairs, times scales (+ bias[n]).
+    """x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
 
-    FLOPs: 2 rows n k: an element holds two numbers, also where it is called uint8; x may be of 16
-    bits, [.., k].
-    Bytes: x, weight, scales and bias read, the output written in its own type or the one asked for,
-    which is bfloat16 unless the call says otherwise.
+    FLOPs: 2 rows n k: an element contains two numbers, also if its type is recorded as uint8; x may
+    have 16 bits, [.., k].
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/utils/flashinfer.py, SGLang
     sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/gemm_op_a4w4.py and
