@@ -1,4 +1,4 @@
-"""Layer ranges: their names and nesting, and that the model computes and copies as it did."""
+"""Layer ranges: names and nesting; the model computes and copies as before."""
 
 import copy
 import pickle
@@ -44,7 +44,7 @@ X = torch.ones(2, 4)
 
 
 def layers(heard):
-    """The layers' names in order of their starts."""
+    """The layers' names by start."""
     return [text.removeprefix("layer:") for text in heard.texts() if text.startswith("layer:")]
 
 

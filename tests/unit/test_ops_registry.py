@@ -1,4 +1,4 @@
-"""Look-up of models, and the costs they answer with."""
+"""Look-up of models, and their costs."""
 
 import pytest
 from hypothesis import given, settings
@@ -92,7 +92,7 @@ def test_a_formula_that_asks_for_the_result_gets_it(monkeypatch):
     work(Call("result_demo", "keep", given_args, kept), "bprop")
     assert got == [UNKNOWN, kept, kept]
     assert find(Call("result_demo", "keep")).asked == {"result", "direction"}
-    # It is no argument of the call: neither by place nor by name.
+    # It is not an argument of the call, neither positional nor keyword.
     extra = (*given_args, Arg("", kept))
     assert work(Call("result_demo", "keep", extra), "fprop") is None
 

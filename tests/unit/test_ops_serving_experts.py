@@ -1,4 +1,4 @@
-"""Mixtures of experts: choosing, ordering, products, adding up."""
+"""Mixtures of experts: selection, ordering, products, sums."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from fastprof.ops import work
 from ops_examples import aten, bf16, check, fp32
 from serving_calls import exact, fp8, int32, listed, reason, uint8
 
-# 5 tokens of 16, 8 experts, 2 for a token.
+# 5 tokens of 16, 8 experts, 2 per token.
 SCORES, FOUND = 4 * 5 * 8, 4 * 5 * 2
 VALUES = {
     "g": fp32(5, 8), "b": fp32(8), "wt": fp32(5, 2), "ids": int32(5, 2), "src": int32(5, 2),
@@ -222,7 +222,7 @@ PRODUCTS = [
         "vllm::fi_trtllm_fp8_per_tensor_moe g b x8 - w18 w28 s1 s2 ptr 8 2 4 2",
         LAYER, ALL, READ8 - 20 + 2 * 32 + XB + W12 // 2,
     ),
-    # 8 of 32 experts are here: a quarter of the 10 rows, 3, and as many matrices of fp8.
+    # 8 of 32 experts are local: a quarter of the 10 rows, 3, and 3 matrices of fp8.
     *listed(
         "sglang::trtllm_fp8_block_scale_moe_wrapper g b x8 xs w18 s1 w28 s2 32 2 4 2 12 0 8",
         LAYER, 2 * 3 * (ONE1 + ONE2), READ8 + 2 * 32 + XB + 3 * (ONE1 + ONE2),

@@ -5,7 +5,7 @@ import pytest
 from ops_examples import aten, bf16, check, fp32, int64
 from serving_calls import exact, int32, listed, reason
 
-# 5 tokens, 4 heads of queries and 2 of keys, of 8; the first 6 are turned. bf16.
+# 5 tokens, 4 heads of queries and 2 of keys, of 8; the first 6 are rotated. bf16.
 VALUES = {
     "at": int64(5), "q": bf16(5, 32), "k": bf16(5, 16), "cache": bf16(100, 6), "offsets": int64(5),
     "q3": bf16(5, 4, 8), "k3": bf16(5, 2, 8), "v3": bf16(5, 2, 8), "pool": bf16(50, 2, 8),

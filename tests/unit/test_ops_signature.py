@@ -1,4 +1,4 @@
-"""Signatures: which argument of a call is which parameter of a formula."""
+"""Signatures: the mapping from arguments of a call to parameters of a formula."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from fastprof.ops.registry import op, why_unknown, work
 from fastprof.ops.signature import Signature, Slot
 
 A, B, C = (Tensor((n, 2), "float32") for n in (1, 2, 3))
-NOTHING = Tensor((), None)  # how a range of torch writes what is no tensor
+NOTHING = Tensor((), None)  # a non-tensor argument in a torch range
 
 
 @pytest.fixture(autouse=True)

@@ -17,19 +17,19 @@ from fastprof.annotate.wrap import patches
 
 def install() -> None:
     """Annotate indexing until the patches are reverted; skip it if the type slots differ."""
-    patches.make(_Indexing())
+    patches.apply(_Indexing())
 
 
 class _Indexing:
-    def put(self) -> None:
+    def apply(self) -> None:
         see_indexing(TensorBase, _GETTING, _SETTING)
 
-    put_again = put
+    reapply = apply
 
-    def take_off(self) -> None:
+    def revert(self) -> None:
         see_indexing_no_more(TensorBase)
 
-    def take_out(self) -> None:
+    def detach(self) -> None:
         pass
 
 

@@ -18,24 +18,24 @@ from fastprof.annotate.table import subclasses
 from fastprof.annotate.wrap import patches, replaced
 
 
-def put_in() -> None:
+def install() -> None:
     """Replace original functions by their wrappers in all existing modules."""
     _exchange(_alive(), replaced)
 
 
-def take_out() -> None:
+def uninstall() -> None:
     """Replace wrappers by the original functions in all existing modules."""
     _exchange(_alive(), _originals())
 
 
-def as_before(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_originals(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function to run with the original torch and with unwrapped module arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = [each for each in (*args, *kwargs.values()) if isinstance(each, Module)]
         modules = [part for model in given for part in model.modules()]
-        with patches.aside():
+        with patches.suspended():
             _exchange(modules, _originals())
             try:
                 return function(*args, **kwargs)

@@ -17,26 +17,26 @@ from fastprof.annotate.wrap import patches, replaced
 
 def install() -> None:
     """Patch Python's picklers (C and Python) and all their subclasses."""
-    patches.give(pickle.Pickler, "reducer_override", _reduced)
-    patches.give(pickle.Pickler, "__init_subclass__", _DERIVED)
+    patches.add(pickle.Pickler, "reducer_override", _reduced)
+    patches.add(pickle.Pickler, "__init_subclass__", _INIT_SUBCLASS)
     patches.replace(pickle._Pickler, "reducer_override", _reduced)
     for kind in (*subclasses(pickle.Pickler), *subclasses(pickle._Pickler)):
-        _teach(kind)
+        _patch(kind)
 
 
-def _teach(kind: type) -> None:
+def _patch(kind: type) -> None:
     own = vars(kind).get("reducer_override")
     if own is not None:
         patches.replace(kind, "reducer_override", _before(own))
 
 
-def _derived(kind: Any, /, **keywords: Any) -> None:
+def _init_subclass(kind: Any, /, **keywords: Any) -> None:
     """Patch a new subclass of pickle.Pickler, such as cloudpickle's when it is imported."""
     super(pickle.Pickler, kind).__init_subclass__(**keywords)
-    _teach(kind)
+    _patch(kind)
 
 
-_DERIVED: Final = classmethod(_derived)
+_INIT_SUBCLASS: Final = classmethod(_init_subclass)
 
 
 def _reduced(_: Any, value: Any) -> Any:

@@ -95,9 +95,9 @@ def init(enable_function_stack: bool = False) -> Session:
     for with_defaults in table.with_defaults():
         wrap_defaults(with_defaults)
     for owner, name in _SOURCE_READERS:
-        patches.replace(owner, name, module_attributes.as_before(getattr(owner, name)))
+        patches.replace(owner, name, module_attributes.with_originals(getattr(owner, name)))
     pickles.install()
-    module_attributes.put_in()
+    module_attributes.install()
     _installed = True
     return Session(owns=True)
 
@@ -111,8 +111,8 @@ def uninit() -> None:
     """Undo `init` and `wrap`: restore all functions. Calling it again has no effect."""
     global _installed
     _hooks.annotate(False)
-    patches.take_off()
-    module_attributes.take_out()
+    patches.revert()
+    module_attributes.uninstall()
     replaced.clear()
     _installed = False
 

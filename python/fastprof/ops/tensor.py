@@ -19,6 +19,7 @@ __all__ = [
     "is_floating",
     "is_integer",
     "item_size",
+    "numbers_per_element",
     "promote",
     "result_type",
     "short_type",
@@ -146,6 +147,11 @@ def is_floating(dtype: str | None) -> bool:
 def elements(shape: Iterable[int]) -> int:
     """Number of elements; 1 for the empty shape of a 0-dim tensor."""
     return prod(shape)
+
+
+def numbers_per_element(tensor: Tensor) -> int:
+    """Numbers packed into one element: 2 for float4, else 1."""
+    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
 
 
 def byte_count(count: int, dtype: str | None) -> int | None:

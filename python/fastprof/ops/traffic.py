@@ -6,12 +6,17 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import add_known
 from fastprof.ops.tensor import tensor_bytes, tensor_text
 
-__all__ = ["fresh", "moved", "texts"]
+__all__ = ["fresh", "moved", "present", "texts"]
 
 
 def moved(*tensors: Tensor | None) -> int | None:
     """Total bytes of the tensors, each by its own type. None arguments are skipped."""
     return add_known(*(tensor_bytes(each) for each in tensors if each is not None))
+
+
+def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
+    """The arguments that are tensors, without None."""
+    return tuple(each for each in tensors if each is not None)
 
 
 def fresh(tensor: Tensor, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.ops.unmodelled_training import TRAINING
+from fastprof.ops.unmodelled_training import ROUTED, TRAINING
 
 __all__ = ["UNMODELLED"]
 
@@ -14,7 +14,6 @@ _LAYER: Final = (
 )
 _LENGTHS: Final = "it depends on values: the lengths of the sequences and their caches"
 _KEPT: Final = "sparse attention: it depends on values, the number of keys per query"
-_ROUTED: Final = "it depends on values: the router decides how much goes to each device"
 _TILED: Final = "the layout of the weights does not determine the sizes of the experts"
 _ADAPTED: Final = "it depends on values: the tokens with an adapter, and their adapters' ranks"
 _COMPILED: Final = (
@@ -61,7 +60,7 @@ _BY_REASON: Final = {
         "sgl_kernel::varlen_fwd_sparse",
         "sgl_kernel::sparse_prefill_fwd",
     ),
-    _ROUTED: (
+    ROUTED: (
         "trtllm::mnnvl_moe_alltoallv",
         "trtllm::moe_a2a_combine",
         "trtllm::moe_a2a_dispatch",

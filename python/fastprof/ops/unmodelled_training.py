@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["TRAINING"]
+__all__ = ["ROUTED", "TRAINING"]
 
 _INSIDE: Final = "it runs torch operators, which are counted themselves"
 _RANKS: Final = "the number of ranks that share keys and values is not recorded"
-_ROUTED: Final = "it depends on values: the router decides how much goes to each device"
+ROUTED: Final = "it depends on values: the router decides how much goes to each device"
 _MISSES: Final = "it depends on values: the number of rows missing from the cache"
 _SPARSE: Final = "it depends on values: the number of elements kept"
 _SILENT: Final = (
@@ -37,7 +37,7 @@ _BY_REASON: Final = {
         "aten::AttnFuncWithCPAndKVAllGather",
         "aten::AttnFuncWithCPAndQKVOA2A",
     ),
-    _ROUTED: (
+    ROUTED: (
         "aten::FusedDispatch",
         "aten::FusedCombine",
         "aten::HybridEPDispatch",

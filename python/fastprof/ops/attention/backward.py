@@ -6,8 +6,8 @@ from typing import Any
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.packages import Length, length, varlen_sizes
-from fastprof.ops.attention.sizes import Attention, backward, heads_first, packed
-from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.attention.sizes import backward, check_gradient, heads_first, packed
+from fastprof.ops.cost import Work
 from fastprof.ops.registry import op
 
 __all__ = ["attention_backward", "cudnn_attention_backward", "flash_attention_backward"]
@@ -49,7 +49,7 @@ def attention_backward(
     """
     del other
     found = heads_first(query, key, value, mask)
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     flags = wanted if isinstance(wanted, tuple) else ()
     return Work((backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),))
 
@@ -103,7 +103,7 @@ def flash_attention_backward(
     """
     del other
     found = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found, mask_gradient=mask is not None and mask_gradient is True),))
 
 
@@ -139,14 +139,5 @@ def cudnn_attention_backward(
     else:
         longest = (length(longest_query), length(longest_key))
         found = packed(query, key, value, mask, starts, longest)
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found),))
-
-
-def _fits(gradient: Tensor, found: Attention) -> None:
-    size = found.rows * found.width
-    count = 1
-    for extent in gradient.shape:
-        count *= extent
-    if count != size:
-        raise CannotModel(f"a gradient of {gradient.shape} does not fit {found.query.shape}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.attention.sizes import Attention, backward, forward, heads_first
+from fastprof.ops.attention.sizes import Attention, backward, forward, heads_first, work
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements
@@ -47,11 +47,7 @@ def attention(
     the kernels: on torch's unfused path, backward has four products, scores are written and read
     (not counted), and no softmax sums are saved.
     """
-    return _work(heads_first(query, key, value, mask), direction)
-
-
-def _work(found: Attention, direction: str) -> Work:
-    return Work((forward(found) if direction == "fprop" else backward(found),))
+    return work(heads_first(query, key, value, mask), direction)
 
 
 @op(

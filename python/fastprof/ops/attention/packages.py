@@ -14,11 +14,10 @@ from typing import Any
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import (
     Attention,
-    backward,
-    forward,
     heads_first,
     heads_last,
     packed,
+    work,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import op
@@ -72,10 +71,6 @@ def varlen_sizes(
     return packed(query, key, value, mask, starts, lengths)
 
 
-def _work(found: Attention, direction: str) -> Work:
-    return Work((forward(found) if direction == "fprop" else backward(found),))
-
-
 @op(
     _FLASH,
     "flash_attn_func(q=query, k=key, v=value, ...)",
@@ -115,7 +110,7 @@ def flash_attention(
     """
     del other
     longest = (longest_query, longest_key)
-    return _work(varlen_sizes(query, key, value, mask, starts, longest), direction)
+    return work(varlen_sizes(query, key, value, mask, starts, longest), direction)
 
 
 _VARLEN = "(query, key, value, starts, other, first, second, third, fourth, ...)"
@@ -162,7 +157,7 @@ def sequences(
     """
     del other
     longest = lengths(first, second, third, fourth)
-    return _work(varlen_sizes(query, key, value, None, starts, longest), direction)
+    return work(varlen_sizes(query, key, value, None, starts, longest), direction)
 
 
 @op(
@@ -194,9 +189,9 @@ def cudnn_attention(
     """
     del other
     if starts is None:
-        return _work(heads_first(query, key, value, mask), direction)
+        return work(heads_first(query, key, value, mask), direction)
     longest = (length(longest_query), length(longest_key))
-    return _work(packed(query, key, value, mask, starts, longest), direction)
+    return work(packed(query, key, value, mask, starts, longest), direction)
 
 
 @op(
@@ -212,7 +207,7 @@ def packed_projections(qkv: Tensor, *, direction: str) -> Work:
         these and the output's gradient read, the tensor's gradient written.
     """
     query, key, value = unpacked(qkv, 3)
-    return _work(heads_last(query, key, value, None), direction)
+    return work(heads_last(query, key, value, None), direction)
 
 
 @op(
@@ -231,7 +226,7 @@ def packed_sequences(
     """
     query, key, value = unpacked(qkv, 3)
     both = lengths(longest, longest)
-    return _work(packed(query, key, value, None, starts, both), direction)
+    return work(packed(query, key, value, None, starts, both), direction)
 
 
 @op(
@@ -247,7 +242,7 @@ def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work
         these and the output's gradient read, the gradients of both written.
     """
     key, value = unpacked(kv, 2)
-    return _work(heads_last(query, key, value, None), direction)
+    return work(heads_last(query, key, value, None), direction)
 
 
 @op(
@@ -275,7 +270,7 @@ def two_packed_sequences(
     del other
     key, value = unpacked(kv, 2)
     found = packed(query, key, value, None, starts, lengths(first, second))
-    return _work(found, direction)
+    return work(found, direction)
 
 
 def unpacked(tensor: Tensor, count: int) -> list[Tensor]:

@@ -11,12 +11,21 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from fastprof.model.call import Tensor
-from fastprof.ops.cost import CannotModel, Cost, Part, add_known
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.tensor import broadcast, byte_count, elements
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["Attention", "backward", "forward", "heads_first", "heads_last", "packed"]
+__all__ = [
+    "Attention",
+    "backward",
+    "check_gradient",
+    "forward",
+    "heads_first",
+    "heads_last",
+    "packed",
+    "work",
+]
 
 KERNELS: Final = frozenset({"attention", "gemm"})
 _SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs
@@ -99,6 +108,23 @@ def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bo
     written = add_known(operands, moved(attention.mask) if mask_gradient else 0)
     flops = attention.product_flops(3 if recomputed else 2, 2)
     return attention.part(Cost(flops, add_known(read, written), attention.exact))
+
+
+def work(attention: Attention, direction: str) -> Work:
+    """The forward or the backward pass of a fused attention as a work."""
+    return Work((forward(attention) if direction == "fprop" else backward(attention),))
+
+
+def check_gradient(gradient: Tensor, attention: Attention) -> None:
+    """Check that a tensor has the size of the output.
+
+    Raises
+    ------
+    CannotModel
+        When it does not.
+    """
+    if elements(gradient.shape) != attention.rows * attention.width:
+        raise CannotModel(f"a gradient of {gradient.shape} does not fit {attention.query.shape}")
 
 
 def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:

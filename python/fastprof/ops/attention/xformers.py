@@ -12,11 +12,12 @@ from typing import Any, Final
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.packages import lengths, varlen_sizes
 from fastprof.ops.attention.sizes import (
-    Attention,
     backward,
+    check_gradient,
     forward,
     heads_first,
     heads_last,
+    work,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
@@ -34,10 +35,6 @@ __all__ = [
 ]
 
 _EFFICIENT: Final = "(query, key, value, mask, starts, other, first, second, ...)"
-
-
-def _work(found: Attention, direction: str) -> Work:
-    return Work((forward(found) if direction == "fprop" else backward(found),))
 
 
 @op(
@@ -69,7 +66,7 @@ def efficient_attention(
     """
     del other
     found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    return _work(found, direction)
+    return work(found, direction)
 
 
 _GRADIENTS: Final = (
@@ -107,7 +104,7 @@ def efficient_attention_backward(
     if starts is not None and len(starts.shape) != 1:
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
     found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found),))
 
 
@@ -127,7 +124,7 @@ def small_attention(
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
     """
-    return _work(heads_first(query, key, value, mask), direction)
+    return work(heads_first(query, key, value, mask), direction)
 
 
 @op(
@@ -148,7 +145,7 @@ def small_attention_backward(
     """
     del other
     found = heads_first(query, key, value, None)
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found),))
 
 
@@ -186,7 +183,7 @@ def attention(tensors: Tensors, *, direction: str) -> Work:
     found = heads_last(query, key, value, mask)
     if query.shape[0] == 1:
         found = found._replace(exact=False)
-    return _work(found, direction)
+    return work(found, direction)
 
 
 @op(None, aten=("EvoformerFusedAttention(tensors**)",))
@@ -203,7 +200,7 @@ def evoformer(tensors: Tensors, *, direction: str) -> Work:
         if len(each.shape) < 4:
             raise CannotModel(f"shape {each.shape} is not [.., s, h, d]")
         flat.append(Tensor((elements(each.shape[:-3]), *each.shape[-3:]), each.dtype))
-    return _work(heads_last(flat[0], flat[1], flat[2], mask), direction)
+    return work(heads_last(flat[0], flat[1], flat[2], mask), direction)
 
 
 def _operands(tensors: Tensors) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -211,8 +208,3 @@ def _operands(tensors: Tensors) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         raise CannotModel(f"{len(tensors)} tensors are not queries, keys and values")
     query, key, value, *rest = tensors
     return query, key, value, rest[0] if rest else None
-
-
-def _fits(gradient: Tensor, found: Attention) -> None:
-    if elements(gradient.shape) != found.rows * found.width:
-        raise CannotModel(f"a gradient of {gradient.shape} does not fit {found.query.shape}")

@@ -101,7 +101,7 @@ def embedding_bag(
     FLOPs: d for each index (2 d with per-sample weights), and bags d divisions for a mean. Backward
     d for each index of a mean, 3 d with per-sample weights, else 0.
     Bytes: indices, offsets, weights and picked rows read, the output written; backward its gradient
-    read, and for each index per row of the weight's gradient read and written.
+    read, and for each index a row of the weight's gradient read and written.
 
     torch ranges do not record the mode: a sum is assumed, and the cost is an estimate. Data saved
     for backward (bag of each index, sizes) is not counted.
@@ -161,7 +161,7 @@ def embedding_bag_gradient(
     """Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
 
     FLOPs: d for each index of a mean or with per-sample weights, else 0 as for embedding.
-    Bytes: gradient, indices and weights read, and for each index per row read and written; unknown
+    Bytes: gradient, indices and weights read, and for each index a row read and written; unknown
     for a sparse gradient, and if that flag is not recorded.
 
     torch ranges do not record the mode: a sum is assumed, and the cost is an estimate.

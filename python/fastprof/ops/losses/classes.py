@@ -8,10 +8,10 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SIGMOID
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
-from fastprof.ops.losses.pairs import LOG_SIGMOID, WEIGHTED, present
+from fastprof.ops.losses.pairs import LOG_SIGMOID, WEIGHTED
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.traffic import fresh, moved, present, texts
 
 __all__ = [
     "multi_margin_loss",

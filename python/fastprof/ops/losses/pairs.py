@@ -10,6 +10,7 @@ from fastprof.ops.cost import Cost
 from fastprof.ops.losses.elementwise import elementwise_loss, elementwise_loss_gradient
 from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
 from fastprof.ops.registry import TORCH, op
+from fastprof.ops.traffic import present
 
 __all__ = [
     "LOG_SIGMOID",
@@ -21,7 +22,6 @@ __all__ = [
     "kl_div",
     "margin_ranking_loss",
     "poisson_nll_loss",
-    "present",
 ]
 
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
@@ -31,11 +31,6 @@ WEIGHTED: Final = (
     "x, target, weight, reduction, reduce",
     "x, target, weight, _, reduce, reduction",
 )
-
-
-def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
-    """The arguments that are tensors, without None."""
-    return tuple(each for each in tensors if each is not None)
 
 
 @op(

@@ -7,7 +7,8 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType, batched, fits, inner_size, plain, ranks
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.matrix.matrices import batched, fits, inner_size, plain, ranks
 from fastprof.ops.matrix.product import Product, bias_gradient, forward, gradients
 from fastprof.ops.matrix.vectors import dot_product, matrix_vector
 from fastprof.ops.parameters import Number
@@ -23,7 +24,7 @@ __all__ = ["addbmm", "addmm", "baddbmm", "bmm", "matmul", "mm"]
     *(f"{name}(left, mat2, out_dtype, ...)" for name in ("mm", "spmm", "dsmm")),
     aten=("mm(left, mat2, out_dtype)",),
 )
-def mm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[m, k] @ B[k, n].
 
     FLOPs: 2 m n k; backward two products as large.
@@ -63,7 +64,7 @@ def addmm(
     addend: Tensor,
     mat1: Tensor,
     mat2: Tensor,
-    out_dtype: AskedType | float = None,
+    out_dtype: Dtype | float = None,
     beta: Number | Unknown | None = None,
     alpha: Number | Unknown | None = None,
     asked: str | None = None,
@@ -84,7 +85,7 @@ def addmm(
 
 
 @op(TORCH, "bmm(left, mat2, out_dtype, ...)", aten=("bmm(left, mat2, out_dtype)",))
-def bmm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[b, m, k] @ B[b, k, n].
 
     FLOPs: 2 b m n k; backward two products as large.
@@ -106,7 +107,7 @@ def baddbmm(
     addend: Tensor,
     mat1: Tensor,
     mat2: Tensor,
-    out_dtype: AskedType | float = None,
+    out_dtype: Dtype | float = None,
     beta: Number | Unknown | None = None,
     alpha: Number | Unknown | None = None,
     asked: str | None = None,
@@ -188,7 +189,7 @@ def _matmul_product(left: Tensor, right: Tensor) -> Product:
 
 
 def _typed(
-    product: Product, asked: str | None, fourth: AskedType | float, sixth: Number | Unknown | None
+    product: Product, asked: str | None, fourth: Dtype | float, sixth: Number | Unknown | None
 ) -> Product:
     # The operator's fourth argument is a type if there are six arguments, else beta.
     return product._replace(written=asked_type(asked if sixth is None else fourth))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.dtype_argument import asked_type
+from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import Product, forward, gradients
 from fastprof.ops.tensor import broadcast, elements
 
-__all__ = ["AskedType", "batched", "fits", "inner_size", "plain", "ranks"]
-
-
-AskedType: TypeAlias = str | int | Unknown | None
+__all__ = ["batched", "fits", "inner_size", "plain", "ranks"]
 
 
 def ranks(rank: int, *tensors: Tensor) -> None:
@@ -62,7 +58,7 @@ def batched(left: Tensor, right: Tensor) -> Product:
     return Product(rows, right.shape[-1], inner, left, right, batch)
 
 
-def plain(product: Product, direction: str, out_dtype: AskedType = None) -> Work:
+def plain(product: Product, direction: str, out_dtype: Dtype = None) -> Work:
     """The work of a plain product in one direction."""
     product = product._replace(written=asked_type(out_dtype))
     if direction == "fprop":

@@ -8,11 +8,13 @@ from typing import Final
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Part, Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType, batched, inner_size, plain, ranks
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.matrix.matrices import batched, inner_size, plain, ranks
 from fastprof.ops.matrix.product import Product, forward, gradients
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import canonical_type, elements
+from fastprof.ops.tensor import elements, numbers_per_element
+from fastprof.ops.traffic import present
 
 __all__ = ["grouped_mm", "int_mm", "packed_mm", "scaled_grouped_mm", "scaled_mm"]
 
@@ -50,7 +52,7 @@ def scaled_mm(
     scale_b: Tensor | None = None,
     bias: Tensor | None = None,
     scale_result: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
 ) -> Work:
@@ -62,7 +64,7 @@ def scaled_mm(
     """
     ranks(2, left, mat2)
     product = _matrices(left, mat2)._replace(written=asked_type(out_dtype))
-    added = _given(scale_a, scale_b, scale_result, bias, *scales_a, *scales_b)
+    added = present(scale_a, scale_b, scale_result, bias, *scales_a, *scales_b)
     return Work((forward(product, *added),))
 
 
@@ -81,7 +83,7 @@ def grouped_mm(
     mat2: Tensor,
     ends: Tensor | None = None,
     bias: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     *,
     direction: str,
 ) -> Work:
@@ -100,7 +102,7 @@ def grouped_mm(
     product = _grouped(left, mat2, ends, out_dtype)
     if direction == "bprop":
         return _estimated(gradients(product), ends)
-    return _estimated((forward(product, *_given(ends, bias)),), ends)
+    return _estimated((forward(product, *present(ends, bias)),), ends)
 
 
 _SCALED_GROUPED: Final = (
@@ -127,7 +129,7 @@ def scaled_grouped_mm(
     ends: Tensor | None = None,
     bias: Tensor | None = None,
     scale_result: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
 ) -> Work:
@@ -137,7 +139,7 @@ def scaled_grouped_mm(
     Bytes: A, B, scales, ends of groups and bias read, the output written, each in its own type.
     """
     product = _grouped(left, mat2, ends, out_dtype)
-    added = _given(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
+    added = present(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
     return _estimated((forward(product, *added),), ends)
 
 
@@ -165,7 +167,7 @@ def scaled_function(
     scale_b: Tensor | None = None,
     bias: Tensor | None = None,
     ends: Tensor | None = None,
-    out_dtype: AskedType = "bfloat16",
+    out_dtype: Dtype = "bfloat16",
     scales_a: Tensors = (),
     scales_b: Tensors = (),
 ) -> Work:
@@ -174,7 +176,7 @@ def scaled_function(
     FLOPs: those of scaled_mm, with groups those of grouped_mm.
     Bytes: A, B, scales and bias read, the output written, by default in bfloat16.
     """
-    given = _given(scale_a, scale_b, *scales_a, *scales_b)
+    given = present(scale_a, scale_b, *scales_a, *scales_b)
     if ends is None and len(left.shape) == 2:
         return scaled_mm(left, mat2, bias=bias, out_dtype=out_dtype, scales_a=tuple(given))
     return scaled_grouped_mm(
@@ -215,21 +217,16 @@ def packed_mm(
     if not mat2.shape or inner * columns < elements(mat2.shape):
         raise CannotModel(f"{mat2.shape} does not pack {inner} times {columns} numbers")
     product = Product(rows, columns, inner, left, mat2)
-    return Work((forward(product, *_given(packed, bias)),))
+    return Work((forward(product, *present(packed, bias)),))
 
 
 def _matrices(left: Tensor, right: Tensor) -> Product:
     inner = inner_size(left.shape, -1, right.shape, -2)
-    return Product(left.shape[-2], right.shape[-1], inner * _numbers(left), left, right)
+    return Product(left.shape[-2], right.shape[-1], inner * numbers_per_element(left), left, right)
 
 
-def _numbers(tensor: Tensor) -> int:
-    # Numbers per element: two for float4.
-    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
-
-
-def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: AskedType) -> Product:
-    inner = inner_size(left.shape, -1, right.shape, -2) * _numbers(left)
+def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: Dtype) -> Product:
+    inner = inner_size(left.shape, -1, right.shape, -2) * numbers_per_element(left)
     kinds = len(left.shape), len(right.shape)
     if kinds not in _KINDS or (ends is None) != (kinds == (3, 3)):
         raise CannotModel(f"cannot form groups of {left.shape} and {right.shape}")
@@ -249,7 +246,3 @@ def _estimated(parts: tuple[Part, ...], ends: Tensor | None) -> Work:
     if ends is None:
         return Work(parts)
     return Work(tuple(replace(part, cost=replace(part.cost, exact=False)) for part in parts))
-
-
-def _given(*tensors: Tensor | None) -> list[Tensor]:
-    return [each for each in tensors if each is not None]

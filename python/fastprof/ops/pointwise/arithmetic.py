@@ -8,6 +8,8 @@ from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, POWER, TRIGONOMETRIC
 from fastprof.ops.pointwise.table import (
     BOTH,
     COMPLEX_DIVISION,
+    COMPLEX_EXPONENTIAL,
+    COMPLEX_LOGARITHM,
     HYPOTENUSE,
     NONE,
     ZEROED,
@@ -20,8 +22,6 @@ from fastprof.ops.pointwise.table import (
 
 __all__ = ["ARITHMETIC", "DIVISION", "LOGIC"]
 
-_COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
-_COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 
 DIVISION: Final = Operator(1, ("self", "other"), Output.FLOAT, saved(1), 2, COMPLEX_DIVISION)
 
@@ -54,7 +54,7 @@ ARITHMETIC: Final = (
         "self exponent",
         gradient=POWER + 2,
         stems="pow",
-        complex_flops=_COMPLEX_EXPONENTIAL + 6 + _COMPLEX_LOGARITHM,
+        complex_flops=COMPLEX_EXPONENTIAL + 6 + COMPLEX_LOGARITHM,
     ),
     row(
         "float_power",
@@ -63,7 +63,7 @@ ARITHMETIC: Final = (
         "self exponent",
         Output.DOUBLE,
         gradient=POWER + 2,
-        complex_flops=_COMPLEX_EXPONENTIAL + 6 + _COMPLEX_LOGARITHM,
+        complex_flops=COMPLEX_EXPONENTIAL + 6 + COMPLEX_LOGARITHM,
     ),
     row("atan2 arctan2", "angle of (b, a)", TRIGONOMETRIC, BOTH, Output.FLOAT, gradient=5),
     row("hypot", "sqrt(a^2 + b^2)", HYPOTENUSE, BOTH, Output.FLOAT, gradient=2),

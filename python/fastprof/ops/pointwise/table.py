@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from fastprof.ops.arithmetic import SQUARE_ROOT
+from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 
 __all__ = [
     "BOTH",
     "COMPLEX_DIVISION",
+    "COMPLEX_EXPONENTIAL",
+    "COMPLEX_LOGARITHM",
     "HYPOTENUSE",
     "NONE",
     "ZEROED",
@@ -163,4 +165,6 @@ NONE: Final = None
 
 BOTH: Final = "self other"
 HYPOTENUSE: Final = 3 + SQUARE_ROOT
+COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
+COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 COMPLEX_DIVISION: Final = 11

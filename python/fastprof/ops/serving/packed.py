@@ -7,12 +7,12 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType
+from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import forward
 from fastprof.ops.registry import op
-from fastprof.ops.serving.sizes import given, with_columns
+from fastprof.ops.serving.sizes import with_columns
 from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.traffic import moved, present, texts
 
 __all__ = ["packed_product", "repacked", "sized_product"]
 
@@ -46,7 +46,7 @@ def packed_product(
     order: Tensor | None = None,
     columns: Size | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     more: Tensor | None = None,
     sums: Tensor | None = None,
 ) -> Work:
@@ -66,7 +66,7 @@ def packed_product(
     if scales is None and more is not None:
         of_columns = Tensor((elements(more.shape),), more.dtype)
     product = with_columns(x, weight, _columns(columns, out, of_columns), out, written)
-    return Work((forward(product, *given(scales, zeros, order, more, sums)),))
+    return Work((forward(product, *present(scales, zeros, order, more, sums)),))
 
 
 _MARLIN: Final = (
@@ -124,7 +124,7 @@ def sized_product(
         raise CannotModel(f"{x.shape} is not {inner} wide")
     written = "float16" if _short(x) else None
     product = with_columns(x, weight, _columns(columns, out, scales), out, written)
-    addends = given(bias, scales, more, global_scale, zeros, order, permutation)
+    addends = present(bias, scales, more, global_scale, zeros, order, permutation)
     return Work((forward(product, *addends),))
 
 

@@ -7,11 +7,12 @@ from typing import Final
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType
+from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import forward
 from fastprof.ops.registry import op
-from fastprof.ops.serving.sizes import dense, given
+from fastprof.ops.serving.sizes import dense
 from fastprof.ops.tensor import canonical_type
+from fastprof.ops.traffic import present
 
 __all__ = ["float4_product", "plain_product", "scaled_product"]
 
@@ -48,7 +49,7 @@ def plain_product(
     weight: Tensor,
     bias: Tensor | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     _semaphores: Tensor | None = None,
     _scale: Tensor | None = None,
 ) -> Work:
@@ -62,7 +63,7 @@ def plain_product(
     cpp/tensorrt_llm/thop/cublasScaledMM.cpp and dsv3RouterGemmOp.cpp.
     """
     product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *given(bias)),))
+    return Work((forward(product, *present(bias)),))
 
 
 _SCALED: Final = "(x, weight, x_scale, w_scale, out_dtype, bias)"
@@ -137,7 +138,7 @@ def scaled_product(
     w_scale: Tensor | None = None,
     bias: Tensor | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = "bfloat16",
+    out_dtype: Dtype = "bfloat16",
     zero: Tensor | None = None,
     more_zero: Tensor | None = None,
     _workspace: Tensor | None = None,
@@ -154,7 +155,7 @@ def scaled_product(
     cpp/tensorrt_llm/thop/cublasScaledMM.cpp and fp8BlockScalingGemm.cpp.
     """
     product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *given(x_scale, w_scale, zero, more_zero, bias)),))
+    return Work((forward(product, *present(x_scale, w_scale, zero, more_zero, bias)),))
 
 
 _FP4: Final = "(x, weight, x_scale, w_scale, alpha, {}out_dtype, ...)"
@@ -188,7 +189,7 @@ def float4_product(
     alpha: Tensor | None = None,
     bias: Tensor | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = "bfloat16",
+    out_dtype: Dtype = "bfloat16",
 ) -> Work:
     """x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
 
@@ -205,4 +206,4 @@ def float4_product(
     if canonical_type(weight.dtype) is None:
         weight = Tensor(weight.shape, "uint8", weight.strides)
     product = dense(x, weight, out, asked_type(out_dtype), float4=True)
-    return Work((forward(product, *given(x_scale, w_scale, alpha, bias)),))
+    return Work((forward(product, *present(x_scale, w_scale, alpha, bias)),))

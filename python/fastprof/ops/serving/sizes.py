@@ -6,14 +6,9 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.matrix.product import Product
 from fastprof.ops.serving.quantising import packed_float4
-from fastprof.ops.tensor import canonical_type, elements
+from fastprof.ops.tensor import canonical_type, elements, numbers_per_element
 
-__all__ = ["dense", "given", "with_columns"]
-
-
-def given(*tensors: Tensor | None) -> list[Tensor]:
-    """The arguments that are not None."""
-    return [each for each in tensors if each is not None]
+__all__ = ["dense", "with_columns"]
 
 
 def dense(
@@ -48,7 +43,7 @@ def dense(
         if not batch:
             raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
         rows, numbers = rows // batch, numbers // batch
-    k, numbers = inner * _pair(x), numbers * _pair(weight)
+    k, numbers = inner * numbers_per_element(x), numbers * numbers_per_element(weight)
     if not k or numbers % k:
         raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
     columns = numbers // k
@@ -74,11 +69,6 @@ def with_columns(
     _fits(out, columns)
     written = _type(out, written)
     return Product(elements(x.shape[:-1]), columns, inner, x, weight, written=written)
-
-
-def _pair(tensor: Tensor) -> int:
-    # Numbers in an element.
-    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
 
 
 def _type(out: Tensor | None, written: str | Unknown | None) -> str | Unknown | None:
