@@ -1,4 +1,4 @@
-"""A model of which one part is compiled: that part is one layer, the rest is told call by call.
+"""A model with one compiled block: the block is one layer, the rest is reported call by call.
 
 python examples/compile.py
 fastprof nsys --captured -- python examples/compile.py
@@ -29,8 +29,8 @@ class Model(nn.Module):
     def __init__(self, width=64):
         super().__init__()
         self.embedding = nn.Embedding(100, width)
-        # On a GPU the default compiler fuses operators to Triton kernels. On a CPU it would spend
-        # this example's time in a C++ compiler, so there its first half only is used.
+        # On a GPU, the default compiler fuses operators into Triton kernels. On a CPU, it would run
+        # a slow C++ compiler, so use the backend that stops after tracing.
         compiler = "inductor" if options.device == "cuda" else "aot_eager"
         self.block = torch.compile(Block(width), backend=compiler)
         self.head = nn.Linear(width, 100)
@@ -45,7 +45,7 @@ tokens = torch.randint(100, (4, 32), device=options.device)
 fastprof.init()
 fastprof.annotate_layers(model)
 
-# The first iteration compiles: not what is to be recorded.
+# The first iteration compiles, so skip it.
 with fastprof.capture(wait=1, warmup=1, active=1, **options.recorder) as capture:
     for _ in range(3):
         model(tokens).sum().backward()

@@ -1,4 +1,4 @@
-"""An autograd.Function of your own: its forward and its backward with ranges of their own.
+"""A custom autograd.Function with ranges for its forward and backward.
 
 python examples/custom_function.py
 fastprof nsys --captured -- python examples/custom_function.py
@@ -15,7 +15,7 @@ options = settings.read(__doc__)
 class SquaredReLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        positive = x.clamp(min=0)  # this could be a call of your own CUDA code
+        positive = x.clamp(min=0)  # this could be a call to your own CUDA code
         ctx.save_for_backward(positive)
         return positive * positive
 
@@ -26,7 +26,7 @@ class SquaredReLU(torch.autograd.Function):
 
 
 fastprof.init()
-# `init` knows torch's functions. Yours it learns by name:
+# `init` wraps torch's functions; wrap your own by name.
 fastprof.wrap(SquaredReLU, "forward")
 fastprof.wrap(SquaredReLU, "backward")
 

@@ -1,4 +1,4 @@
-"""A module of your own, as one call with its settings in the report.
+"""A custom module, reported as one call with its settings.
 
 python examples/custom_module.py
 fastprof nsys --captured -- python examples/custom_module.py
@@ -19,9 +19,9 @@ class ScaleAndShift(torch.nn.Module):
         self.shift = torch.nn.Parameter(torch.zeros(size))
 
     def forward(self, x):
-        return self.scale * x + self.shift  # this could be a call of your own CUDA code
+        return self.scale * x + self.shift  # this could be a call to your own CUDA code
 
-    def extra_repr(self):  # what print(module) shows, and the module's range, too
+    def extra_repr(self):  # shown by print(module) and in the module's range
         return f"size={len(self.scale)}"
 
 

@@ -1,4 +1,4 @@
-"""torch.jit beside annotated code. The order: torch.jit first, then init, then mixed precision.
+"""torch.jit with annotated code. Run torch.jit first, then init, then mixed precision.
 
 python examples/jit.py
 fastprof nsys --captured -- python examples/jit.py
@@ -24,8 +24,8 @@ head = nn.Linear(64, 10).to(options.device)
 
 fastprof.init()
 
-# What torch.jit made runs in torch's own interpreter, not in Python. It has torch's ranges, with
-# names and shapes, and no lines of Python: name it with a layer. What stays Python has them all.
+# Scripted and traced code runs in torch's interpreter, not in Python. Its operators have names and
+# shapes but no source lines, so put it in a layer.
 with fastprof.capture(wait=1, warmup=1, active=1, **options.recorder) as capture:
     for _ in range(3):
         with torch.autocast(options.device, dtype=torch.bfloat16):

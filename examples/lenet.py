@@ -1,4 +1,4 @@
-"""Trains LeNet on made-up digits; records two of its steps and times the parts of all of them.
+"""Trains LeNet on synthetic digits, records two steps, and times the parts of every step.
 
 python examples/lenet.py
 fastprof nsys --captured -- python examples/lenet.py
@@ -32,7 +32,7 @@ class LeNet(nn.Module):
 
 
 def made_up_digits(n):
-    """Ten patterns, one a digit, each time with other noise."""
+    """One pattern per digit, with random noise."""
     labels = torch.randint(10, (n,))
     return torch.randn(10, 1, 28, 28)[labels] + torch.randn(n, 1, 28, 28), labels
 
@@ -44,8 +44,8 @@ digits, answers = made_up_digits(8 * 64)
 fastprof.init()
 fastprof.annotate_layers(model)
 
-# Four steps go by, one is recorded and thrown away, two are kept. `recorder` is {"backend": "nvtx"}
-# or {"backend": "torch", "path": "lenet.json.gz", "with_stack": False}.
+# Skip four steps, warm up for one, record two. `recorder` is {"backend": "nvtx"} or
+# {"backend": "torch", "path": "lenet.json.gz", "with_stack": False}.
 with fastprof.capture(wait=4, warmup=1, active=2, **options.recorder) as capture:
     for images, labels in zip(digits.split(64), answers.split(64), strict=True):
         images, labels = images.to(options.device), labels.to(options.device)

@@ -1,4 +1,4 @@
-"""A small ResNet whose parts have names in the report: modules by themselves, other code by hand.
+"""A small ResNet with named layers: modules automatically, other code by hand.
 
 python examples/resnet_layers.py
 fastprof nsys --captured -- python examples/resnet_layers.py
@@ -29,7 +29,7 @@ class Block(nn.Module):
     def forward(self, x):
         out = F.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
-        # An addition is no module, so annotate_layers cannot see it.
+        # annotate_layers covers modules only, not this addition.
         with fastprof.layer("residual"):
             return F.relu(out + self.shortcut(x))
 
@@ -42,7 +42,7 @@ class ResNet(nn.Module):
         self.stage2 = nn.Sequential(Block(32, stride=2), Block(32))
         self.head = nn.Linear(32, 10)
 
-    @fastprof.layer("resnet")  # a whole function
+    @fastprof.layer("resnet")  # all calls of the function
     def forward(self, x):
         x = self.stage2(self.stage1(self.stem(x)))
         return self.head(x.mean(dim=(2, 3)))
@@ -56,7 +56,7 @@ fastprof.annotate_layers(model)  # stem, stage1, stage1.0, stage1.0.conv1, ...
 
 with fastprof.capture(wait=1, warmup=1, active=1, **options.recorder) as capture:
     for _ in range(3):
-        # Kernels of the backward pass get the layer of the forward call they belong to.
+        # Backward kernels have the layer of their forward call.
         model(images).square().sum().backward()
         capture.step()
 

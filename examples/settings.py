@@ -1,4 +1,4 @@
-"""What the examples share: where they run, who records them, and how to look at the recording."""
+"""Shared by the examples: device, recorder, and how to view the recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def read(text: str) -> argparse.Namespace:
-    """The device to run on, and what to give `fastprof.capture` by the options of the command."""
+    """Parse the command line: the device, and the arguments of `fastprof.capture`."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parser = argparse.ArgumentParser(
         description=text, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -19,31 +19,31 @@ def read(text: str) -> argparse.Namespace:
         "--backend",
         choices=("nvtx", "torch"),
         default="nvtx" if device == "cuda" and torch.version.cuda else "torch",
-        help="who records: Nsight Systems (nvtx), around this script; or torch.profiler, within it",
+        help="the recorder: Nsight Systems (nvtx) or torch.profiler; default: %(default)s",
     )
     parser.add_argument(
         "--out",
         default=f"{Path(sys.argv[0]).stem}.json.gz",
-        help="where torch.profiler's trace goes; default: %(default)s",
+        help="the file for torch.profiler's trace; default: %(default)s",
     )
     options = parser.parse_args(namespace=argparse.Namespace(device=device))
     options.recorder = {"backend": options.backend}
     if options.backend == "torch":
-        # `fastprof.init` says source lines and `annotate_layers` layers, so torch need not record
-        # every Python call for them: the file would be ten times larger.
+        # Recording every Python call makes the file ten times larger. It is not needed:
+        # `fastprof.init` records source lines and `annotate_layers` layers.
         options.recorder |= {"path": options.out, "with_stack": False}
     return options
 
 
 def say_where(options: argparse.Namespace) -> None:
-    """Print where the recording is and the commands to look at it."""
+    """Print the path of the recording and the commands to view it."""
     if options.backend == "nvtx":
-        print("The ranges went to the tool that runs this script, if there was one. To have one:")
+        print("The NVTX ranges are recorded only under Nsight Systems:")
         print(f"  fastprof nsys --captured -w 150 -- python {' '.join(sys.argv)}")
         return
     print(f"recorded: {options.out}")
     print(f"  fastprof info {options.out}")
     print(f"  fastprof prof -w 150 -c layer,trace,dir,op,kernel,params,sil,flops {options.out}")
     if options.device == "cpu":
-        print("No GPU took part: the trace holds ranges, which `info` counts, and no kernels, so")
-        print("`prof` has no rows. On a machine with a GPU the same script fills them.")
+        print("Without a GPU, the trace contains ranges, which `info` counts, but no kernels:")
+        print("`prof` shows no rows. Run the script on a machine with a GPU to get them.")

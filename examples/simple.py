@@ -1,4 +1,4 @@
-"""A few operators: what `fastprof.init()` adds to a program.
+"""A few operators: the effect of `fastprof.init()` on a program.
 
 python examples/simple.py
 fastprof nsys --captured -- python examples/simple.py
@@ -12,17 +12,17 @@ import settings
 
 options = settings.read(__doc__)
 
-# From here on each call of torch stands in two ranges: the source lines it came from, and its name
-# with the shapes and types of its arguments. Nothing else changes, and while nobody records, a call
-# costs a fraction of a microsecond more.
+# From here on, every torch call is enclosed in two ranges: its source lines, and its name with the
+# shapes and types of its arguments. Unprofiled, the overhead is a fraction of a microsecond per
+# call.
 fastprof.init()
 
 images = torch.randn(4, 3, 32, 32, device=options.device)
 filters = torch.randn(8, 3, 5, 5, device=options.device, requires_grad=True)
 weight = torch.randn(10, 8, device=options.device, requires_grad=True)
 
-# The first iterations of any program are slow and like no other: libraries are loaded, algorithms
-# chosen, memory reserved. So one goes by, one is recorded and thrown away, and one is kept.
+# First iterations are slow: libraries load, algorithms are chosen, memory is allocated. So skip
+# one, warm up for one, and record one.
 with fastprof.capture(wait=1, warmup=1, active=1, **options.recorder) as capture:
     for _ in range(3):
         features = F.conv2d(images, filters, padding=2).relu()

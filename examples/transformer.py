@@ -1,4 +1,4 @@
-"""A transformer's encoder in bfloat16: attention as one operator, blocks as layers.
+"""A transformer encoder in bfloat16: attention as one operator, blocks as layers.
 
 python examples/transformer.py
 fastprof nsys --captured -- python examples/transformer.py

@@ -1,4 +1,4 @@
-"""Gradients: hooks, checkpoints, modes, transforms and mixed precision compute what they did."""
+"""Autograd: hooks, checkpoints, modes, transforms and mixed precision give unchanged results."""
 
 import pytest
 

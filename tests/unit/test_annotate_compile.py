@@ -1,4 +1,4 @@
-"""torch.compile, export, FX and jit see torch's functions: no graph breaks, no recompilation."""
+"""torch.compile, export, FX and jit see the originals: no graph breaks, no recompilation."""
 
 import shutil
 
@@ -25,7 +25,7 @@ class Scaled(nn.Module):
 
 
 class Net(nn.Module):
-    """Functions, methods, signs, indexing, a wrapped method, and layers by hand."""
+    """Functions, methods, operators, indexing, a wrapped method, and manual layers."""
 
     def __init__(self):
         super().__init__()
@@ -190,7 +190,7 @@ class Block(nn.Module):
 
 
 def layers(model):
-    """The layers that a call of a model opens, once it is compiled."""
+    """The layers opened by a call of a model after compilation."""
     expected = model(X)
     with listening(MODES[2]) as heard:
         assert_same(model(X), expected)

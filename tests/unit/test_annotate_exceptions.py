@@ -1,4 +1,4 @@
-"""Exceptions: the same type, words and frames, and no range stays open behind one."""
+"""Exceptions have the same type, message and frames, and leave no range open."""
 
 import signal
 import sys
@@ -34,7 +34,7 @@ REFUSED = {
 
 
 def frames(error):
-    """The frames of a traceback below that of the test, as (file, function, line)."""
+    """The frames of a traceback below the test's, as (file, function, line)."""
     found = traceback.extract_tb(error.__traceback__)[1:]
     return [(frame.filename, frame.name, frame.lineno) for frame in found]
 

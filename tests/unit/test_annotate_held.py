@@ -1,4 +1,4 @@
-"""Functions of torch that a model took before `init` have ranges, and are its own afterwards."""
+"""Torch functions referenced by a model before `init` have ranges; `uninit` restores them."""
 
 import copy
 

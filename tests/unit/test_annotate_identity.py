@@ -1,4 +1,4 @@
-"""Wrapped functions pass for the functions: introspection, copies, pickles."""
+"""Wrapped functions behave like the originals: introspection, copies, pickles."""
 
 import copy
 import functools
@@ -39,12 +39,12 @@ NAMES = {
 
 
 def help_text(function):
-    """What help() says, without its title: that names the type of methods in C."""
+    """The text of help() without its title, which contains the type of C methods."""
     return pydoc.render_doc(function).partition("\n")[2]
 
 
 def seen(function):
-    """What a program can learn of a function."""
+    """The introspectable properties of a function."""
 
     def or_error(ask):
         try:
@@ -150,7 +150,7 @@ def test_functions_and_methods_can_be_held_by_classes_and_partials(annotated):
     assert Holds.activation(x).tolist() == [0, 1]
     assert Holds().builtin(x).tolist() == torch.sigmoid(x).tolist()
     with pytest.raises(TypeError):
-        Holds().activation(x, x)  # as a function in a class: bound
+        Holds().activation(x, x)  # as a class attribute: bound
     assert functools.partial(torch.add, 1)(x).tolist() == [0, 2]
     assert functools.reduce(torch.add, [x, x, x]).tolist() == [-3, 3]
 
@@ -176,7 +176,7 @@ class Holding(nn.Module):
 
 
 def copies(model):
-    """A model by all the ways to copy it: a title, and the copy."""
+    """Copies of a model made in every way: title and copy."""
     yield "deepcopy", copy.deepcopy(model)
     yield "copy", copy.copy(model)
     for protocol in (2, pickle.HIGHEST_PROTOCOL):
@@ -194,7 +194,7 @@ def copies(model):
 
 
 def held(model):
-    """The functions in a model, as torch's own."""
+    """The functions in a model, unwrapped."""
     functions = [getattr(model, "activation", None)]
     return [each.__wrapped__ if isinstance(each, Wrapped) else each for each in functions]
 

@@ -21,7 +21,7 @@ def program(function):
 
 
 class Ops(TorchDispatchMode):
-    """The operators that were dispatched."""
+    """The dispatched operators."""
 
     def __init__(self):
         super().__init__()
@@ -33,7 +33,7 @@ class Ops(TorchDispatchMode):
 
 
 class Wrapper(torch.Tensor):
-    """Holds a tensor and writes down what is dispatched; its sizes are asked of Python."""
+    """Wraps a tensor and records dispatched operators; sizes are computed in Python."""
 
     log: list = []  # noqa: RUF012
 
@@ -154,7 +154,7 @@ def wrappers_by_dispatch():
         Wrapper.log.clear()
         x = Wrapper(torch.ones(2, 3), policy)
         y = functional.relu(torch.add(x, 1) @ torch.ones(3, 2)).sum()
-        # One that wants to be asked for its sizes is: nothing tells beforehand that it does.
+        # Sizes computed in Python are requested: this cannot be detected beforehand.
         found += [y.held, [each for each in Wrapper.log if not (policy and "sym_size" in each)]]
     return found
 

@@ -1,4 +1,4 @@
-"""Layer ranges: their names and nesting, and that the model computes and copies as it did."""
+"""Layer ranges: names and nesting; the model computes and copies as before."""
 
 import copy
 import pickle
@@ -44,7 +44,7 @@ X = torch.ones(2, 4)
 
 
 def layers(heard):
-    """The layers' names in order of their starts."""
+    """The layers' names by start."""
     return [text.removeprefix("layer:") for text in heard.texts() if text.startswith("layer:")]
 
 
@@ -87,7 +87,7 @@ def test_layers_by_hand_nest_and_decorate(heard):
 
 @pytest.mark.parametrize("name", ["", " ", None, 3])
 def test_a_layer_without_a_name_is_an_error(name):
-    with pytest.raises(AnnotateError, match="a layer's name was expected"):
+    with pytest.raises(AnnotateError, match="layer: expected a non-empty name"):
         fastprof.layer(name)
 
 

@@ -1,4 +1,4 @@
-"""One training step of LeNet with a real NVTX tool attached: every call, frame, layer and FLOP."""
+"""A training step of LeNet with a real NVTX tool attached: all calls, frames, layers and FLOPs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def calls(read: list[ReadRange]) -> list[ReadRange]:
 
 
 def outermost(read: list[ReadRange], ops: set[str] | None = None) -> list[ReadRange]:
-    """Argument markers (of some operators) that are in no other (of them)."""
+    """Outermost argument markers (of some operators)."""
 
     def counts(range_: ReadRange) -> bool:
         call = range_.meaning.call
@@ -56,7 +56,7 @@ def outermost(read: list[ReadRange], ops: set[str] | None = None) -> list[ReadRa
 
 
 def in_forward(range_: ReadRange) -> bool:
-    """Whether a call is of the annotated step's forward pass and loss."""
+    """Whether a call belongs to the forward pass or loss of the annotated step."""
     ops = {around.meaning.call.op for around in range_.chain() if around.meaning.call}
     lines = PROGRAM.read_text().splitlines()
     outer = lines[int(range_.parent.meaning.frames[0].rpartition(":")[2]) - 1]
@@ -114,7 +114,7 @@ def test_arguments_are_true(lenet):
     (loss,) = outermost(read, {"cross_entropy"})
     named = {arg.name: arg.value for arg in loss.meaning.call.args if arg.name}
     assert loss.meaning.call.args[1].value == Tensor((4,), "int64")
-    assert not named  # given by position
+    assert not named  # positional
     (backward,) = (r for r in outermost(read) if r.meaning.call.op == "backward")
     assert backward.meaning.call.args[0].value == Tensor((), "float32")  # a number, not read
 

@@ -1,4 +1,4 @@
-"""Memory: what a program has done with is freed when it was, also with a listener."""
+"""Memory: objects are freed as early as without annotation, also with a listener."""
 
 import gc
 import weakref
@@ -14,7 +14,7 @@ import fastprof
 @pytest.fixture(autouse=True, params=[False, True], ids=["", "function stack"])
 def function_stack(request, heard):
     gc.collect()
-    gc.disable()  # only what is counted down to nothing is freed
+    gc.disable()  # only reference counting frees
     fastprof.init(enable_function_stack=request.param)
     yield
     gc.enable()

@@ -1,4 +1,4 @@
-"""With a real NVTX tool attached programs compute the same, and every range ends."""
+"""With a real NVTX tool attached, results are unchanged and every range ends."""
 
 from pathlib import Path
 

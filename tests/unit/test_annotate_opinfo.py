@@ -1,4 +1,4 @@
-"""A slice of torch's own samples of its operators; `make opinfo` compares all of them."""
+"""A part of torch's operator samples; `make opinfo` compares all of them."""
 
 import os
 import re
@@ -16,7 +16,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def swept(*arguments, program=""):
-    """What the sweep prints, and its exit code."""
+    """The output of the sweep and its exit code."""
     code = f"import sys, opinfo_sweep\n{program}\nsys.exit(opinfo_sweep.main())"
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -35,7 +35,7 @@ def test_operators_come_to_the_same_with_annotation_and_after_it():
 
 
 def test_a_difference_is_found():
-    # An annotation that rounds what abs gives, while it is on.
+    # A faulty annotation that rounds the result of abs.
     program = """
 import fastprof, torch
 init, op = fastprof.init, opinfo_sweep.infos.op_db[0]

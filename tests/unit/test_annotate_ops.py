@@ -1,4 +1,4 @@
-"""Operators called by torch.ops, and functions of torch.sparse: their markers, and nothing else."""
+"""Operators called by torch.ops, and functions of torch.sparse: their markers only."""
 
 import ast
 

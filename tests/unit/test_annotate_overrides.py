@@ -1,4 +1,4 @@
-"""__torch_function__: subclasses, modes and tables keyed by functions see what they saw."""
+"""__torch_function__: subclasses, modes and tables keyed by functions see the originals."""
 
 import pytest
 
@@ -24,7 +24,7 @@ BUILT_BEFORE = {
 
 
 class Logged(torch.Tensor):
-    """Writes down every function that it is handed, with the types and the arguments' names."""
+    """Records every function it receives, with the types and the arguments' names."""
 
     log: list = []  # noqa: RUF012
 
@@ -35,7 +35,7 @@ class Logged(torch.Tensor):
 
 
 class Other(torch.Tensor):
-    """Another subclass, which leaves everything to the first."""
+    """Another subclass, which defers to the first."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -43,7 +43,7 @@ class Other(torch.Tensor):
 
 
 class Duck:
-    """No tensor, and yet it has __torch_function__."""
+    """Not a tensor, but with __torch_function__."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -64,7 +64,7 @@ def logged(*values):
 
 
 def calls():
-    """Calls with a subclass as each kind of argument there is."""
+    """Calls with a subclass as every kind of argument."""
     x, y = logged(1.0, 2.0), torch.ones(2)
     yield "builtin", lambda: torch.add(x, y)
     yield "second", lambda: torch.add(y, x)

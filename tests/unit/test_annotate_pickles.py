@@ -1,4 +1,4 @@
-"""Picklers of all kinds take what holds functions of torch, and give back the same functions."""
+"""All picklers accept objects with torch functions, and restore the same functions."""
 
 import functools
 import io
@@ -19,7 +19,7 @@ from torch.nn import functional
 import fastprof
 from fastprof._core._hooks import Wrapped
 
-DUMPS, PICKLER = pickle.dumps, pickle.Pickler  # as a program has them that imports them by name
+DUMPS, PICKLER = pickle.dumps, pickle.Pickler  # as imported by name
 
 
 class Holding(nn.Module):
@@ -39,7 +39,7 @@ def by_cloudpickle(value):
 
 
 def by_dill(value):
-    # By reference, as without it classes of a test module are copied.
+    # By reference: otherwise, classes of a test module are copied.
     return pytest.importorskip("dill").dumps(value, byref=True)
 
 
@@ -57,7 +57,7 @@ def by_torch(value):
 
 
 class Own(pickle.Pickler):
-    """A program's own pickler, which looks at some objects itself."""
+    """A program's own pickler with a reducer_override."""
 
     def reducer_override(self, value):
         return (complex, (1, 2)) if value is Own else NotImplemented
@@ -90,7 +90,7 @@ HELD = {
 
 
 def own(held):
-    """With torch's own functions, in the place of those with ranges."""
+    """With the original functions in place of the wrappers."""
     if isinstance(held, list):
         return [own(each) for each in held]
     if isinstance(held, dict):
@@ -119,7 +119,7 @@ def test_what_was_built_at_any_time_is_pickled_at_any_time(way, title):
         for (
             _,
             data,
-        ) in inside:  # which is read where there is an annotation, and where there is none
+        ) in inside:  # readable with and without annotation
             found = loaded(way, data)
             assert own(getattr(found, "held", found)) == expected
     outside = [(each, WAYS[way](each)) for each in (*before, after[0])]

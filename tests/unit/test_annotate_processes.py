@@ -1,4 +1,4 @@
-"""Threads, forks, spawned processes, loaders of data, and processes that work together."""
+"""Threads, forks, spawned processes, data loaders and distributed processes."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def test_each_batch_of_a_loader_has_one_range(annotated):
     with listening(TOOL) as heard:
         assert len([*DataLoader([1, 2, 3])]) == 3
     batches = [text for text in heard.texts() if "'op': 'DataLoader'" in text]
-    assert len(batches) == 4  # the last one finds that there is no more
+    assert len(batches) == 4  # the last call raises StopIteration
     assert heard.is_nested()
 
 

@@ -1,4 +1,4 @@
-"""What PyProf's hooks wrote and saw: its markers to the byte, its own test's calls one by one."""
+"""Compatibility with PyProf: its markers byte for byte, and the calls of its own test."""
 
 from __future__ import annotations
 

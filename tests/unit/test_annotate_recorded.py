@@ -1,4 +1,4 @@
-"""The texts that go to torch.profiler: its JSON stays JSON, and fastprof reads the markers back."""
+"""Texts for torch.profiler: its JSON stays valid, and fastprof reads the markers back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_texts_hold_no_double_quote_and_no_backslash(text, recorded):
 
 
 class Odd(torch.nn.Module):
-    """Says something of itself that its repr() has to quote."""
+    """Its extra_repr contains quotes."""
 
     def extra_repr(self):
         return "padding_mode='zeros'"

@@ -1,4 +1,4 @@
-"""The C slots of tensors: what C code asks of a tensor has the same answer with and after init."""
+"""The C type slots of tensors: C code gets the same results with and after init."""
 
 import ast
 import functools
@@ -38,7 +38,7 @@ def test_no_slot_is_filled_or_emptied(situation):
     plain, found = told("never")["slots"], told(situation)["slots"]
     assert set(plain) == {"TensorBase", "Tensor", "Parameter", "Before", "Late"}
     for kind, slots in plain.items():
-        # x[i] is mp_subscript; sq_item is what makes a sequence.
+        # x[i] uses mp_subscript; sq_item makes a type a sequence.
         assert slots["as_mapping[1]"] and not slots.get("as_sequence[3]"), kind
         assert found[kind] == slots, kind
 
@@ -61,7 +61,7 @@ def read(text):
 
 
 class Early(torch.Tensor):
-    """A subclass that is there before init."""
+    """A subclass defined before init."""
 
 
 def test_indexing_has_markers_in_all_subclasses_and_none_after_uninit():
@@ -77,7 +77,7 @@ def test_indexing_has_markers_in_all_subclasses_and_none_after_uninit():
             with listening(TOOL) as heard:
                 tensor[1]
                 tensor.data[0] = 2
-            # A subclass is handed the call by __torch_function__, and makes it once more.
+            # The subclass receives the call by __torch_function__ and repeats it.
             assert set(indexing(heard)) == {("__getitem__", 2), ("__setitem__", 3)}, type(tensor)
         with listening(TOOL) as heard:
             torch.Tensor.__getitem__(x, slice(None))

@@ -1,4 +1,4 @@
-"""Layers of tasks and generators that take turns: what runs is in its own layers, no others."""
+"""Layers of interleaved tasks and generators: each runs in its own layers only."""
 
 import ast
 import asyncio
@@ -25,7 +25,7 @@ X = torch.ones(2, 4)
 
 
 class Nested:
-    """Stands where the nvtx package has its domain; keeps what was open around each range."""
+    """Replaces the nvtx package's domain; records the ranges open around each range."""
 
     def __init__(self):
         self.of_threads = collections.defaultdict(list)
@@ -51,7 +51,7 @@ def op_of(message):
 
 @pytest.fixture
 def tool(monkeypatch, annotated):
-    """A tool that is attached; in the end nothing is open."""
+    """An attached tool; checks that no range remains open."""
     tool = Nested()
     rest = (vars(torch.autograd.profiler), channels._is_recording, channels._recorder())
     _ranges.connect(tool, *rest, channels.recordable)
@@ -62,7 +62,7 @@ def tool(monkeypatch, annotated):
 
 
 def layers_of(tool, op):
-    """The layers around each call of a function of torch."""
+    """The layers around each torch call."""
     return [layers for called, layers in tool.seen if called == op]
 
 
@@ -145,7 +145,7 @@ def test_generators_that_take_turns_leave_only_their_own(tool):
         torch.tanh(X)
     next(second, None)
     torch.tanh(X)
-    # A generator has the context of its caller, and so is open around what that does meanwhile.
+    # A generator shares its caller's context, so its layers enclose the caller's work in between.
     assert layers_of(tool, "relu")[0] == ["first"]
     assert layers_of(tool, "tanh") == [["first", "second", "own"], ["second", "own"], []]
     assert layers_of(tool, "sigmoid")[-1] == []

@@ -1,4 +1,4 @@
-"""Tensors: signs, indexing, conversions and results in place are what they are without ranges."""
+"""Tensors: operators, indexing, conversions and in-place results are unchanged by ranges."""
 
 import pytest
 
@@ -107,7 +107,7 @@ METHODS = """
 
 
 class Foreign:
-    """Knows how to stand beside anything."""
+    """Supports operators with any operand."""
 
     def _told(self, other):
         return "foreign", type(other).__name__

@@ -1,4 +1,4 @@
-"""init and uninit: once, nested, and every attribute back as it was."""
+"""init and uninit: once, nested, and every attribute restored."""
 
 import pickle
 import threading
@@ -17,7 +17,7 @@ from fastprof.annotate.wrap import patches
 
 
 def owners():
-    """All that init may change: modules, classes, and defaults of functions."""
+    """Everything init may change: modules, classes, and function defaults."""
     modules = [torch, torch.nn.functional, torch.functional, torch.linalg, torch.fft, torch.special]
     modules += [torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special, torch.jit, pickle]
     modules += [torch.distributed, torch.distributed.distributed_c10d]
@@ -69,7 +69,7 @@ def test_uninit_after_what_a_program_does_puts_back_what_is_ours():
         optimizer.step()
         [*torch.utils.data.DataLoader([1, 2])]
     same, left = changed(before, state())
-    # torch puts its own hook on the step of a class when the first optimizer is made.
+    # torch wraps the step of a class when its first optimizer is made.
     assert same and left == [(f"{__name__}.Fresh", "step")]
     assert Fresh.step.__wrapped__ is step
     assert step in [cell.cell_contents for cell in Fresh.step.__closure__]
@@ -82,7 +82,7 @@ def test_a_second_init_changes_nothing_and_doubles_no_range():
         relu = torch.nn.functional.relu
         with fastprof.init():
             assert torch.nn.functional.relu is relu
-        assert torch.nn.functional.relu is relu  # the inner block did not switch it on
+        assert torch.nn.functional.relu is relu  # the inner block does not own the session
         with listening(TOOL) as heard:
             torch.ones(1)
         assert len(heard.texts()) == 2
@@ -148,7 +148,7 @@ def test_functions_set_aside_in_several_threads_come_back():
         inside, leave = threading.Barrier(3), threading.Event()
 
         def work():
-            with patches.aside():
+            with patches.suspended():
                 inside.wait(10)
                 leave.wait(10)
                 assert not isinstance(torch.add, Wrapped)
@@ -156,7 +156,7 @@ def test_functions_set_aside_in_several_threads_come_back():
         threads = [threading.Thread(target=work) for _ in range(2)]
         for thread in threads:
             thread.start()
-        with patches.aside():
+        with patches.suspended():
             inside.wait(10)
             assert not isinstance(torch.add, Wrapped)
         leave.set()
@@ -167,7 +167,7 @@ def test_functions_set_aside_in_several_threads_come_back():
 
 def test_uninit_while_functions_are_set_aside_is_final():
     fastprof.init()
-    with patches.aside():
+    with patches.suspended():
         fastprof.uninit()
     assert not isinstance(torch.add, Wrapped)
 

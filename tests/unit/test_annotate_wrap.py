@@ -1,4 +1,4 @@
-"""fastprof.wrap: functions of a user's own, of every kind, keep what they are."""
+"""fastprof.wrap: user functions of every kind keep their properties."""
 
 import copy
 import inspect
@@ -18,7 +18,7 @@ from fastprof._core._hooks import Wrapped
 
 
 class Foo(torch.nn.Module):
-    """A module that says what it is."""
+    """A module with an extra_repr."""
 
     def __init__(self, size=3):
         super().__init__()

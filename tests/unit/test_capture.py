@@ -153,7 +153,7 @@ def test_a_loop_that_ends_before_the_recording_says_that_nothing_was_captured(tm
         cap = loop(fastprof.capture(backend="torch"), 4)
     (warning,) = told
     assert str(warning.message) == (
-        "fastprof.capture: nothing was captured: step() was called 4 times, and 13 are needed "
+        "fastprof.capture: nothing was captured: expected 13 calls of step(), found 4 "
         "(wait=10, warmup=2, active=1)"
     )
     assert warning.filename == __file__
@@ -162,14 +162,14 @@ def test_a_loop_that_ends_before_the_recording_says_that_nothing_was_captured(tm
 
 
 def test_a_loop_that_ends_in_warmup_leaves_the_profiler_off(tmp_path):
-    with pytest.warns(RuntimeWarning, match="nothing was captured: step.. was called 2 times"):
+    with pytest.warns(RuntimeWarning, match=r"nothing was captured: .* of step\(\), found 2 "):
         cap = loop(captured(warmup=5), 2)
     assert not torch.autograd._profiler_enabled()
     assert (cap.path, os.listdir(tmp_path)) == (None, [])
 
 
 def test_a_loop_that_is_left_early_keeps_what_was_recorded():
-    told = pytest.warns(RuntimeWarning, match="1 of 3 iterations were captured to their end")
+    told = pytest.warns(RuntimeWarning, match="1 of 3 iterations were fully captured")
     with told, captured(active=3) as cap:
         for i in range(9):
             work(i)
@@ -216,13 +216,13 @@ def test_an_error_in_the_loop_ends_the_capture_and_no_file_is_written(tmp_path, 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"wait": -1}, "wait=-1: expected a number of iterations, 0 or more"),
-        ({"warmup": 1.5}, "warmup=1.5: expected a number"),
-        ({"active": 0}, "active=0: expected a number of iterations, 1 or more"),
-        ({"active": True}, "active=True: expected a number"),
+        ({"wait": -1}, "wait=-1: expected an integer number of iterations, at least 0"),
+        ({"warmup": 1.5}, "warmup=1.5: expected an integer number"),
+        ({"active": 0}, "active=0: expected an integer number of iterations, at least 1"),
+        ({"active": True}, "active=True: expected an integer number"),
         ({"backend": "kineto"}, "backend='kineto': expected one of 'nvtx', 'torch'"),
-        ({"path": "net.txt"}, "net.txt: expected a name that ends in .json or .json.gz"),
-        ({"path": "a.json", "backend": "nvtx"}, "path='a.json': backend='nvtx' writes no file"),
+        ({"path": "net.txt"}, "net.txt: expected a name ending in .json or .json.gz"),
+        ({"path": "a.json", "backend": "nvtx"}, "path='a.json': with backend='nvtx', nsys writes"),
     ],
 )
 def test_wrong_arguments_are_told(wrong, message):
@@ -235,12 +235,12 @@ def test_wrong_arguments_are_told(wrong, message):
 def test_a_folder_that_is_not_there_is_told_before_the_loop_runs(tmp_path):
     for path in ("none/net.json", "d.json"):
         (tmp_path / "d.json").mkdir(exist_ok=True)
-        with pytest.raises(CaptureError, match="the trace cannot be saved there"):
+        with pytest.raises(CaptureError, match="cannot save the trace"):
             captured(path=path).start()
 
 
 def test_step_of_a_capture_that_was_not_started_is_told():
-    with pytest.raises(CaptureError, match="not started; use `with`, or start"):
+    with pytest.raises(CaptureError, match="is not started; use `with`, or call start"):
         captured().step()
 
 
@@ -255,7 +255,7 @@ def test_captures_do_not_nest():
 
 def test_a_profiler_of_the_users_own_around_it_is_told_and_goes_on():
     with torch.autograd.profiler.profile() as own:
-        with pytest.raises(CaptureError, match="is on already; leave out emit_nvtx"):
+        with pytest.raises(CaptureError, match="is already active; do not use emit_nvtx"):
             captured().start()
         work(0)
     assert "aten::relu" in [event.key for event in own.key_averages()]
@@ -267,10 +267,8 @@ def test_without_cuda_nvtx_is_refused_with_what_to_do():
     with pytest.raises(CaptureError) as error:
         fastprof.capture()
     assert str(error.value) in (
-        "backend='nvtx' needs CUDA, and this PyTorch was built without it; use backend='torch', "
-        "which works without",
-        "backend='nvtx' needs CUDA, and PyTorch finds no GPU; use backend='torch', which works "
-        "without",
+        "backend='nvtx' needs CUDA, and this PyTorch was built without it; use backend='torch'",
+        "backend='nvtx' needs CUDA, and PyTorch finds no GPU; use backend='torch'",
     )
 
 
@@ -448,7 +446,7 @@ def test_a_gpu_in_trouble_does_not_hide_the_error_of_the_loop(cuda, monkeypatch)
 
 def test_amd_gpus_are_refused_with_what_to_do(cuda, monkeypatch):
     monkeypatch.setattr(torch.version, "hip", "6.2")
-    with pytest.raises(CaptureError, match="does not know AMD's GPUs; use backend='torch'"):
+    with pytest.raises(CaptureError, match="does not support AMD GPUs; use backend='torch'"):
         fastprof.capture()
 
 

@@ -191,19 +191,22 @@ DECORATED = 2 if sys.version_info >= (3, 11) else 3
         ("x = (", "SyntaxError"),
         (
             "import fastprof\n@fastprof.op('torch', 'mm')\ndef mm(x): ...",
-            f"line {DECORATED}: my_costs.mm: torch.mm has a formula already, "
+            f"line {DECORATED}: my_costs.mm: torch.mm already has a formula, "
             "fastprof.ops.matrix.matmul.mm",
         ),
         (
             "import fastprof\n@fastprof.op('mine', 'f(x, y)')\ndef f(x): ...",
-            f"line {DECORATED}: my_costs.f: signature 'f(x, y)' names y, no parameter of its",
+            f"line {DECORATED}: my_costs.f: signature 'f(x, y)': the function has no parameter y",
         ),
         (
             "import fastprof\n@fastprof.op('mine', 'f')\ndef f(*args): ...",
-            f"line {DECORATED}: my_costs.f: parameter *args is neither plain nor keyword-only",
+            f"line {DECORATED}: my_costs.f: parameter *args must be positional-or-keyword or ",
         ),
-        ("import fastprof\n@fastprof.op('mine')\ndef f(x): ...", "no name of an operator"),
-        (None, "no such file; expected Python that calls fastprof.op"),
+        (
+            "import fastprof\n@fastprof.op('mine')\ndef f(x): ...",
+            "expected a name of an operator, found none",
+        ),
+        (None, "no such file; expected a Python file that calls fastprof.op"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_clear_line(unknown, tmp_path, capfd, text, message):

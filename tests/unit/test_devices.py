@@ -72,7 +72,7 @@ def test_a_bandwidth_of_another_memory_is_not_taken() -> None:
     found = resolve("NVIDIA GeForce RTX 3080", GpuFigures(memory=12_884_901_888))
     assert found.bandwidth is None
     assert found.flops["fp32"] == 29.8e12
-    assert "bandwidth not known" in found.why
+    assert "bandwidth unknown: the GPU table has no" in found.why
 
 
 def test_the_bandwidth_of_the_file_comes_first_and_flops_of_the_table() -> None:
@@ -105,8 +105,8 @@ def test_geforce_adds_up_in_fp32_at_half_the_rate() -> None:
 @pytest.mark.parametrize(
     ("name", "told", "why"),
     [
-        (None, GpuFigures(), "FLOP/s and bandwidth not known: the file does not name the GPU"),
-        ("NVIDIA Z1", GpuFigures(bandwidth=GB), "FLOP/s not known: no table has 'NVIDIA Z1'"),
+        (None, GpuFigures(), "FLOP/s and bandwidth unknown: the file does not name the GPU"),
+        ("NVIDIA Z1", GpuFigures(bandwidth=GB), "FLOP/s unknown: the GPU table has no 'NVIDIA Z1'"),
         ("NVIDIA Z1", GpuFigures(capability="99.0", sms=1, clock=1), "FLOP/s and bandwidth"),
     ],
 )

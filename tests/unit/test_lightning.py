@@ -159,7 +159,7 @@ def test_the_trace_and_the_summary_lie_where_lightning_puts_its_files(fitted):
     assert sorted(path.name for path in directory.iterdir()) == ["fit-net.json.gz", "fit-net.txt"]
     text = (directory / "fit-net.txt").read_text()
     assert text.startswith("FIT Profiler Report")
-    assert f"2 of 2 train batches were captured: {profiler.trace}" in text
+    assert f"captured 2 of 2 train batches: {profiler.trace}" in text
     assert f"fastprof info {profiler.trace}" in text
 
 
@@ -215,7 +215,7 @@ def test_an_exception_leaves_nothing_open_and_a_trace_that_can_be_read(tmp_path,
     ranges = read_back(profiler.trace)
     assert batch_sizes(ranges) == [3, 4]
     assert all(range_.end is not None for range_ in ranges)
-    assert "1 of 4 train batches were captured" in profiler.summary()
+    assert "captured 1 of 4 train batches" in profiler.summary()
 
 
 @pytest.mark.filterwarnings("ignore:FastprofProfiler")
@@ -253,7 +253,7 @@ def test_an_exception_in_a_loader_leaves_nothing_open(tmp_path, method):
 
 def test_too_few_batches_are_a_warning_that_says_how_many_are_needed(tmp_path):
     profiler = FastprofProfiler(tmp_path)
-    with pytest.warns(RuntimeWarning, match="3 train batches were counted, and 13 are needed"):
+    with pytest.warns(RuntimeWarning, match="expected 13 train batches, found 3"):
         trainer(profiler, tmp_path).fit(Net(), batches(3))
     assert profiler.trace is None
     assert "nothing was captured" in profiler.summary()
@@ -266,10 +266,10 @@ def test_a_trace_that_cannot_be_saved_does_not_end_the_training(tmp_path, monkey
     monkeypatch.setattr(torch.profiler.profile, "export_chrome_trace", full)
     profiler = FastprofProfiler(tmp_path, wait=1, warmup=1, active=1)
     run = trainer(profiler, tmp_path)
-    with pytest.warns(RuntimeWarning, match="cannot be saved: No space left on device"):
+    with pytest.warns(RuntimeWarning, match="cannot save the trace: No space left on device"):
         run.fit(Net(), batches(5))
     assert run.global_step == 5
-    assert "1 of 1 train batches were captured, but their trace was not saved" in profiler.summary()
+    assert "captured 1 of 1 train batches, but their trace was not saved" in profiler.summary()
     assert_all_is_off()
 
 
@@ -382,7 +382,7 @@ def test_nvtx_is_told_of_all_actions_and_nothing_stays_open(record_nvtx, tmp_pat
         ({"wait": -1}, "wait=-1"),
         ({"active": 0}, "active=0"),
         ({"backend": "nvprof"}, "backend='nvprof'"),
-        ({"path": "trace.txt"}, r"expected a name that ends in \.json"),
+        ({"path": "trace.txt"}, r"expected a name ending in \.json"),
     ],
 )
 def test_bad_arguments_are_refused_before_the_training(arguments, message):

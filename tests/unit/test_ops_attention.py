@@ -29,7 +29,7 @@ TEXT = "[2,4,3,8]fp16;[2,2,5,8]fp16;[2,2,5,6]fp16"
 LAST = fp16(2, 3, 4, 8), fp16(2, 5, 2, 8), fp16(2, 5, 2, 6)
 LAST_OUT = fp16(2, 3, 4, 6)
 
-# And with the sequences laid end to end.
+# And with concatenated sequences.
 ENDS = fp16(6, 4, 8), fp16(10, 2, 8), fp16(10, 2, 6)
 ENDS_OUT = fp16(6, 4, 6)
 STARTS = tensor("int32", 3)
@@ -60,7 +60,7 @@ HEADS_FIRST = [
     *both(aten("_scaled_dot_product_fused_attention_overrideable", Q, K, V, None, 0.0, False)),
     *both(aten("_triton_scaled_dot_attention", Q, K, V, 0.0)),
     *both(aten("_cudnn_attention_forward", Q, K, V, None, None, None, 3, 5, True)),
-    # No logarithms of sums, a mask of one byte an element.
+    # No softmax sums, a mask of one byte per element.
     Example(
         aten("_scaled_dot_product_efficient_attention", Q, K, V, BIAS, False),
         FORWARD[0],
@@ -72,7 +72,7 @@ HEADS_FIRST = [
         FORWARD[1] + 3 * 5,
         f"{TEXT};[3,5]bool",
     ),
-    # One head of keys for all, and a query without a batch.
+    # One head of keys for all queries, and a query without a batch.
     Example(
         python("torch.nn.functional", SDPA, fp32(4, 3, 8), fp32(1, 5, 8), fp32(1, 5, 8)),
         2 * (4 * 3 * 5) * (8 + 8),
@@ -83,11 +83,11 @@ HEADS_FIRST = [
         2 * (3 * 5) * (8 + 8),
         4 * (3 * 8 + 5 * 8 + 5 * 8 + 3 * 8) + 4 * 3,
     ),
-    # Sizes alone.
+    # Sizes only.
     Example(sizes(SDPA, *shapes(Q, K, V), (), (), ()), FORWARD[0], None),
     Example(sizes(SDPA, *shapes(Q, K, V), (3, 5), ()), FORWARD[0], None),
     Example(sizes(SDPA, *shapes(Q, K, V)), BACKWARD[0], None, direction="bprop"),
-    # A sequence of no keys.
+    # A sequence without keys.
     Example(
         python("torch.nn.functional", SDPA, fp16(1, 1, 3, 8), fp16(1, 1, 0, 8), fp16(1, 1, 0, 8)),
         0,
@@ -95,7 +95,7 @@ HEADS_FIRST = [
     ),
 ]
 
-# The softmax is an output; what is between the steps is not counted.
+# The softmax is an output; intermediates are not counted.
 BY_STEPS = [
     example
     for name in ("_scaled_dot_product_attention_math", "_scaled_dot_product_attention_math_for_mps")
@@ -212,7 +212,7 @@ BACKWARDS = [
     )
 ]  # fmt: skip
 BACKWARDS += [
-    # The gradient of the mask is written too.
+    # The gradient of the mask is also written.
     Example(
         aten("_scaled_dot_product_efficient_attention_backward", OUT, Q, K, V, BIAS, OUT, LSE,
              int64(), int64(), 0.0, (True, True, True, True), False),
@@ -269,7 +269,7 @@ LAYERS = [
     ),
 ]
 
-# FlashAttention 3: what is not given stands between the operands and the lengths.
+# FlashAttention 3: omitted arguments are between the operands and the lengths.
 NO = (None, None, None, None)
 CACHE = fp16(9, 4, 2, 8), fp16(9, 4, 2, 6)  # 9 pages of 4 keys
 PAGES = tensor("int32", 2, 3)  # at most 3 of them for each of 2 sequences
@@ -285,7 +285,7 @@ FLASH3 = [
                     *(*ENDS, *NO, STARTS, STARTS, None, None, None, 3, 5, None),
                 )
             ),
-            # Queries of 8 and, behind the values' 6, of 6 more.
+            # Queries of 8 and, after the values' 6, of 6 more.
             Example(
                 aten(f"flash_attn_3::{name}", *LAST, None, None, fp16(2, 3, 4, 6)),
                 2 * SCORES * (8 + 6 + 6),
@@ -296,7 +296,7 @@ FLASH3 = [
                 aten(f"flash_attn_3::{name}", ENDS[0], *LAST[1:], *NO, STARTS, None),
                 *FORWARD,
             ),
-            # A sequence may use 12 keys, at most 10 of them as the call says.
+            # A sequence may use 12 keys, at most 10 of them by the call's limit.
             Example(
                 aten(
                     f"flash_attn_3::{name}",
@@ -425,7 +425,7 @@ FUNCTIONS = [
         )
         for name in ("xformers_flash::flash_bwd", "xformers_flash3::flash_bwd")
     ),
-    # Transformer Engine: batches first, sequences first, sequences laid end to end.
+    # Transformer Engine: batches first, sequences first, concatenated sequences.
     *both(aten("FusedAttnFunc", True, 3, 5, STARTS, STARTS, *LAST, None, 0.1, 0.0)),
     *both(aten("FusedAttnFunc", STARTS, STARTS, *LAST)),
     *both(aten("FusedAttnFunc", True, 3, 5, STARTS, STARTS, *SEQUENCE_FIRST, None, 0.1)),
@@ -505,7 +505,7 @@ def test_sequences_of_several_lengths_have_a_bound_that_says_so():
     assert done is not None
     assert (done.cost.flops, done.cost.exact) == (2 * (4 * 10 * 4) * (8 + 6), False)
     even = aten("flash_attn::_flash_attn_varlen_forward", *ENDS, STARTS, STARTS, 3, 7)
-    done = work(even, "fprop")  # 3 queries for each of 10 keys, whatever the keys' lengths
+    done = work(even, "fprop")  # 3 queries for each of 10 keys, for any lengths of keys
     assert done is not None
     assert (done.cost.flops, done.cost.exact) == (2 * (4 * 10 * 3) * (8 + 6), True)
 

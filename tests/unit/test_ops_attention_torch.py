@@ -1,4 +1,4 @@
-"""Attention against torch: what FlopCounterMode counts, and the calls that torch really makes."""
+"""Attention against torch: FlopCounterMode's counts, and torch's actual calls."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_whole_layer_counts_the_products_of_its_steps() -> None:
         calls = recorded(aten_calls, lambda: layer(x, x, x))
     (call,) = (each for each in calls if each.op == "_native_multi_head_attention")
     with FlopCounterMode(display=False) as counted:
-        layer(x.requires_grad_(), x, x)  # not the path of inference
+        layer(x.requires_grad_(), x, x)  # not the inference path
     assert cost(call).flops == counted.get_total_flops()
 
 

@@ -1,4 +1,4 @@
-"""Collectives: what one device reads and writes, for Python, c10d, functional and NCCL names."""
+"""Collectives: reads and writes of one device, for Python, c10d, functional and NCCL names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ PYTHON = [
     *of(in_both("monitored_barrier"), 0, 0),
 ]
 
-# What is no tensor (process group, reduction, timeout) is text or unknown.
+# Non-tensors (process group, reduction, timeout) are text or unknown.
 GROUP = "__torch__.torch.classes.c10d.ProcessGroup"
 C10D = [
     Example(aten("c10d::allreduce_", (A, B), GROUP, UNKNOWN, None, True, -1), 14, 2 * TWO),
@@ -186,7 +186,7 @@ FUNCTIONAL = [
     ],
 ]
 
-# The ranges of NCCL's process group have its inputs.
+# The ranges of NCCL's process group record inputs only.
 NCCL = [
     Example(aten("nccl:all_reduce", A), 6, 2 * ONE),
     Example(sizes("nccl:all_reduce", (394241,)), 394241, None),

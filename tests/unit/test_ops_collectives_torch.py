@@ -35,7 +35,7 @@ NO_COLLECTIVES = {"c10d::check_for_nan", "_c10d_functional::_wrap_tensor_autogra
 
 
 def sizes(value: Any) -> list[Tensor]:
-    """An argument as a range has it: lists of tensors one after the other, lists of lists not."""
+    """An argument as recorded in a range: flattened lists of tensors, no lists of lists."""
     if isinstance(value, Tensor):
         return [Tensor(value.shape)]
     if isinstance(value, tuple) and value and all(isinstance(each, Tensor) for each in value):

@@ -1,4 +1,4 @@
-"""Convolutions against torch: what FlopCounterMode counts, the schemas, the sizes of outputs."""
+"""Convolutions against torch: FlopCounterMode's counts, schemas and output sizes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Case(NamedTuple):
 
     @property
     def dense(self) -> dict[str, Any]:
-        """The steps, without padding."""
+        """Strides without padding."""
         return {key: self.named[key] for key in ("stride", "dilation", "groups")}
 
 
@@ -85,9 +85,10 @@ def run(case: Case) -> None:
 
 
 def multiply_adds(case: Case) -> int:
-    """By definition: all ones, so that each product of the forward pass adds 1 to the output.
+    """Reference by definition: with all ones, each product of the forward pass adds 1 to the
+    output.
 
-    The padding counts: it is put around the image beforehand.
+    Padding counts: the image is padded beforehand.
     """
     x, weight = case.x.detach(), case.weight.detach()
     if not case.transposed:
@@ -152,8 +153,8 @@ def test_each_gradient_counts_as_many_by_both_doors(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_backward_is_what_torch_counts_but_for_the_weights_of_groups(seed: int) -> None:
-    # FlopCounterMode takes the weight gradient for one dense convolution, over all channels: of g
-    # groups it counts g times the products that there are, g times those of the forward pass.
+    # FlopCounterMode counts the weight gradient as a dense convolution over all channels: with g
+    # groups, g times the actual products.
     case = random_case(seed)
     output = case()
     expected = 2 * multiply_adds(case)
@@ -209,7 +210,7 @@ def tensors_of(case: Case) -> list[Tensor | None]:
 
 
 def elements_met(case: Case) -> int:
-    """Elements of x that the forward pass reads: those on which the output depends."""
+    """Elements of x on which the output depends."""
     if case.transposed:
         return case.x.numel()
     x = torch.ones_like(case.x, requires_grad=True)
@@ -258,7 +259,7 @@ def test_conv_tbc_is_the_convolution_of_permuted_tensors() -> None:
 
 
 class Sample(NamedTuple):
-    """Values by the names that arguments have in torch's schemas."""
+    """Values by argument name in torch's schemas."""
 
     x: tuple[int, ...]
     weight: tuple[int, ...]
@@ -270,7 +271,7 @@ class Sample(NamedTuple):
         rank, transposed = len(self.weight) - 2, "transpose" in name
         tensors = {
             "input": self.x,
-            # The gradient of conv_tbc comes as self, its input as input.
+            # conv_tbc's gradient is named self, its input is named input.
             "self": self.y if name == "conv_tbc_backward" else self.x,
             "weight": self.weight,
             "bias": self.y[-1:] if "tbc" in name else self.y[1:2],
@@ -359,7 +360,7 @@ def test_arguments_stand_where_the_schema_of_torch_has_them(schema: Any) -> None
 
 
 def test_most_names_are_those_of_this_torch() -> None:
-    # The rest are of older versions.
+    # The rest exist in older versions.
     assert len({schema.name for schema in SCHEMAS}) >= 30
 
 

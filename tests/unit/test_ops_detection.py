@@ -9,10 +9,10 @@ from fastprof.ops import work
 from ops_examples import Example, aten, check, fp16, fp32
 
 X, ROIS = fp32(2, 8, 40, 50), fp32(6, 5)
-# 6 regions of 3 x 4, 2 x 2 samples each: 4 pixels a sample, 8 FLOPs.
+# 6 regions of 3 x 4, 2 x 2 samples each: 4 pixels per sample, 8 FLOPs.
 ALIGNED = 6 * 8 * 3 * 4
 SAMPLES = 4 * ALIGNED
-# x [2, 4, 9, 9] * w [6, 2, 3, 3] in 2 groups -> [2, 6, 7, 7], 18 offsets a position.
+# x [2, 4, 9, 9] * w [6, 2, 3, 3] in 2 groups -> [2, 6, 7, 7], 18 offsets per position.
 D, W, OFFSET, MASK, BIAS = (
     *(fp32(2, 4, 9, 9), fp32(6, 2, 3, 3), fp32(2, 18, 7, 7), fp32(2, 9, 7, 7)),
     fp32(6),

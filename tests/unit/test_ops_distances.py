@@ -1,4 +1,4 @@
-"""Distances, losses made of them, and CTC: FLOPs and bytes by hand."""
+"""Distances, distance-based losses, and CTC: FLOPs and bytes by hand."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ops_examples import Example, aten, check, fp32, int64, python, sizes
 F = "torch.nn.functional"
 X = fp32(7, 6)
 N = 7 * 6
-ONE = 4  # bytes of a loss that is added up
+ONE = 4  # bytes of a reduced loss
 
 
 def both(
     names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()

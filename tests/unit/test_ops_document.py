@@ -1,4 +1,4 @@
-"""docs/ops.md, the table of operators, is what the registry says."""
+"""docs/ops.md matches the registry."""
 
 import inspect
 from pathlib import Path

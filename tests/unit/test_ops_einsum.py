@@ -1,4 +1,4 @@
-"""Einsum, tensordot and inner: FLOPs and bytes of the products that torch makes of them."""
+"""Einsum, tensordot and inner: FLOPs and bytes of torch's matrix products."""
 
 import pytest
 
@@ -33,7 +33,7 @@ EXAMPLES = [
         4 * (8 * 8 * 16 + 8 * 9 * 16 + 8 * 8 * 9),
         "B=8,M=9,N=8,K=16,fp32,",
     ),
-    # An ellipsis broadcasts, a label of one operand alone is summed before.
+    # An ellipsis broadcasts; a label of a single operand is summed first.
     Example(einsum("...ij,jk->...ik", fp32(4, 2, 3), B), 4 * 60, 4 * (24 + 15 + 40)),
     Example(einsum("ijz,jk->ik", fp32(2, 3, 9), B), 60, 4 * (54 + 15 + 10)),
     # (A B) C, or A (B C) by a path.
@@ -44,10 +44,10 @@ EXAMPLES = [
         4 * (6 + 15 + 35 + 14),
     ),
     Example(einsum("ij,jk,kl->il", A, B, C), 2 * 2 * 100, 4 * (2 * 56 + 14), None, "bprop"),
-    # Without a label to sum, one multiplication an element.
+    # Without a summed label, one multiplication per element.
     Example(einsum("i,j->ij", fp32(3), fp32(5)), 15, 4 * (3 + 5 + 15)),
     Example(einsum("ij,ij->ij", A, A), 6, 4 * 18),
-    # One operand: permuted it is a view, summed one addition an element.
+    # One operand: a permutation is a view, a sum is one addition per element.
     Example(einsum("ij->ji", A), 0, 0),
     Example(einsum("ij->j", A), 6, 4 * (6 + 3)),
     Example(einsum("ii->", fp32(4, 4)), 4, 4 * (4 + 1)),

@@ -1,4 +1,4 @@
-"""Einsum against what torch makes of the same equation, by torch's FlopCounterMode."""
+"""Einsum against FlopCounterMode's count of the same equation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 from record_calls import python_calls, recorded  # noqa: E402
 
 LABELS = "abcde"
-DOTS = (2, 3, 1)  # sizes of the dimensions that an ellipsis stands for
+DOTS = (2, 3, 1)  # sizes of an ellipsis's dimensions
 
 
 def drawn(draw: random.Random) -> tuple[str, list[tuple[int, ...]]]:

@@ -60,7 +60,7 @@ def test_malformed_embedding_has_no_work(malformed):
     assert work(malformed, "fprop") is None
 
 
-# 12 indices into a table of 4 numbers a row: picked rows of 48 numbers; 3 bags.
+# 12 indices into a table with rows of 4 numbers: picked rows of 48 numbers; 3 bags.
 TABLE, PICKS, OFFSETS = fp32(10, 4), int64(12), int64(3)
 GRADIENT = fp32(3, 4)
 READ = 8 * 12 + 8 * 3 + 4 * 48
@@ -107,7 +107,7 @@ EXAMPLES = [
         48,
         8 * 12 + 4 * 48 + 4 * 12,
     ),
-    # A weight for each index is one multiplication more.
+    # Per-sample weights add one multiplication.
     Example(
         python(
             *("torch.nn.functional", "embedding_bag", int64(3, 4), TABLE),
@@ -152,7 +152,7 @@ EXAMPLES = [
         2 * 48,
         4 * 12 + 8 * 12 + 4 * 48 + 4 * 12,
     ),
-    # A norm of 2 FLOPs a number and a root, and a multiplication.
+    # A norm of 2 FLOPs per number and a root, and a multiplication.
     *(
         Example(each(name, TABLE, PICKS, 1.0, 2.0), 12 * (3 * 4 + 20), 96 + 2 * 192)
         for each, name in (

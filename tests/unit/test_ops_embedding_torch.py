@@ -1,4 +1,4 @@
-"""Embeddings and bags as torch really calls them, forward and backward."""
+"""Embeddings and bags in torch's actual calls, forward and backward."""
 
 from __future__ import annotations
 

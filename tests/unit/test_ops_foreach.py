@@ -1,4 +1,4 @@
-"""Operators over lists of tensors: their tensors' costs, summed."""
+"""Operators over lists of tensors: the sum of the tensors' costs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ONE_LIST = [
     ]
 ]
 
-# A number counts as one element of each tensor it is used on.
+# A number counts as one element for each tensor.
 TWO_LISTS = [
     example
     for name, flops in forms(BINARY)
@@ -63,12 +63,12 @@ TWO_LISTS = [
         Example(python("torch", name, A, B, 0.5), flops * N, 4 * (2 * N + 2)),
         Example(sizes(name, A.shape, B.shape, A.shape, B.shape), flops * N, None),
         Example(sizes(name, A.shape, B.shape, ()), flops * N, None),
-        # Four alike and a number: no two lists, which have no number after them.
+        # Four equal tensors and a number: not two lists, which would have no number after them.
         Example(sizes(name, *[A.shape] * 4, ()), flops * 4 * 8, None),
     ]
 ]
 
-# alpha follows the operands in a range; in a Python call it has its name.
+# alpha follows the operands in a range; in a Python call it is a keyword.
 WITH_ALPHA = [
     example
     for name in ("_foreach_add", "_foreach_add_", "_foreach_sub", "_foreach_sub_")

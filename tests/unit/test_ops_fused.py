@@ -12,7 +12,7 @@ from fastprof.ops.registry import find, why_unknown
 from fastprof.ops.unmodelled_training import TRAINING
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, tensor
 
-NOTHING = Tensor(())  # how a trace writes an argument that is no tensor
+NOTHING = Tensor(())  # a non-tensor argument in a trace
 
 # Rows x[2, 3, 8] in bf16, with a weight and a bias of 8.
 X, W, B = bf16(2, 3, 8), bf16(8), bf16(8)
@@ -26,7 +26,7 @@ def both(call, forward, backward, params=None):
     ]
 
 
-# torch keeps statistics of bf16 rows in float32: two a row of a layer norm, one of an RMS norm.
+# torch keeps statistics of bf16 rows in float32: two per row for a layer norm, one for an RMS norm.
 LAYER = (8 * N, 2 * (N + N + 8 + 8) + 4 * 2 * ROWS)
 LAYER_BACK = (13 * N, 2 * (3 * N + 8 + 16) + 4 * 2 * ROWS)
 ROOT = (4 * N, 2 * (N + N + 8) + 4 * ROWS)
@@ -174,7 +174,7 @@ ACTIVATIONS = [
         (N * 5, 2 * 3 * N + 2 * 4 * 6),
     ),
     Example(aten("xformers::silu_bw_fused", X, X, X), N * 53, 2 * 6 * N),
-    # Written in fp8 (8 is e5m2), which is scaled and whose magnitude is compared.
+    # Written in fp8 (8 is e5m2): scaling and comparison of magnitudes.
     *(
         Example(
             aten(f"tex_ts::{name}", HALVES, fp32(3), fp32(1, 3), fp32(3), 0, 8),
@@ -217,7 +217,7 @@ ACTIVATIONS = [
     ),
 ]
 
-# Queries [2, 5, 4, 8] turned by tables of 5 positions.
+# Queries [2, 5, 4, 8] rotated by tables of 5 positions.
 Q, K = bf16(2, 5, 4, 8), bf16(2, 5, 2, 8)
 HALF, WHOLE = bf16(5, 4), bf16(1, 5, 8)
 ROTARY = [
@@ -226,7 +226,7 @@ ROTARY = [
         for name in ("ApplyRotaryEmb", "Fast_RoPE_Embedding", "FusedRoPECachedFunc")
         for direction in ("fprop", "bprop")
     ),
-    # Half of the elements are turned.
+    # Half of the elements are rotated.
     Example(aten("ApplyRotaryEmb", Q, bf16(5, 2), bf16(5, 2), True), 3 * 160, 2 * (2 * 320 + 20)),
     *(
         Example(aten(name, Q, K, WHOLE, WHOLE, None, 1), 3 * 480, 2 * (2 * 480 + 80))
@@ -242,7 +242,7 @@ ROTARY = [
         3 * 320,
         2 * (2 * 320 + 40),
     ),
-    # 40 angles, whose cosines and sines are made; t[5, 2, 4, 8].
+    # 40 angles, whose cosines and sines are computed; t[5, 2, 4, 8].
     Example(
         aten("FusedRoPEFunc", bf16(5, 2, 4, 8), fp32(5, 1, 1, 8), False),
         3 * 320 + 2 * 20 * 40,
@@ -334,7 +334,7 @@ LOSSES = [
 WEIGHT, BIAS = bf16(10, 8), bf16(10)
 LINEAR = (2 * 6 * 10 * 8, 2 * (48 + 80 + 60))
 LINEAR_BACK = (2 * LINEAR[0], 2 * LINEAR[1])
-# The bias, where a kernel of its own adds it: its sum is 60 additions.
+# The bias added by a separate kernel: 60 additions.
 ADDED, SUMMED = (60, 2 * 2 * 60), (60, 2 * (60 + 10))
 
 
@@ -408,7 +408,7 @@ LAYERS = [
         aten("xformers::gemm_fused_operand_sum", bf16(6, 8), bf16(8, 10), bf16(6, 10), bf16(10)),
         *LINEAR,
     ),
-    # x[6, 8] by a weight [10, 8], which is A and transposed.
+    # x[6, 8] by a weight [10, 8], which is A, transposed.
     Example(
         aten(
             "tex_ts::te_gemm_ts",
@@ -571,7 +571,7 @@ CHUNK_IN = 2 * (384 + 96 + 96) + 4 * 64
 CHUNKS = 4 * 2 * 3 + 4 * 4 * 6 + 2 * 4 * 6 * 3
 # Taps [4, 4] over [2, 4, 5].
 TAPS = fp16(4, 4)
-# A block: gate 24, x 24, B and C 6, 4 heads; convolved are 30 channels.
+# A block: gate 24, x 24, B and C 6, 4 heads; 30 channels are convolved.
 BLOCK, BLOCK_TAPS = bf16(2, 8, 58), bf16(30, 4)
 BLOCK_SCAN = 2 * 16 * (4 * 3 + 4 * 24 + 2 * 24 * 3) + 2 * 4 * 16 * 30
 STATES = [
@@ -678,7 +678,7 @@ def test_a_parallel_linear_says_that_it_is_an_estimate():
 
 def test_the_product_inside_tells_the_sizes_of_megatrons_forward_pass():
     call = aten("LinearWithGradAccumulationAndAsyncCommunication", X, WEIGHT, None, True)
-    assert why_unknown(call, "fprop") == "the product that runs inside tells the sizes"
+    assert why_unknown(call, "fprop") == "forward is counted by the operators inside"
     assert not cost(call, "bprop").exact
 
 
@@ -701,7 +701,7 @@ def test_products_are_the_work_of_gemms_and_the_rest_of_other_kernels():
     assert [part.kernels for part in done.parts] == [{"gemm"}, frozenset()]
 
 
-# The arguments of every example, one left out, or one of another shape: an answer, never an error.
+# The arguments of every example, with one omitted or of another shape, never raise an error.
 @pytest.mark.parametrize("direction", ["fprop", "bprop"])
 def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
     for example in EXAMPLES:

@@ -1,7 +1,7 @@
-"""Autograd functions as the PyTorch profiler records them: their names and arguments are read.
+"""Autograd functions as recorded by the PyTorch profiler: their names and arguments are read.
 
-The functions here only have the names and the arguments of those that packages define; what a
-trace holds of a call is decided by torch.
+The functions here have only the names and arguments of the packages' functions; torch determines
+what a trace records.
 """
 
 from __future__ import annotations

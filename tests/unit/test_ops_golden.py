@@ -1,4 +1,4 @@
-"""The models against what PyProf printed for a real training run."""
+"""The models against PyProf's output for a real training run."""
 
 import ast
 import csv

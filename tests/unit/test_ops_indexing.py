@@ -24,7 +24,7 @@ SLICE = "slice(None, None, None)"
 def both(
     names: str, *values: Any, moved: int | None, flops: int | None = 0, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -171,7 +171,7 @@ def with_result(call: Call, dtype: str, *shape: int) -> Call:
     return replace(call, result=tensor(dtype, *shape))
 
 
-# How the profiler writes a list of tensors that may be None: no dimensions, no type.
+# A list of optional tensors in a profiler trace: no dimensions, no type.
 NOT_TOLD = [Tensor((), ""), UNKNOWN, (None, None), (Tensor((), ""),)]
 
 
@@ -182,7 +182,7 @@ def test_indices_that_are_not_told_pick_what_the_result_has(indices: Any) -> Non
     assert cost(with_result(call, "float32", 3, 6)) == Cost(0, 2 * 72, False)
     backward = work(with_result(call, "float32", 3, 6), "bprop")
     assert backward is not None and backward.cost == Cost(18, 72 + WHOLE, False)
-    # What is told is not guessed.
+    # A recorded value takes precedence over an assumption.
     told = with_result(aten("index", X, (ROWS,)), "float32", 1, 1)
     assert cost(told) == Cost(0, THREE + 2 * 72)
 

@@ -1,4 +1,4 @@
-"""Indexing and masks against torch: every overload is read, and counts are torch's."""
+"""Indexing and masks against torch: every overload is read, and counts match torch's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PICKED = [
     ("_unsafe_index.Tensor", (X, [ROWS, ROWS]), {}),
     ("_unsafe_masked_index", (X, MASK[:3, :1], [ROWS], 0), {}),
 ]
-# Bytes are those of what goes in and what comes out.
+# Bytes are those of inputs and outputs.
 READ_AND_WRITTEN = [
     ("scatter.src", (X, 0, INDEX, SOURCE), {}),
     ("scatter.value", (X, 0, INDEX, 2.0), {}),

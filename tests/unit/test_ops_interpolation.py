@@ -19,7 +19,7 @@ SHAPES = {1: X1, 2: X2, 3: X3}
 def both(
     names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -30,7 +30,7 @@ def both(
 def operator(
     name: str, dimensions: int, aligned: bool, forward: int, backward: int
 ) -> list[Example]:
-    """Twice the size along each dimension, by size and by factor, and its backward operator."""
+    """Doubled size along each dimension, by size and by factor, and the backward operator."""
     x, corners = SHAPES[dimensions], (False,) if aligned else ()
     count, size = 6 * 4**dimensions, (8,) * dimensions
     outputs = count * 2**dimensions
@@ -71,7 +71,7 @@ OPERATORS = [
     *operator("upsample_bilinear2d", 2, True, 2 * 3 + 3, 2 * 4),
     *operator("upsample_trilinear3d", 3, True, 2 * 9 + 3, 2 * 8),
     *operator("upsample_bicubic2d", 2, True, 4 * 7 + 7, 2 * 16),
-    # Antialiased and not shrunk: the windows of the plain ones, six elements wide for Lanczos'.
+    # Antialiased without shrinking: the usual windows, six elements wide for Lanczos.
     *operator("_upsample_bilinear2d_aa", 2, True, 9, 8),
     *operator("_upsample_bicubic2d_aa", 2, True, 35, 32),
     *operator("_upsample_lanczos2d_aa", 2, True, 6 * 11 + 11, 2 * 36),
@@ -182,7 +182,7 @@ PADS = [
     Example(python(F, "pad", X2, (1, 2), "reflect"), 0, PADDED),
     Example(python(F, "pad", X2, (1, 2), "constant", 0.5), 0, 4 * 2 * 96, direction="bprop"),
     Example(python(F, "pad", X2, (1, 2), "reflect"), 6 * 4 * 7, PADDED, direction="bprop"),
-    # A negative pad cuts: 3 of 4 columns are read, and written with one more.
+    # A negative pad crops: 3 of 4 columns are read, and written with one more.
     Example(python(F, "pad", X2, (-1, 1)), 0, 4 * (6 * 4 * 3 + 6 * 4 * 4)),
     Example(python("torch", "_pad", X2, (1, 2)), 0, PADDED),
     Example(aten("pad", fp16(2, 3, 4), (1, 2), "constant", None), 0, 2 * (24 + 6 * 7)),

@@ -1,4 +1,4 @@
-"""What kernel names tell."""
+"""Classification of kernels by name."""
 
 import re
 import time
@@ -168,7 +168,7 @@ def test_upper_and_lower_case_do_not_matter():
 
 
 def test_every_word_of_the_table_can_be_found():
-    # A word in upper case, or with a blank, stands in no text that is searched.
+    # A word in upper case or with a space never matches the searched text.
     words = [word for row in ROWS for word in row.words.split()]
     words += [word for _, of_gradient in GRADIENTS for word in of_gradient.split()]
     for word in words:
@@ -179,7 +179,7 @@ def test_every_word_of_the_table_can_be_found():
 
 
 def test_no_word_is_hidden_by_another_of_an_earlier_row():
-    # Where an earlier word is part of a later one, the later row never gets a name with it.
+    # If an earlier word is part of a later one, the later row never matches.
     earlier: list[str] = []
     for row in ROWS:
         for word in row.words.split():

@@ -13,14 +13,14 @@ from ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes,
 F = "torch.nn.functional"
 X = fp32(7, 6)
 N = 7 * 6
-ONE = 4  # bytes of a loss that is added up
+ONE = 4  # bytes of a reduced loss
 LOSS = fp32()
 
 
 def both(
     names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -29,7 +29,7 @@ def both(
 
 
 def of_elements(name: str, forward: int, backward: int) -> list[Example]:
-    """A loss of (x, target, reduction): FLOPs for an element without adding them up."""
+    """A loss of (x, target, reduction): FLOPs per element without the reduction."""
     kept, added = "none", "mean"
     return [
         *both(name, X, X, 1, flops=(forward + 1) * N, moved=4 * 2 * N + ONE),
@@ -62,7 +62,7 @@ PAIRS = [
     *of_gradients("smooth_l1_loss_backward", 6, 1, 1.0),
     *of_gradients("huber_loss_backward", 5, 1, 1.0),
     *of_gradients("soft_margin_loss_backward", 25, 1),
-    # Old arguments before reduction, and a weight behind it.
+    # Legacy arguments before reduction, and a weight after it.
     Example(python(F, "mse_loss", X, X, None, None, "none"), 2 * N, 4 * 3 * N),
     Example(python(F, "mse_loss", X, X, None, False), 2 * N, 4 * 3 * N),
     Example(python(F, "mse_loss", X, X, weight=X), 4 * N, 4 * 3 * N + ONE),
@@ -73,7 +73,7 @@ PAIRS = [
     Example(python(F, "hinge_embedding_loss", X, X, 1.0, None, None, "none"), 5 * N, 4 * 3 * N),
     *both("hinge_embedding_loss", X, X, 1.0, 1, flops=6 * N, moved=4 * 2 * N + ONE),
     *both("hinge_embedding_loss", X, X, flops=3 * N, moved=4 * 3 * N + ONE, direction="bprop"),
-    # A target that broadcasts is read by its own size.
+    # A broadcast target is read at its own size.
     Example(python(F, "mse_loss", X, fp32(7, 1), reduction="none"), 2 * N, 4 * (2 * N + 7)),
 ]
 
@@ -177,7 +177,7 @@ CLASSES = [
         moved=4 * 2 * N + 56 + ONE,
     ),
     Example(python(F, "multi_margin_loss", X, LABELS, reduction="none"), 4 * N, 4 * (N + 7) + 56),
-    # How many targets a row has is not known, nor are the FLOPs.
+    # The number of targets per row is unknown, and so are the FLOPs.
     *both(
         "multilabel_margin_loss multilabel_margin_loss_forward",
         *(X, int64(7, 6), 1),

@@ -1,4 +1,4 @@
-"""Softmax and losses against torch: overloads are read, bytes are what goes in and out."""
+"""Softmax and losses against torch: overloads are read, bytes are those of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ELEMENTWISE = [
     for reduction in (0, 1, 2)
     if not backward or reduction
 ]
-# Bytes are those of what goes in and what comes out.
+# Bytes are those of inputs and outputs.
 READ_AND_WRITTEN = [
     ("_softmax", (x(), 1, False)),
     ("_log_softmax", (x(dtype=torch.float64), -1, False)),
@@ -93,7 +93,7 @@ READ_AND_WRITTEN = [
 T = torch.randn(6, 2, CLASSES).log_softmax(2)
 LENGTHS = ((6, 6), (2, 2))
 FORWARD_VARIABLES = torch.ops.aten._ctc_loss(T, labels(2, 2), *LENGTHS)
-# A likelihood reads of x what is picked only; a cross entropy keeps log probabilities inside.
+# A likelihood reads only picked elements of x; a cross entropy keeps log probabilities internal.
 OTHERS = [
     *((name, (x(), labels(), None, 1, -100)) for name in ("nll_loss", "nll_loss_forward")),
     ("nll_loss_nd", (x(2, 3, 4), labels(2, 4), None, 0)),
@@ -181,7 +181,7 @@ def test_gradients_of_distances_by_a_product_count_what_torch_counts(
     forward, done = work(call, "fprop"), work(call, "bprop")
     assert forward is not None and done is not None
     assert done.cost.flops == backward.get_total_flops()
-    # The product in the forward pass is inside of _euclidean_dist, where torch does not count.
+    # The forward product is inside _euclidean_dist, where torch does not count.
     assert forward.cost.flops == 2 * 2 * rows * columns * (length + 2)
 
 

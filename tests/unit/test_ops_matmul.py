@@ -70,7 +70,7 @@ def test_backward_of_linear_tells_its_products_by_layout():
 
 def test_backward_of_mm_guesses_by_layout():
     dgrad, wgrad = work(call("torch", "mm", fp32(2, 3), fp32(3, 5)), "bprop").parts
-    # dA[2, 3] = dC[2, 5] @ B^T and dB[3, 5] = A^T @ dC[2, 5], by columns.
+    # dA[2, 3] = dC[2, 5] @ B^T and dB[3, 5] = A^T @ dC[2, 5], column-major.
     assert (dgrad.params, dgrad.layout) == ("M=3,N=2,K=5,fp32,", None)
     assert (wgrad.params, wgrad.layout) == ("M=5,N=3,K=2,fp32,", "nt")
     assert dgrad.cost == wgrad.cost == Cost(60, 4 * (6 + 15 + 10))
@@ -212,7 +212,7 @@ EXAMPLES = [
     *(Example(python("torch", name, A, B), *PLAIN) for name in ("spmm", "dsmm")),
     Example(python("torch", "mm", A, B), 2 * 60, 2 * 4 * (6 + 15 + 10), None, "bprop"),
     Example(sizes("mm", (2, 3), (3, 5)), 60, None),
-    # The type that is asked for is that of the output.
+    # The requested type is that of the output.
     Example(
         python("torch", "mm", fp16(2, 3), fp16(3, 5), out_dtype="torch.float32"),
         60,

@@ -1,4 +1,4 @@
-"""Whole models, forward and backward: our sum of FLOPs is the total of torch's FlopCounterMode."""
+"""Complete models, forward and backward: the sum of FLOPs equals FlopCounterMode's total."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration on top of oneD
 
 
 class Residual(nn.Module):
-    """Two convolutions and a way around them, which strides where they do."""
+    """Two convolutions and a shortcut with the same stride."""
 
     def __init__(self, channels: int, filters: int, stride: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def resnet() -> Any:
 
 
 class UNet(nn.Module):
-    """Down by strides and dilation, up by transposed convolutions, with a way across."""
+    """Strided and dilated convolutions, then transposed ones, with a skip connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Waves(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer block: attention, and two layers side by side with what goes around them."""
+    """A transformer block: attention and a two-layer MLP with residuals."""
 
     def __init__(self, width: int = 16, heads: int = 4) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Block(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Two layers of LSTM, both ways, from learned states: all of their gradients are computed."""
+    """Two bidirectional LSTM layers with learned initial states: all gradients are computed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,8 +115,8 @@ class Recurrent(nn.Module):
         return self.leave(self.lstm(x, tuple(self.states))[0])
 
 
-# What to build, and the shape of its input, which requires a gradient as all weights do.
-# A convolution in groups is left out: FlopCounterMode counts its weight gradient too often
+# The model to build and the shape of its input. Input and weights require gradients. Grouped
+# convolutions are excluded: FlopCounterMode overcounts their weight gradient
 # (test_ops_convolution_torch.py).
 MODELS: list[tuple[str, Callable[[], Any], tuple[int, ...]]] = [
     ("resnet", resnet, (2, 3, 32, 32)),
@@ -126,7 +126,7 @@ MODELS: list[tuple[str, Callable[[], Any], tuple[int, ...]]] = [
     ("lstm", Recurrent, (5, 3, 6)),
 ]
 
-# Functions whose forward and backward passes FlopCounterMode counts, as argument markers name them.
+# Functions whose forward and backward passes FlopCounterMode counts, by argument markers' names.
 PRODUCTS = frozenset(
     {
         *(f"conv{rank}d" for rank in (1, 2, 3)),
@@ -140,8 +140,8 @@ COUNTED = frozenset(str(packet).removeprefix("aten.") for packet in flop_registr
 def built(make: Callable[[], Any], shape: tuple[int, ...]) -> Callable[[], None]:
     """A training step of the model.
 
-    oneDNN's LSTM and the CPU's fused attention are nothing that FlopCounterMode counts: without
-    them both are matrix products.
+    FlopCounterMode does not count oneDNN's LSTM and the CPU's fused attention; without them, both
+    are matrix products.
     """
     torch.manual_seed(0)
     model, x = make(), torch.randn(shape, requires_grad=True)
@@ -163,8 +163,8 @@ def flops(call: Call, direction: str) -> int:
 
 
 def recomputed(calls: list[Call]) -> int:
-    """What a fused attention computes again in its backward pass, and one of plain products has
-    kept: the scores, the first of the two products of its forward pass."""
+    """FLOPs that fused attention recomputes in its backward pass and unfused attention does not:
+    the scores, the first of the two forward products."""
     attention = [call for call in calls if call.op == "scaled_dot_product_attention"]
     return sum(flops(call, "fprop") // 2 for call in attention)
 

@@ -20,7 +20,7 @@ DENSE = Tensor((4, 6), "float32", (6, 1))
 def both(
     names: str, *values: Any, moved: int | None, flops: int | None = 0, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -48,7 +48,7 @@ JOINED = [
     Example(sizes("cat", (4, 6), (2, 6), ()), 0, None),
 ]
 
-# Where the trace does not tell the tensors of a list, the result's size is all there is.
+# If the trace does not record the tensors of a list, only the result's size is known.
 UNTOLD = replace(aten("cat", UNKNOWN, 0), result=fp32(6, 6))
 JOINED.append(Example(UNTOLD, 0, 2 * 4 * 36, "[6,6]fp32"))
 
@@ -202,7 +202,7 @@ CREATED = [
     *both("scalar_tensor", 1.0, moved=4),
     *both("eye", 3, moved=4 * 9),
     *both("eye", 3, 5, None, None, None, None, moved=4 * 15),
-    # 1 + 2 + 3 + 3 places below the diagonal of a [4, 3], 3 + 2 + 1 above that of it.
+    # 1 + 2 + 3 + 3 indices in the lower triangle of a [4, 3], 3 + 2 + 1 in the upper one.
     *both("tril_indices", 4, 3, moved=8 * 2 * 9),
     *both("triu_indices", 4, 3, moved=8 * 2 * 6),
     *both("arange range", 7, None, None, None, None, flops=2 * 7, moved=8 * 7)[1::2],

@@ -20,7 +20,7 @@ HALF = torch.randn(4, 6).half()
 IMAGE = torch.randn(2, 8, 4, 4)
 CPU = torch.device("cpu")
 
-# Bytes are those of what goes in and what comes out.
+# Bytes are those of inputs and outputs.
 READ_AND_WRITTEN = [
     *[(name, ([X, X],), {}) for name in ("cat", "concat", "concatenate", "stack", "_stack")],
     ("cat", ([X, HALF, X], 1), {}),
@@ -105,7 +105,7 @@ READ_AND_WRITTEN = [
     ("item", (torch.tensor(2.0),), {}),
     ("_local_scalar_dense", (torch.tensor(2.0),), {}),
 ]
-# What torch does not read: its shape alone counts, or it is overwritten.
+# Arguments that torch does not read: only the shape counts, or it is overwritten.
 WRITTEN = [
     ("fill_.Scalar", (X.clone(), 1), {}),
     ("fill.Scalar", (X, 1), {}),
@@ -185,7 +185,7 @@ NOTHING = [
     ("broadcast_to", (X, [3, 4, 6]), {}),
     ("expand_as", (X, X), {}),
 ]
-# Read, but bytes are none of the above: what is overwritten, or already as it is wanted.
+# Supported, but bytes differ: overwritten arguments, or conversions without effect.
 OTHERS = [
     ("copy_", (X.clone(), HALF), {}),
     ("copy", (X, HALF[0]), {}),
@@ -206,7 +206,7 @@ OTHERS = [
     ("repeat_interleave.self_Tensor", (X, torch.tensor([1, 0, 2, 2]), 0), {}),
     ("repeat_interleave.Tensor", (torch.tensor([1, 0, 2, 2]),), {}),
 ]
-# The installed torch has a name, but no overload that a tensor on the CPU can call.
+# Names in the installed torch without an overload for CPU tensors.
 NOT_CALLED = {"_copy_from", "_copy_from_and_resize", "cpu", "cuda", "range"}
 
 
@@ -246,7 +246,7 @@ def test_overloads_are_read_from_sizes_alone_without_a_guess(case: tuple[str, An
     typed, bare = work(done.call, "fprop"), work(done.sizes_only, "fprop")
     assert typed is not None, done.call
     if name_of(case).split(".")[0] in ("arange", "linspace", "logspace"):
-        assert bare is None  # how many numbers is not in the sizes
+        assert bare is None  # sizes do not determine the number of elements
         return
     assert bare is not None, done.sizes_only
     assert bare.cost.flops == typed.cost.flops

@@ -25,7 +25,7 @@ D = fp32(6)
 def both(
     names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()

@@ -1,4 +1,4 @@
-"""Norms against torch: overloads are read, bytes are what goes in and out."""
+"""Norms against torch: overloads are read, bytes are those of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SAVED = (c(), c(), c(), c(), c())
 MEAN = torch.zeros(BATCH, CHANNELS, 1)
 ALL = (True, True, True)
 
-# (overload, arguments, what is moved besides what goes in and out: x read twice, running
-# statistics written, weight or bias that a backward operator does not show)
+# (overload, arguments, bytes other than inputs and outputs: x read twice, running statistics
+# written, weight or bias not passed to a backward operator)
 CASES = [
     ("native_layer_norm", (x(), [WIDTH], d(), d(), 1e-5), 0),
     ("native_layer_norm", (x(), [CHANNELS, WIDTH], None, None, 1e-5), 0),
@@ -76,12 +76,12 @@ CASES = [
     ("renorm_", (x(), 2, 1, 1.0), 0),
     ("norm_except_dim", (x(), 2, 1), 0),
     ("_weight_norm_interface", (x(5, 6), x(5, 1), 0), 0),
-    ("_weight_norm", (x(5, 6), x(5, 1), 0), 4 * 5),  # its norms, which stay inside
+    ("_weight_norm", (x(5, 6), x(5, 1), 0), 4 * 5),  # its norms, which are internal
     ("_weight_norm_interface_backward", (x(5, 6), x(5, 6), x(5, 1), x(5, 1), 0), 0),
     ("_weight_norm_differentiable_backward", (x(5, 6), x(5, 6), x(5, 1), x(5, 1), 0), 0),
 ]
 
-# What stays inside: statistics, which the outer operators do not return.
+# Internal tensors: statistics, which the outer operators do not return.
 OUTER = [
     ("batch_norm", (*FULL, True, 0.1, 1e-5, False)),
     ("_batch_norm_impl_index", (*FULL, True, 0.1, 1e-5, False)),
@@ -183,7 +183,7 @@ def test_python_calls_as_they_come_have_the_cost() -> None:
 
 
 def test_the_flops_of_a_forward_pass_are_the_operations_of_its_formula() -> None:
-    # The same operations written out, element by element, counted by hand from torch's own result.
+    # The same operations written out elementwise, counted by hand from torch's result.
     given, weight, bias = x(), d(), d()
     mean = given.mean(-1, keepdim=True)  # 1
     apart = given - mean  # 1

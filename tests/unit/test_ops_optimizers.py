@@ -29,13 +29,13 @@ def adam_call(name, maxima=(), decay=0.0, maximize=False, scale=None):
 
 
 def marker(name, maxima=(), **named):
-    """The Python call as a marker has it: an empty list is one argument."""
+    """The Python call in a marker: an empty list is one argument."""
     lists = [*P, *P, *P, *P, *(maxima or [()]), *STEPS]
     return python("torch", name, *lists, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, **named)
 
 
 def range_of(name, count, maxima=0, scalars=9):
-    """The range: an empty list is one tensor without dimensions."""
+    """The call in a range: an empty list is one tensor without dimensions."""
     shapes = [A.shape, B.shape] * count + ([A.shape, B.shape] if maxima else [()])
     return sizes(name, *shapes, (), (), *[()] * scalars)
 
@@ -54,7 +54,7 @@ ADAMS = [
         Example(adam_call(op, scale=SCALE), (ADAM + 1) * N, ADAM_BYTES + 4 * N),
         Example(marker(op, weight_decay=0.0), ADAM * N, ADAM_BYTES),
         Example(marker(op, P, weight_decay=0.1), (ADAM + 3) * N, ADAM_BYTES + 4 * 2 * N),
-        # In a range the decay is not known: taken to be the default.
+        # In a range, the decay is unknown: the default is assumed.
         Example(range_of(op, 4), (ADAM + decay) * N, None),
         Example(range_of(op, 4, maxima=1), (ADAM + decay + 1) * N, None),
     ]
@@ -94,7 +94,7 @@ SGDS = [
         ),
         Example(sizes(op, *[A.shape, B.shape] * 2, *[()] * 10), 2 * N, None),
         Example(sizes(op, *[A.shape, B.shape] * 3, *[()] * 9), (2 + 3) * N, None),
-        # Three tensors of one shape, and no velocities: not two with them.
+        # Three tensors of equal shape without velocities, not two with them.
         Example(sizes(op, *[A.shape] * 6, *[()] * 10), 2 * 3 * 8, None),
         Example(sizes(op, *[A.shape] * 6, *[()] * 9), (2 + 3) * 2 * 8, None),
     ]
@@ -217,12 +217,12 @@ APEX_STEPS = [
     Example(apex_sgd(*P, *P, *P), 5 * N, 4 * 5 * N, TEXT),
     Example(apex_sgd((P, P, P), first=True), 2 * N, 4 * 5 * N, TEXT),
     Example(apex_sgd((P, P, P), decay=0.1, nesterov=True), 9 * N, 4 * 5 * N),
-    # Without momentum the velocities are left alone.
+    # Without momentum, velocities are not used.
     Example(apex_sgd(*P, *P, *P, momentum=0.0), 2 * N, 4 * 3 * N),
     # Gradients and copies in half precision.
     Example(apex_sgd(*HALVES, *P, *P, *HALVES), 5 * N, 4 * 4 * N + 2 * 2 * N),
     Example(apex_sgd((P, P, P, HALVES)), 5 * N, 4 * 5 * N + 2 * N),
-    # 12 tensors of one shape: four parameters of one type, or three with copies.
+    # 12 tensors of equal shape: four parameters of the same type, or three with copies.
     Example(apex_sgd(*[B] * 12), 5 * 4 * 6, 4 * 5 * 4 * 6),
     Example(apex_sgd(*[B] * 9, *[fp16(6)] * 3), 5 * 3 * 6, 3 * 6 * (4 * 5 + 2)),
     Example(

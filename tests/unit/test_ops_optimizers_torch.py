@@ -1,4 +1,4 @@
-"""Optimizer steps and operators over lists against the calls that torch really makes."""
+"""Optimizer steps and operators over lists against torch's actual calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHOICE = random.Random(53)
 
 
 def shapes(count: int) -> list[tuple[int, ...]]:
-    """Shapes with one dimension at least: sizes of 0-dim tensors tell nothing."""
+    """Shapes with at least one dimension: sizes of 0-dim tensors are ambiguous."""
     return [tuple(CHOICE.randint(1, 4) for _ in range(CHOICE.randint(1, 3))) for _ in range(count)]
 
 
@@ -32,7 +32,7 @@ def known(one: Call) -> Cost:
 
 
 def flat(one: Call) -> Call:
-    """The call as emit_nvtx writes it: sizes, those of a list one after the other."""
+    """The call as recorded by emit_nvtx: sizes, with flattened lists."""
     args: list[Arg] = []
     for each in one.args:
         value = each.value if isinstance(each.value, tuple) else (each.value,)
@@ -57,7 +57,7 @@ OVERLOADS = [
 
 
 def arguments(schema: Any, sizes: list[tuple[int, ...]]) -> list[Any]:
-    """Positive operands for every argument that has no default, and for lists and numbers."""
+    """Positive operands for all required arguments, lists and numbers."""
     made: list[Any] = []
     for argument in schema.arguments:
         kind = str(argument.type)
@@ -104,7 +104,7 @@ def test_lists_cost_what_their_tensors_cost_one_by_one(name: str) -> None:
 
 @contextmanager
 def python_calls() -> Iterator[list[Call]]:
-    """The calls of functions that torch's own modes do not show: `torch._foreach_add_`, .."""
+    """The calls of functions that torch's modes do not intercept: `torch._foreach_add_`, .."""
     calls: list[Call] = []
     with pytest.MonkeyPatch.context() as patch:
         for name in dir(torch):

@@ -1,4 +1,4 @@
-"""Calls that are given tensors for their results, by torch's schemas: they cost what others do."""
+"""Calls with out tensors, by torch's schemas: the same cost as without."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from test_ops_complete import examples  # noqa: E402
 from out_calls import Pair, out_overloads, pairs_of, sampled_pairs  # noqa: E402
 from overload_calls import Ran  # noqa: E402
 
-# Two tensors are also two operands, and max(x, y) is the likelier call; three tensors behind all
-# others are also the buffers of an older version.
+# Two tensors may also be two operands, and max(x, y) is the likelier call; three trailing tensors
+# may also be the buffers of an older version.
 AMBIGUOUS = {"max.unary_out", "min.unary_out", "_slow_conv2d_backward.output_mask_out"}
 # Without types, the second result, a number in a tensor, may be anything.
 AMBIGUOUS_SIZES = {"nll_loss_forward.output", "nll_loss2d_forward.output"}
@@ -104,7 +104,7 @@ def _is_result(argument: Any) -> bool:
 
 
 def test_more_tensors_than_results_are_not_left_out() -> None:
-    # What the interpreter of TorchScript has on its stack: nothing that a linear has left over.
+    # The stack of TorchScript's interpreter does not contain leftovers of a linear.
     stack = [fp32(8, 6), fp32(8, 6), fp32(8, 4), fp32(6, 4), fp32(6)]
     assert has_model(aten("linear", *stack[2:]))
     assert not has_model(aten("linear", *stack))
@@ -118,7 +118,7 @@ def test_products_as_inductor_calls_them() -> None:
         2 * 1024,
         4 * 2 * (128 + 64 + 32),
     )
-    # Inductor leaves out alpha and beta where they are 1.
+    # Inductor omits alpha and beta if they are 1.
     assert costs(aten("addmm", bias, a, b, out)) == costs(aten("addmm", bias, a, b))
     assert costs(sizes("mm", (8, 16), (16, 4), (8, 4))) == (1024, None)
 

@@ -1,4 +1,4 @@
-"""Pointwise operators with a form of their own, and complex numbers: FLOPs and bytes."""
+"""Pointwise operators with separate formulas, and complex numbers: FLOPs and bytes."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def call(mod, op, *values):
 HALF = fp16(4, 6)  # 24 elements, 48 bytes
 GELU_SIZES = sizes("gelu", (4, 6), ())
 EXAMPLES = [
-    # A condition of one byte an element, two operands, one of them a scalar.
+    # A condition of one byte per element, two operands, one of them a scalar.
     Example(python("torch", "where", tensor("bool", 10), fp32(10), fp32()), 0, 10 + 40 + 4 + 40),
     Example(aten("where", tensor("bool", 10), fp32(10), fp32(10)), 0, 10 + 3 * 40),
     Example(python("Tensor", "where", fp32(10), tensor("bool", 10), 0.0), 0, 40 + 10 + 4 + 40),
@@ -40,7 +40,7 @@ EXAMPLES = [
         4 * 40,
     ),
     Example(aten("_prelu_kernel_backward", fp32(2, 3), fp32(2, 3), fp32(1, 3)), 3 * 6, 4 * 27),
-    # Division: integers give float32, or integers where the result is rounded.
+    # Division: integers give float32, or integers if the result is rounded.
     *(
         Example(call(door, name, fp32(10), fp32(10)), 10, 3 * 40)
         for door, names in (
@@ -58,7 +58,7 @@ EXAMPLES = [
     Example(aten("div", fp32(10), fp32(10), Tensor(())), 10, 3 * 40),
     Example(sizes("div", (10,), (10,), ()), 10, None),
     Example(python("torch", "div", fp32(10), fp32(10)), 10, 3 * 40, None, "bprop"),
-    # GELU: x / sqrt 2, erf, + 1, twice times; by tanh 9 operations beside it.
+    # GELU: x / sqrt 2, erf, + 1, twice times; by tanh 9 other operations.
     *(
         Example(call(door, name, HALF, *approximate), 24 * flops, 2 * 48)
         for door in ("torch", "aten")
@@ -71,7 +71,7 @@ EXAMPLES = [
     Example(aten("gelu_backward", HALF, HALF, "none"), 24 * 49, 3 * 48),
     Example(aten("gelu_backward", HALF, HALF, "tanh"), 24 * 37, 3 * 48),
     Example(aten("infinitely_differentiable_gelu_backward", HALF, HALF), 24 * 49, 3 * 48),
-    # Half of the elements come out.
+    # The output has half of the elements.
     *(Example(call(door, "glu", HALF, -1), 12 * 23, 48 + 24) for door in ("torch", "aten")),
     Example(python("torch", "glu", HALF), 12 * 27, 48 + 24 + 48, None, "bprop"),
     Example(aten("glu_backward", fp16(4, 3), HALF, -1), 12 * 27, 24 + 48 + 48),
@@ -118,7 +118,7 @@ EXAMPLES = [
     Example(python("torch", "mul", fp32(10), 2j), 60, 40 + 4 + 80),
     Example(python("torch", "erf", tensor("complex64", 10)), None, 2 * 80),
     Example(python("torch", "mul", *[tensor("complex64", 10)] * 2), 60, 3 * 80, None, "bprop"),
-    # Backward, by what it really computes.
+    # Backward, by the actual computation.
     Example(python("torch", "tanh", fp32(10)), 3 * 10, 3 * 40, None, "bprop"),
     Example(python("torch", "silu", fp32(10)), 27 * 10, 3 * 40, None, "bprop"),
     Example(sizes("silu", (10,)), 23 * 10, None),

@@ -1,4 +1,4 @@
-"""Pointwise operators as torch really calls them: costs, and the types and sizes of outputs."""
+"""Pointwise operators in torch's actual calls: costs, and the types and sizes of outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILIES = ("matrix", "pointwise", "recurrent", "indexing.embedding")
 
 
 def names(space: str, families: tuple[str, ...]) -> list[str]:
-    """Operators that formulas in these parts of fastprof.ops serve."""
+    """Operators with formulas in these parts of fastprof.ops."""
     homes = tuple(f"fastprof.ops.{family}." for family in families)
     return sorted(
         name
@@ -38,7 +38,7 @@ def places() -> list[Any]:
 def test_torch_has_every_name_that_has_a_formula() -> None:
     missing = [name for name in names("aten", FAMILIES) if not hasattr(torch.ops.aten, name)]
     assert missing == []
-    # Division of Python 2, which tensors of torch 1 had, too.
+    # Python 2's division, which tensors of torch 1 also define.
     missing = [
         name
         for name in names(TORCH, FAMILIES)
@@ -48,7 +48,7 @@ def test_torch_has_every_name_that_has_a_formula() -> None:
 
 
 def called(name: str) -> tuple[Call, Any] | None:
-    """A call of the operator with random operands, by the first overload that takes them."""
+    """A call of the operator with random operands, by the first overload that accepts them."""
     packet = getattr(torch.ops.aten, name)
     for overload in packet.overloads():
         for draw in (lambda: torch.rand(2, 3), lambda: torch.randint(1, 4, (2, 3))):
@@ -80,7 +80,7 @@ def positional(packet: Any, overload: str, arguments: list[Any]) -> list[Any]:
     ]
 
 
-# Random numbers of one shape do not fit these; they have examples of their own.
+# Random operands of equal shape do not fit these; they have separate examples.
 UNTRIED = {"glu", "glu_backward", "prelu", "clamp", "clamp_", "clip", "clip_"}
 UNTRIED |= {"float_power_"}  # in place of float64 only
 TRIED = [

@@ -21,7 +21,7 @@ SHAPES = {1: (X1, IN1, OUT1, 2), 2: (X2, IN2, OUT2, 4), 3: (X3, IN3, OUT3, 8)}
 def both(
     names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -55,7 +55,7 @@ def of_windows(dimensions: int) -> list[Example]:
             4 * (2 * count + 2 * outputs),
             direction="bprop",
         ),
-        # Unpooled: zeros, and what the indices say.
+        # Unpooled: zeros except at the indices.
         Example(python(F, unpool, y, int64(*y.shape), 2), 0, (4 + 8) * outputs + 4 * count),
         Example(
             python(F, unpool, y, int64(*y.shape), 2, output_size=x.shape),
@@ -161,7 +161,7 @@ ODD = [
         "[2,3,8,8]fp32",
     ),
     Example(python(F, "max_pool2d", X2, 3, 2, 1, 2), 9 * 6 * 3 * 3, 4 * IN2 + 12 * 6 * 3 * 3),
-    # ceil_mode: one more window that begins inside, none that begins in the padding behind.
+    # ceil_mode: one more window if it begins inside, none if it begins in the trailing padding.
     Example(python(F, "max_pool2d", X2, 3, 2, 0, 1, True), 9 * 6 * 16, 4 * IN2 + 12 * 6 * 16),
     Example(python(F, "max_pool2d", X2, 3, 2, 0, 1, False), 9 * 6 * 9, 4 * IN2 + 12 * 6 * 9),
     Example(python(F, "avg_pool1d", fp32(3, 5), 2, 3, 1, True), 2 * 3 * 2, 4 * (3 * 5 + 3 * 2)),

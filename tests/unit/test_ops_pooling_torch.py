@@ -1,4 +1,4 @@
-"""Pooling, resizing, padding, dropout and random numbers against torch: sizes are torch's own."""
+"""Pooling, resizing, padding, dropout and random numbers against torch: sizes match torch's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ POOLS = [
     *((f"adaptive_avg_pool{n}d", (x(n), [3] * n), 0) for n in (1, 2, 3)),
     *((f"adaptive_max_pool{n}d", (x(n), [4] * n), 0) for n in (1, 2, 3)),
     *(
-        # Where the windows lie is one number for each channel and dimension.
+        # Window positions are one number for each channel and dimension.
         (f"fractional_max_pool{n}d", (x(n), [2] * n, [3] * n, s), -s.numel() * 4)
         for n in (2, 3)
         for s in [torch.rand(2, 3, n)]
@@ -116,7 +116,7 @@ NUMBERS = [
     ("affine_grid_generator", (torch.rand(2, 2, 3), [2, 3, 4, 5], False), 0),
     ("native_dropout", (x(), 0.5, True), 0),
     ("native_dropout_backward", (x(), x() > 0.5, 2.0), 0),
-    # What is filled in place is not read: torch's argument is also its result.
+    # Tensors filled in place are not read: torch's argument is also its result.
     *((f"{name}_", (x(),), "x") for name in FILLS),
     ("geometric_", (x(), 0.5), "x"),
     ("bernoulli_.float", (x(), 0.5), "x"),
@@ -147,7 +147,7 @@ Y2, Y3 = torch.rand(PLANE), torch.rand(SPACE)
 INDICES2, INDICES3 = torch.zeros(PLANE, dtype=torch.long), torch.zeros(SPACE, dtype=torch.long)
 X2, X3 = torch.rand(2, 3, 8, 8), torch.rand(2, 3, 8, 8, 8)
 SOME = x()
-# Backward operators do not read x; dropouts and maxima keep inside what their outer operator hides.
+# Backward operators do not read x; dropouts and maxima have internal tensors.
 OTHERS = [
     *RESIZE_BACKWARD,
     ("max_pool2d_with_indices_backward", (Y2, X2, [2, 2], [2, 2], [0, 0], [1, 1], False, INDICES2)),
@@ -286,5 +286,5 @@ def test_gradients_of_an_affine_grid_count_what_torch_counts() -> None:
     forward, done = work(call, "fprop"), work(call, "bprop")
     assert forward is not None and done is not None
     assert done.cost.flops == backward.get_total_flops()
-    # The product in the forward pass is inside of the operator, where torch does not count.
+    # The forward product is inside the operator, where torch does not count.
     assert forward.cost.flops == done.cost.flops

@@ -19,7 +19,7 @@ MASK = tensor("bool", 2, 3, 4, 5)
 def both(
     names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -48,7 +48,7 @@ DROPOUTS = [
     *both("native_dropout_backward _masked_scale", X, MASK, 2.0, flops=2 * N, moved=DROPPED),
     Example(python("torch", "dropout", X, p=0.5, train=False), 0, 0),
     Example(sizes("native_dropout", (7,), (), ()), 5 * 7, None),
-    # Whole channels: a number for each.
+    # Channels: a number for each.
     *both(
         "feature_dropout feature_dropout_",
         *(X, 0.5, True),

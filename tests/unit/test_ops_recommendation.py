@@ -13,15 +13,15 @@ from fastprof.ops.recommendation.tables import tables
 from fastprof.ops.registry import why_unknown
 from ops_examples import Example, aten, check, fp16, fp32, int64, tensor
 
-NOTHING = Tensor(())  # how a trace writes an argument that is no tensor
+NOTHING = Tensor(())  # a non-tensor argument in a trace
 
 
 def i32(*shape: int) -> Tensor:
     return tensor("int32", *shape)
 
 
-# Two tables of width 8, together 100 rows; 12 indices in 3 samples a table; a state of one element
-# a row. Each index is a row of 8 halves.
+# Two tables of width 8, together 100 rows; 12 indices in 3 samples per table; a state of one
+# element per row. Each index is a row of 8 halves.
 WEIGHTS, UNIFIED, CACHE = fp16(800), fp16(0), fp16(0, 0)
 PLACES, STARTS, ENDS, HASH = i32(2), int64(2), i32(3), int64(3)
 INDICES, OFFSETS = int64(12), int64(7)
@@ -48,7 +48,7 @@ def lookup_pt2(name: str):
     )
 
 
-# Backward: the 12 rows that are touched at most, of 100, with their share of the state.
+# Backward: at most 12 touched rows of 100, with their share of the state.
 def backward_bytes(state: int) -> int:
     return READ + OUTPUT + 2 * ROWS + state
 
@@ -523,7 +523,7 @@ def test_the_output_tells_widths_and_type_if_it_has_as_many_bags():
 
 
 def test_tables_of_different_width_make_an_estimate():
-    # Of widths 12 and 4; which has how many of the indices is not known.
+    # Of widths 12 and 4; the number of indices per table is unknown.
     found = cost(lookup(ROWWISE, 16, 12))
     assert (found.flops, found.exact) == (96, False)
 
@@ -606,7 +606,7 @@ def test_a_permutation_of_fewer_features_is_an_estimate_without_its_number_of_va
     assert not cost(aten(name, i32(2), LENGTHS, VALUES, None, NOTHING)).exact
 
 
-# The arguments of the examples, one left out, or one of another shape: an answer, never an error.
+# The arguments of the examples, with one omitted or of another shape, never raise an error.
 @pytest.mark.parametrize("direction", ["fprop", "bprop"])
 def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
     distinct = {(each.call.op, each.call.args): each for each in EXAMPLES if each.call.mod == "fb"}

@@ -43,7 +43,7 @@ LSTM_READ = 60 + 18 * 2 + 60 * 4 + 12 * 4
 LSTM_BACKWARD = 2 * cost(4, 2)[0], 4 * (2 * LSTM_READ + 90)
 GATES = fp32(3, 24), fp32(3, 24), fp32(3, 6)
 EXAMPLES = [
-    # Lists kept apart, or all tensors one after the other.
+    # Separate lists, or all tensors flattened.
     *(
         Example(call, *cost(4, 2))
         for each in (aten, _torch)
@@ -104,7 +104,7 @@ EXAMPLES = [
         None,
         "bprop",
     ),
-    # Modules as PyProf marks them: their weights follow from the states, biases are left out.
+    # Modules in PyProf's markers: weights follow from the states, biases are not counted.
     *(
         Example(
             python(f"{kind}Cell", "forward", fp32(16, 512), *[fp32(16, 512)] * states),
@@ -134,7 +134,7 @@ EXAMPLES = [
         2 * 15 * (24 * 4 + 24 * 2 + 2 * 6),
         4 * (60 + 24 + 96 + 48 + 12 + 30 + 24),
     ),
-    # cuDNN: since torch 1.8 with the size of projections, before without; the buffer not again.
+    # cuDNN: since torch 1.8 with the size of projections; the buffer is not counted again.
     *(
         Example(call, *cost(4, 2))
         for call in (

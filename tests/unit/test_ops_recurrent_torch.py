@@ -1,4 +1,4 @@
-"""Recurrent layers and cells against what torch counts for them, with its FlopCounterMode."""
+"""Recurrent layers and cells against torch's FlopCounterMode."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def random_layer(draw: random.Random) -> tuple[Any, Any, Any]:
 
 
 def total(answer: Any) -> Any:
-    """A sum of all that a layer gives out, to go backward from."""
+    """The sum of all outputs of a layer, for backward."""
     if isinstance(answer, torch.Tensor):
         return answer.sum()
     return sum(total(each) for each in answer if each is not None and not is_index(each))
@@ -57,7 +57,7 @@ def is_index(each: Any) -> bool:
 
 
 def written_as(call: Call) -> list[Call]:
-    """The call with lists apart, flattened, and as a range of torch has it: by sizes alone."""
+    """The call with separate lists, flattened, and as in a torch range: sizes only."""
     flat: list[Any] = []
     for each in call.args:
         flat += each.value if isinstance(each.value, tuple) else [each.value]
@@ -73,7 +73,7 @@ def written_as(call: Call) -> list[Call]:
 @pytest.mark.parametrize("seed", range(40))
 def test_layers_count_what_torch_counts(seed: int) -> None:
     layer, x, states = random_layer(random.Random(seed))
-    with torch.backends.mkldnn.flags(enabled=False):  # else one operator does all
+    with torch.backends.mkldnn.flags(enabled=False):  # else a single operator is called
         with FlopCounterMode(display=False) as forward:
             out = layer(x, states)
         with FlopCounterMode(display=False) as backward:

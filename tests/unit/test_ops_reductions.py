@@ -13,13 +13,13 @@ from ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes,
 
 COUNT = 2 * 3 * 4  # elements of the tensor of most examples
 X = fp32(2, 3, 4)
-OF_4, OF_6 = 4 * 4, 4 * 6  # bytes of what is left without dimensions 0 and 1, without 2
+OF_4, OF_6 = 4 * 4, 4 * 6  # bytes after reducing dimensions 0 and 1, and 2
 
 
 def both(
     names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()

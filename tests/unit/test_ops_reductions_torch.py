@@ -1,4 +1,4 @@
-"""Reductions and scans against torch: overloads are read, bytes are what goes in and out."""
+"""Reductions and scans against torch: overloads are read, bytes are those of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def out(*shape: int, dtype: Any = torch.float32) -> Any:
 
 SAME = torch.zeros(2, 3)
 SEGMENTED = torch.randn(6, 2)
-# Bytes are those of what goes in and what comes out.
+# Bytes are those of inputs and outputs.
 READ_AND_WRITTEN = [
     *[("sum", (x(dtype),), {}) for dtype in (torch.float32, torch.int32, torch.bool)],
     ("sum", (x(torch.float16),), {"dtype": torch.float32}),
@@ -118,7 +118,7 @@ READ_AND_WRITTEN = [
     ("cummin", (x(torch.float16), 1), {}),
     ("cumprod_backward", (x(torch.float32),) * 2 + (0, x(torch.float32)), {}),
 ]
-# Bytes are something else: an input or output counts otherwise, or torch writes into an argument.
+# Bytes differ: an input or output counts differently, or torch writes to an argument.
 OTHERS = [
     ("sum.IntList_out", (x(), [0]), {"out": out(ROWS, COLUMNS)}),
     ("sum.out", (x(torch.float32),), {"out": out()}),

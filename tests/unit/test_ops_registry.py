@@ -1,4 +1,4 @@
-"""Look-up of models, and the costs they answer with."""
+"""Look-up of models, and their costs."""
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ SQUARE = Tensor((4, 4), "float32")
 
 def test_a_second_model_for_an_op_is_refused():
     with pytest.raises(
-        OpError, match=r"torch\.mm has a formula already, fastprof\.ops\.matrix\.matmul\.mm"
+        OpError, match=r"torch\.mm already has a formula, fastprof\.ops\.matrix\.matmul\.mm"
     ):
         op(TORCH, "mm")(lambda x, y: Cost(0, 0))
 
@@ -92,7 +92,7 @@ def test_a_formula_that_asks_for_the_result_gets_it(monkeypatch):
     work(Call("result_demo", "keep", given_args, kept), "bprop")
     assert got == [UNKNOWN, kept, kept]
     assert find(Call("result_demo", "keep")).asked == {"result", "direction"}
-    # It is no argument of the call: neither by place nor by name.
+    # It is not an argument of the call, neither positional nor keyword.
     extra = (*given_args, Arg("", kept))
     assert work(Call("result_demo", "keep", extra), "fprop") is None
 
@@ -105,4 +105,4 @@ def test_an_impossible_result_gives_no_cost(monkeypatch):
         return Cost(0, 0)
 
     the_call = Call("result_demo", "keep", (Arg("", SQUARE),), Tensor((-1,), "float32"))
-    assert why_unknown(the_call, "fprop") == "impossible shape (-1,)"
+    assert why_unknown(the_call, "fprop") == "invalid shape (-1,)"

@@ -49,14 +49,14 @@ EXAMPLES = [
     Example(aten("_scaled_mm", A, B, SCALE, SCALE, None, None, None, True), FLOPS, READ + 8 + OUT),
     Example(sizes("_scaled_mm", (16, 32), (32, 64), (), (), (), (), (), ()), FLOPS, None),
     Example(sizes("_scaled_mm_v2", (16, 32), (32, 64), (1,), (), (), (1,), *[()] * 5), FLOPS, None),
-    # Two float8 types have no common one, but params print both as fp8.
+    # Two float8 types have no common type, but params print both as fp8.
     Example(
         aten("_scaled_mm", A, tensor("float8_e5m2", 32, 64), SCALE, SCALE, None, None, 15, False),
         FLOPS,
         READ + 8 + 2 * OUT,
         "M=64,N=16,K=32,fp8,",
     ),
-    # float4 comes in pairs: 16 elements are 32 numbers.
+    # float4 elements are pairs: 16 elements are 32 numbers.
     Example(
         aten(
             "_scaled_mm",
@@ -81,7 +81,7 @@ EXAMPLES = [
         None,
         "bprop",
     ),
-    # Groups of columns, groups that share out k, and a batch.
+    # Groups of columns, groups that divide k, and a batch.
     Example(
         aten("_grouped_mm", bf16(4, 16, 32), bf16(32, 100), ENDS, None, None),
         2 * 16 * 100 * 32,

@@ -1,4 +1,4 @@
-"""Products of small types as torch really calls them."""
+"""Products of small types in torch's actual calls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_scaled_products_count_what_torch_counts() -> None:
     with FlopCounterMode(display=False) as counter:
         product()
     assert cost.flops == counter.get_total_flops() == 2 * 16 * 64 * 32
-    # The recorder writes the type as text.
+    # The recorder stores the type as text.
     assert cost.bytes == 16 * 32 + 32 * 64 + 4 + 4 + 2 * 16 * 64
 
 

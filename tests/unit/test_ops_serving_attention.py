@@ -1,4 +1,4 @@
-"""Attention of serving stacks: over paged caches, latent vectors, sequences end to end; merging."""
+"""Attention of serving stacks: paged caches, latent vectors, concatenated sequences; merging."""
 
 import pytest
 
@@ -25,7 +25,7 @@ Q = 2 * 3 * 4 * 8
 
 
 def paged(keys):
-    """FLOPs and bytes of so many keys: two products of 4 heads; q, 2 heads of k and v, output."""
+    """FLOPs and bytes by number of keys: two products of 4 heads; q, 2 heads of k, v, output."""
     return 2 * 2 * 4 * 8 * keys, 2 * Q + 2 * 2 * keys * 2 * 8
 
 
@@ -62,7 +62,7 @@ aiter::unified_attention_with_output_base q - k3 k3 n _ false -
 """
 ESTIMATES = [
     *listed(LIMITED, VALUES, *paged(3 * 40)),
-    # The table of blocks: 4 of 16 keys, the longest that fits.
+    # The block table: 4 blocks of 16 keys, the maximum length.
     *listed(
         "_vllm_fa2_C::fwd_kvcache q kc vc - - n - - - - t - - 1.0 true -1 -1 0.0 true 0",
         {**VALUES, "q": bf16(3, 1, 4, 8)},
@@ -87,7 +87,7 @@ TOLD = [
         Example(in_batch(call, DECODE), *paged(60))
         for call in calls(LIMITED + NOT_TOLD.lstrip(), VALUES)
     ),
-    # A rotated part of 4 that stands by itself: 12 deep, 8 wide.
+    # A separate rotated part of 4: 12 deep, 8 wide.
     *(
         Example(in_batch(call, DECODE), 2 * 4 * 60 * (12 + 8), 2 * 144 + Q + 2 * 60 * 2 * (12 + 8))
         for call in calls(
@@ -97,7 +97,7 @@ TOLD = [
     ),
 ]
 
-# End to end: 6 tokens of one head of 8 in 2 sequences; [1, 6] without a table.
+# Concatenated: 6 tokens of one head of 8 in 2 sequences; [1, 6] without a table.
 RAGGED = {
     "q": bf16(6, 1, 8), "k": bf16(6, 1, 8), "v": bf16(6, 1, 8), "o": bf16(6, 1, 8),
     "st": int32(3), "space": uint8(64), "qb": bf16(2, 3, 1, 8), "kb": bf16(2, 5, 1, 8),
@@ -193,9 +193,7 @@ def test_costs(example):
     ids=lambda each: each.op,
 )
 def test_unknown_lengths_give_no_cost(call):
-    assert reason(call) == (
-        "the lengths of the sequences are values, which this capture does not hold"
-    )
+    assert reason(call) == ("the lengths of the sequences are not in the capture")
 
 
 def test_one_query_of_one_sequence_counts_its_limit():
@@ -207,7 +205,7 @@ def test_one_query_of_one_sequence_counts_its_limit():
 def test_latent_attention_of_the_whole_layer_is_unknown():
     (call,) = calls("aiter::unified_attention_with_output_base q - k3 k3 n _ true -", VALUES)
     told = reason(in_batch(call, DECODE))
-    assert told == "latent attention projects before it attends: see the operators inside"
+    assert told == "latent attention: counted by the operators inside"
 
 
 def test_a_cache_of_another_width_is_unknown():
@@ -226,7 +224,7 @@ PREFILL_AND_DECODE = Lengths(2, 5, 13, 25)
         (DETAILED, 4, Lengths(1, 4, 4, 16)),
         (DETAILED, 1, Lengths(1, 1, 9, 9)),
         (DETAILED, 3, None),
-        # Totals of a prefill: at least two equally long requests without a past.
+        # Totals of a prefill: a lower bound for two equally long requests without a past.
         ("execute_context_2(6)_generation_0(0)", 6, Lengths(2, 6, 6, 18, False)),
         ("execute_context_0(0)_generation_3(3)", 3, Lengths(3, 3, None, None)),
         ("execute_context_1(4)_generation_3(3)", 7, Lengths(4, 7, None, None, False)),
@@ -234,7 +232,7 @@ PREFILL_AND_DECODE = Lengths(2, 5, 13, 25)
         ("step[EXTEND bs=2 toks=6 c_sq=6 c_sk=8 c_sqsk=20]", 6, Lengths(2, 6, 8, 20)),
         ("step[DECODE bs=64]", 64, Lengths(64, 64, None, None)),
         (DECODE, 3, Lengths(3, 3, 60, 60)),
-        (DECODE, 4, Lengths(3, 3, 60, 60)),  # padded to what a CUDA graph was captured for
+        (DECODE, 4, Lengths(3, 3, 60, 60)),  # padded to the size of a captured CUDA graph
         (DECODE, 2, None),
         ("prefill[bs=2 tok=6 sqsk=20 sk=6]", 6, Lengths(2, 6, 6, 20)),
         ("prefill[bs=2 tok=6]", 6, Lengths(2, 6, 6, 18, False)),

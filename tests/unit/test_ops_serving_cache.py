@@ -1,4 +1,4 @@
-"""Caches of keys and values, of convolutions and of states; choosing tokens."""
+"""Caches of keys and values, of convolutions and of states; sampling."""
 
 import pytest
 
@@ -53,7 +53,7 @@ sgl_kernel::transfer_kv_all_layer_mla_lf_pf ptr kc slots slots 64 640 3 2 4
 """
 CACHES = [
     *listed(STORED, VALUES, 0, 4 * K + 40, "[5,2,8]bf16;[5,2,8]bf16"),
-    # Into float8: as many elements of a byte, and 3 FLOPs for each.
+    # Into float8: one byte and 3 FLOPs per element.
     *listed(
         "_C_cache_ops::reshape_and_cache_flash k v k8 v8 slots _ one one",
         VALUES, 3 * 160, 3 * K + 40,
@@ -83,7 +83,7 @@ CACHES = [
         aiter::indexer_k_quant_and_cache lat mla8 slots 128 _""",
         VALUES, 3 * 60, 120 + 60 + 40,
     ),
-    # Queries [5, 3, 4] and rotated part [5, 4] are turned in place.
+    # Queries [5, 3, 4] and the rotated part [5, 4] are rotated in place.
     *listed(
         "_C_cache_ops::concat_and_cache_mla_rope_fused pos q rot lat cos true slots mla _ one",
         VALUES, 3 * 80, 2 * 120 + 2 * 40 + 120 + 40 + 40 + 5 * 8 + 160,
@@ -139,7 +139,7 @@ CACHE_ESTIMATES = [
     ),
 ]  # fmt: skip
 
-# Choosing: 3 rows of logits of 100 tokens, fp32.
+# Sampling: 3 rows of logits of 100 tokens, fp32.
 X = 4 * 300
 CHOICE = {
     "x": fp32(3, 100), "o": fp32(3, 100), "seen": uint8(3, 100), "pen": fp32(3),

@@ -1,4 +1,4 @@
-"""All-reduces of serving stacks, alone and with the norm that follows; gathers and scatters."""
+"""All-reduces of serving stacks, with and without a fused norm; gathers and scatters."""
 
 import pytest
 

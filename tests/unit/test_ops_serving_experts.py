@@ -1,4 +1,4 @@
-"""Mixtures of experts: choosing, ordering, products, adding up."""
+"""Mixtures of experts: selection, ordering, products, sums."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from fastprof.ops import work
 from ops_examples import aten, bf16, check, fp32
 from serving_calls import exact, fp8, int32, listed, reason, uint8
 
-# 5 tokens of 16, 8 experts, 2 for a token.
+# 5 tokens of 16, 8 experts, 2 per token.
 SCORES, FOUND = 4 * 5 * 8, 4 * 5 * 2
 VALUES = {
     "g": fp32(5, 8), "b": fp32(8), "wt": fp32(5, 2), "ids": int32(5, 2), "src": int32(5, 2),
@@ -222,7 +222,7 @@ PRODUCTS = [
         "vllm::fi_trtllm_fp8_per_tensor_moe g b x8 - w18 w28 s1 s2 ptr 8 2 4 2",
         LAYER, ALL, READ8 - 20 + 2 * 32 + XB + W12 // 2,
     ),
-    # 8 of 32 experts are here: a quarter of the 10 rows, 3, and as many matrices of fp8.
+    # 8 of 32 experts are local: a quarter of the 10 rows, 3, and 3 matrices of fp8.
     *listed(
         "sglang::trtllm_fp8_block_scale_moe_wrapper g b x8 xs w18 s1 w28 s2 32 2 4 2 12 0 8",
         LAYER, 2 * 3 * (ONE1 + ONE2), READ8 + 2 * 32 + XB + 3 * (ONE1 + ONE2),
@@ -301,7 +301,7 @@ def test_matrices_of_one_expert_are_read_for_one_row():
 def test_what_does_not_tell_how_many_experts_a_token_has_is_unknown():
     call = aten("sglang::trtllm_fp8_block_scale_moe_wrapper", fp32(5, 8), None, fp8(5, 16), fp32(5),
                 fp8(8, 24, 16), fp32(8), fp8(8, 16, 12), fp32(8), 8, UNKNOWN)  # fmt: skip
-    assert reason(call) == "how many experts a token has is not in the capture"
+    assert reason(call) == "the number of experts per token is not in the capture"
 
 
 def test_weights_that_do_not_fit_are_unknown():

@@ -1,4 +1,4 @@
-"""Activations of serving stacks: half gates half, plain, quantised."""
+"""Activations of serving stacks: gated, plain, quantised."""
 
 import pytest
 

@@ -101,7 +101,7 @@ EXAMPLES = [
         aiter::rmsnorm2d_fwd_with_smoothquant_ck small x smooth scales w 0.1 0""",
         VALUES, 10 * N, X + W + N + 16 + 32,
     ),
-    # What is not in the call: a byte for an element.
+    # Missing in the call: a byte per element.
     *listed("vllm::rocm_aiter_rmsnorm_fp8_group_quant x w 0.1 128", VALUES, 9 * N, X + W + N),
     *listed(
         "vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant x r w 0.1 128",
@@ -112,7 +112,7 @@ EXAMPLES = [
     *listed("\n".join(HEADS.splitlines()[2:]), VALUES, 7 * 128, 2 * 256 + 2 * W + 16),
     *listed("flashinfer::layernorm x w w 0.1", VALUES, 8 * N, X + 2 * W + X),
     *listed("aiter::layernorm2d_fwd x w w 0.1 -", VALUES, 8 * N, X + 2 * W + X),
-    # [2, 6, 5] in 3 groups: read twice, written, weight and bias, two fp32 numbers a group.
+    # [2, 6, 5] in 3 groups: read twice, written, weight and bias, two fp32 numbers per group.
     *listed(
         """aiter::_groupnorm_run image 3 c c 0.1
         aiter::_groupnorm_run image space image 3 c c 0.1""",

@@ -1,4 +1,4 @@
-"""Whatever a strange trace holds: formulas of serving stacks answer, or say why they do not."""
+"""For unusual traces, formulas of serving stacks return a cost or a reason."""
 
 from dataclasses import replace
 

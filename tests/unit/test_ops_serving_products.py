@@ -161,7 +161,7 @@ def test_sizes_that_do_not_fit_are_unknown():
     call = aten("_moe_C::dsv3_router_gemm", bf16(5, 15), bf16(5, 32), bf16(16, 32))
     assert reason(call) == "an output (5, 15) does not have 16 columns"
     call = aten("_moe_C::dsv3_router_gemm", bf16(5, 16), bf16(5, 33), bf16(16, 32))
-    assert reason(call) == "no product of (5, 33) and (16, 32)"
+    assert reason(call) == "cannot multiply (5, 33) and (16, 32)"
 
 
 # Packed: GPTQ has 8 weights of 4 bits along k in an int32, AWQ along n, Marlin tiles of 16.

@@ -1,4 +1,4 @@
-"""Quantising in serving stacks: by a given scale, by found ones, of experts' rows, and back."""
+"""Quantisation in serving stacks: given and computed scales, experts' rows; dequantisation."""
 
 import pytest
 

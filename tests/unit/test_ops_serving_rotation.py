@@ -5,7 +5,7 @@ import pytest
 from ops_examples import aten, bf16, check, fp32, int64
 from serving_calls import exact, int32, listed, reason
 
-# 5 tokens, 4 heads of queries and 2 of keys, of 8; the first 6 are turned. bf16.
+# 5 tokens, 4 heads of queries and 2 of keys, of 8; the first 6 are rotated. bf16.
 VALUES = {
     "at": int64(5), "q": bf16(5, 32), "k": bf16(5, 16), "cache": bf16(100, 6), "offsets": int64(5),
     "q3": bf16(5, 4, 8), "k3": bf16(5, 2, 8), "v3": bf16(5, 2, 8), "pool": bf16(50, 2, 8),
@@ -107,6 +107,6 @@ def test_heads_that_are_not_told_are_an_estimate():
 
 def test_heads_that_do_not_fit_are_unknown():
     call = aten("_C::rotary_embedding", int64(5), bf16(5, 30), None, 8, bf16(9, 6), True)
-    assert reason(call) == "(5, 30) holds no heads of 8"
+    assert reason(call) == "(5, 30) does not contain heads of 8"
     call = aten("_C::rotary_embedding", int64(5), bf16(5, 32), None, 8, bf16(9, 16), True)
     assert reason(call) == "a cache 16 wide does not fit heads of 8"

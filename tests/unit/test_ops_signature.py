@@ -1,4 +1,4 @@
-"""Signatures: which argument of a call is which parameter of a formula."""
+"""Signatures: the mapping from arguments of a call to parameters of a formula."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from fastprof.ops.registry import op, why_unknown, work
 from fastprof.ops.signature import Signature, Slot
 
 A, B, C = (Tensor((n, 2), "float32") for n in (1, 2, 3))
-NOTHING = Tensor((), None)  # how a range of torch writes what is no tensor
+NOTHING = Tensor((), None)  # a non-tensor argument in a torch range
 
 
 @pytest.fixture(autouse=True)
@@ -226,11 +226,11 @@ def test_an_answer_that_is_no_cost_is_told(answer):
         (lambda: op("", "f")(lambda x: None), "expected the module"),
         (lambda: op(None, "f")(lambda x: None), "expected the module"),
         (lambda: op("mine", "f")(3), "expected a function, found 3"),
-        (lambda: op("mine", "f(y)")(lambda x: None), "names y, no parameter of its"),
-        (lambda: op("mine", "f(_)")(lambda x: None), "leaves out x, which has no default"),
+        (lambda: op("mine", "f(y)")(lambda x: None), "the function has no parameter y"),
+        (lambda: op("mine", "f(_)")(lambda x: None), "omits x, which has no default"),
         (lambda: op("mine", "f(")(lambda x: None), "expected a name, or name"),
-        (lambda: op("mine", "f")(lambda *x: None), "neither plain nor keyword-only"),
-        (lambda: op("aten2", aten=("aten::mm",))(lambda x: None), r"aten\.mm has a formula"),
+        (lambda: op("mine", "f")(lambda *x: None), "must be positional-or-keyword or keyword-only"),
+        (lambda: op("aten2", aten=("aten::mm",))(lambda x: None), r"aten\.mm already has a formula"),
     ],
 )
 def test_a_wrong_registration_is_a_clear_error(register, message):

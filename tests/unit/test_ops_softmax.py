@@ -18,7 +18,7 @@ N = 7 * 6
 def both(
     names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -37,7 +37,7 @@ EXAMPLES = [
         Example(aten(f"special_{name}", bf16(7, 6), 0, None), 24 * N, 2 * 2 * N)
         for name in ("softmax", "log_softmax")
     ),
-    # The type of the output: by keyword, by position behind a stack level, by number.
+    # The type of the output: by keyword, by position after a stack level, by number.
     Example(python(F, "softmax", fp16(7, 6), dim=1, dtype="torch.float32"), 24 * N, 6 * N),
     Example(python(F, "softmax", fp16(7, 6), 1, 3, "torch.float32"), 24 * N, 6 * N),
     Example(python(F, "softmax", fp16(7, 6), 1, 3), 24 * N, 4 * N),
@@ -67,7 +67,7 @@ EXAMPLES = [
     *both("_softmax_backward_data", X, X, 1, 6, flops=4 * N, moved=4 * 3 * N),
     *both("_softmax_backward_data", X, X, 1, 5, flops=4 * N, moved=(4 + 4 + 2) * N),
     *both("_log_softmax_backward_data", X, X, 1, 15, flops=23 * N, moved=(4 + 4 + 2) * N),
-    # Torch 1 had the input in place of its type.
+    # torch 1 passes the input instead of its type.
     *both("_log_softmax_backward_data", X, X, 1, fp16(7, 6), flops=23 * N, moved=10 * N),
     Example(sizes("_softmax_backward_data", (7, 6), (7, 6), (), (7, 6)), 4 * N, None),
     Example(sizes("_softmax_backward_data", (7, 6), (7, 6), (), ()), 4 * N, None),

@@ -10,14 +10,14 @@ from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import Cost, has_model, work
 from ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
 
-X = fp32(5, 12)  # rows of 12: 4 comparisons an element to sort them; columns of 5: 3
+X = fp32(5, 12)  # rows of 12: 4 comparisons per element to sort them; columns of 5: 3
 FOUR, THREE = 4 * 60, 3 * 60
 
 
 def both(
     names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
 ) -> list[Example]:
-    """The same call through both doors, for each name."""
+    """The same call by its Python and ATen names."""
     return [
         Example(call, flops, moved, direction=direction)
         for name in names.split()
@@ -47,7 +47,7 @@ EXAMPLES = [
     # Of all 60 elements: 6 comparisons each.
     *both("quantile nanquantile", X, 0.5, flops=6 * 60 + 3, moved=4 * 60 + 4 + 4),
     *both("quantile", X, fp32(2), 1, flops=FOUR + 3 * 2 * 5, moved=4 * 60 + 4 * 2 + 4 * 2 * 5),
-    # 7 borders make 8 places: 3 comparisons.
+    # 7 borders separate 8 intervals: 3 comparisons.
     *both("searchsorted", fp32(7), X, flops=3 * 60, moved=4 * 7 + (4 + 8) * 60),
     *both("bucketize", X, fp32(7), flops=3 * 60, moved=4 * 7 + (4 + 8) * 60),
     *both("isin", int64(6), int64(4), flops=6 * 4, moved=8 * 6 + 8 * 4 + 6),

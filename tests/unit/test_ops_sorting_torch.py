@@ -78,7 +78,7 @@ def test_overloads_have_flops_from_sizes_alone_where_these_say_enough(
     done = run(case)
     typed, bare = work(done.call, "fprop"), work(done.sizes_only, "fprop")
     assert typed is not None, done.call
-    if case[0] == "unique_dim":  # which dimension is not in the sizes
+    if case[0] == "unique_dim":  # sizes do not determine the dimension
         assert bare is None
         return
     assert bare is not None

@@ -17,7 +17,7 @@ from ops_examples import aten, fp16, fp32
 
 MATMUL, CUDNN = "torch.set_float32_matmul_precision('high')", "torch.backends.cudnn.allow_tf32"
 
-# The names of real captures, and what their GPUs have (compute capabilities by NVIDIA's list).
+# GPU names in real captures, and their hardware (compute capabilities by NVIDIA's list).
 GPUS = {
     "NVIDIA A100-SXM4-80GB": Fp32.TF32,
     "NVIDIA A100-PG509-200": Fp32.TF32,

@@ -1,4 +1,4 @@
-"""FLOPs of the matmul family against what torch itself counts, with torch's FlopCounterMode."""
+"""FLOPs of the matmul family against torch's FlopCounterMode."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_flops_are_those_that_torch_counts(case: str, seed: int) -> None:
         each for each in recorded(python_calls, lambda: function(*tensors)) if each.op in NAMES
     ]
     assert (modelled(call, "fprop"), modelled(call, "bprop")) == expected
-    # The operators that torch makes of it count the same: one by one, and backward too.
+    # torch's operators for it count the same, individually and backward.
     with aten_calls() as calls:
         function(*tensors).abs().sum().backward()
     done = [modelled(each, "fprop") for each in calls if each.op in NAMES]

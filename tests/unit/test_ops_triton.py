@@ -1,4 +1,4 @@
-"""Kernels that torch.compile has fused: FLOPs by their names, bytes by their tensors."""
+"""Kernels fused by torch.compile: FLOPs by their names, bytes by their tensors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXAMPLES = [
     Example(
         aten("triton_poi_fused_clone_slice_2", fp32(2, 8, 6), fp32(2, 5, 6), 60), 0, 4 * 2 * 60
     ),
-    # Both halves of a product, gate and value, one after the other in memory.
+    # Both halves of a product, gate and value, concatenated in memory.
     Example(
         aten("triton_poi_fused_mul_silu_2", bf16(9, 2 * 16), bf16(9, 16), 9 * 16),
         24 * 9 * 16,
@@ -56,7 +56,7 @@ EXAMPLES = [
         24,
         4 * (24 + 6 + 24),
     ),
-    # A dynamic size stands in front of the extents.
+    # A dynamic size precedes the extents.
     Example(aten("triton_poi_fused_add_0", fp32(4, 6), fp32(4, 6), 4, 24), 24, 4 * (24 + 24)),
     # x is expanded: stride 0.
     Example(

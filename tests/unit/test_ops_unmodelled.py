@@ -1,4 +1,4 @@
-"""What is known by name and has no formula says why, in the report and in docs/ops.md."""
+"""Known operators without a formula have a reason, in the report and in docs/ops.md."""
 
 import pytest
 

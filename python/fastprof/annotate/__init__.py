@@ -1,1 +1,1 @@
-"""What runs in a training script, so that its capture says more: the only room with torch."""
+"""Annotation that runs inside the user's program. Only this package imports torch."""

@@ -1,4 +1,4 @@
-"""Starts and stops of named actions, in any thread, to how often each ran and how long."""
+"""Counts and times named actions, in any thread."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from fastprof.annotate.timings import Timing
 
 
 class ActionTimes:
-    """The wall clock of actions; one may run several times at once, in one thread or in several."""
+    """Wall-clock times of actions. An action may overlap itself, in one thread or in several."""
 
     def __init__(self) -> None:
         self._started: dict[tuple[int, str], list[int]] = {}  # by thread and name
         self._rows: dict[str, Timing] = {}
 
     def start(self, name: str) -> None:
-        """An action begins."""
+        """Begin an action."""
         key = threading.get_ident(), name
         self._started.setdefault(key, []).append(time.perf_counter_ns())
 
     def stop(self, name: str) -> None:
-        """The action of this name that began last in this thread ends; nothing if there is none."""
+        """End the action of this name begun last in this thread; no effect if there is none."""
         started = self._started.get((threading.get_ident(), name))
         if not started:
             return
@@ -32,5 +32,5 @@ class ActionTimes:
         )
 
     def rows(self) -> list[Timing]:
-        """The longest in total first."""
+        """One Timing per action, by descending total."""
         return sorted(self._rows.values(), key=lambda row: (-row.total, row.name))

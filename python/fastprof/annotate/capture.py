@@ -1,4 +1,4 @@
-"""A training loop -> a recording of a few of its iterations."""
+"""Records a few iterations of a training loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Phase(enum.Enum):
 
 _RUNNING = (_Phase.WAIT, _Phase.WARMUP, _Phase.ACTIVE)
 
-# PyTorch has one profiler, so one capture may run. One that nobody holds any more runs no more.
+# PyTorch has one profiler, hence one capture at a time. A weak reference: a discarded one is over.
 _running: weakref.ref[Capture] | None = None
 
 
@@ -46,38 +46,38 @@ def capture(
     Parameters
     ----------
     wait : int
-        Iterations that nothing is done in.
+        Iterations to skip.
     warmup : int
-        Iterations after them with the profiler on and nothing recorded yet.
+        Iterations after `wait` with the profiler enabled but not recording.
     active : int
-        Iterations after those that are recorded. Then the profiler is off again.
+        Iterations to record after `warmup`. The profiler is then disabled.
     backend : {"nvtx", "torch"}
         "nvtx": for a program that runs under Nsight Systems (`fastprof nsys --captured`, or `nsys
-        profile --capture-range=cudaProfilerApi --capture-range-end=stop`): operators become NVTX
+        profile --capture-range=cudaProfilerApi --capture-range-end=stop`). Operators become NVTX
         ranges with shapes (`torch.autograd.profiler.emit_nvtx`), iterations `ProfilerStep#N`.
-        "torch": torch.profiler records, and its trace is saved. It needs no GPU.
+        "torch": records with torch.profiler and saves its trace. It needs no GPU.
     path : path, optional
-        Of "torch": the file to write, .json or .json.gz, `fastprof_trace.json.gz` without it. It
-        appears when it is whole and replaces an older one. Where there are several ranks, each
-        has a file of its own: `net.rank3.json.gz` for `net.json.gz`.
+        For "torch": the file to write, .json or .json.gz; default `fastprof_trace.json.gz`. The
+        file is replaced atomically when the trace is complete. With several ranks, each writes its
+        own file: `net.rank3.json.gz` for `net.json.gz`.
     with_stack : bool, optional
-        Of "torch": record Python's functions too, for source lines and modules. They make the
-        file several times larger and slow the iterations down, not the kernels in them. By default
-        only where `fastprof.init` is not on, which tells lines by itself.
+        For "torch": also record Python functions, for source lines and modules. The file becomes
+        several times larger and the iterations slower; kernel times do not change. Default: only
+        without `fastprof.init`, which records source lines itself.
     ranks : collection of int, optional
-        The ranks that record; all without it. For the others nothing happens. Several processes
-        under one nsys are recorded until the first of them stops: let one of them record.
+        The ranks that record; default all. The others do nothing. If several processes run under
+        one nsys, it stops when the first of them stops: let one rank record.
 
     Returns
     -------
     Capture
-        To be used as a context manager, or by start() and stop(). Its step() is called at the end
-        of each iteration, by the thread that started it.
+        A context manager, with start() and stop() as the alternative. Call its step() at the end of
+        each iteration, in the thread that started it.
 
     Raises
     ------
     CaptureError
-        An argument makes no sense, or what the backend needs is not there.
+        An argument is invalid, or the backend is not available.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def capture(
     for name, value, least in (("wait", wait, 0), ("warmup", warmup, 0), ("active", active, 1)):
         if type(value) is not int or value < least:
             raise CaptureError(
-                f"{name}={value!r}: expected a number of iterations, {least} or more"
+                f"{name}={value!r}: expected an integer number of iterations, at least {least}"
             )
     if backend not in RECORDERS:
         raise CaptureError(
@@ -100,18 +100,18 @@ def capture(
 
 
 class Capture:
-    """A recording of a few iterations; `fastprof.capture` makes it.
+    """A recording of a few iterations, created by `fastprof.capture`.
 
     Attributes
     ----------
     path : Path or None
-        The trace that was saved. None: none yet, or the backend writes none.
+        The saved trace. None if none is saved yet, or if the backend writes no file.
 
     Notes
     -----
-    A block that is left before its end stops the recording too. What was recorded by then is
-    kept, with a warning; after an exception it is not. A capture may be started again when it is
-    over; two at once may not run.
+    Leaving the block early stops the recording. The incomplete recording is kept, with a warning;
+    after an exception it is discarded. A finished capture can be started again. Only one capture
+    can run at a time.
     """
 
     def __init__(
@@ -128,21 +128,21 @@ class Capture:
         self._recorder = recorder
         self._ranks = None if ranks is None else frozenset(ranks)
         self._phase = _Phase.BEFORE
-        self._iteration = 0  # that runs, from 0
+        self._iteration = 0  # the current one, from 0
 
     def start(self) -> Capture:
-        """Begin with the first iteration; the capture itself.
+        """Begin the first iteration and return the capture.
 
         Raises
         ------
         CaptureError
-            This capture or another is running, or the recording cannot be made.
+            A capture is already running, or recording cannot start.
         """
         global _running
         other = None if _running is None else _running()
         if other is not None:
             which = "this capture" if other is self else "another capture"
-            raise CaptureError(f"{which} is running; stop() it before the next is started")
+            raise CaptureError(f"{which} is running; call its stop() before start()")
         rank, world = rank_and_world()
         self.path, self._iteration = None, 0
         if self._ranks is not None and rank not in self._ranks:
@@ -154,15 +154,15 @@ class Capture:
         return self
 
     def step(self) -> None:
-        """Say that an iteration is done. Nothing happens when the capture is over.
+        """End an iteration. Has no effect after the last one.
 
         Raises
         ------
         CaptureError
-            The capture was not started, or the recording cannot be made or saved.
+            The capture was not started, or recording or saving failed.
         """
         if self._phase is _Phase.BEFORE:
-            raise CaptureError("step() of a capture that was not started; use `with`, or start()")
+            raise CaptureError("step(): the capture is not started; use `with`, or call start()")
         if self._phase in _RUNNING:
             self._iteration += 1
             if self._iteration < len(self._phases):
@@ -171,7 +171,7 @@ class Capture:
                 self._end(keep=True)
 
     def stop(self) -> None:
-        """End the recording now; nothing happens when the capture is over.
+        """End the recording now. Has no effect when the capture is over.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class Capture:
         if kind is None:
             self._stop()
         elif self._phase in _RUNNING:
-            with suppress(RuntimeError):  # a GPU in trouble; the loop's own error says more
+            with suppress(RuntimeError):  # a GPU failure; the loop's exception is more useful
                 self._end(keep=False)
 
     def _stop(self) -> None:
@@ -201,7 +201,7 @@ class Capture:
             warnings.warn(self._missing(), RuntimeWarning, stacklevel=3)
 
     def _enter(self) -> None:
-        """Do what the iteration that comes next begins with."""
+        """Begin the next iteration."""
         self._phase = self._phases[self._iteration]
         try:
             self._recorder.enter(
@@ -221,12 +221,12 @@ class Capture:
         self.path = self._recorder.end(keep)
 
     def _missing(self) -> str:
-        """What was not captured, and why."""
+        """The warning for an incomplete capture."""
         n_active = self._phases.count(_Phase.ACTIVE)
         n_done = max(0, self._iteration - len(self._phases) + n_active)
         begun = self._iteration >= len(self._phases) - n_active
-        told = f"{n_done} of {n_active} iterations were captured to their end"
+        done = f"{n_done} of {n_active} iterations were fully captured"
         return (
-            f"fastprof.capture: {told if begun else 'nothing was captured'}: step() was called "
-            f"{self._iteration} times, and {len(self._phases)} are needed ({self._numbers})"
+            f"fastprof.capture: {done if begun else 'nothing was captured'}: expected "
+            f"{len(self._phases)} calls of step(), found {self._iteration} ({self._numbers})"
         )

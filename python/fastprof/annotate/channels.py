@@ -1,4 +1,4 @@
-"""Where ranges go: to the NVTX tool that is attached, and to torch.profiler while it records."""
+"""Destinations of ranges: the attached NVTX tool, and torch.profiler while it records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _connected = False
 
 
 def connect() -> None:
-    """Find out who may listen. An NVTX tool attaches once, when a program first uses NVTX."""
+    """Detect an NVTX tool. It attaches once, at the program's first NVTX call."""
     global _connected
     if _connected:
         return
@@ -33,7 +33,7 @@ def connect() -> None:
 
 
 def _is_recording() -> bool:
-    """Whether torch.profiler records; under emit_nvtx ranges go to NVTX without its help."""
+    """Whether torch.profiler records ranges itself; under emit_nvtx they go to NVTX directly."""
     return int(torch._C._autograd._profiler_type()) not in _ELSEWHERE
 
 
@@ -42,17 +42,17 @@ _ELSEWHERE = {int(_KINDS.NONE), int(_KINDS.NVTX), int(_KINDS.ITT)}  # enums hash
 
 
 def _recorder() -> Callable[[str], object]:
-    """record_function in its cheap form, where torch has it (3 against 14 us a range)."""
+    """The fast form of record_function if torch has it: 3 instead of 14 us per range."""
     fast = getattr(torch._C._profiler, "_RecordFunctionFast", None)
     recorder: Callable[[str], object] = profiler.record_function if fast is None else fast
     return recorder
 
 
 def recordable(text: str) -> str:
-    """The text of a range as torch.profiler can write it into its JSON, which escapes nothing.
+    """Make a range's text safe for torch.profiler, which does not escape its JSON.
 
-    A quoted text that holds apostrophes (`"mode='same'"`) gets ` in their place, so that the
-    literal stays one; other double quotes and backslashes become ` and /.
+    In a double-quoted string, apostrophes become ` and the quotes become apostrophes: the text
+    stays a Python literal. Other double quotes and backslashes become ` and /.
     """
     if '"' not in text and "\\" not in text:
         return text
@@ -64,7 +64,7 @@ _DOUBLE_QUOTED = re.compile(r'"([^"\\]*)"')
 
 
 def _plain() -> Callable[[str], object] | None:
-    """What pushes a text without registering it: torch's own NVTX, in its CUDA builds."""
+    """torch's NVTX push, which does not register the string; None in builds without CUDA."""
     if torch.version.cuda is None:
         return None
     from torch.cuda import nvtx as of_torch

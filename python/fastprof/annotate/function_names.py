@@ -1,7 +1,7 @@
-"""Turns a Python stack into the names of its functions: `/<module>/main/Net::forward/conv1`.
+"""Turns a Python stack into its function names: `/<module>/main/Net::forward/conv1`.
 
-A method is named with the class of its object. A call of a module that is an attribute of the
-module around it goes by that attribute's name (`conv1`); the frames of torch itself are left out.
+A method is prefixed with the class of its object. A call of a submodule appears as its attribute
+name (`conv1`). Frames of torch are omitted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _HERE = str(Path(__file__).parent) + "/"
 class _Kind(enum.Enum):
     FUNCTION = 0
     METHOD = 1
-    MODULE_CALL = 2  # what runs a module's hooks and its forward
+    MODULE_CALL = 2  # runs a module's hooks and forward
     LIBRARY = 3
 
 
-# By the address of a code object, which is kept so that no other takes it: a code's hash is slow.
+# Keyed by id, because hashing code is slow; the value keeps the code object alive.
 _kinds: dict[int, tuple[_Kind, CodeType]] = {}
 
 
@@ -49,7 +49,7 @@ def _found_kind(code: CodeType) -> _Kind:
 
 
 def function_stack(frame: FrameType) -> str:
-    """The names of the functions of a frame and those around it, outermost first."""
+    """Names of the functions on a frame's stack, outermost first."""
     frames = []
     outer: FrameType | None = frame
     while outer is not None:
@@ -61,7 +61,7 @@ def function_stack(frame: FrameType) -> str:
     around: list[Module] = []  # modules whose forward is running, outermost first
     for kind, each in reversed(frames):
         name = _name(kind, each, around)
-        if name and names[-1:] != [name]:  # a function that calls itself is named once
+        if name and names[-1:] != [name]:  # recursion appears once
             names.append(name)
     return "".join(f"/{name}" for name in names)
 
@@ -80,7 +80,7 @@ def _name(kind: _Kind, frame: FrameType, around: list[Module]) -> str | None:
 
 
 def _attribute(around: list[Module], module: Any) -> str | None:
-    """The name under which one of the modules around holds this one, the innermost first."""
+    """The attribute name of a module in the innermost enclosing module that has it."""
     for parent in reversed(around):
         for name, child in parent._modules.items():
             if child is module:

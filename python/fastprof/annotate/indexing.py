@@ -1,4 +1,7 @@
-"""Ranges around `x[i]` and `x[i] = y`, without an attribute of Tensor that makes it a sequence."""
+"""Ranges around `x[i]` and `x[i] = y`, by replacing type slots.
+
+An attribute `Tensor.__getitem__` set from Python would make Tensor a sequence type.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,20 @@ from fastprof.annotate.wrap import patches
 
 
 def install() -> None:
-    """See indexing until the patches are taken off; go without where the slots are not as known."""
-    patches.make(_Indexing())
+    """Annotate indexing until the patches are reverted; skip it if the type slots differ."""
+    patches.apply(_Indexing())
 
 
 class _Indexing:
-    def put(self) -> None:
+    def apply(self) -> None:
         see_indexing(TensorBase, _GETTING, _SETTING)
 
-    put_again = put
+    reapply = apply
 
-    def take_off(self) -> None:
+    def revert(self) -> None:
         see_indexing_no_more(TensorBase)
 
-    def take_out(self) -> None:
+    def detach(self) -> None:
         pass
 
 

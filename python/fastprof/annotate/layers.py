@@ -1,4 +1,4 @@
-"""Layer ranges: by hand round a block of code, and for all submodules of a model."""
+"""Layer ranges: for a block of code or a function, and for all submodules of a model."""
 
 from __future__ import annotations
 
@@ -23,32 +23,31 @@ from fastprof.errors import AnnotateError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Parts of qualified names that come from what stands round a module, not from the model.
+# Components of qualified names that wrappers add.
 _WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
 
 
 class layer:
-    """A layer's range: `with fastprof.layer("Conv1"):` or `@fastprof.layer("encoder")`.
+    """The range of a layer: `with fastprof.layer("Conv1"):` or `@fastprof.layer("encoder")`.
 
     Parameters
     ----------
     name : str
-        The layer's name in reports. Layers nest; the names of nested ones are joined by `:`.
+        The layer's name in reports. Layers nest; reports join nested names with `:`.
 
     Raises
     ------
     AnnotateError
-        The name is empty or no text.
+        The name is empty or not a string.
 
     Notes
     -----
-    It works without `init`. In code that torch.compile traces it does nothing; there, make it where
-    it is entered: torch.compile cannot enter any context manager of Python that was made outside.
+    Does not require `init`. It has no effect in code traced by torch.compile. There, create the
+    object in the `with` statement: torch.compile cannot enter a context manager created outside.
 
-    Tasks of asyncio and generators that take turns in a thread have layers of their own: a range
-    ends where another task's layer begins or ends, or where another task calls torch after `init`,
-    and begins again when its own task goes on. A decorated coroutine is in the layer until it
-    returns.
+    Each asyncio task and each generator has its own layers. When another task of the thread enters
+    or leaves a layer, or calls torch after `init`, the range is closed; it reopens when its task
+    resumes. A decorated coroutine is in the layer until it returns.
     """
 
     def __init__(self, name: str) -> None:
@@ -72,30 +71,30 @@ class layer:
             leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, all of which is in the layer.
+        """Decorate a function: all of its calls run in the layer.
 
         Raises
         ------
         AnnotateError
-            It is a generator.
+            The function is a generator.
         """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise AnnotateError(
-                f"layer({self._name!r}): {function.__qualname__} is a generator, which runs after "
-                "its call; put `with` around what is in the layer"
+                f"layer({self._name!r}): {function.__qualname__} is a generator, whose body runs "
+                "after the call; use `with` inside it"
             )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def awaited_inside(*args: P.args, **kwargs: P.kwargs) -> Any:
-                with layer(self._name):  # one of its own: calls of a thread overlap
+                with layer(self._name):  # a new object: calls in a thread overlap
                     return await function(*args, **kwargs)
 
             return cast(Callable[P, R], awaited_inside)
 
         @functools.wraps(function)
         def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-            if torch.compiler.is_compiling():  # it cannot enter what was made outside
+            if torch.compiler.is_compiling():  # it cannot enter an outside object
                 return function(*args, **kwargs)
             with self:
                 return function(*args, **kwargs)
@@ -105,7 +104,7 @@ class layer:
 
 def _checked(name: str) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise AnnotateError(f"a layer's name was expected, found {name!r}")
+        raise AnnotateError(f"layer: expected a non-empty name, found {name!r}")
     return name
 
 
@@ -116,17 +115,17 @@ def _layer_marker(name: str) -> Marker:
 
 
 def _traced(*_: Any) -> None:
-    """What torch.compile traces in the place of a hook."""
+    """Stands in for a hook in torch.compile's trace."""
 
 
 class Layers:
-    """The layer ranges of a model; `remove` takes them off, as does the end of a `with` block."""
+    """The layer ranges of a model. `remove`, or leaving a `with` block, removes them."""
 
     def __init__(self, handles: list[RemovableHandle]) -> None:
         self._handles = handles
 
     def remove(self) -> None:
-        """Take the ranges off the model."""
+        """Remove the ranges from the model."""
         while self._handles:
             self._handles.pop().remove()
 
@@ -148,29 +147,28 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     Parameters
     ----------
     model : torch.nn.Module
-        The model, also one that is compiled, in DistributedDataParallel or sharded: what stands
-        round a module does not count in its name.
+        The model. It may be compiled, sharded or in DistributedDataParallel; names omit these
+        wrappers.
     name : str
-        A name for the model itself, which its submodules' names then begin with. Without one the
-        model has no range of its own; a compiled one has the name of its class.
+        A name for the model itself and the prefix of its submodules' names. Without a name, the
+        model has no range of its own, except that a compiled model is named after its class.
 
     Returns
     -------
     Layers
-        Whose `remove` ends it.
+        Its `remove` removes the ranges.
 
     Raises
     ------
     AnnotateError
-        The model is no module.
+        The model is not a torch.nn.Module.
 
     Notes
     -----
-    Forward hooks that are also called when a forward pass raises. In what torch.compile traces they
-    do nothing: a compiled module has one range, its parts have none, as one kernel may do the work
-    of several; run without the compiler they have. What torch.jit.script or trace made has none.
-    It works without `init`. A copy of the model has the ranges, too; one that was pickled or saved
-    has none.
+    Does not require `init`. Implemented as forward hooks, which also run when the forward pass
+    raises. They have no effect in code traced by torch.compile: a compiled module has one range and
+    its submodules none, because one kernel may do the work of several. torch.jit modules have no
+    ranges. A copy of the model keeps the ranges; a pickled or saved model does not.
 
     >>> fastprof.annotate_layers(model)   # doctest: +SKIP
     """
@@ -183,8 +181,8 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
     for path, module in model.named_modules():
         parts = [part for part in path.split(".") if part and part not in _WRAPPERS]
         full = ".".join([name, *parts] if name else parts)
-        if full in named or isinstance(module, ScriptModule):  # which takes no hooks
-            continue  # or it is what stands within a wrapper
+        if full in named or isinstance(module, ScriptModule):  # takes no hooks
+            continue  # or the module inside a wrapper
         named.add(full)
         full = full or (_name_of_compiled(model) if module is model else "")
         if not full:
@@ -195,7 +193,7 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
 
 
 def _name_of_compiled(model: Any) -> str:
-    """The class of a module that is compiled as a whole, by torch.compile or its own method."""
+    """Class name of a module compiled by torch.compile or `Module.compile`; "" if it is not."""
     inner = getattr(model, "_orig_mod", None)
     if inner is None and getattr(model, "_compiled_call_impl", None) is not None:
         inner = model

@@ -1,4 +1,4 @@
-"""A profiler for Lightning that captures some batches: `Trainer(profiler=FastprofProfiler())`."""
+"""A Lightning profiler that captures a few batches: `Trainer(profiler=FastprofProfiler())`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from fastprof.errors import CaptureError, FastprofError, MissingDependencyError
 if TYPE_CHECKING:
     from lightning.pytorch.profilers import Profiler
 
-# The two names under which Lightning is distributed.
+# Lightning's two distributions.
 _PACKAGES: Final = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _profiler_class() -> Any:
-    """Lightning's base class, of the package that the program uses if both are installed."""
+    """Lightning's base class; if both distributions are installed, from the imported one."""
     for package in sorted(_PACKAGES, key=lambda name: name not in sys.modules):
         try:
             return import_module(f"{package}.profilers").Profiler
@@ -46,8 +46,8 @@ def _profiler_class() -> Any:
 if not TYPE_CHECKING:
     Profiler = _profiler_class()
 
-# What Lightning calls the actions between which a batch of a stage lies: its fetching, or, where
-# the step fetches it itself, the first hook; and the last hook.
+# The actions at which a batch of a stage begins and ends: fetching it, or the first hook if the
+# step fetches the batch itself; and the last hook.
 _BATCHES: Final = {
     "train": ((".train_dataloader_next", ".on_train_batch_start"), ".on_train_batch_end"),
     "validate": ((".val_next", ".on_validation_batch_start"), ".on_validation_batch_end"),
@@ -55,51 +55,50 @@ _BATCHES: Final = {
     "predict": ((".predict_next", ".on_predict_batch_start"), ".on_predict_batch_end"),
 }
 _BEGINNINGS: Final = tuple(name for names, _ in _BATCHES.values() for name in names)
-_OF_MODULE: Final = "[LightningModule]"  # each hook is called for callbacks, too
-# It encloses batches, and so would cross the ranges of a capture, which begin and end with them.
+_OF_MODULE: Final = "[LightningModule]"  # hooks are also called for callbacks
+# Encloses batches, and so would overlap a capture's ranges, which begin and end with batches.
 _WITHOUT_RANGE: Final = "run_training_epoch"
 _MOST_ROWS: Final = 20
 
 
-class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
-    """Captures some batches of a stage, with annotations, layers and Lightning's actions.
+class FastprofProfiler(Profiler):  # type: ignore[misc]  # Lightning is untyped
+    """Captures a few batches of a stage, with annotations, layers and Lightning's actions.
 
     Parameters
     ----------
     dirpath : path, optional
-        A local directory for the trace; without it the logger's, as Lightning tells it.
+        Local directory for the trace; default: the logger's directory.
     filename : str, optional
-        Of the trace, without suffix: `fit-NAME.json.gz`, with the rank where there are several.
-        The summary goes beside it (`fit-NAME.txt`); without a name it is logged.
+        Name of the trace without suffix: `fit-NAME.json.gz`, plus the rank if there are several.
+        The summary is written to `fit-NAME.txt`; without a name it is logged.
     stage : {"train", "validate", "test", "predict"}
-        Whose batches are counted and captured. Validation batches of `fit` count, those of its
-        sanity check do not.
+        The stage to count and capture. Validation batches of `fit` count; those of its sanity check
+        do not.
     wait, warmup, active : int
-        Batches to let go by, to warm up and to capture: see `fastprof.capture`.
+        Batches to skip, to warm up and to capture: see `fastprof.capture`.
     backend : {"torch", "nvtx"}
-        Who records: torch.profiler, or Nsight Systems around the program.
+        The recorder: torch.profiler, or Nsight Systems if the program runs under it.
     path : path, optional
-        Of the trace, instead of `dirpath` and `filename`.
+        Path of the trace; overrides `dirpath` and `filename`.
     layers : bool
         Give every submodule of the LightningModule a layer range.
     with_stack : bool
-        Let torch.profiler record all Python calls; source lines are known without.
+        Let torch.profiler record all Python calls. Not needed for source lines.
 
     Attributes
     ----------
     trace : Path or None
-        The trace that was saved last.
+        The last saved trace.
 
     Raises
     ------
     CaptureError
-        An argument makes no sense, or what the backend needs is not there.
+        An argument is invalid, or the backend is not available.
 
     Notes
     -----
-    torch is annotated (`fastprof.init`) from setup to teardown. An exception ends all of it; what
-    was recorded by then is saved. A trace that cannot be saved is a warning, not the end of the
-    training.
+    torch is annotated (`fastprof.init`) from setup to teardown. An exception ends the annotation
+    and saves the incomplete recording. If saving fails, a warning is issued and training continues.
 
     >>> Trainer(profiler=FastprofProfiler(wait=20, active=2), max_steps=30)   # doctest: +SKIP
     """
@@ -128,19 +127,19 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
         self._lightning_module: Any = None  # Lightning sets it
         self._on: ExitStack | None = None
         self._is_model_annotated = False
-        self._capture: Capture | None = None  # that runs
+        self._capture: Capture | None = None  # the running one
         self._was_started = False
-        self._n_batches = 0  # of the stage, since the capture was started
+        self._n_batches = 0  # of the stage, since the start of the capture
         self._depth = 0
         self._timings = ActionTimes()
         if stage not in _BATCHES:
             raise CaptureError(f"stage={stage!r}: expected one of {', '.join(map(repr, _BATCHES))}")
-        self._new_capture(path)  # raises early what would be raised at the first batch
+        self._new_capture(path)  # raises early, not at the first batch
 
-    # What Lightning calls, in the order in which it does.
+    # Called by Lightning, in this order.
 
     def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
-        """Annotate torch; Lightning calls it before a run."""
+        """Annotate torch. Called before a run."""
         self._end_all()
         super().setup(stage, local_rank, log_dir)
         self.trace, self._was_started, self._n_batches = None, False, 0
@@ -149,7 +148,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
         self._on.enter_context(init())
 
     def start(self, action_name: str) -> None:
-        """Open an action's range, after what is to be done before it."""
+        """Begin a batch if the action is its first, then open the action's range."""
         if action_name.endswith(_BEGINNINGS):
             self._annotate_model()
             self._begin_batch(action_name)
@@ -161,7 +160,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
         self._timings.start(action_name)
 
     def stop(self, action_name: str) -> None:
-        """Close an action's range and those still open in it; nothing if it is not open."""
+        """Close an action's range and open ranges inside it; no effect if it is not open."""
         self._timings.stop(action_name)
         leave(_marker(action_name))
         if action_name.startswith(_OF_MODULE) and action_name.endswith(_BATCHES[self._captures][1]):
@@ -169,7 +168,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
 
     @contextmanager
     def profile(self, action_name: str) -> Iterator[str]:
-        """An action. After an exception that leaves the outermost one no teardown is called."""
+        """Run an action. End all on an exception, because Lightning then skips teardown."""
         self._depth += 1
         try:
             with super().profile(action_name):
@@ -182,12 +181,12 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
             self._depth -= 1
 
     def describe(self) -> None:
-        """Write or log the summary; Lightning calls it after a run."""
+        """Write or log the summary. Called after a run."""
         self._end_capture()
         super().describe()
 
     def summary(self) -> str:
-        """What was captured, and the wall clock of the actions that took longest."""
+        """The captured batches, and wall-clock times of the longest actions."""
         stage = "" if self._stage is None else f"{self._stage.upper()} "
         rows = self._timings.rows()
         table = str(Timings(tuple(rows[:_MOST_ROWS])))
@@ -195,7 +194,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
         return f"{stage}Profiler Report\n\n{self._captured()}\n\n{table}{more}\n"
 
     def teardown(self, stage: str | None) -> None:
-        """End what is still on; Lightning calls it after `describe`."""
+        """End the annotation. Called after `describe`."""
         self._end_all()
         super().teardown(stage)
 
@@ -205,7 +204,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
         return capture(path=path, **self._schedule, **self._options)
 
     def _begin_batch(self, action_name: str) -> None:
-        """Start the capture with the first batch of its stage."""
+        """Start the capture at the first batch of its stage."""
         if self._was_started or not action_name.endswith(_BATCHES[self._captures][0]):
             return
         if self._on is None or self._is_sanity_check():
@@ -225,12 +224,12 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
                 self._end_capture()
 
     def _end_capture(self) -> None:
-        """Save what was recorded by now, if the capture still runs."""
+        """End the capture, if it is running, and save it."""
         if self._capture is None:
             return
         ended, self._capture = self._capture, None
         with _as_warning(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # ours says batches, not iterations
+            warnings.simplefilter("ignore", RuntimeWarning)  # our warning counts batches
             ended.stop()
         self.trace = ended.path
         if self._n_batches < sum(self._schedule.values()):
@@ -244,7 +243,7 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
             self._on = None
 
     def _trace_path(self) -> str | os.PathLike[str] | None:
-        """Where the trace goes, by Lightning's conventions; Nsight Systems writes its own file."""
+        """Path of the trace, by Lightning's conventions. Nsight Systems writes its own file."""
         if self._options["backend"] == "nvtx" or self._path is not None:
             return self._path
         folder = os.fspath(self.dirpath or "")
@@ -256,26 +255,26 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
         return os.path.join(folder, self._prepare_filename(name, ".json.gz"))
 
     def _captured(self) -> str:
-        """What was captured by now, in words."""
+        """A sentence on what is captured so far."""
         numbers = ", ".join(f"{name}={number}" for name, number in self._schedule.items())
         wait, warmup, active = self._schedule.values()
         n_done = min(max(self._n_batches - wait - warmup, 0), active)
-        counted = f"{n_done} of {active} {self._captures} batches were captured"
+        counted = f"captured {n_done} of {active} {self._captures} batches"
         if not n_done and self.trace is None:
             return (
-                f"nothing was captured: {self._n_batches} {self._captures} batches were counted, "
-                f"and {wait + warmup + active} are needed ({numbers})"
+                f"nothing was captured: expected {wait + warmup + active} {self._captures} "
+                f"batches, found {self._n_batches} ({numbers})"
             )
         if self._options["backend"] == "nvtx":
-            return f"{counted} by the tool around the program, if there was one"
+            return f"{counted}, if the program ran under Nsight Systems"
         if self.trace is None:
-            return f"{counted}, but their trace was not saved"
+            return f"{counted}, but their trace was not saved (see the warning)"
         return f"{counted}: {self.trace}\n  fastprof info {self.trace}"
 
     # The model.
 
     def _annotate_model(self) -> None:
-        """With the first batch of any stage: by then the model is made, moved and wrapped."""
+        """Annotate layers at the first batch of any stage: the model is complete by then."""
         if self._is_model_annotated or not self._layers or self._on is None:
             return
         self._is_model_annotated = True
@@ -289,14 +288,14 @@ class FastprofProfiler(Profiler):  # type: ignore[misc]  # nor has Lightning
 
 @functools.cache
 def _marker(name: str) -> Marker:
-    """The range of an action; one object a name, which is also the owner of its open ranges."""
+    """The range of an action. One object per name; it also owns its open ranges."""
     channels.connect()
     return Marker(name)
 
 
 @contextmanager
 def _as_warning() -> Iterator[None]:
-    """A trace that is lost does not end a training."""
+    """Turn an error into a warning: a lost trace must not end the training."""
     try:
         yield
     except FastprofError as error:

@@ -1,7 +1,7 @@
-"""Functions of torch that modules hold: `self.activation = F.gelu`.
+"""Torch functions held as module attributes: `self.activation = F.gelu`.
 
-A model that was built before `init` holds the function itself, one built after it what stands in
-its place. `init` puts the latter into all modules that there are, `uninit` the former.
+A model built before `init` holds the original function. `init` replaces it with the wrapper in all
+existing modules; `uninit` restores the original.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from fastprof.annotate.table import subclasses
 from fastprof.annotate.wrap import patches, replaced
 
 
-def put_in() -> None:
-    """Let all modules that there are hold what has ranges."""
+def install() -> None:
+    """Replace original functions by their wrappers in all existing modules."""
     _exchange(_alive(), replaced)
 
 
-def take_out() -> None:
-    """Let all modules that there are hold torch's own functions."""
+def uninstall() -> None:
+    """Replace wrappers by the original functions in all existing modules."""
     _exchange(_alive(), _originals())
 
 
-def as_before(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that sees torch, and the modules that it is given, as they were before `init`."""
+def with_originals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function to run with the original torch and with unwrapped module arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = [each for each in (*args, *kwargs.values()) if isinstance(each, Module)]
         modules = [part for model in given for part in model.modules()]
-        with patches.aside():
+        with patches.suspended():
             _exchange(modules, _originals())
             try:
                 return function(*args, **kwargs)
@@ -50,13 +50,13 @@ def _originals() -> dict[int, Any]:
 
 
 def _alive() -> Iterable[Any]:
-    """All modules; what torch.jit made takes no attributes."""
+    """All existing modules but torch.jit's, whose attributes cannot be set."""
     kinds = {each for each in subclasses(Module) if not issubclass(each, ScriptModule)}
     return [each for each in gc.get_objects() if type(each) in kinds]
 
 
 def _exchange(modules: Iterable[Any], by_id: Mapping[int, Any]) -> None:
-    """Put other functions for some, by their ids: attributes, and items of lists and dicts."""
+    """Replace values by id: attributes, and items of list and dict attributes."""
     for module in modules:
         attributes = vars(module)
         for name, value in [*attributes.items()]:

@@ -1,7 +1,7 @@
-"""Hands a wrapped function to `__torch_function__` where torch would hand over what it wraps.
+"""Passes the wrapper to `__torch_function__` where torch would pass the original function.
 
-Functions in C find out themselves whose `__torch_function__` is asked, in which order and with
-which types. A mode around the call lets them, and passes the wrapped function on in their place.
+C functions determine which `__torch_function__` handlers to call, in which order and with which
+types. A mode around the call leaves that to them and substitutes the wrapper.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastprof._core._hooks import Wrapped
 
 
 def hand_over(wrapped: Wrapped, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a wrapped function of which an argument or a mode has `__torch_function__`."""
+    """Call a wrapped function when an argument or a mode defines `__torch_function__`."""
     with _HandOver(wrapped):
         return wrapped.__wrapped__(*args, **kwargs)
 
@@ -52,7 +52,7 @@ class _HandOver(TorchFunctionMode):  # type: ignore[misc]  # torch has no types 
         raise TypeError(_REFUSED.format(func.__name__, "\n".join(f"  - {each}" for each in asked)))
 
 
-# The words of torch/csrc/utils/python_arg_parser.cpp.
+# Same text as in torch/csrc/utils/python_arg_parser.cpp.
 _REFUSED = (
     "Multiple dispatch failed for 'torch.{}'; all __torch_function__ handlers returned "
     "NotImplemented:\n\n{}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
@@ -62,7 +62,7 @@ _REFUSED = (
 def _one_of_each(
     types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[Any]:
-    """An argument of each type, which may stand in a list."""
+    """An argument of each type, also from within lists; the type itself if there is none."""
     given = [*args, *kwargs.values()]
     given += [item for each in given if isinstance(each, (list, tuple)) for item in each]
     for kind in types:

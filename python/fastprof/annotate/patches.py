@@ -1,4 +1,4 @@
-"""Attributes that are replaced, and put back: what `init` does to torch and `uninit` takes away."""
+"""Reversible attribute replacements: `init` applies them to torch and `uninit` reverts them."""
 
 from __future__ import annotations
 
@@ -15,116 +15,116 @@ _MISSING = object()
 
 
 class Change(Protocol):
-    """Something of the program that is replaced."""
+    """A reversible change to the program."""
 
-    def put(self) -> None:
-        """Replace it."""
+    def apply(self) -> None:
+        """Apply the change."""
 
-    def put_again(self) -> None:
-        """Put it where it stood, unless somebody else has put another thing there since."""
+    def reapply(self) -> None:
+        """Apply the change again, unless other code has since replaced the attribute."""
 
-    def take_off(self) -> None:
-        """Put back what was there, unless somebody else has put another thing there since."""
+    def revert(self) -> None:
+        """Restore the original, unless other code has since replaced the attribute."""
 
-    def take_out(self) -> None:
-        """Let what somebody else put around ours call what ours called."""
+    def detach(self) -> None:
+        """If other code wrapped our replacement, make that wrapper call the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One attribute: of what, its name, what stood there itself, not inherited, what stands now."""
+    """One attribute: owner, name, own value before (not an inherited one) and replacement."""
 
     owner: Any
     name: str
     before: Any
     after: Any
 
-    def put(self) -> None:
+    def apply(self) -> None:
         setattr(self.owner, self.name, self.after)
 
-    def put_again(self) -> None:
-        if _standing(self.owner, self.name) is self.before:
-            self.put()
+    def reapply(self) -> None:
+        if _current(self.owner, self.name) is self.before:
+            self.apply()
 
-    def take_off(self) -> None:
-        if _standing(self.owner, self.name) is not self.after:
+    def revert(self) -> None:
+        if _current(self.owner, self.name) is not self.after:
             return
         if self.before is _MISSING:
             delattr(self.owner, self.name)
         else:
             setattr(self.owner, self.name, self.before)
 
-    def take_out(self) -> None:
-        # torch puts its own around the step of an optimizer's class, by functools.wraps, when it
-        # makes the first one.
-        standing = _standing(self.owner, self.name)
-        if getattr(standing, "__wrapped__", None) is not self.after:
+    def detach(self) -> None:
+        # When the first instance of an optimizer class is made, torch wraps the class's `step` with
+        # functools.wraps.
+        current = _current(self.owner, self.name)
+        if getattr(current, "__wrapped__", None) is not self.after:
             return
-        standing.__wrapped__ = self.before
-        for cell in getattr(standing, "__closure__", None) or ():
+        current.__wrapped__ = self.before
+        for cell in getattr(current, "__closure__", None) or ():
             if cell.cell_contents is self.after:
                 cell.cell_contents = self.before
 
 
 @dataclass(frozen=True, slots=True)
-class PatchOfC(Patch):
-    """An attribute of a type in C, which it has not by itself and which Python cannot set."""
+class CTypePatch(Patch):
+    """An attribute added to a C type, which Python cannot set."""
 
-    def put(self) -> None:
+    def apply(self) -> None:
         set_attribute(self.owner, self.name, self.after)
 
-    def take_off(self) -> None:
-        if _standing(self.owner, self.name) is self.after:
+    def revert(self) -> None:
+        if _current(self.owner, self.name) is self.after:
             delete_attribute(self.owner, self.name)
 
 
-def _standing(owner: Any, name: str) -> Any:
-    if isinstance(owner, FunctionType):  # its defaults
+def _current(owner: Any, name: str) -> Any:
+    if isinstance(owner, FunctionType):  # __defaults__
         return getattr(owner, name)
     return vars(owner).get(name, _MISSING)
 
 
 class Patches:
-    """All that is replaced now, in order."""
+    """The changes in effect, in the order they were made."""
 
     def __init__(self) -> None:
         self._patches: list[Change] = []
-        self._aside = 0  # in how many `aside` blocks the program is, in all threads
+        self._n_suspended = 0  # number of open `suspended` blocks, over all threads
         self._lock = threading.RLock()
 
     def replace(self, owner: Any, name: str, after: Any) -> None:
-        """Put something in an attribute's place."""
-        self.make(Patch(owner, name, _standing(owner, name), after))
+        """Replace an attribute."""
+        self.apply(Patch(owner, name, _current(owner, name), after))
 
-    def give(self, owner: type, name: str, value: Any) -> None:
-        """Give a type in C an attribute that it does not have."""
-        self.make(PatchOfC(owner, name, _MISSING, value))
+    def add(self, owner: type, name: str, value: Any) -> None:
+        """Add an attribute to a C type."""
+        self.apply(CTypePatch(owner, name, _MISSING, value))
 
-    def make(self, change: Change) -> None:
-        """Make a change that is undone with the others."""
-        change.put()
+    def apply(self, change: Change) -> None:
+        """Apply a change and register it for reversal."""
+        change.apply()
         self._patches.append(change)
 
-    def take_off(self) -> None:
-        """Put all back, the last first."""
+    def revert(self) -> None:
+        """Revert all changes, the last first."""
         while self._patches:
             patch = self._patches.pop()
-            patch.take_off()
-            patch.take_out()
+            patch.revert()
+            patch.detach()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Within it all is as it was before, for all threads."""
+    def suspended(self) -> Iterator[None]:
+        """Revert all changes within a block, for all threads."""
         with self._lock:
-            self._aside += 1
-            if self._aside == 1:
+            self._n_suspended += 1
+            if self._n_suspended == 1:
                 for patch in reversed(self._patches):
-                    patch.take_off()
+                    patch.revert()
         try:
             yield
         finally:
             with self._lock:
-                self._aside -= 1
-                if self._aside == 0:
+                self._n_suspended -= 1
+                if self._n_suspended == 0:
                     for patch in self._patches:
-                        patch.put_again()
+                        patch.reapply()

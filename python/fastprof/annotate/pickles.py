@@ -1,7 +1,7 @@
-"""Lets every pickler take functions of torch that a program held before `init`.
+"""Makes every pickler accept torch functions that the program referenced before `init`.
 
-Pickle refuses a function that is not what stands under its name; cloudpickle and dill copy its
-code. With `reducer_override`, which each pickler asks first, it is pickled by where it is found.
+Pickle rejects a function that is not the attribute its name refers to; cloudpickle and dill copy
+its code. `reducer_override`, which a pickler calls first, pickles such a function by reference.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from fastprof.annotate.wrap import patches, replaced
 
 
 def install() -> None:
-    """Teach the picklers of Python, in C and in Python, and what others derive from them."""
-    patches.give(pickle.Pickler, "reducer_override", _reduced)
-    patches.give(pickle.Pickler, "__init_subclass__", _DERIVED)
+    """Patch Python's picklers (C and Python) and all their subclasses."""
+    patches.add(pickle.Pickler, "reducer_override", _reduced)
+    patches.add(pickle.Pickler, "__init_subclass__", _INIT_SUBCLASS)
     patches.replace(pickle._Pickler, "reducer_override", _reduced)
     for kind in (*subclasses(pickle.Pickler), *subclasses(pickle._Pickler)):
-        _teach(kind)
+        _patch(kind)
 
 
-def _teach(kind: type) -> None:
+def _patch(kind: type) -> None:
     own = vars(kind).get("reducer_override")
     if own is not None:
         patches.replace(kind, "reducer_override", _before(own))
 
 
-def _derived(kind: Any, /, **keywords: Any) -> None:
-    """A class is derived from pickle.Pickler: cloudpickle is imported now."""
+def _init_subclass(kind: Any, /, **keywords: Any) -> None:
+    """Patch a new subclass of pickle.Pickler, such as cloudpickle's when it is imported."""
     super(pickle.Pickler, kind).__init_subclass__(**keywords)
-    _teach(kind)
+    _patch(kind)
 
 
-_DERIVED: Final = classmethod(_derived)
+_INIT_SUBCLASS: Final = classmethod(_init_subclass)
 
 
 def _reduced(_: Any, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The iterations of a capture -> ranges and a window for Nsight Systems, or a trace of torch."""
+"""Backends of a capture: NVTX ranges and a window for Nsight Systems, or torch.profiler."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fastprof.errors import CaptureError
 
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
 _SUFFIXES: Final = (".json", ".json.gz")
-_COMPRESSION: Final = 4  # the loop waits for it
+_COMPRESSION: Final = 4  # low, because the training loop waits
 
 
 class Recorder(Protocol):
-    """Records iterations in one way; the schedule is kept by whoever calls it."""
+    """A backend. The caller keeps the schedule."""
 
     def __init__(
         self,
@@ -30,22 +30,22 @@ class Recorder(Protocol):
         path: str | os.PathLike[str] | None,
         with_stack: bool | None,
     ) -> None:
-        """For iterations to wait, to warm up and to record.
+        """Check the arguments; `schedule` is (wait, warmup, active) iterations.
 
         Raises
         ------
         CaptureError
-            Something that it needs is not there.
+            An argument is invalid, or a requirement is missing.
         """
 
     def prepare(self, rank: int, world: int) -> None:
-        """Before the first iteration."""
+        """Called before the first iteration."""
 
     def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
-        """Before each iteration: whether operators are looked at, and whether they are recorded."""
+        """Called before each iteration: profiler enabled or not, recording or not."""
 
     def end(self, keep: bool) -> Path | None:
-        """Turn everything off again, after any iteration; the file that was saved, if `keep`."""
+        """Disable the profiler, after any iteration. If `keep`, save and return the file."""
 
 
 class NvtxRecorder:
@@ -59,20 +59,18 @@ class NvtxRecorder:
     ) -> None:
         if path is not None:
             raise CaptureError(
-                f"path={os.fsdecode(path)!r}: backend='nvtx' writes no file, nsys does (nsys "
-                "profile -o); leave path out, or use backend='torch'"
+                f"path={os.fsdecode(path)!r}: with backend='nvtx', nsys writes the file (nsys "
+                "profile -o); omit path, or use backend='torch'"
             )
         if torch.version.hip is not None:
             raise CaptureError(
-                "backend='nvtx' is for Nsight Systems, which does not know AMD's GPUs; use "
+                "backend='nvtx' needs Nsight Systems, which does not support AMD GPUs; use "
                 "backend='torch'"
             )
         if not torch.cuda.is_available():
             built = torch.version.cuda is not None
-            what = "PyTorch finds no GPU" if built else "this PyTorch was built without it"
-            raise CaptureError(
-                f"backend='nvtx' needs CUDA, and {what}; use backend='torch', which works without"
-            )
+            why = "PyTorch finds no GPU" if built else "this PyTorch was built without it"
+            raise CaptureError(f"backend='nvtx' needs CUDA, and {why}; use backend='torch'")
         self._on = ExitStack()
         self._is_on = self._is_recorded = False
 
@@ -103,7 +101,7 @@ class NvtxRecorder:
 
 
 class TorchRecorder:
-    """torch.profiler, and the trace that it exports."""
+    """torch.profiler and the trace it exports."""
 
     def __init__(
         self,
@@ -113,7 +111,7 @@ class TorchRecorder:
     ) -> None:
         self._asked = Path(DEFAULT_PATH if path is None else os.fsdecode(path))
         if not self._asked.name.endswith(_SUFFIXES):
-            raise CaptureError(f"{self._asked}: expected a name that ends in .json or .json.gz")
+            raise CaptureError(f"{self._asked}: expected a name ending in .json or .json.gz")
         self._schedule = schedule
         self._with_stack = with_stack
         self._on = ExitStack()
@@ -122,8 +120,8 @@ class TorchRecorder:
         self._path = _path_of_rank(self._asked, rank, world).absolute()
         folder = self._path.parent
         if self._path.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-            why = "it is a directory" if self._path.is_dir() else f"no writing to {folder}"
-            raise CaptureError(f"{self._path}: the trace cannot be saved there, {why}; give path=")
+            why = "it is a directory" if self._path.is_dir() else f"{folder} is not writable"
+            raise CaptureError(f"{self._path}: cannot save the trace: {why}; set path=")
         self._on = ExitStack()
         with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
         self._profile = torch.profiler.profile(
@@ -155,7 +153,7 @@ class TorchRecorder:
         self._on.close()
         if keep:
             _save(self._profile, self._path)
-        del self._profile  # all that was recorded
+        del self._profile  # frees the recorded events
         return self._path if keep else None
 
 
@@ -163,7 +161,7 @@ RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": To
 
 
 def synchronize() -> None:
-    """Wait for the GPUs that this process has memory on; making a context on others takes time."""
+    """Wait for the GPUs in use by this process, without creating contexts on others."""
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return
     current = torch.cuda.current_device()
@@ -173,24 +171,24 @@ def synchronize() -> None:
 
 
 def rank_and_world() -> tuple[int, int]:
-    """This process among those that train together: of torch.distributed, else of its launcher."""
+    """Rank and world size, from torch.distributed or else from the launcher's environment."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
-    told = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return (int(told[0]), int(told[1])) if all(text.isdecimal() for text in told) else (0, 1)
+    texts = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return (int(texts[0]), int(texts[1])) if all(text.isdecimal() for text in texts) else (0, 1)
 
 
 def _turned_on(stack: ExitStack, context: emit_nvtx | torch.profiler.profile) -> None:
-    why = "is on already" if torch.autograd._profiler_enabled() else None
+    why = "is already active" if torch.autograd._profiler_enabled() else None
     try:
         if why is None:
             stack.enter_context(context)
     except RuntimeError as error:
-        why = f"cannot be turned on: {str(error).splitlines()[0]}"
+        why = f"cannot start: {str(error).splitlines()[0]}"
     if why is not None:
         raise CaptureError(
-            f"PyTorch's profiler {why}; leave out emit_nvtx and torch.profiler of your own around "
+            f"PyTorch's profiler {why}; do not use emit_nvtx or torch.profiler around "
             "fastprof.capture"
         )
 
@@ -203,7 +201,7 @@ def _path_of_rank(path: Path, rank: int, world: int) -> Path:
 
 
 def _save(profile: torch.profiler.profile, path: Path) -> None:
-    """Write beside the file, and rename when all is written."""
+    """Write temporary files in the same folder, then rename."""
     plain = path.with_name(f".{path.name}.{os.getpid()}.json")
     packed = path.with_name(f".{path.name}.{os.getpid()}.gz")
     try:
@@ -213,7 +211,7 @@ def _save(profile: torch.profiler.profile, path: Path) -> None:
                 shutil.copyfileobj(text, out, 1 << 20)
         os.replace(packed if path.suffix == ".gz" else plain, path)
     except OSError as error:
-        raise CaptureError(f"{path}: the trace cannot be saved: {error.strerror}") from error
+        raise CaptureError(f"{path}: cannot save the trace: {error.strerror}") from error
     finally:
         for left in (plain, packed):
             left.unlink(missing_ok=True)

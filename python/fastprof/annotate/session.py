@@ -1,4 +1,4 @@
-"""Switches the annotation of torch on and off: `init` and `uninit`."""
+"""Enables and disables the annotation of torch: `init` and `uninit`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _installed = False
 
 
 class Session:
-    """What `init` returns; at the end of a `with` block it switches off what it switched on."""
+    """Returned by `init`; a `with` block calls `uninit` at its end if that `init` was the first."""
 
     def __init__(self, owns: bool) -> None:
         self._owns = owns
@@ -37,21 +37,21 @@ class Session:
 
 
 def init(enable_function_stack: bool = False) -> Session:
-    """Enclose every call of torch in ranges that say call stack, module and arguments.
+    """Enclose every torch call in ranges that record its call stack, module and arguments.
 
-    Call it once, after the imports and before the model is built. Calls cost nearly
-    nothing until a profiler listens: Nsight Systems (or any NVTX tool), or torch.profiler.
+    Call it once, after the imports and before the model is built. The overhead is negligible
+    until a profiler is active: Nsight Systems (or another NVTX tool), or torch.profiler.
 
     Parameters
     ----------
     enable_function_stack : bool
-        Also write the names of the functions on the stack (`funcStack`); takes longer a call.
+        Also record the function names on the stack (`funcStack`). Adds overhead to each call.
 
     Returns
     -------
     Session
-        A context manager, if the annotation is to end with a block; `uninit` ends it, too. A
-        second `init` changes nothing but `enable_function_stack`.
+        An optional context manager that calls `uninit` on exit. A second `init` only updates
+        `enable_function_stack`.
 
     Raises
     ------
@@ -60,12 +60,12 @@ def init(enable_function_stack: bool = False) -> Session:
 
     Notes
     -----
-    What is wrapped: annotate/table.py. What the program computes stays the same: nothing is copied,
-    read from a device or waited for, and torch.jit, torch.compile, `__torch_function__`, pickling
-    and signatures see the functions as they were. What was compiled before is compiled once more.
-    A function of torch that the program took before is not `is` the one that torch holds now, but
-    equal to it. Calls of it have ranges where it is an attribute of a module, or in a list or dict
-    that is one, and none elsewhere: call `init` before the model is built.
+    annotate/table.py lists the wrapped functions. Results do not change: no tensor is copied, no
+    device is read or synchronized, and torch.jit, torch.compile, `__torch_function__`, pickling and
+    signatures see the original functions. Code compiled before `init` is compiled again.
+    A reference to a torch function taken before `init` compares equal to the wrapped function but
+    is not identical to it. Its calls have ranges only if a module holds the reference as an
+    attribute, or in a list or dict attribute. Call `init` before the model is built.
 
     >>> import fastprof           # doctest: +SKIP
     >>> fastprof.init()           # doctest: +SKIP
@@ -95,27 +95,27 @@ def init(enable_function_stack: bool = False) -> Session:
     for with_defaults in table.with_defaults():
         wrap_defaults(with_defaults)
     for owner, name in _SOURCE_READERS:
-        patches.replace(owner, name, module_attributes.as_before(getattr(owner, name)))
+        patches.replace(owner, name, module_attributes.with_originals(getattr(owner, name)))
     pickles.install()
-    module_attributes.put_in()
+    module_attributes.install()
     _installed = True
     return Session(owns=True)
 
 
 def is_on() -> bool:
-    """Whether torch is annotated now."""
+    """Whether torch is annotated."""
     return _installed
 
 
 def uninit() -> None:
-    """Undo `init` and `wrap`: all functions are what they were. A second time does nothing."""
+    """Undo `init` and `wrap`: restore all functions. Calling it again has no effect."""
     global _installed
     _hooks.annotate(False)
-    patches.take_off()
-    module_attributes.take_out()
+    patches.revert()
+    module_attributes.uninstall()
     replaced.clear()
     _installed = False
 
 
-# These look at functions by identity or read their source: they see torch as it was before.
+# These compare functions by identity or read their source, and so need the original torch.
 _SOURCE_READERS = ((jit, "script"), (jit, "trace"), (jit, "trace_module"))

@@ -1,8 +1,8 @@
-"""What is wrapped: functions of torch by the modules that hold them, methods by their classes.
+"""The functions and methods that `init` wraps.
 
-The functions are the operators that torch has in C, what torch.functional and torch.nn.functional
-make of them, and the methods of Tensor. Bookkeeping that launches nothing (`size`, `is_contiguous`)
-is left alone.
+They are torch's C operators, the Python functions of torch.functional and torch.nn.functional,
+Tensor methods, and methods of optimizers, recurrent modules and data loaders. Bookkeeping that
+launches no GPU work (`size`, `is_contiguous`) is not wrapped.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Function:
     Parameters
     ----------
     function : callable
-        As it stands in its modules or in its class.
+        The function object held by the modules or the class in `homes`.
     mod, op : str
-        What its argument marker says.
+        Module and operator name in its argument marker.
     homes : tuple of (module or class, str)
-        What holds it and under which name, that of `mod` and `op` first.
+        The owners of the function and its attribute name in each, that of `mod` and `op` first.
     overloads : bool
-        Whether it hands itself to `__torch_function__` from C, by another way than its homes.
+        Whether its C implementation passes the original function to `__torch_function__`.
     reads : bool
-        Whether it only reads a tensor's values, as `item`: of a tensor of the CPU that is neither a
-        kernel nor a copy, and Adam does so once a parameter.
+        Whether it only reads a tensor's values, such as `item`. On a CPU tensor that launches no
+        kernel or copy, and Adam does it once per parameter.
     """
 
     function: Callable[..., Any]
@@ -53,10 +53,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method to wrap: `owner.name`, in its marker `mod` and `op`.
+    """A method to wrap: `owner.name`, recorded as `mod` and `op`.
 
-    `unless`, of (args, kwargs), tells a call that gets no ranges. `named`, of the object, tells
-    another mod and op, or None for an object whose calls get no ranges.
+    `unless(args, kwargs)` is true for calls that get no ranges. `named(object)` returns mod and op
+    for that object, or None if its calls get no ranges.
     """
 
     owner: type
@@ -67,7 +67,7 @@ class Method:
     named: Callable[[Any], tuple[str, str] | None] | None = None
 
 
-# Neither a kernel nor a copy comes from these.
+# These launch no GPU work.
 _BOOKKEEPING: Final = re.compile(
     r"is_.*|cudnn_is_.*|sym_.*|q_.*|_.*|.*storage.*|(?:const_)?data_ptr|dim_order|"
     r"(?:sparse|dense)_dim|register_.*hook|retain_grad|requires_grad_|record_stream|get_device|"
@@ -75,7 +75,7 @@ _BOOKKEEPING: Final = re.compile(
     r"as_subclass|assert_.*|broadcast_shapes|names|refine_names|rename_?|align_.*|result_type|"
     r"can_cast|promote_types|as_sparse_gradcheck"
 )
-# Names with an underscore that are operators all the same.
+# Operators despite the leading underscore.
 _PRIVATE: Final = re.compile(r"_foreach_.+|_fused_.+|_scaled_.*mm.*|_grouped_mm|_int_mm|_amp_.+")
 _OPERATORS: Final = re.compile(
     r"__(?:[ir]?(?:add|sub|mul|truediv|floordiv|div|mod|pow|matmul|and|or|xor|lshift|rshift)"
@@ -92,7 +92,7 @@ _COLLECTIVES: Final = (
     *("reduce_scatter_tensor", "scatter", "scatter_object_list", "send"),
     *("_all_gather_base", "_reduce_scatter_base"),
 )
-# Functions of other packages, wrapped where these are installed; of CUDA extensions all.
+# Functions of other packages, wrapped if installed; of CUDA extensions, all functions.
 _PACKAGES: Final = {
     "apex.normalization.fused_layer_norm": (
         *("fused_layer_norm", "fused_layer_norm_affine", "mixed_dtype_fused_layer_norm_affine"),
@@ -108,7 +108,7 @@ _EXTENSIONS: Final = (
     *("amp_C", "fused_adam_cuda", "fused_lamb_cuda", "fused_layer_norm_cuda", "mlp_cuda"),
     *("distributed_lamb_cuda", "xentropy_cuda"),
 )
-# Modules behind those that a user sees, which hold the same functions by the names of the C ones.
+# Internal modules that hold the same functions under their C names.
 _ALSO_HOLDING: Final = (
     *(torch, torch.functional, torch._C._nn, torch._C._linalg, torch._C._fft, torch._C._special),
     torch._C._sparse,
@@ -117,7 +117,7 @@ _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
 
 def functions() -> Iterator[Function]:
-    """The functions and methods of torch, of torch.distributed and of extensions, each once."""
+    """Functions and Tensor methods of torch, torch.distributed and extensions, each once."""
     seen: set[int] = set()
     for owner in (functional, torch, torch.linalg, torch.fft, torch.special, torch.sparse):
         for function in _of_module(owner):
@@ -147,10 +147,10 @@ def _is_wanted(name: str, but: re.Pattern[str]) -> bool:
 
 
 def _of_module(owner: Any) -> Iterator[Function]:
-    """Operators that a module of torch holds: those of torch in C, and those defined in it.
+    """Operators in a module of torch: C functions, and Python functions defined in the module.
 
-    Those in C are held elsewhere, too, by the name that they hand to `__torch_function__`:
-    torch.fft.fft is torch._C._fft.fft_fft.
+    A C function is also an attribute of an internal module, under the name that it passes to
+    `__torch_function__`: torch.fft.fft is torch._C._fft.fft_fft.
     """
     variable_functions = torch._C._VariableFunctions
     own = "torch.functional" if owner is torch else owner.__name__
@@ -171,7 +171,7 @@ def _of_module(owner: Any) -> Iterator[Function]:
 
 
 def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:
-    """Functions by name, at all the homes that hold them."""
+    """Functions by name, with all owners that hold them."""
     for name in names:
         function = getattr(homes[0], name, None)
         if callable(function):
@@ -180,12 +180,12 @@ def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:
 
 
 def _installed(name: str) -> Any:
-    """A module of a package that may be absent, or be there and not work."""
+    """Import a module; None if it is not installed or fails to import."""
     if name not in sys.modules and find_spec(name.partition(".")[0]) is None:
         return None
     try:
         return import_module(name)
-    except Exception:  # an extension that was built for another torch fails in its own ways
+    except Exception:  # an extension built for another torch may raise anything
         return None
 
 
@@ -204,18 +204,18 @@ def methods() -> Iterator[Method]:
 
 
 def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a step runs forward and backward, too: these are no part of the optimizer."""
+    """Whether the step also runs a closure (forward and backward), not only the optimizer."""
     return (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
 
 
-# By the id of an operator of torch.ops, which is kept: hashing one is slow.
+# Keyed by id, because hashing an operator is slow; the value keeps the operator alive.
 _operators: dict[int, tuple[Any, tuple[str, str] | None]] = {}
 
 
 def _operator(called: Any) -> tuple[str, str] | None:
-    """What a marker says of `torch.ops.aten.add` or one of its overloads: torch.ops.aten, add.
+    """`mod` and `op` of an operator: torch.ops.aten and add for `torch.ops.aten.add`.
 
-    torch.profiler's own ranges are opened by operators, too; these have none.
+    None for bookkeeping, and for the operators with which torch.profiler opens its ranges.
     """
     known = _operators.get(id(called))
     if known is None:
@@ -230,14 +230,14 @@ def _operator(called: Any) -> tuple[str, str] | None:
 
 
 def with_defaults() -> Iterator[FunctionType]:
-    """The functions of torch whose defaults may be functions of torch: how modules are made."""
+    """Constructors of torch.nn classes: their default arguments may be torch functions."""
     for kind in vars(torch.nn).values():
         if isinstance(kind, type) and isinstance(vars(kind).get("__init__"), FunctionType):
             yield vars(kind)["__init__"]
 
 
 def subclasses(kind: type) -> Iterator[type]:
-    """All that is derived from a class, each once."""
+    """All direct and indirect subclasses of a class, without duplicates."""
     seen: set[type] = set()
     waiting: list[type] = [kind]
     while waiting:

@@ -1,11 +1,11 @@
-"""Turns a call into the texts of its markers, in PyProf's form to the byte.
+"""Formats the markers of a call, byte for byte as PyProf does.
 
 {'mod': 'torch', 'op': 'mm', 'args': [{'name': '', 'type': 'tensor', 'shape': (2, 3), ..}, ..]}
 {'mod': 'LSTMCell', 'strRepr': '512, 512'}
 {'traceMarker': ['train.py:310', 'net.py:12']}
 
-Nothing here looks at what a tensor holds, moves it or waits for a device. What PyProf left out and
-a cost needs (types, devices, slices) has a type of its own: `dtype`, `device`, `slice`, `ellipsis`.
+Nothing here reads a tensor's data, copies it or synchronizes a device. Arguments that costs need
+and PyProf omitted have marker types of their own: `dtype`, `device`, `slice`, `ellipsis`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HERE = str(Path(__file__).parent) + "/"
 
 
 class _NotReal(Exception):
-    """A tensor that a compiler traces a call with."""
+    """The tensor is a placeholder of a compiler's trace."""
 
 
 def argument_text(mod: str, op: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
@@ -37,7 +37,7 @@ def argument_text(mod: str, op: str, args: Sequence[Any], kwargs: Mapping[str, A
     Returns
     -------
     str or None
-        None when there is nothing to say: the tensors are not real, a compiler traces the call.
+        None if the tensors are placeholders, because a compiler traces the call.
     """
     described: list[dict[str, Any]] = []
     try:
@@ -55,7 +55,7 @@ def _named(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _described(name: str, value: Any) -> Iterator[dict[str, Any]]:
-    """The entries of one argument: one, several for a sequence of tensors, none for an object."""
+    """Entries of one argument: one, one per tensor of a sequence, or none for any other object."""
     if isinstance(value, torch.Tensor):
         yield {"name": name, "type": "tensor", **_tensor(value)}
     elif isinstance(value, numpy.ndarray):
@@ -79,7 +79,7 @@ def _described(name: str, value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _tensor(value: torch.Tensor) -> dict[str, Any]:
-    """Shape and type; only the type for a tensor that has no shape of numbers (a nested one)."""
+    """Shape and dtype; only dtype if an extent is no integer (nested or symbolic shapes)."""
     if isinstance(value, (FakeTensor, FunctionalTensor)):
         raise _NotReal
     with torch._C.DisableTorchFunctionSubclass():
@@ -100,7 +100,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _is_plain(value: Sequence[Any]) -> bool:
-    """Whether a sequence holds scalars and sequences of them: its text is a literal."""
+    """Whether a sequence contains only scalars and sequences of scalars."""
     return all(
         type(item) in _SCALARS or (type(item) in (list, tuple) and _is_plain(item))
         for item in value
@@ -108,22 +108,22 @@ def _is_plain(value: Sequence[Any]) -> bool:
 
 
 def module_text(module: torch.nn.Module) -> str:
-    """The module marker: what the module prints of itself between parentheses."""
+    """The module marker: class name and `extra_repr` of the module."""
     return str({"mod": type(module).__name__, "strRepr": module.extra_repr()})
 
 
 def stack_text(frame: FrameType) -> str:
-    """The trace marker of a frame: the lines of its stack, outermost first."""
+    """The trace marker of a frame: the source lines of its stack, outermost first."""
     return str({"traceMarker": _lines(frame)})
 
 
 def with_functions(trace_marker: str, frame: FrameType) -> str:
-    """The trace marker of a frame with the names of the functions, too."""
+    """Add the function names of a frame's stack to its trace marker."""
     return f"{trace_marker[:-1]}, 'funcStack': {function_stack(frame)!r}}}"
 
 
 def _lines(frame: FrameType | None) -> list[str]:
-    """Lines outermost first; of a line that calls itself only one, as PyProf did."""
+    """Source lines, outermost first; consecutive duplicates (recursion) once, as in PyProf."""
     lines: list[str] = []
     while frame is not None:
         if not frame.f_code.co_filename.startswith(_HERE):

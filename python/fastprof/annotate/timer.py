@@ -1,4 +1,4 @@
-"""A block of code -> how long it took, on the GPU where it works there."""
+"""Times blocks of code, on the GPU if they use it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fastprof.errors import FastprofError
 __all__ = ["Timer", "TimerError", "Timings", "timer", "timings"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-# PyTorch before 2.1 has no such question; its compiled code is not timed from inside.
+# Missing in PyTorch before 2.1, where timers in compiled code are not supported.
 _is_compiling: Callable[[], bool] = getattr(
     getattr(torch, "compiler", None), "is_compiling", lambda: False
 )
 
 
 class TimerError(FastprofError, ValueError):
-    """A timer cannot be made as it was asked for."""
+    """A timer has invalid arguments or cannot use its device."""
 
 
 def timer(name: str, device: str | torch.device | None = None) -> Timer:
@@ -34,33 +34,32 @@ def timer(name: str, device: str | torch.device | None = None) -> Timer:
     Parameters
     ----------
     name : str
-        What the time is listed as in `fastprof.timings`; blocks of one name are counted together.
+        The name in `fastprof.timings`. Blocks of the same name are counted together.
     device : str or torch.device, optional
-        "cuda", or "cuda:1": time between the points at which the GPU comes to the start and to
-        the end of the block, on the stream that is current there. "cpu": wall clock. Without it,
-        "cuda" where the program uses CUDA by then, else "cpu".
+        "cuda" or "cuda:1": GPU time between the start and the end of the block on the current
+        stream. "cpu": wall clock. Default: "cuda" if CUDA is initialized, else "cpu".
 
     Returns
     -------
     Timer
-        A context manager and a decorator, of coroutine functions too.
+        A context manager and a decorator, also for coroutine functions.
 
     Raises
     ------
     TimerError
-        An argument makes no sense, or there is no CUDA.
+        An argument is invalid, or CUDA is not available.
 
     Notes
     -----
-    Nothing waits for the GPU, neither here nor in the block: an event is recorded at each end, and
-    the time between them is read when `fastprof.timings` is called, or earlier, when many wait and
-    are past. So a block's time is that of the work it put on its stream (and the time in which the
-    stream waited for the block to put it there), not that of the Python code.
+    Timers do not synchronize with the GPU. Each end of a block records a CUDA event; the events are
+    read by `fastprof.timings`, or earlier when many are complete. A block's time is therefore that
+    of its work on the stream, including gaps where the stream waits for the block to launch more,
+    not that of the Python code.
 
-    Blocks may nest, and one timer may be entered again before it is left, by several threads too.
-    An exception ends the measurement, and it counts. Nothing is measured in compiled code, which
-    stays one graph if the timer is made in it (`with fastprof.timer("x"):`) or decorates a
-    function; nor while a CUDA graph is captured on the stream.
+    Blocks may nest. A timer is reentrant and thread-safe. A block left by an exception counts.
+    Nothing is measured in compiled code or while the stream captures a CUDA graph. Compiled code
+    stays one graph if it creates the timer itself (`with fastprof.timer("x"):`) or if the timer
+    decorates a function.
 
     Examples
     --------
@@ -72,22 +71,22 @@ def timer(name: str, device: str | torch.device | None = None) -> Timer:
 
 
 def timings() -> Timings:
-    """What all timers measured so far. It waits for the GPU to come to the end of their blocks.
+    """All measurements so far. Waits until the GPU completes the measured blocks.
 
     Returns
     -------
     Timings
-        `print` shows a table; `rows` and `to_dict()` have the numbers; `reset()` forgets them.
+        `print` shows a table; `rows` and `to_dict()` contain the numbers; `reset()` clears them.
     """
     return measured()
 
 
 class Timer:
-    """Times blocks of code; `fastprof.timer` makes it."""
+    """Times blocks of code; created by `fastprof.timer`."""
 
     def __init__(self, name: str, device: str | torch.device | None = None) -> None:
         if not isinstance(name, str):
-            raise TimerError(f"timer({name!r}): expected a name")
+            raise TimerError(f"timer({name!r}): expected a name (str), found {type(name).__name__}")
         self.name = name
         self.device = None if device is None or _is_compiling() else _device(device)
 
@@ -108,29 +107,29 @@ class Timer:
         if block is not None:
             try:
                 block.stop(self.name)
-            except RuntimeError:  # a GPU in trouble; the block's own error says more
+            except RuntimeError:  # a GPU failure; the block's exception is more useful
                 if error is None:
                     raise
 
     def __call__(self, function: _F) -> _F:
-        """The function, each call of which is timed."""
+        """Decorate a function: time each of its calls."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TimerError(
-                f"timer({self.name!r}): {function.__qualname__} is a generator, which runs after "
-                "its call; put `with` around what is to be timed"
+                f"timer({self.name!r}): {function.__qualname__} is a generator, whose body runs "
+                "after the call; use `with` inside it"
             )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def timed_coroutine(*args: Any, **keywords: Any) -> Any:
-                with Timer(self.name, self.device):  # one of its own: calls of a thread overlap
+                with Timer(self.name, self.device):  # a new object: calls in a thread overlap
                     return await function(*args, **keywords)
 
             return cast(_F, timed_coroutine)
 
         @functools.wraps(function)
         def timed(*args: Any, **keywords: Any) -> Any:
-            if _is_compiling():  # which takes no `with` of an object from outside
+            if _is_compiling():  # it cannot enter an outside object
                 return function(*args, **keywords)
             with self:
                 return function(*args, **keywords)
@@ -138,7 +137,7 @@ class Timer:
         return cast(_F, timed)
 
     def _start(self) -> _Block | None:
-        """The block that begins; None where it cannot be measured."""
+        """Begin a block; None while the stream captures a CUDA graph."""
         device = self.device
         if device is None:
             device = _CUDA if torch.cuda.is_initialized() else _CPU
@@ -151,10 +150,10 @@ _CPU, _CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 class _Block(Protocol):
-    """A block that runs."""
+    """A running block."""
 
     def stop(self, name: str) -> None:
-        """End it, and put its time on the list."""
+        """End the block and add its time."""
 
 
 class _WallBlock:
@@ -181,7 +180,7 @@ class _CudaBlock:
 
 
 class _OfThread(threading.local):
-    """The blocks of a thread that run, the innermost last."""
+    """The running blocks of a thread, the innermost last."""
 
     def __init__(self) -> None:
         self.started: list[tuple[Timer, _Block | None]] = []
@@ -191,7 +190,7 @@ _of_thread = _OfThread()
 
 
 def _last_of(timer: Timer) -> _Block | None:
-    """The innermost block of a timer, which runs no more. Blocks of others may have begun since."""
+    """Remove and return a timer's innermost block, even if other timers' blocks are inside."""
     started = _of_thread.started
     for i in reversed(range(len(started))):
         if started[i][0] is timer:
@@ -205,7 +204,9 @@ def _device(device: str | torch.device) -> torch.device:
     except (RuntimeError, TypeError) as error:
         raise TimerError(f"device={device!r}: expected 'cuda' or 'cpu'") from error
     if found.type not in ("cuda", "cpu"):
-        raise TimerError(f"device={device!r}: expected 'cuda' or 'cpu'; there is no timer for it")
+        raise TimerError(
+            f"device={device!r}: expected 'cuda' or 'cpu'; no timer for {found.type!r}"
+        )
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise TimerError(f"device={device!r}: there is no CUDA; leave device out, or give 'cpu'")
+        raise TimerError(f"device={device!r}: CUDA is not available; omit device, or use 'cpu'")
     return found

@@ -1,4 +1,4 @@
-"""Times of blocks and pairs of CUDA events -> calls, total, mean, least and largest, by name."""
+"""Accumulates block times: number of calls, total, mean, minimum and maximum by name."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-_MOST_WAITING = 512  # pairs of events, before those that are past are read
+_MOST_WAITING = 512  # pairs of events, before completed ones are read
 
 
 class Event(Protocol):
-    """What is used of a torch.cuda.Event."""
+    """The methods used of torch.cuda.Event."""
 
     def query(self) -> bool: ...
     def synchronize(self) -> None: ...
@@ -20,13 +20,13 @@ class Event(Protocol):
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of one name, in ns.
+    """Accumulated times of one name, in ns.
 
     Parameters
     ----------
     name : str
     clock : str
-        "cuda": on the GPU, to half a microsecond; "wall": of the wall clock.
+        "cuda": GPU time, with a resolution of about 0.5 us; "wall": wall clock.
     calls, total, min, max : int
     """
 
@@ -44,18 +44,18 @@ class Timing:
 
 @dataclass(frozen=True)
 class Timings:
-    """What timers measured, as it was when `fastprof.timings` was called.
+    """Measurements of all timers at the time `fastprof.timings` was called.
 
     Parameters
     ----------
     rows : tuple of Timing
-        By name and clock, the longest in total first.
+        One per name and clock, by descending total.
     """
 
     rows: tuple[Timing, ...]
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-        """calls, total, mean, min and max (ns) by name and clock."""
+        """`{name: {clock: {"calls", "total", "mean", "min", "max"}}}`; times in ns."""
         found: dict[str, dict[str, dict[str, float]]] = {}
         for row in self.rows:
             found.setdefault(row.name, {})[row.clock] = {
@@ -64,7 +64,7 @@ class Timings:
         return found
 
     def reset(self) -> None:
-        """Forget all that any timer measured; blocks that run still count when they end."""
+        """Clear all measurements. Running blocks still count when they end."""
         forget_all()
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ def _line(cells: list[str], widths: list[int]) -> str:
 
 
 class _Measured:
-    """All that was measured in this process."""
+    """The measurements of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -102,7 +102,7 @@ class _Measured:
         )
 
     def count_waiting(self, wait: bool) -> None:
-        """Count the pairs that are past; with `wait` all."""
+        """Count completed pairs of events; with `wait`, wait for all and count them."""
         left = []
         for name, clock, start, end in self.waiting:
             if wait:
@@ -119,7 +119,7 @@ _all = _Measured()
 
 
 def add(name: str, clock: str, time: int | tuple[Event, Event]) -> None:
-    """Count a block: its time in ns, or the events at its ends, which were recorded."""
+    """Count a block, by its time in ns or by the recorded events at its start and end."""
     to = _all
     with to.lock:
         if isinstance(time, int):
@@ -131,7 +131,7 @@ def add(name: str, clock: str, time: int | tuple[Event, Event]) -> None:
 
 
 def measured() -> Timings:
-    """What was measured so far; it waits for the events."""
+    """All measurements so far. Waits for pending events."""
     of = _all
     with of.lock:
         of.count_waiting(wait=True)
@@ -140,7 +140,7 @@ def measured() -> Timings:
 
 
 def forget_all() -> None:
-    """Begin anew, in a child process too: the events of its parent are none of its own."""
+    """Clear all measurements. Also runs in a forked child, which cannot use the parent's events."""
     global _all
     _all = _Measured()
 

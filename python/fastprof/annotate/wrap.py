@@ -1,4 +1,4 @@
-"""Puts ranges around functions and methods: those of the table, and those that a user names."""
+"""Wraps functions and methods in ranges: those of the table, and those passed to `wrap`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from fastprof.annotate.text import module_text
 from fastprof.errors import AnnotateError
 
 patches = Patches()
-# By the id of a function of torch: what stands in its place.
+# id of an original torch function -> its wrapper.
 replaced: dict[int, Wrapped] = {}
 _module_markers: WeakKeyDictionary[Module, Marker] = WeakKeyDictionary()
 
 
 def wrap_function(entry: Function) -> None:
-    """Wrap a function of the table at all its homes."""
+    """Wrap a function of the table in all its owners."""
     home, name = entry.homes[0]
     path = f"{home.__name__}:{name}" if isinstance(home, ModuleType) else f"torch:Tensor.{name}"
     kind = _kind(entry.function)
@@ -39,9 +39,9 @@ def wrap_function(entry: Function) -> None:
 
 
 def wrap_defaults(function: FunctionType) -> None:
-    """Put what `wrap_function` put in functions' places in those of a function's defaults, too.
+    """Replace original torch functions among a function's default arguments by their wrappers.
 
-    `activation is F.relu` is asked of the default F.relu of torch's transformer layers.
+    torch's transformer layers default to `activation=F.relu` and test `activation is F.relu`.
     """
     before = function.__defaults__ or ()
     after = tuple(replaced.get(id(each), each) for each in before)
@@ -50,7 +50,7 @@ def wrap_defaults(function: FunctionType) -> None:
 
 
 def wrap_method(entry: Method) -> None:
-    """Wrap a method of the table, unless it is wrapped already below what others put on it."""
+    """Wrap a method of the table, unless it is already wrapped beneath other decorators."""
     held: Any = vars(entry.owner)[entry.name]
     innermost = inspect.unwrap(held, stop=_is_wrapped)
     if not _is_wrapped(innermost):
@@ -60,27 +60,27 @@ def wrap_method(entry: Method) -> None:
 
 
 def wrap(obj: Any, name: str) -> None:
-    """Put ranges around a function of your own, or of a library, as `init` does for torch's.
+    """Wrap your own function, or a library's, in ranges like those `init` gives torch functions.
 
     Parameters
     ----------
     obj : module, class or object
-        What holds the function: a module or extension, a class (`torch.nn.Module`,
-        `torch.autograd.Function`, any other), or one object.
+        The owner of the function: a module or extension, a class (`torch.nn.Module`,
+        `torch.autograd.Function` or any other), or an instance.
     name : str
-        The attribute: "forward", "backward", a function's name. Static methods and class methods
-        stay what they are.
+        The attribute name, such as "forward" or "backward". Static methods and class methods
+        remain so.
 
     Raises
     ------
     AnnotateError
-        There is no such attribute, it cannot be called, or it cannot be replaced.
+        The attribute does not exist, is not callable, or cannot be replaced.
 
     Notes
     -----
-    Wrapped twice is wrapped once. `fastprof.uninit` takes it off. The argument marker says the
-    name of the module or class and the function's name; `forward` of a module has a module marker
-    with what `extra_repr` says, asked once a module.
+    Wrapping a function again has no effect. `fastprof.uninit` unwraps it. The argument marker
+    contains the name of the module or class and the function's name. `forward` of a torch module
+    also has a module marker with the text of `extra_repr`, read once per module.
 
     >>> fastprof.wrap(Foo, "forward")   # doctest: +SKIP
     """
@@ -106,7 +106,7 @@ def wrap(obj: Any, name: str) -> None:
 
 
 def _around(held: Any, owner: Any, mod: str, op: str, **how: Any) -> Any:
-    """What stands in a function's place, of the same kind: binding, name, signature."""
+    """The wrapper of a function, with the same binding, name and signature."""
     if isinstance(held, (staticmethod, classmethod)):
         return type(held)(_around(held.__func__, owner, mod, op))
     kind = owner if isinstance(owner, type) else type(owner)
@@ -116,7 +116,7 @@ def _around(held: Any, owner: Any, mod: str, op: str, **how: Any) -> Any:
 
 
 def _kind(function: Any) -> type[Wrapped]:
-    """Whether a function is bound where a class holds it."""
+    """The wrapper class: Binding for a function that becomes a method as a class attribute."""
     binds = hasattr(type(function), "__get__") and not isinstance(function, MethodType)
     return Binding if binds else Wrapped
 
@@ -130,7 +130,7 @@ def _module_marker(args: Sequence[Any]) -> Marker | None:
 
 
 def _marker_of(module: Module) -> Marker | None:
-    """The marker of a module; None for what torch.jit made, which cannot tell."""
+    """The marker of a module; None for a torch.jit module, which has no `extra_repr`."""
     if isinstance(module, jit.ScriptModule):
         return None
     marker = _module_markers.get(module)

@@ -1,1 +1,1 @@
-"""fastprof within other libraries: a module for each, which needs that library."""
+"""Integrations with other libraries, one module per library."""

@@ -1,4 +1,4 @@
-"""The former place of `fastprof.annotate.lightning`, for programs that import it from here."""
+"""Alias of `fastprof.annotate.lightning`, kept for existing imports."""
 
 from fastprof.annotate.lightning import FastprofProfiler
 

@@ -1,7 +1,6 @@
-"""A call as the markers and the op models see it: module, operator, arguments.
+"""A call of an operator: module, operator name, arguments.
 
-Pure values without behaviour, at the bottom of the house: `markers` makes them out of text,
-`ops` turns them into costs.
+Plain values: `model.markers` parses them from text, `ops` computes their costs.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 
 class Unknown(Enum):
-    """The type of `UNKNOWN`, the value of an argument that a capture does not hold."""
+    """The type of `UNKNOWN`, the value of an argument that the capture does not record."""
 
     UNKNOWN = "unknown"
 
@@ -28,11 +27,11 @@ class Tensor:
     ----------
     shape : tuple of int
     dtype : str or None
-        Type as torch prints it (`float32`), None when unknown. "" where a trace has a place for the
-        type and leaves it empty: an argument that is None, or no tensor and no number.
+        torch's name of the type (`float32`), None if unknown. "" if the trace has an empty type
+        field: the argument is None, or neither tensor nor number.
     strides : tuple of int or None
-        Elements between neighbours along each dimension, None when unknown. A dimension of
-        stride 0 is one that was expanded: its elements are one and the same in memory.
+        Stride of each dimension in elements, None if unknown. A dimension of stride 0 is expanded:
+        its elements share memory.
     """
 
     shape: tuple[int, ...]
@@ -56,9 +55,9 @@ class Arg:
 class Call:
     """One call of an operator: `mod` "torch.nn.functional", `op` "linear", and its arguments.
 
-    An ATen call has mod "aten" and unnamed arguments: a Tensor (dtype None unless the trace has
-    it) for each tensor input, None for what the trace gives no shape of. `result` is the tensor
-    that the call returned, as far as what stands around the call tells; None where nothing does.
+    An ATen call has mod "aten" and unnamed arguments: a Tensor for each tensor input (dtype None if
+    not recorded), None for inputs without a recorded shape. `result` is the returned tensor, if
+    the surrounding calls determine it, else None.
     """
 
     mod: str

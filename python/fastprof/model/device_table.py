@@ -1,7 +1,7 @@
-"""THE table of GPUs: what vendors say that each computes and moves in a second, as data.
+"""The table of GPUs: peak FLOP/s and memory bandwidth from vendors' documents.
 
-Figures are dense (no sparsity) and of the GPU's boost clock. Tensor cores add up in fp32. A GPU is
-told by the words of its name; `fastprof.model.devices` says how.
+Figures are dense (no sparsity), at boost clock, with fp32 accumulation in tensor cores. GPUs are
+identified by words in their names; see `fastprof.model.devices`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ class Row(NamedTuple):
 
     Parameters
     ----------
-    words : the words of its name that tell it, in lower case
+    words : the words of its name that identify it, in lower case
     sms : multiprocessors (AMD: compute units)
-    clock : MHz, boost; 0 where it does not tell the figures
+    clock : boost clock in MHz; 0 if the figures do not follow from it
     capability : compute capability; AMD: the architecture
-    memory : GB, 0 where it tells nothing
+    memory : GB; 0 if it does not identify the card
     bandwidth : GB/s
-    source : the document that the figures are from
-    fp64, fp64_tc, fp32, tf32, half, fp8, int8 : dense TFLOP/s (int8: TOP/s), 0 for what the GPU
-        cannot; fp64_tc, tf32, half, fp8, int8 are those of tensor (matrix) cores; half is fp16 and
-        bf16 alike
+    source : the document with the figures
+    fp64, fp64_tc, fp32, tf32, half, fp8, int8 : dense TFLOP/s (int8: TOP/s), 0 if not supported;
+        fp64_tc, tf32, half, fp8, int8 are those of tensor (matrix) cores; half is fp16 and bf16
     """
 
     words: str
@@ -129,10 +128,9 @@ mi355x         | 256 2400 gfx950 288 8000 | 78.6 0 157.3 0 2516 5033 5033       
 
 ROWS: Final = tuple(_row(line) for line in _TABLE.strip().splitlines())
 
-# Multiply-adds of one multiprocessor in one clock, by compute capability: what a GPU without a row
-# computes follows from its clock. fp64, fp64_tc, fp32, tf32, half, fp8, int8. Up to 7.0 and for
-# fp32 and fp64: CUDA C++ programming guide, "Throughput of native arithmetic instructions";
-# tensor cores: the white papers of the architectures.
+# Multiply-adds per multiprocessor and clock cycle by compute capability, for GPUs without a row:
+# fp64, fp64_tc, fp32, tf32, half, fp8, int8. Sources: CUDA C++ programming guide, "Throughput of
+# native arithmetic instructions" (fp32, fp64, and all up to 7.0); white papers (tensor cores).
 FMA: Final = {
     "3.5": (64, 0, 192, 0, 0, 0, 0),
     "3.7": (64, 0, 192, 0, 0, 0, 0),
@@ -149,7 +147,7 @@ FMA: Final = {
     "10.0": (64, 64, 128, 2048, 4096, 8192, 8192),
     "12.0": (2, 0, 128, 256, 512, 1024, 1024),
 }
-# GeForce cards add up in fp32 at half the rate: capability to the figures that are halved.
+# GeForce cards accumulate in fp32 at half the rate: capability -> the figures to halve.
 HALVED: Final = {
     "7.5": ("half",),
     "8.6": ("tf32", "half"),

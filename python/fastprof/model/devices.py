@@ -1,8 +1,8 @@
-"""What a GPU computes and moves in a second, by its name and by what the file says of it.
+"""Peak FLOP/s and memory bandwidth of a GPU, by its name and the properties in the file.
 
-The file's bandwidth comes before the table's, for memory differs among cards of one name; the
-table's FLOP/s come before those that follow from multiprocessors and clock, for vendors quote
-figures at clocks of their own.
+The file's bandwidth takes precedence over the table's, because cards of one name differ in memory.
+The table's FLOP/s take precedence over values derived from multiprocessors and clock, because
+vendors quote them at other clocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastprof.model.metadata import GpuFigures
 __all__ = ["Device", "find", "resolve"]
 
 FIGURES = ("fp64", "fp64_tc", "fp32", "tf32", "half", "fp8", "int8")
-# Which figure a compute type has with tensor cores, and which without.
+# The figure of each compute type with tensor cores, and without.
 _TYPES = {
     "fp64": ("fp64_tc", "fp64"),
     "fp32": ("tf32", "fp32"),
@@ -26,9 +26,9 @@ _TYPES = {
     "fp8": ("fp8", "fp32"),
     "int8": ("int8", "fp32"),
 }
-# A card with one of these words is another card than the one without.
+# A card with one of these words is a different model from the card without.
 _OTHER_CARD = {"ti", "super", "laptop", "mobile", "max", "ada", "blackwell", "pro", "nvl", "d"}
-# Memory is quoted in GB and told in bytes, some of which the GPU keeps to itself.
+# Allowed ratio of the recorded size to the nominal size: the GPU reserves some memory.
 _SAME_MEMORY = (0.9, 1.15)
 
 
@@ -39,18 +39,18 @@ class Device:
     Attributes
     ----------
     name : str or None
-        As the file or the user says it.
+        As given by the file or the user.
     flops : dict of str to float
-        FLOP/s by figure: fp64, fp64_tc, fp32, tf32, half, fp8, int8, dense; what the GPU cannot,
-        or what is not known, is not in it.
+        Dense FLOP/s by figure: fp64, fp64_tc, fp32, tf32, half, fp8, int8. Unsupported and unknown
+        figures are absent.
     bandwidth : float or None
-        Bytes a second of its memory.
+        Memory bandwidth in bytes per second.
     capability : str or None
-        Compute capability; of AMD the architecture.
+        Compute capability; for AMD, the architecture.
     sources : dict of str to str
-        Where `flops` and `bandwidth` are from: a document, or "the file".
+        The source of `flops` and `bandwidth`: a document, or "the file".
     why : str
-        Why something is not known; empty where all is.
+        Why a figure is unknown; empty if none is.
     """
 
     name: str | None
@@ -61,22 +61,22 @@ class Device:
     why: str = ""
 
     def peak(self, compute_type: str, tensor_cores: bool) -> float | None:
-        """FLOP/s of a compute type (fp64, fp32, tf32, fp16, bf16, fp8, int8), None if not known.
+        """FLOP/s of a compute type (fp64, fp32, tf32, fp16, bf16, fp8, int8), None if unknown.
 
-        With tensor cores fp32 is computed as tf32; without them 16 bits and fewer as fp32.
+        With tensor cores, fp32 runs as tf32; without them, 16 bits and fewer run as fp32.
         """
         with_cores, without = _TYPES[compute_type]
         return self.flops.get(with_cores if tensor_cores else without)
 
 
 def find(name: str, memory: int | None = None) -> Row | None:
-    """The row of the table for a GPU's name, None for a GPU that has none.
+    """The table row of a GPU's name, or None.
 
-    All words of the row are in the name, and the row with the longest words wins: `NVIDIA
-    A100-SXM4-80GB` is "a100 sxm 80gb" rather than "a100". A name with a word that makes it another
-    card (Ti, Laptop) is not the row without it.
+    The name must contain all words of the row; the row with the longest words wins: `NVIDIA
+    A100-SXM4-80GB` matches "a100 sxm 80gb" rather than "a100". A name with a word that denotes a
+    different model (Ti, Laptop) does not match a row without it.
 
-    memory : bytes, as the file says; of several rows of one model the one that has as much
+    memory : recorded size in bytes; selects among the rows of one model
     """
     words = _words(name)
     fitting = [row for row in ROWS if _fits(set(row.words.split()), words)]
@@ -95,8 +95,8 @@ def resolve(name: str | None, told: GpuFigures | None = None) -> Device:
 
     Parameters
     ----------
-    name : as the file says it, or the user; None where nobody does
-    told : what the file says besides
+    name : from the file or the user; None if unknown
+    told : the GPU's other properties in the file
     """
     told = told or GpuFigures()
     row = find(name, told.memory) if name else None
@@ -132,7 +132,7 @@ def _has(row: Row, memory: int) -> bool:
 
 
 def _derived(name: str, told: GpuFigures) -> dict[str, float]:
-    """FLOP/s from multiprocessors, clock and compute capability; empty where one is not known."""
+    """FLOP/s from multiprocessors, clock and compute capability; empty if one is unknown."""
     rates = FMA.get(told.capability or "")
     if not rates or not told.sms or not told.clock:
         return {}
@@ -148,8 +148,9 @@ def _derived(name: str, told: GpuFigures) -> dict[str, float]:
 
 
 def _why(name: str | None, flops: dict[str, float], bandwidth: float | None) -> str:
-    lacking = [what for what, known in (("FLOP/s", flops), ("bandwidth", bandwidth)) if not known]
-    if not lacking:
+    missing = [what for what, known in (("FLOP/s", flops), ("bandwidth", bandwidth)) if not known]
+    if not missing:
         return ""
-    of = "the file does not name the GPU" if not name else f"no table has {name!r}"
-    return f"{' and '.join(lacking)} not known: {of}, and the file does not tell enough of it"
+    cause = f"the GPU table has no {name!r}" if name else "the file does not name the GPU"
+    of_this = " with this memory size" if name and flops else ""
+    return f"{' and '.join(missing)} unknown: {cause}{of_this}, and the file lacks the properties"

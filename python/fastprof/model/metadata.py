@@ -1,4 +1,4 @@
-"""About: what a file says of itself: who wrote it, GPUs, ranks, names, steps, memory events."""
+"""About: the metadata of a file: profiler, GPUs, ranks, names, steps, memory events."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _no_int32() -> Int32:
 
 @dataclass
 class Steps:
-    """Training steps: the ranges `ProfilerStep#N` that a schedule of torch.profiler opens.
+    """Training steps: the ranges `ProfilerStep#N` of torch.profiler's schedule.
 
     Attributes
     ----------
     number : int64 [steps], N
-    start, end : int64 [steps], ns on the trace's clock, in order of start. The end of a step that
-        was never closed is the largest int64.
-    pid : int64 [steps], the process, -1 where it is not told
+    start, end : int64 [steps], ns on the trace's clock, in order of start. The end of an unclosed
+        step is the largest int64.
+    pid : int64 [steps], the process, -1 if not recorded
     """
 
     number: Int64 = field(default_factory=_no_int64)
@@ -43,17 +43,17 @@ class Steps:
 
 @dataclass
 class Memory:
-    """Allocations and frees, one row each, in the order of the file.
+    """Allocations and frees, one row per event, in file order.
 
     Attributes
     ----------
-    time : int64 [events], ns on the trace's clock; the smallest int64 where it is not told
-    address : int64 [events], -1 where it is not told
-    bytes : int64 [events], negative for a free; the smallest int64 where it is not told
-    device_type : int32 [events], 0 CPU, 1 CUDA, ... (c10::DeviceType), -1 where it is not told
-    device : int32 [events], -1 for the CPU and where it is not told
-    total_allocated, total_reserved : int64 [events], bytes of the device after the event, -1 where
-        they are not told
+    time : int64 [events], ns on the trace's clock; the smallest int64 if not recorded
+    address : int64 [events], -1 if not recorded
+    bytes : int64 [events], negative for a free; the smallest int64 if not recorded
+    device_type : int32 [events], 0 CPU, 1 CUDA, ... (c10::DeviceType), -1 if not recorded
+    device : int32 [events], -1 for the CPU and if not recorded
+    total_allocated, total_reserved : int64 [events], bytes of the device after the event, -1 if not
+        recorded
     """
 
     time: Int64 = field(default_factory=_no_int64)
@@ -70,7 +70,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Distributed:
-    """The place of a process among the ranks of a run; None for what the trace does not say."""
+    """Backend, rank and world size of a process; None if not recorded."""
 
     backend: str | None
     rank: int | None
@@ -79,20 +79,20 @@ class Distributed:
 
 @dataclass(frozen=True)
 class GpuFigures:
-    """What a file says of a GPU besides its name; None for what it does not say.
+    """Properties of a GPU recorded in a file, other than its name; None if not recorded.
 
     Attributes
     ----------
     sms : int or None
-        Multiprocessors; of AMD compute units.
+        Multiprocessors; for AMD, compute units.
     clock : int or None
-        Hz, the highest of its cores.
+        Maximum core clock in Hz.
     bandwidth : int or None
-        Bytes a second of its memory.
+        Memory bandwidth in bytes per second.
     capability : str or None
-        Compute capability, as "8.0".
+        Compute capability, such as "8.0".
     memory : int or None
-        Bytes.
+        Memory size in bytes.
     """
 
     sms: int | None = None
@@ -103,13 +103,13 @@ class GpuFigures:
 
 
 def positive(value: object) -> int | None:
-    """A number that a file says, None for what is none or says nothing: 0, or less."""
+    """The value if it is a positive integer, else None: files write 0 for unknown."""
     return value if type(value) is int and value > 0 else None
 
 
 @dataclass
 class About:
-    """What a file says of itself. What it does not say is None, or missing from its dict.
+    """The metadata of a file. Missing data is None, or absent from its dict.
 
     Attributes
     ----------
@@ -118,18 +118,17 @@ class About:
     tool : str or None
         The program that wrote the file.
     tool_version, schema_version : str or None
-        Its version, and that of the file's layout.
+        Version of the program, and of the file's schema.
     versions : dict of str to str
-        Versions of other software, by the names that the file gives them: cuda_runtime_version, ...
+        Versions of other software, by the file's names for them: cuda_runtime_version, ...
     settings : dict of str to Any
-        What was asked of the profiler, and other single values beside the events, by the names
-        that the file gives them. Of Nsight Systems only what concerns CUDA and the capture: no
-        environment variables.
+        Settings of the profiler and other single values outside the events, by the file's names.
+        For Nsight Systems, only settings of CUDA and the capture; no environment variables.
     gpus : dict of int to str
-        Device, as the column `device` has it, to the name of the GPU. A device whose name is not
-        sure is not in it.
+        Device, as in the column `device`, to the name of the GPU. Devices with an ambiguous name
+        are absent.
     gpu_figures : dict of int to GpuFigures
-        Device to what the file says of the GPU besides its name.
+        Device to the GPU's other properties.
     distributed : Distributed or None
     processes : dict of int to str
         Process id to name, of processes with ranges or launches.
@@ -138,8 +137,8 @@ class About:
     steps : Steps
     memory : Memory
     read_by : dict of str to str
-        Of SQLite files, the tables that were read: why SQLite had to step through them, or "" where
-        they were read from the pages of the file.
+        For SQLite files, each table that was read: why it was read through SQLite, or "" if it was
+        read from the file's pages.
     """
 
     format: str

@@ -1,6 +1,7 @@
-"""Shapes and types in, cost out: what a call of an operator has to compute and to move.
+"""Cost models: FLOPs and bytes of an operator's call from the shapes and types of its arguments.
 
-Pure: no arrays, no torch, no GPU. One file a family of operators; importing it registers them.
+Pure Python, without numpy, torch or a GPU. Each subpackage is a family of operators; importing it
+registers its formulas.
 """
 
 from fastprof.ops import (

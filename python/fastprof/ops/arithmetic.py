@@ -1,9 +1,9 @@
-"""What one evaluation of a function counts, in FLOPs: the one place that says so.
+"""FLOPs per evaluation of elementary functions.
 
 One arithmetic operation, comparison, rounding or bit operation on an element is one FLOP. The
-functions below cost a GPU some tens of instructions, how many depending on type, flags and range;
-they count 20, PyProf's estimate, so that its numbers and ours can be compared. Composites
-count their formula: a sigmoid is 1 / (1 + exp(-x)), hence `EXPONENTIAL + 2` (the sign is free).
+functions below take tens of GPU instructions, depending on type, compiler flags and range. They
+count 20, PyProf's estimate, for comparable numbers. Composite functions count their formula: a
+sigmoid is 1 / (1 + exp(-x)), hence `EXPONENTIAL + 2` (the sign is free).
 """
 
 from __future__ import annotations

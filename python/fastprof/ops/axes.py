@@ -1,4 +1,4 @@
-"""Dimension arguments to sizes: what is reduced, and what is left."""
+"""Dimension arguments: the reduced dimensions and the remaining sizes."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from fastprof.ops.tensor import elements
 
 __all__ = ["Dims", "axes", "axis", "left", "replaced", "row_length"]
 
-# An argument dim=: one or several, None for all of them, or not known.
+# An argument dim=: one or several dimensions, None for all, or unknown.
 Dims: TypeAlias = Ints | Unknown | None
 
 
 def axis(rank: int, dim: int) -> int:
-    """Index of a dimension, counted from the front. A tensor without dimensions has one.
+    """Nonnegative index of a dimension. A 0-dim tensor counts as having one dimension.
 
     Raises
     ------
     CannotModel
-        When there is no such dimension.
+        The dimension does not exist.
     """
     size = max(rank, 1)
     if not -size <= dim < size:
-        raise CannotModel(f"no dimension {dim} among {rank}")
+        raise CannotModel(f"dimension {dim} does not exist in rank {rank}")
     return dim % size
 
 
 def axes(rank: int, dim: Dims) -> frozenset[int] | None:
-    """Dimensions that an argument names: all for None and for an empty list, None if unknown."""
+    """The dimensions in an argument: all for None and an empty tuple; None if unknown."""
     if isinstance(dim, Unknown):
         return None
     if dim is None or dim == ():
@@ -38,12 +38,12 @@ def axes(rank: int, dim: Dims) -> frozenset[int] | None:
     named = (dim,) if isinstance(dim, int) else dim
     found = frozenset(axis(rank, each) for each in named)
     if len(found) != len(named):
-        raise CannotModel(f"dimensions {named} come twice")
+        raise CannotModel(f"repeated dimension in {named}")
     return found
 
 
 def left(shape: tuple[int, ...], dim: Dims) -> int | None:
-    """Elements that are left when the dimensions are reduced, None if they are not known."""
+    """Number of elements after reducing the dimensions; None if they are unknown."""
     if isinstance(dim, Unknown):
         return 1 if not shape else None
     reduced = axes(len(shape), dim)
@@ -51,7 +51,7 @@ def left(shape: tuple[int, ...], dim: Dims) -> int | None:
 
 
 def row_length(shape: tuple[int, ...], dim: int | Unknown | None) -> int:
-    """Size along a dimension: all elements for None, the last dimension when it is not known."""
+    """Size along a dimension: all elements for None, the last dimension if unknown."""
     if dim is None:
         return elements(shape)
     place = axis(len(shape), -1 if isinstance(dim, Unknown) else dim)
@@ -59,7 +59,7 @@ def row_length(shape: tuple[int, ...], dim: int | Unknown | None) -> int:
 
 
 def replaced(shape: tuple[int, ...], dim: int | Unknown, size: int) -> int | None:
-    """Elements of a tensor whose size along `dim` is another one, None if `dim` is not known."""
+    """Number of elements if the size along `dim` is `size`; None if `dim` is unknown."""
     if isinstance(dim, Unknown):
         return size if len(shape) < 2 else None
     place = axis(len(shape), dim)

@@ -1,4 +1,4 @@
-"""What a model answers: the work of one call, in parts that particular kernels do."""
+"""The result of a cost model: the work of one call, split by the kernels that do it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["CannotModel", "Cost", "Part", "Work"]
 
 
 class CannotModel(ValueError):
-    """The arguments of a call are not what its model needs. Never leaves `fastprof.ops`."""
+    """A formula cannot determine the cost of a call. Not raised outside `fastprof.ops`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """FLOPs (a fused multiply-add is two) and bytes moved to and from memory.
+    """FLOPs (a fused multiply-add counts as two) and bytes read from and written to memory.
 
-    None is unknown, which prints `na`; 0 is known to be nothing. `exact` is False where a model
-    gives an estimate that depends on values (not shapes) which a capture does not hold.
+    None is unknown and prints as `na`. `exact` is False for an estimate, where the cost depends on
+    values that a capture does not record.
     """
 
     flops: int | None
@@ -24,7 +24,7 @@ class Cost:
     exact: bool = True
 
     def __add__(self, other: Cost) -> Cost:
-        """Sum of two costs. What is unknown in one is unknown in the sum."""
+        """Sum of two costs. A field unknown in one is unknown in the sum."""
         return Cost(
             add_known(self.flops, other.flops),
             add_known(self.bytes, other.bytes),
@@ -33,38 +33,37 @@ class Cost:
 
 
 def add_known(*values: int | None) -> int | None:
-    """Sum of the values, None as soon as one of them is None."""
+    """Sum of the values; None if any is None."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of a call's work.
+    """One part of a call's work.
 
-    Which kernels do it: those of a kind in `kernels`, any if that is empty. Where several parts
-    of a work name the kind, a kernel goes to the part with its own `layout`; a kernel that no
-    part's layout names, or that has none, goes to the first of those parts.
+    Kernels of the kinds in `kernels` do it; if empty, any kernel. If several parts list a kernel's
+    kind, the kernel belongs to the part with the same `layout`, else to the first of them.
 
     Parameters
     ----------
     role : str
         "main", "bias", "dgrad" (gradient of the left operand) or "wgrad" (of the right one).
     cost : Cost
-        Cost of this part alone; its kernels share it.
+        Cost of this part, shared by its kernels.
     params : str
-        The params cell of its kernels' rows.
+        The `params` column for its kernels.
     op : str, optional
-        The op cell of its kernels' rows, when it is not the call's op.
+        The `op` column for its kernels, if different from the call's op.
     kernels : frozenset of str
-        Kinds of `fastprof.ops.kernels` that do this part.
+        Kernel kinds (`fastprof.ops.kernels`) that do this part.
     layout : str, optional
-        Operand layout ("nn", "nt", "tn") by which a kernel's name tells this part.
+        Operand layout ("nn", "nt", "tn") in the names of its kernels.
     optional : bool
-        The part exists only where a kernel recognised as its own does.
+        The part counts only if the call launches a kernel that belongs to it.
     no_tensor_cores : str
-        Why its kernels may have run without tensor cores (`fastprof.ops.tensor_cores`), "" when
-        no kernel of it could use them.
+        Why its kernels may not use tensor cores (`fastprof.ops.tensor_cores`); "" if tensor cores
+        do not apply to it.
     """
 
     role: str
@@ -85,7 +84,7 @@ class Work:
 
     @property
     def cost(self) -> Cost:
-        """Sum of the parts, with those that exist only where a kernel does them."""
+        """Sum of all parts, including optional ones."""
         total = Cost(0, 0)
         for part in self.parts:
             total += part.cost

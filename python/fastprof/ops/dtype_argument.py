@@ -1,4 +1,4 @@
-"""A type that a call asks for (`dtype`, `out_dtype`), as a trace writes it, to torch's name."""
+"""Converts a type argument (`dtype`, `out_dtype`) of a call to torch's name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastprof.ops.tensor import canonical_type
 
 __all__ = ["asked_type"]
 
-# torch's ScalarType: the number by which the profiler writes a type. c10/core/ScalarType.h.
+# c10::ScalarType (c10/core/ScalarType.h), recorded by the profiler as a number.
 _BY_NUMBER: Final = {
     0: "uint8",
     1: "int8",
@@ -40,12 +40,12 @@ _BY_NUMBER: Final = {
 
 
 def asked_type(value: str | float | Unknown | None) -> str | Unknown | None:
-    """Canonical name of the type, None where none is asked for.
+    """Canonical name of the requested type; None if the argument is None.
 
     Returns
     -------
     str, Unknown or None
-        `UNKNOWN` where the capture does not say which, or says it in a way that is not known.
+        `UNKNOWN` if the type is not recorded or not recognised.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Types to the types that results have, and what one number of them is made of."""
+"""Result types of operators by the type of their input."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = [
     "sum_result",
 ]
 
-# An argument dtype=: text, torch's number of a type (as the profiler writes it), or not known.
+# An argument dtype=: text, the number of a c10::ScalarType, unknown, or None.
 Dtype: TypeAlias = str | int | Unknown | None
 
 _REAL: Final = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
 def named(dtype: Dtype) -> str | None:
-    """Canonical name of the type that an argument names, None when it names none that is known.
+    """Canonical name of the type in an argument; None if unknown.
 
-    Also the older names of tensor types: "torch.cuda.HalfTensor" is float16.
+    Accepts legacy names of tensor types: "torch.cuda.HalfTensor" is float16.
     """
     if isinstance(dtype, str) and dtype.endswith("Tensor"):
         return canonical_type(dtype.rpartition(".")[2].removesuffix("Tensor").lower())
@@ -39,43 +39,43 @@ def named(dtype: Dtype) -> str | None:
 
 
 def chosen(dtype: Dtype, default: str | None) -> str | None:
-    """The type an argument dtype= chooses, the default where there is none."""
+    """The type requested by an argument dtype=, or the default without one."""
     return default if dtype is None else named(dtype)
 
 
 def same(dtype: str | None) -> str | None:
-    """The type itself."""
+    """The input's type."""
     return canonical_type(dtype)
 
 
 def sum_result(dtype: str | None) -> str | None:
-    """Type of a sum: int64 of integers and booleans, else the type itself."""
+    """Type of a sum: int64 for integers and booleans, else the input's type."""
     name = canonical_type(dtype)
     return name if name is None or is_floating(name) else "int64"
 
 
 def float_result(dtype: str | None) -> str | None:
-    """Type of a function with fractions: float32 of integers and booleans, else the type."""
+    """Type of a real function: float32 for integers and booleans, else the input's type."""
     name = canonical_type(dtype)
     return name if name is None or is_floating(name) else "float32"
 
 
 def real_result(dtype: str | None) -> str | None:
-    """Type of a magnitude: that of the parts of a complex number, else the type itself."""
+    """Type of a magnitude: the component type of a complex type, else the input's type."""
     name = canonical_type(dtype)
     return name if name is None else _REAL.get(name, name)
 
 
 def bool_result(dtype: str | None) -> str | None:
-    """Type of any and all: bool, uint8 of uint8."""
+    """Type of any and all: uint8 for uint8, else bool."""
     return "uint8" if canonical_type(dtype) == "uint8" else "bool"
 
 
 def count_result(_: str | None) -> str | None:
-    """Type of an index or a count: int64 whatever is counted."""
+    """Type of an index or a count: int64."""
     return "int64"
 
 
 def parts(dtype: str | None) -> int:
-    """Real numbers in one number: 2 of a complex one, 1 of any other (or one of unknown type)."""
+    """Real components per element: 2 for complex types, else 1 (also for an unknown type)."""
     return 2 if canonical_type(dtype) in _REAL else 1

@@ -1,4 +1,4 @@
-"""A formula: a function that costs calls, and what its parameters need."""
+"""A formula: a cost function and the requirements of its parameters."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from fastprof.ops.signature import Signature
 
 __all__ = ["AROUND", "Formula"]
 
-AROUND: Final = frozenset({"direction", "result", "call"})  # parameters that tell what is around
+AROUND: Final = frozenset({"direction", "result", "call"})  # special parameters
 _DTYPE: Final = members(Dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """One function that costs operators.
+    """A cost function of one or more operators.
 
     Parameters
     ----------
     function : callable
-        Answers with a `Work`, a `Cost`, or a `Cost` and its printed params.
+        Returns a `Work`, a `Cost`, or a `Cost` and its printed params.
     allowed : dict
-        For each parameter the types that it takes.
+        The accepted types of each parameter.
     needed : frozenset of str
         Parameters without a default.
     asked : frozenset of str
-        Which of these keyword-only parameters it has: `direction` ("fprop" or "bprop"; without it
-        the formula knows the forward pass only), `result` (the tensor that the call returned,
-        `Call.result`, or `UNKNOWN`), `call` (the whole call).
+        The special parameters that it has: `direction` ("fprop" or "bprop"; without it, the formula
+        applies to the forward pass only), `result` (`Call.result` or `UNKNOWN`), `call` (the
+        `Call`).
     """
 
     function: Callable[..., Any]
@@ -46,16 +46,16 @@ class Formula:
     asked: frozenset[str]
 
     def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
-        """Work of a call, read by the first signature that fits.
+        """Work of a call, bound by the first matching signature.
 
         Raises
         ------
         CannotModel
-            When none does, or the formula cannot tell.
+            No signature matches, or the formula cannot determine the cost.
         """
         if direction == "bprop" and "direction" not in self.asked:
             raise CannotModel("no formula for the backward pass")
-        # As the call is written; if that cannot be, as one with its results among its arguments.
+        # The call as recorded; if that fails, with trailing arguments as out= tensors.
         try:
             return self._work(signatures, call, direction)
         except CannotModel as error:
@@ -73,7 +73,7 @@ class Formula:
     ) -> Work:
         arguments = self.arguments(signatures, call)
         if given is not None and given.dtype and self.allowed.get("dtype") == _DTYPE:
-            arguments["dtype"] = given.dtype  # it has the type that dtype= would ask for
+            arguments["dtype"] = given.dtype  # the out= tensor has the type that dtype= requests
         around = {
             "direction": direction,
             "result": UNKNOWN if call.result is None else checked(call.result),
@@ -83,12 +83,12 @@ class Formula:
         return _as_work(self.function(**arguments), call)
 
     def arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
-        """The arguments of a call by parameter, read by the first signature that fits.
+        """The arguments of a call by parameter, bound by the first matching signature.
 
         Raises
         ------
         CannotModel
-            When none does.
+            No signature matches.
         """
         problem: CannotModel | None = None
         try:
@@ -100,7 +100,7 @@ class Formula:
                         problem = error
             raise problem or CannotModel(misfit(signatures, call.args))
         finally:
-            problem = None  # its traceback holds this frame: a ring that only the collector frees
+            problem = None  # its traceback references this frame: break the cycle
 
     def _converted(self, bound: dict[str, Any]) -> dict[str, Any]:
         missing = sorted(self.needed - bound.keys())

@@ -1,10 +1,9 @@
-"""The one table of kernel names: words of a name to the kind of work that the kernel does.
+"""The table of kernel names: words in a name -> kind of work.
 
-A word is lower-case text, looked for in a name (`fastprof.ops.kernels` says in which part of it)
-written in lower case and once more without underscores, so that `softmax` finds `SoftMax` and
-`soft_max` too. A word with an underscore finds just itself, `^` stands for the beginning of the
-name, and `a&b` finds names with both. The first row with a word in the name wins, so that special
-names stand before general ones: a row's place is as much of its meaning as its words.
+Words are lower case. They are searched in the relevant part of the name (see
+`fastprof.ops.kernels`) in lower case, with and without underscores: `softmax` matches `SoftMax` and
+`soft_max`. A word with an underscore matches only itself, `^` is the beginning of the name, and
+`a&b` requires both words. The first matching row wins, so put specific rows before general ones.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ __all__ = ["GRADIENTS", "ROWS", "TENSOR_CORES", "Row"]
 
 
 class Row(NamedTuple):
-    """Words, and what a kernel with one of them in its name is (see `KernelInfo`)."""
+    """Words, and the kind of kernels with one of them in their names (see `KernelInfo`)."""
 
     kind: str
     words: str
@@ -29,8 +28,8 @@ ROWS: Final = (
         "^__amd_rocclr_copybuffer ^__amd_rocclr_copyimage",
     ),
     Row("memset", "^memset ^cudamemset ^[cudamemset ^__amd_rocclr_fillbuffer"),
-    # Inductor names what it generates by its form: pointwise, reduction, persistent reduction,
-    # foreach, split scan; a template has the work of the operator that it implements.
+    # Inductor's prefixes: pointwise, reduction, persistent reduction, foreach, split scan. Template
+    # kernels (tem) are classified by their operator.
     Row(
         "triton-fused",
         "^triton_poi_ ^triton_red_ ^triton_per_ ^triton_for_ ^triton_spl_ ^triton_split_scan_ "
@@ -45,7 +44,7 @@ ROWS: Final = (
         "^allreduce _allreduce :allreduce shotallreduce ^all_gather _all_gather :all_gather "
         "^allgather _allgather :allgather reducescatter alltoall deep_ep:: userbuffers",
     ),
-    # Before and after the two products of an attention: sums over dO * O, converted gradients,
+    # Steps before and after the products of an attention: sums over dO * O, gradient conversions,
     # combined splits.
     Row(
         "attention",
@@ -61,8 +60,8 @@ ROWS: Final = (
         "mladecode flexdecoding",
     ),
     Row("softmax", "softmax"),
-    # Transforms of a Winograd or FFT convolution (its products are gemms), of an explicit one, and
-    # the tables of an implicit one.
+    # Transforms of a Winograd or FFT convolution (its products are gemms) or of an explicit GEMM
+    # convolution, and offset tables of an implicit one.
     Row(
         "convolution",
         "winograd_nonfused winogradforward winogradwgrad generatewinogradtiles winograd&xform "
@@ -71,7 +70,7 @@ ROWS: Final = (
         "precompute_indices reducewgrad cudnn&reducesplitk",
         auxiliary=True,
     ),
-    # Other formats of a convolution's tensors, and zeros to add up to.
+    # Scaling and clearing of a convolution's tensors.
     Row("elementwise", "scalepackedtensor scaletensor subtensoropwithscalar", auxiliary=True),
     Row(
         "copy",
@@ -96,7 +95,7 @@ ROWS: Final = (
         "gemm_xdlops_bwd_weight",
     ),
     Row("elementwise", "rotary rope_ _rope"),
-    # An embedding's backward may update the table by an optimizer as well.
+    # Before optimizer: an embedding's backward may include the optimizer step.
     Row("index", "embedding"),
     Row(
         "optimizer",
@@ -109,7 +108,7 @@ ROWS: Final = (
         "splitkreduce reducesplitk reduce_1block epilogue::impl postgsu compute_gemm_pointers",
         auxiliary=True,
     ),
-    # dot_kernel is cuBLAS's product of two vectors; a persistent recurrent layer is products too.
+    # Includes cuBLAS's dot product (dot_kernel) and persistent recurrent layers.
     Row(
         "gemm",
         "gemm gemv nvjet ^cijk_ ^dot_kernel rocblas_dot matmul tensorop_ wmma marlin fusedmoe "
@@ -132,7 +131,7 @@ ROWS: Final = (
         "denserepresentation reshapeandcache",
     ),
     Row("elementwise", "elementwise pointwise elemwise kernelwithindex tril_ triu_"),
-    # What makes one number of many: pooling, scans, losses, histograms as well as sums.
+    # Sums, pooling, scans, losses, histograms.
     Row(
         "reduction",
         "reduc pool devicescan scankernel _scan scan_ cumsum cumprod compactinit nllloss "
@@ -155,12 +154,12 @@ ROWS: Final = (
     ),
     Row("index", "index indices"),
     Row("gemm", "^cutlass"),
-    # Triton up to 2.x appends how the arguments are specialised.
+    # Triton up to 2.x appends the specialisation of the arguments.
     Row("triton-fused", "triton _0d1 _01d"),
 )
 
-# Which gradient of a convolution, in the same notation. That cuDNN's strided kernels do the
-# gradient of the input, split ones that of the filter, is seen in traces, no documented name.
+# Gradients of a convolution, in the same notation. The meaning of cuDNN's strided kernels (gradient
+# of the input; of the filter, if split) is undocumented and taken from traces.
 GRADIENTS: Final = (
     (
         "wgrad",
@@ -174,13 +173,13 @@ GRADIENTS: Final = (
     ),
 )
 
-# Whether a gemm, convolution or attention uses tensor (matrix) cores: patterns for re.search in
-# the name in lower case, the first that matches decides.
+# Whether a gemm, convolution or attention uses tensor (matrix) cores: patterns for re.search in the
+# lower-case name. The first match wins.
 TENSOR_CORES: Final = (
     (False, r"simt|ffma|xmma_\w*_f32f32_f32f32_f32|fmha_cutlass[fb]_(?:\w*_sm50|f32\w*_sm7)"),
     (
         True,
-        # Shape of the instruction before the operation: s1688gemm, i8816cudnn, s16816fprop.
+        # Instruction shape before the operation: s1688gemm, i8816cudnn, s16816fprop.
         r"[a-z]\d{3,6}(?:gemm|cudnn|[fdw](?:prop|grad))|tensorop|tensor\d+x\d+x\d+"
         r"|[dhiqw]mma|gmma|umma|xmma_(?:gemm|[fdw](?:prop|grad))_|nvjet_|deep_gemm"
         r"|fp8_gemm|marlin"

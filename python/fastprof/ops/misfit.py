@@ -1,4 +1,4 @@
-"""Why the arguments of a call fit no signature of its formula, in words."""
+"""The error message for arguments that match no signature of a formula."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastprof.ops.signature import Signature
 
 
 def misfit(signatures: Iterable[Signature], args: Iterable[Arg]) -> str:
-    """Which list of tensors the capture does not hold; else what is expected, and what is found."""
+    """Name the first list of tensors that is not recorded, else expected and found arguments."""
     expected = list(signatures)
     values = [each.value for each in args if not each.name]
     for signature in expected:

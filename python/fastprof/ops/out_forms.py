@@ -1,7 +1,7 @@
-"""Calls of ATen operators that are given the tensors for their results: `mm(a, b, out)`.
+"""Calls of the `out` overloads of ATen operators: `mm(a, b, out)`.
 
-Source: torch's schemas, in which every `out` overload has its results behind all other arguments.
-A trace writes them there, under the name of the plain operator.
+Source: torch's schemas, in which the out tensors of every such overload are the last arguments.
+Traces record them there, under the name of the plain operator.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["ATEN", "without_results"]
 
 ATEN: Final = "aten"
 
-# Operators that have no such overload, and tensors that may be left out: one that is not understood
-# is no result.
+# Operators without such an overload but with optional tensor arguments: an unmatched trailing
+# tensor is no result.
 _NAMES: Final = (
     "_batch_norm_impl_index _batch_norm_impl_index_backward "
     "_batch_norm_with_update_functional _convolution_mode _cudnn_attention_forward "
@@ -39,7 +39,7 @@ _NAMES: Final = (
 )
 _WITHOUT: Final = frozenset(_NAMES.split())
 
-# Operators that have several results, by how many their overloads take at most.
+# Operators with several results, by the maximum number of out tensors.
 _SEVERAL: Final = (
     (
         2,
@@ -86,16 +86,15 @@ _MOST: Final = {name: n for n, names in _SEVERAL for name in names.split()}
 
 
 def without_results(call: Call) -> Iterator[tuple[Call, Tensor | None]]:
-    """The call without the last of its tensors, or without as many as the operator has results.
+    """The call without its trailing out tensors: without one, then up to the number of results.
 
     Yields
     ------
     call, given : Call, Tensor or None
-        What is left of the call, and the first tensor taken from it (None where that is a list): if
-        the rest is all that the operator needs, the tensor is its result, and has its type. Its
-        size is `Call.result` of the rest, but where it has no elements: torch makes it larger.
-        Nothing for a call that cannot have its results among its arguments: one in place, or of no
-        operator of ATen.
+        The call without them, and the first removed tensor (None for a list). If the remaining
+        arguments match the operator, that tensor is its result and has its type. It becomes
+        `Call.result`, unless it has no elements: torch resizes such a tensor.
+        Yields nothing for in-place operators and operators outside ATen.
     """
     name = call.op.split(".", 1)[0]  # without the overload
     in_place = name.endswith("_") and not name.endswith("__")

@@ -1,4 +1,4 @@
-"""Params of a call that no model serves: its tensors."""
+"""The params text of a call without a model: its tensors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["tensors_text"]
 
 
 def tensors_text(call: Call) -> str:
-    """Shapes and types of the call's tensors, those in lists too, in order.
+    """Shapes and types of the call's tensors in order, including those in lists.
 
     Returns
     -------
     str
-        `T=[(35,20,200),(200,)],['float32','float32']`, without blanks; `T=[],[]` when it has no
-        tensors, `'na'` for a type that is not known.
+        `T=[(35,20,200),(200,)],['float32','float32']`, without spaces; `T=[],[]` without tensors;
+        `'na'` for an unknown type.
     """
     tensors = [found for each in call.args for found in _tensors(each.value)]
     shapes = ",".join(str(tuple(found.shape)).replace(" ", "") for found in tensors)

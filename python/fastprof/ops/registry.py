@@ -1,13 +1,13 @@
-"""Which formula serves an operator: (module, op) of a call to a function that costs it.
+"""The registry of formulas: (module, op) of a call -> the function that computes its cost.
 
-A formula is a pure function of shapes, types and parameters. Its own parameters say what it needs:
+A formula is a pure function of shapes, types and parameters. Its signature declares its inputs:
 
     @op("my_module", "scale", aten=("mylib::scale",))
     def scale(x: Tensor, factor: Number = 1.0, *, direction: str) -> tuple[Cost, str]: ...
 
-The same function serves both doors: a Python call of `my_module.scale`, by an argument marker, and
-the operator `mylib::scale`, by a range of torch. Where an operator orders its arguments otherwise,
-the name carries a signature (`fastprof.ops.signature`): `"mylib::scale(factor, x)"`.
+The function serves the Python call `my_module.scale`, recorded by an argument marker, and the
+operator `mylib::scale`, recorded by a torch range. If an operator's arguments have another order,
+register its name with a signature (`fastprof.ops.signature`): `"mylib::scale(factor, x)"`.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 TORCH: Final = "torch"
 _OPS: Final = "torch.ops."
 
-# Where torch puts the same operator: a function, a method, a binding. An op name means one
-# operator in all of them.
+# Modules in which torch exposes the same operators: functions, methods, bindings. An op name
+# denotes the same operator in all of them.
 MODULES: Final = frozenset(
     {
         "operator",
@@ -82,41 +82,43 @@ _MOST_ANSWERS: Final = 1 << 16
 
 
 def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[Function], Function]:
-    """Register the decorated function as the cost of operators.
+    """Register the decorated function as the cost formula of operators.
 
     Parameters
     ----------
     module : str or None
-        Module of the Python calls, as argument markers write it in `mod`. "torch" stands for all
-        modules of torch that hold the same functions (`fastprof.ops.registry.MODULES`).
+        Module of the Python calls, as in `mod` of argument markers. "torch" stands for all modules
+        that expose torch's functions (`fastprof.ops.registry.MODULES`).
     *names : str
-        Names of the Python functions, each by itself or with a signature.
+        Names of the Python functions, with or without a signature.
     aten : iterable of str
-        Names of operators of torch, with their namespace ("mylib::my_op"; "aten::" may be left
-        out), each by itself or with a signature. A name may come more than once: overloads.
+        Names of torch operators with their namespace ("mylib::my_op"; "aten::" is optional), with
+        or without a signature. Repeat a name for overloads.
 
     Returns
     -------
     callable
-        A decorator that returns the function as it is.
+        A decorator that returns the function unchanged.
 
     Raises
     ------
     OpError
-        When a name has a formula already, or the function's parameters do not fit.
+        A name is already registered, or the function's parameters do not match a signature.
 
     Notes
     -----
-    The function takes `Tensor` and plain values by name. Annotations are checked before it is
-    called: `Tensor`, `Tensor | None`, `Tensors` (a list of them), `int`, `float`, `bool`, `str`,
-    `Ints` (one or a tuple), `Number`; `| Unknown` lets in a value that the capture does not hold.
-    What has no annotation takes any known value. A keyword parameter `direction` gets "fprop" or
-    "bprop"; without it the function serves the forward pass only. A keyword-only parameter
-    `result` gets the tensor that the call returned, `UNKNOWN` where the capture does not tell it:
-    the size of what an index picks, for example. A keyword-only parameter `call` gets the whole
-    `Call`. The function returns a `Cost`, a `Cost`
-    and the params to print, or a `Work` where particular kernels do parts of it. Where it cannot
-    tell, it raises `CannotModel`, and the report says `na`.
+    The function takes `Tensor` and plain values by name. Values are checked against its
+    annotations: `Tensor`, `Tensor | None`, `Tensors` (a tuple of them), `int`, `float`, `bool`,
+    `str`, `Ints` (an int or a tuple), `Number`. `| Unknown` also accepts a value that the capture
+    does not record. A parameter without annotation accepts any known value.
+
+    Special parameters: `direction` is "fprop" or "bprop"; without it, the function applies to the
+    forward pass only. `result` (keyword-only) is the returned tensor, or `UNKNOWN` if not recorded,
+    for results whose size depends on values. `call` (keyword-only) is the `Call`.
+
+    The function returns a `Cost`, a `Cost` and the params to print, or a `Work` if particular
+    kernels do parts of it. If it cannot determine the cost, it raises `CannotModel`, and the report
+    shows `na`.
     """
     if isinstance(aten, str):
         raise OpError(f"aten={aten!r}: expected a list of names")
@@ -132,11 +134,11 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
             space, _, name = signature.name.rpartition("::")
             keyed.setdefault((space or ATEN, name), []).append(signature)
         if not keyed:
-            raise OpError(f"{_name(function)}: no name of an operator is given")
+            raise OpError(f"{_name(function)}: expected a name of an operator, found none")
         for key in keyed:
             if key in _entries:
                 other = _name(_entries[key].formula.function)
-                raise OpError(f"{_name(function)}: {'.'.join(key)} has a formula already, {other}")
+                raise OpError(f"{_name(function)}: {'.'.join(key)} already has a formula, {other}")
         for key, signatures in keyed.items():
             _entries[key] = _Entry(formula, tuple(signatures))
         _answers.clear()
@@ -146,14 +148,14 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
 
 
 def generated(pattern: str, name: str) -> None:
-    """Give names that a code generator makes the formula of one operator.
+    """Assign an operator's formula to names made by a code generator.
 
     Parameters
     ----------
     pattern : str
-        A regular expression for whole names with their namespace, without the overload.
+        A regular expression that matches complete names with namespace, without overload.
     name : str
-        The operator whose formula and signatures they have, with its namespace.
+        The operator with the formula and signatures, with its namespace.
     """
     space, _, op_name = name.rpartition("::")
     _generated[re.compile(pattern)] = (space, op_name)
@@ -172,7 +174,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _formula(function: Callable[..., Any]) -> tuple[Formula, tuple[Slot, ...]]:
-    # The formula of a function, and its parameters as a signature.
+    # The formula of a function, and its parameters as slots of a signature.
     if not callable(function):
         raise OpError(f"expected a function, found {function!r}")
     name = _name(function)
@@ -180,13 +182,13 @@ def _formula(function: Callable[..., Any]) -> tuple[Formula, tuple[Slot, ...]]:
         parameters = dict(inspect.signature(function).parameters)
         hints = get_type_hints(function)
     except (NameError, TypeError, ValueError) as error:
-        raise OpError(f"{name}: its signature cannot be read: {error}") from None
+        raise OpError(f"{name}: cannot read its Python signature: {error}") from None
     asked = _asked(parameters)
     for key in asked:
         del parameters[key]
     for each in parameters.values():
         if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
-            raise OpError(f"{name}: parameter {each} is neither plain nor keyword-only")
+            raise OpError(f"{name}: parameter {each} must be positional-or-keyword or keyword-only")
     allowed = {key: members(hints.get(key, Any)) for key in parameters}
     needed = {key for key, each in parameters.items() if each.default is each.empty}
     slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
@@ -194,7 +196,7 @@ def _formula(function: Callable[..., Any]) -> tuple[Formula, tuple[Slot, ...]]:
 
 
 def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
-    # What the call itself does not hold; before there was more, `direction` could be any parameter.
+    # Parameters not filled from arguments. For compatibility, `direction` need not be keyword-only.
     return frozenset(
         key
         for key, each in parameters.items()
@@ -215,23 +217,23 @@ def _read(text: str, slots: tuple[Slot, ...], formula: Formula) -> Signature:
     given = signature.parameters
     strange = sorted(given - formula.allowed.keys())
     if strange:
-        raise OpError(f"{name}: signature {text!r} names {strange[0]}, no parameter of its")
+        raise OpError(f"{name}: signature {text!r}: the function has no parameter {strange[0]}")
     missing = sorted(formula.needed - given)
     if missing:
-        raise OpError(f"{name}: signature {text!r} leaves out {missing[0]}, which has no default")
+        raise OpError(f"{name}: signature {text!r} omits {missing[0]}, which has no default")
     return signature
 
 
 def _entry(call: Call) -> _Entry | None:
     if call.mod in MODULES:
         return _entries.get((TORCH, call.op))
-    if call.mod.startswith(_OPS):  # the Python call of an operator has the operator's arguments
+    if call.mod.startswith(_OPS):  # Python calls of operators
         namespace = call.mod.removeprefix(_OPS)
         return _entries.get((ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"))
     name = call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # without the overload
     entry = _entries.get((call.mod, name))
     if entry is None and call.mod == ATEN and _TRITON.match(name):
-        return _entries.get((ATEN, "triton"))  # a kernel that torch.compile has named
+        return _entries.get((ATEN, "triton"))  # a kernel name from torch.compile
     if entry is None:
         return _entries.get(_key_of_generated(f"{call.mod}::{name.split('.', 1)[0]}"))
     return entry
@@ -244,13 +246,13 @@ def _key_of_generated(whole: str) -> tuple[str, str]:
 
 
 def find(call: Call) -> Formula | None:
-    """Formula of the operator that is called, None when there is none."""
+    """The formula of the called operator, or None."""
     entry = _entry(call)
     return None if entry is None else entry.formula
 
 
 def argument(call: Call, parameter: str) -> Any:
-    """What a call gives for a parameter of its operator's formula; None where that is not told."""
+    """The value that a call passes for a parameter of its formula; None if not recorded."""
     entry = _entry(call)
     try:
         arguments = entry.formula.arguments(entry.signatures, call) if entry else {}
@@ -260,7 +262,7 @@ def argument(call: Call, parameter: str) -> Any:
 
 
 def formulas() -> list[tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]]:
-    """Each formula with what it serves: signatures by (module, op)."""
+    """Each formula with its operators: signatures by (module, op)."""
     served: dict[int, tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]] = {}
     for key, entry in _entries.items():
         served.setdefault(id(entry.formula), (entry.formula, {}))[1][key] = entry.signatures
@@ -273,36 +275,36 @@ def work(call: Call, direction: str) -> Work | None:
     Parameters
     ----------
     call : Call
-        The call, forward also where its backward pass is asked for.
+        The forward call, also for the cost of its backward pass.
     direction : str
-        "fprop" for the work of the call itself, "bprop" for that of its backward pass.
+        "fprop" for the call itself, "bprop" for its backward pass.
 
     Returns
     -------
     Work or None
-        None when the operator has no formula, it cannot read these arguments, or the operator has
-        no backward pass; `why_unknown` tells which.
+        None if the operator has no formula or no backward pass, or if the formula rejects the
+        arguments; `why_unknown` returns the reason.
 
     Raises
     ------
     ValueError
-        When the direction is neither. The call itself never raises, however malformed.
+        The direction is invalid. A malformed call never raises.
     """
     answer = _answer(call, direction)
     return answer if isinstance(answer, Work) else None
 
 
 def why_unknown(call: Call, direction: str) -> str | None:
-    """Why the cost of a call is not known, None when it is."""
+    """Why the cost of a call is unknown; None if it is known."""
     answer = _answer(call, direction)
     return None if isinstance(answer, Work) else answer
 
 
 def _answer(call: Call, direction: str) -> Work | str:
-    # The work, or why it is not known.
+    # The work, or why it is unknown.
     if direction not in DIRECTIONS:
         raise ValueError(f"direction {direction!r} is not one of {sorted(DIRECTIONS)}")
-    key = f"{direction} {call!r}"  # not the call itself: to Python 1, 1.0 and True are equal
+    key = f"{direction} {call!r}"  # not the call as key: 1, 1.0 and True compare equal
     if key not in _answers:
         if len(_answers) >= _MOST_ANSWERS:
             _answers.clear()
@@ -323,5 +325,5 @@ def _answer_now(call: Call, direction: str) -> Work | str:
 
 
 def has_model(call: Call) -> bool:
-    """Whether the call's own work is known: it has a formula that can read its arguments."""
+    """Whether the work of the call itself is known."""
     return work(call, "fprop") is not None

@@ -1,20 +1,19 @@
-"""How an operator is called, written as text: `conv2d(x, weight, bias, _, stride=steps)`.
+"""Signatures of operators as text: `conv2d(x, weight, bias, _, stride=steps)`.
 
-A signature says which argument goes to which parameter of a formula. Between the parentheses, in
-order of position:
+A signature maps the arguments of a call to the parameters of a formula. Its items, by position:
 
-| written | means |
+| item | meaning |
 |---|---|
-| `weight` | the argument at this place, or under this keyword, is the parameter `weight` |
+| `weight` | the argument at this position, or with this keyword, is the parameter `weight` |
 | `mat2=right` | the keyword is `mat2`, the parameter `right` |
-| `tensors*` | a list of tensors; ranges and markers write its tensors one after the other |
-| `amax*?` | a list that a call may leave empty |
-| `others**` | at the end: all tensors that follow, whatever stands between them |
-| `@batch` | anywhere: a parameter that no place fills, only the keyword |
-| `_` | an argument that costs nothing |
-| `...` | whatever follows costs nothing |
+| `tensors*` | a list of tensors, which ranges and markers record flattened |
+| `amax*?` | a list that may be empty |
+| `others**` | last: all tensors among the remaining arguments |
+| `@batch` | anywhere: a keyword-only parameter |
+| `_` | an argument without effect on the cost |
+| `...` | last: the remaining arguments have no effect on the cost |
 
-The first argument also answers to `input` and `self`.
+The first argument also has the keywords `input` and `self`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _TEXT: Final = re.compile(r"([\w:.]+)(?:\((.*)\))?\Z", re.DOTALL)
 
 
 class Slot(NamedTuple):
-    """One argument of a signature. `parameter` is None for one that costs nothing."""
+    """One argument of a signature. `parameter` is None if it has no effect on the cost."""
 
     keyword: str
     parameter: str | None
@@ -45,20 +44,20 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Name of an operator, and which argument is which parameter of its formula.
+    """Name of an operator, and the parameter of its formula for each argument.
 
     Parameters
     ----------
     name : str
-        Op name, with its namespace where the text had one.
+        Op name, with its namespace if the text has one.
     slots : tuple of Slot
         The arguments in order of position.
     rest : bool
-        Whether more arguments may follow.
+        Whether further arguments are allowed.
     gathered : str or None
-        The parameter that takes the tensors among those.
+        The parameter that takes the tensors among those, if any.
     named : tuple of Slot
-        The arguments that have a keyword and no position.
+        The keyword-only arguments.
     """
 
     name: str
@@ -69,12 +68,12 @@ class Signature:
 
     @classmethod
     def read(cls, text: str, parameters: tuple[Slot, ...]) -> Signature:
-        """Read a signature; one that is only a name has the `parameters` of its formula.
+        """Parse a signature. A name alone has the `parameters` of its formula.
 
         Raises
         ------
         ValueError
-            When the text has another form; it says what was expected.
+            The text is malformed.
         """
         match = _TEXT.match(text.strip())
         if match is None:
@@ -91,15 +90,15 @@ class Signature:
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The parameters of the formula that the signature names."""
+        """The formula's parameters that the signature contains."""
         names = {slot.parameter for slot in (*self.slots, *self.named)} | {self.gathered}
         return frozenset(name for name in names if name is not None)
 
     def bind(self, args: Iterable[Arg]) -> Iterator[dict[str, Any]]:
-        """Ways to read the arguments: values by parameter, without those that the call leaves out.
+        """Possible bindings of the arguments: values by parameter, without omitted arguments.
 
-        There are several only where the tensors of lists are written one after the other; the
-        likeliest comes first. None where the call has more arguments than the signature.
+        There are several only if tensor lists are recorded flattened; the likeliest comes first.
+        There are none if the call has too many arguments.
         """
         args = tuple(args)
         positional = [each.value for each in args if not each.name]
@@ -114,7 +113,7 @@ class Signature:
                 yield bound
 
     def _add_keywords(self, bound: dict[str, Any], args: Iterable[Arg]) -> bool:
-        # False where an argument is given twice. Unknown keywords cost nothing.
+        # False if an argument is passed twice. Unknown keywords are ignored.
         by_keyword = {slot.keyword: slot for slot in (*self.slots, *self.named)}
         if self.slots:
             by_keyword = {**dict.fromkeys(_FIRST, self.slots[0]), **by_keyword}
@@ -131,7 +130,7 @@ class Signature:
         return True
 
     def _spread(self, values: list[Any]) -> Iterator[list[Any]]:
-        # One value a slot.
+        # One value per slot.
         lists = [slot for slot in self.slots if slot.is_list]
         if self._fits(values):
             yield values
@@ -139,7 +138,7 @@ class Signature:
             return
         needed = [slot for slot in lists if not slot.may_be_empty]
         for present in (lists, needed) if len(needed) < len(lists) else (lists,):
-            single = len(self.slots) - len(present)  # an empty list leaves one value, or none
+            single = len(self.slots) - len(present)  # an empty list takes one value, or none
             for given in range(min(single, len(values)), -1, -1):
                 length, left = divmod(len(values) - given, max(len(present), 1))
                 if left or not length:
@@ -163,7 +162,7 @@ class Signature:
         return spread + values[place:]
 
     def _fits(self, values: list[Any]) -> bool:
-        # Lists stand where lists belong, and nothing that has a cost where nothing is expected.
+        # Whether list slots have lists, and ignored slots have no tensor.
         for slot, value in zip(self.slots, values, strict=False):
             is_list = isinstance(value, tuple) and all(map(_is_tensor, value))
             if slot.is_list and not is_list and value is not UNKNOWN:
@@ -177,7 +176,7 @@ def _slot(text: str, item: str) -> Slot:
     match = _SLOT.match(item)
     if match is None:
         raise ValueError(
-            f"signature {text!r}: {item!r} is none of name, keyword=name, name*, _, ..."
+            f"signature {text!r}: expected name, keyword=name, name*, _ or ..., found {item!r}"
         )
     keyword, name, star = match.groups()
     parameter = None if name == "_" else name
@@ -185,7 +184,7 @@ def _slot(text: str, item: str) -> Slot:
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    # Those of known shape or type, those in lists too.
+    # Tensors of known shape or type, also those in lists.
     for value in values:
         if isinstance(value, tuple):
             yield from _tensors(value)
@@ -198,13 +197,13 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _stands_for_no_list(value: Any) -> bool:
-    # An empty list in a marker, and in a range of torch.
+    # How markers and torch ranges record an empty list.
     return value == () or (isinstance(value, Tensor) and _says_nothing(value))
 
 
 def _alike(slots: tuple[Slot, ...], values: list[Any], present: list[Slot]) -> bool:
-    # The lists hold tensors of the same shapes, one by one. From the third on, one that must be
-    # there may also hold 0-dim tensors (the steps of an optimizer).
+    # Whether corresponding tensors of the lists have equal shapes. From the third list on, a
+    # required list may instead contain 0-dim tensors (step counts of an optimizer).
     lists = [both for both in zip(slots, values, strict=False) if both[0] in present]
     shapes = [[getattr(each, "shape", None) for each in value] for _, value in lists]
     return all(
@@ -214,7 +213,7 @@ def _alike(slots: tuple[Slot, ...], values: list[Any], present: list[Slot]) -> b
 
 
 def _says_nothing(value: Any) -> bool:
-    """Whether a value may be ignored: no tensor of known shape or type."""
+    """Whether a value can be ignored: it has no tensor of known shape or type."""
     if isinstance(value, tuple):
         return not any(isinstance(each, Tensor) for each in value)
     return not isinstance(value, Tensor) or not (value.shape or value.dtype)

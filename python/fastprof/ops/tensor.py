@@ -1,4 +1,4 @@
-"""Shapes and type names to element counts, byte counts and result types."""
+"""Element counts, byte counts and result types from shapes and type names."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ __all__ = [
     "is_floating",
     "is_integer",
     "item_size",
+    "numbers_per_element",
     "promote",
     "result_type",
     "short_type",
@@ -35,7 +36,7 @@ class _Type(NamedTuple):
     category: int
 
 
-# torch's name -> what it is. float4 packs two numbers into the byte that is its element.
+# torch's name -> properties. A float4 element is a byte with two packed numbers.
 _TYPES: Final = {
     "bool": _Type("bool", 1, BOOL),
     "uint8": _Type("uint8", 1, INTEGER),
@@ -65,8 +66,8 @@ _TYPES: Final = {
     "complex128": _Type("complex128", 16, COMPLEX),
 }
 
-# Other spellings: torch's own short ones, and C++ scalar types as the PyTorch profiler writes
-# them (lower case; "Int", "Double", "Scalar" there are arguments that are no tensors).
+# Other spellings: torch's short names, and C++ scalar types of tensors in PyTorch-profiler traces
+# ("Int", "Double", "Scalar" there denote non-tensor arguments).
 _ALIASES: Final = {
     "half": "float16",
     "float": "float32",
@@ -98,12 +99,12 @@ _ALIASES: Final = {
     "c10::qint32": "qint32",
 }
 
-# Python scalar operands and the types they have, torch's defaults.
+# Types of Python scalar operands, by torch's defaults.
 SCALAR_TYPES: Final = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
 
 
 def canonical_type(dtype: str | None) -> str | None:
-    """Torch's own name ("float32") of a type in any spelling, None when it is not known."""
+    """torch's name ("float32") of a type in any spelling; None if unknown."""
     if dtype is None:
         return None
     name = dtype.removeprefix("torch.")
@@ -112,13 +113,13 @@ def canonical_type(dtype: str | None) -> str | None:
 
 
 def short_type(dtype: str | None) -> str:
-    """The type as params print it ("fp32"), "na" when it is not known."""
+    """The name of a type in params ("fp32"); "na" if unknown."""
     name = canonical_type(dtype)
     return "na" if name is None else _TYPES[name].short
 
 
 def item_size(dtype: str | None) -> int | None:
-    """Bytes of one element, None when the type is not known."""
+    """Bytes per element; None if the type is unknown."""
     name = canonical_type(dtype)
     return None if name is None else _TYPES[name].size
 
@@ -148,16 +149,21 @@ def elements(shape: Iterable[int]) -> int:
     return prod(shape)
 
 
+def numbers_per_element(tensor: Tensor) -> int:
+    """Numbers packed into one element: 2 for float4, else 1."""
+    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
+
+
 def byte_count(count: int, dtype: str | None) -> int | None:
-    """Bytes of `count` elements, None when the type is not known."""
+    """Bytes of `count` elements; None if the type is unknown."""
     size = item_size(dtype)
     return None if size is None else count * size
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:
-    """Bytes of a tensor's elements, None when its type is not known.
+    """Bytes of a tensor in memory; None if its type is unknown.
 
-    Where a dimension was expanded (stride 0), what lies along it is one element and counts once.
+    An expanded dimension (stride 0) counts as size 1.
     """
     shape = tensor.shape
     if tensor.strides is not None and len(tensor.strides) == len(shape):
@@ -167,17 +173,17 @@ def tensor_bytes(tensor: Tensor) -> int | None:
 
 
 def tensor_text(tensor: Tensor) -> str:
-    """The tensor as params print it: `[35,20,200]fp32`, `[]fp32` for a 0-dim one."""
+    """Params text of a tensor: `[35,20,200]fp32`, `[]fp32` for a 0-dim tensor."""
     return f"[{','.join(map(str, tensor.shape))}]{short_type(tensor.dtype)}"
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape that the shapes broadcast to, by torch's (numpy's) rule.
+    """The broadcast shape, by torch's (numpy's) rules.
 
     Raises
     ------
     CannotModel
-        When they do not.
+        The shapes do not broadcast.
     """
     rank = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
@@ -191,9 +197,9 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def promote(left: str, right: str) -> str | None:
-    """Common type of two tensors: the table of `torch.promote_types`.
+    """Common type of two tensors, as in `torch.promote_types`.
 
-    Names are canonical. None where torch has no common type (float8 with another float,
+    Names are canonical. None if torch has no common type (float8 with another float,
     uint16 and wider unsigned integers with other integers).
     """
     if left == right:
@@ -201,7 +207,7 @@ def promote(left: str, right: str) -> str | None:
     low, high = sorted((left, right), key=lambda name: (_TYPES[name].category, _TYPES[name].size))
     low_type, high_type = _TYPES[low], _TYPES[high]
     if high_type.category == COMPLEX:
-        # A complex number holds two of its float: double + complex64 is complex128.
+        # A complex type contains two floats of half its size: double + complex64 is complex128.
         parts = 2 if low_type.category == FLOAT else 1
         widest = max(high_type.size, low_type.size * parts)
         return {4: "complex32", 8: "complex64", 16: "complex128"}[widest]
@@ -222,16 +228,17 @@ def _promote_integers(low: str, high: str) -> str | None:
 
 
 def result_type(operands: Iterable[Tensor | bool | int | float | complex]) -> str | None:
-    """Type of an operation over tensors and Python scalars, as `torch.result_type` finds it.
+    """Result type of an operation on tensors and Python scalars, as in `torch.result_type`.
 
-    A 0-dim tensor, and after it a Python scalar, decides only where its category (bool, integer,
-    float, complex) is higher than that of what comes before. A 0-dim tensor of unknown type is
-    passed over: torch ranges write scalars that way.
+    Tensors with dimensions take precedence over 0-dim tensors, and these over Python scalars. A
+    later group counts only if its category (bool, integer, float, complex) is higher. 0-dim tensors
+    of unknown type are ignored: torch ranges record scalars that way.
 
     Returns
     -------
     str or None
-        Canonical name; None when the type of a tensor with dimensions, or of all, is not known.
+        Canonical name. None if the type of a tensor with dimensions, or of all operands, is
+        unknown.
     """
     dimensioned: list[str] = []
     zero_dim: list[str] = []

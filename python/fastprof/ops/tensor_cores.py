@@ -1,4 +1,4 @@
-"""Why a kernel that could have used tensor cores did not: what a person can do about it."""
+"""Why a matrix kernel did not use tensor cores, and the remedy."""
 
 from __future__ import annotations
 
@@ -21,37 +21,36 @@ __all__ = [
     "why_not",
 ]
 
-# Tensor cores read 16 bytes at a time along each dimension of a matrix. NVIDIA, Matrix
-# Multiplication Background User's Guide, table 1.
+# Matrix dimensions must be multiples of 16 bytes. NVIDIA, Matrix Multiplication Background User's
+# Guide, table 1.
 _ALIGNMENT: Final = 16
 _SUPPORTED: Final = frozenset({"tf32", "float16", "bfloat16", "int8", "uint8"})
 
 _MATMUL: Final = "torch.set_float32_matmul_precision('high')"
 _CUDNN: Final = "torch.backends.cudnn.allow_tf32 = True"
-# For a GPU that is not known: of a product, and of cuDNN's convolutions and recurrent layers.
+# For an unknown GPU: matrix products, and cuDNN's convolutions and recurrent layers.
 SINGLE: Final = f"fp32 without TF32 (since Ampere: {_MATMUL})"
 _SINGLE_CUDNN: Final = f"fp32 without TF32 (since Ampere: {_CUDNN})"
 UNKNOWN_TYPE: Final = "the type is not known"
 
 
 def why_not(dtype: str | None, sizes: Mapping[str, int], *, cudnn: bool = False) -> str:
-    """Reason why a matrix kernel may have run without tensor cores.
+    """Reason why a matrix kernel may not use tensor cores.
 
     Parameters
     ----------
     dtype : str or None
         Type of the operands.
     sizes : mapping of str to int
-        The dimensions that lie along memory, by the name that params print: M, N, K; C, K.
+        The dimensions that must be aligned, by their names in params: M, N, K; C, K.
     cudnn : bool, optional
-        Whether cuDNN's switch for TF32 counts, as for convolutions, and not that of products.
+        Whether cuDNN's TF32 switch applies (convolutions, RNNs) instead of that for products.
 
     Returns
     -------
     str
-        One clause. The rules are those of NVIDIA's guides; newer libraries can pad, so that a
-        kernel may use tensor cores all the same: the reason counts only where it did not.
-        `for_gpus` makes it fit a GPU.
+        One clause, by the rules of NVIDIA's guides. Newer libraries can pad and use tensor cores
+        anyway, so show it only for kernels that do not. `for_gpus` adapts it to a GPU.
     """
     name = canonical_type(dtype)
     if name is None:
@@ -70,10 +69,10 @@ def why_not(dtype: str | None, sizes: Mapping[str, int], *, cudnn: bool = False)
 
 
 def reason_of_name(name: str) -> str:
-    """Reason of a kernel by its own name: that of a product of fp32 numbers says so.
+    """Reason by a kernel's own name, for names that denote fp32 products.
 
-    A heuristic on the names of NVIDIA's libraries (sgemm, scudnn), in which the operands may still
-    be of 16 bits (`fp16_sgemm_fp16`). As for other names of unknown types: the type is not known.
+    A heuristic on names in NVIDIA's libraries (sgemm, scudnn), except those with 16-bit operands
+    (`fp16_sgemm_fp16`). For other names the type is unknown.
     """
     found = _SINGLE_NAME.search(name[:_LONGEST])
     if found is None:
@@ -82,7 +81,7 @@ def reason_of_name(name: str) -> str:
 
 
 def reason_of_types(call: Call) -> str:
-    """Reason of a product whose cost is not known, by the types of its first two tensors alone."""
+    """Reason for a product of unknown cost, by the types of its first two tensors."""
     tensors = [each.value for each in call.args if isinstance(each.value, Tensor)]
     operands = [each for each in tensors if each.shape][:2]
     types = {canonical_type(each.dtype) for each in operands}
@@ -91,13 +90,13 @@ def reason_of_types(call: Call) -> str:
     return why_not(types.pop(), {}, cudnn="conv" in call.op)
 
 
-# Of a kernel's name what tells it (a name may have 100 kB).
+# Characters searched in a kernel's name, which can be 100 kB long.
 _LONGEST: Final = 600
 _SINGLE_NAME: Final = re.compile(r"(?<![a-z])(?<!fp16_)(sgemm|scudnn|gemmSN_)(?!_fp16)")
 
 
 class Fp32(Enum):
-    """What a GPU has for products of fp32 matrices."""
+    """A GPU's hardware for products of fp32 matrices."""
 
     NOTHING = "no tensor cores"
     HALF = "tensor cores for fp16, without TF32"  # NVIDIA before compute capability 8.0
@@ -106,9 +105,9 @@ class Fp32(Enum):
     TF32 = "TF32"
 
 
-# By words of the GPU's name, the first that is found. Sources: NVIDIA, CUDA GPUs by compute
-# capability (tensor cores since 7.0 but for the GTX 16 and small T series, TF32 since 8.0); AMD,
-# CDNA 1 to 4 ISA guides (MFMA instructions; XF32 in CDNA 3 alone).
+# By the GPU's name; the first match wins. Sources: NVIDIA, CUDA GPUs by compute capability (tensor
+# cores since 7.0 except the GTX 16 and small T series, TF32 since 8.0); AMD, CDNA 1 to 4 ISA guides
+# (MFMA instructions; XF32 only in CDNA 3).
 _UNITS: Final = (
     (Fp32.AMD_TF32, r"\bMI3(?:00|08|25)"),
     (Fp32.AMD_HALF, r"\bMI[123]\d\d|\bRX [79]\d\d\d|\bPRO W7"),
@@ -131,20 +130,20 @@ _COMPILED: Final = tuple((unit, re.compile(words, re.IGNORECASE)) for unit, word
 
 
 def fp32_unit(name: str) -> Fp32 | None:
-    """What the GPU of that name has for products of fp32 matrices, None where it is not known."""
+    """The hardware for fp32 products of the GPU of that name; None if unknown."""
     return next((unit for unit, words in _COMPILED if words.search(name)), None)
 
 
 def for_gpus(reason: str, names: Iterable[str]) -> str:
-    """The reason with the remedy that the GPUs have.
+    """Adapt a reason to the GPUs of a capture: the remedy depends on the hardware.
 
     Parameters
     ----------
     reason : str
-        As `why_not` gives it.
+        From `why_not`.
     names : iterable of str
-        Names of the GPUs in a capture. Where they are not known, or have not the same, the reason
-        is that for any GPU.
+        Names of the GPUs. If their hardware is unknown or differs, the reason is returned
+        unchanged.
     """
     distinct = set(names)
     units = {fp32_unit(name) for name in distinct}

@@ -1,30 +1,29 @@
-"""Operators that are known and have no formula, with the reason: what their calls do not tell."""
+"""Known operators without a formula, with the reason."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from fastprof.ops.unmodelled_training import TRAINING
+from fastprof.ops.unmodelled_training import ROUTED, TRAINING
 
 __all__ = ["UNMODELLED"]
 
 _LAYER: Final = (
-    "the call names a layer, whose weights and state it does not hold; operators inside it that"
-    " hold them are counted"
+    "the call refers to a layer by name and does not contain its weights and state; operators"
+    " inside it that contain them are counted"
 )
-_LENGTHS: Final = "the lengths of the sequences and their caches are values"
-_KEPT: Final = "sparse attention: how many keys each query keeps is a value"
-_ROUTED: Final = "how much goes to which device is decided by the router, as values"
-_TILED: Final = "the weights' layout does not tell the sizes of the experts"
-_ADAPTED: Final = "which tokens have an adapter, and of which rank, are values"
+_LENGTHS: Final = "it depends on values: the lengths of the sequences and their caches"
+_KEPT: Final = "sparse attention: it depends on values, the number of keys per query"
+_TILED: Final = "the layout of the weights does not determine the sizes of the experts"
+_ADAPTED: Final = "it depends on values: the tokens with an adapter, and their adapters' ranks"
 _COMPILED: Final = (
-    "a function that torch.compile made: what its kernels compute is in its code, and no operator"
-    " around them holds sizes"
+    "a function from torch.compile: its kernels are defined in generated code, and no operator"
+    " around them records sizes"
 )
-_WRAPPED: Final = "a marker of PyProf around whatever attribute was called: it holds no arguments"
-_PLANNED: Final = "it plans the work of another operator: what it reads are values"
+_WRAPPED: Final = "a PyProf marker around the call of an attribute, without arguments"
+_PLANNED: Final = "it plans the work of another operator, depending on values"
 
-# Reason -> names, with their namespace.
+# Reason -> names with namespace.
 _BY_REASON: Final = {
     _LAYER: (
         "vllm::moe_forward",
@@ -61,7 +60,7 @@ _BY_REASON: Final = {
         "sgl_kernel::varlen_fwd_sparse",
         "sgl_kernel::sparse_prefill_fwd",
     ),
-    _ROUTED: (
+    ROUTED: (
         "trtllm::mnnvl_moe_alltoallv",
         "trtllm::moe_a2a_combine",
         "trtllm::moe_a2a_dispatch",

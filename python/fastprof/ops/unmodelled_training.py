@@ -1,24 +1,24 @@
-"""Operators of training packages that have no formula, with the reason."""
+"""Operators of training packages without a formula, with the reason."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["TRAINING"]
+__all__ = ["ROUTED", "TRAINING"]
 
-_INSIDE: Final = "operators of torch run inside of it, which tell their own sizes and are counted"
-_RANKS: Final = "how many ranks share the keys and values is in an object, which no capture holds"
-_ROUTED: Final = "how much goes to which device is decided by the router, as values"
-_MISSES: Final = "how many rows are not in the cache yet is a matter of values"
-_SPARSE: Final = "how much is kept is a matter of values"
+_INSIDE: Final = "it runs torch operators, which are counted themselves"
+_RANKS: Final = "the number of ranks that share keys and values is not recorded"
+ROUTED: Final = "it depends on values: the router decides how much goes to each device"
+_MISSES: Final = "it depends on values: the number of rows missing from the cache"
+_SPARSE: Final = "it depends on values: the number of elements kept"
 _SILENT: Final = (
-    "its kernels are launched by functions of a compiled module, of which torch records nothing:"
-    " the capture has the step without parameters"
+    "its kernels are launched by functions of a compiled module, which torch does not record:"
+    " the capture contains the step without parameters"
 )
-_FUSER: Final = "which operations it runs as one is in an object, which no capture holds"
+_FUSER: Final = "the list of fused operations is not recorded"
 _CLOSED: Final = "it has no public source"
 
-# Reason -> names, with their namespace; that of autograd functions is aten, as in calls.
+# Reason -> names with namespace; autograd functions have aten, as in calls.
 _BY_REASON: Final = {
     _INSIDE: (
         "aten::All2All_Pooled_Req",
@@ -37,7 +37,7 @@ _BY_REASON: Final = {
         "aten::AttnFuncWithCPAndKVAllGather",
         "aten::AttnFuncWithCPAndQKVOA2A",
     ),
-    _ROUTED: (
+    ROUTED: (
         "aten::FusedDispatch",
         "aten::FusedCombine",
         "aten::HybridEPDispatch",

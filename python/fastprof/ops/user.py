@@ -1,4 +1,4 @@
-"""Costs of the user's own operators: from a file, or from installed packages."""
+"""Loads the user's own formulas: from a file, or from installed packages."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["ENTRY_POINTS", "load_file", "load_packages"]
 
 ENTRY_POINTS: Final = "fastprof.ops"
 
-_loaded: dict[str, str | None] = {}  # entry point -> what was wrong with it
+_loaded: dict[str, str | None] = {}  # entry point -> error message, None if it was loaded
 
 
 def load_file(path: str | os.PathLike[str]) -> None:
-    """Run a Python file that registers formulas with `fastprof.op`.
+    """Execute a Python file that registers formulas with `fastprof.op`.
 
     Raises
     ------
     BadInputError
-        The file cannot be read.
+        The file does not exist.
     OpError
-        It raised an error; the text says which, and in which of its lines.
+        The file raised an exception; the message contains it and its line number.
     """
     name = os.fsdecode(path)
     if not os.path.isfile(path):
-        raise BadInputError(f"{name}: no such file; expected Python that calls fastprof.op")
+        raise BadInputError(f"{name}: no such file; expected a Python file that calls fastprof.op")
     try:
         runpy.run_path(name, run_name=Path(name).stem)
     except Exception as error:
@@ -38,14 +38,15 @@ def load_file(path: str | os.PathLike[str]) -> None:
 
 
 def load_packages() -> list[str]:
-    """Import what installed packages offer as entry points of the group `fastprof.ops`.
+    """Import the entry points of the group `fastprof.ops` from installed packages.
 
-    Each is a module, or a function in one, whose import registers formulas. It is done once.
+    Each is a module, or a function in a module, whose import registers formulas. An entry point is
+    imported once per process.
 
     Returns
     -------
     list of str
-        What was wrong, a line for each that could not be loaded.
+        One error message per entry point that failed to load.
     """
     for point in entry_points(group=ENTRY_POINTS):
         if point.value in _loaded:
@@ -63,7 +64,7 @@ def _text(error: Exception) -> str:
 
 
 def _line(error: Exception, name: str) -> str:
-    # The last line of the file itself that led to the error.
+    # The innermost line of the file itself in the traceback.
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)

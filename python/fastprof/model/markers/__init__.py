@@ -1,7 +1,7 @@
-"""Turns a range's name into what it means: arguments, module, line, layer, torch op, or text.
+"""Parses a range's name into its meaning: arguments, module, source line, layer, torch op, or text.
 
-The forms are those of PyProf, of torch's emit_nvtx and of `layer:` annotations. A form is
-recognised as a whole, never by a word in it: what only resembles one is the user's own range.
+Recognised forms are those of PyProf, torch's emit_nvtx and `layer:` annotations. The entire name
+must match a form; otherwise the range is the user's own.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _LAYER = "layer:"
 
 
 def read(label: str, torch_suffix: bool) -> Meaning:
-    """Read one range name.
+    """Parse one range name.
 
     Parameters
     ----------
     label : str
         The range's text without torch's `, seq = N`, `, op_id = M` and `, input_op_ids = [..]`;
-        `, sizes = [..]` is still there.
+        `, sizes = [..]` is kept.
     torch_suffix : bool
-        Whether one of those was there.
+        Whether the range's text had one of these suffixes.
 
     Returns
     -------
     Meaning
-        Of kind USER when the label has none of the known forms. Nothing is raised for any text.
+        Of kind USER when the label has no known form. Never raises.
 
     Notes
     -----
-    A range that the user opened with `torch.profiler.record_function` under emit_nvtx carries a
-    torch suffix too and is read as TORCH: its text does not tell it from an operator.
+    Under emit_nvtx, a user's `torch.profiler.record_function` range also has a torch suffix. Its
+    text cannot be distinguished from an operator's, so its kind is TORCH.
     """
     meaning = read_dict(label)
     if meaning is not None:
@@ -63,19 +63,19 @@ def read(label: str, torch_suffix: bool) -> Meaning:
 
 
 def op_name(meaning: Meaning) -> str:
-    """The operator's name as dict lines show it.
+    """The operator's name as shown in dict lines.
 
     Parameters
     ----------
     meaning : Meaning
-        Of any kind; it makes most sense for ARGUMENT and TORCH.
+        Of any kind; intended for ARGUMENT and TORCH.
 
     Returns
     -------
     str
-        The op of an argument marker. For torch ranges the name without namespace, and in backward
-        without the word that says so: `MulBackward0` is `Mul`, `nll_loss_backward` is `nll_loss`,
-        `_softmax_backward_data` is `_softmax`. For other kinds the meaning's name.
+        For argument markers, the op. For torch ranges, the name without namespace; in backward also
+        without the backward suffix: `MulBackward0` is `Mul`, `nll_loss_backward` is `nll_loss`,
+        `_softmax_backward_data` is `_softmax`. For other kinds, the meaning's name.
     """
     if meaning.call is None:
         return meaning.name
@@ -85,7 +85,7 @@ def op_name(meaning: Meaning) -> str:
 
 
 def dict_operators(chain: Sequence[Meaning]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """`mod` and `op` of a dict line, as PyProf wrote them for the calls around a kernel.
+    """`mod` and `op` of a dict line, as PyProf writes them for the calls around a kernel.
 
     Parameters
     ----------
@@ -94,17 +94,17 @@ def dict_operators(chain: Sequence[Meaning]) -> tuple[tuple[str, ...], tuple[str
 
     Returns
     -------
-    mods, ops : tuples of str, of one length
-        Those of all argument markers; where there are none, of the torch ranges that PyProf took
-        for backward (by `Backward` or `_backward` at the end of the name), without that word; where
-        there are none of these either, of all torch ranges. PyTorch 1 ranges have mod `na`.
+    mods, ops : tuples of str, of equal length
+        Of the argument markers, if there are any. Else of the torch ranges that PyProf treats as
+        backward (name ending in `Backward` or `_backward`), without that suffix. Else of all torch
+        ranges. The mod of torch ranges is `na`.
     """
     calls = [m.call for m in chain if m.kind == Kind.ARGUMENT and m.call is not None]
     if calls:
         return tuple(call.mod for call in calls), tuple(call.op for call in calls)
     names = [m.name for m in chain if m.kind == Kind.TORCH]
     if any(m.backward for m in chain):
-        # What runs inside an autograd node has no number of its own and came first there.
+        # PyProf put operators inside an autograd node, which have no sequence number, first.
         names.sort(key=lambda name: (BACKWARD_NODE.search(name) is not None, name))
     cut = [BACKWARD_WORD.split(name)[0] for name in names if _OLD_BACKWARD.search(name)]
     ops = [name.removeprefix("aten::") for name in names]

@@ -1,7 +1,7 @@
-"""Which of the inputs that an event tells are the operator's arguments.
+"""Finds the operator's own arguments among the inputs that an event records.
 
-TorchScript's interpreter hands the profiler its whole stack: an operator's arguments are the last
-ones of it. How many is in torch's schemas (`aten_schemas.txt`, made by docs/make_schemas.py).
+TorchScript's interpreter passes its entire stack to the profiler; the operator's arguments are the
+last entries. torch's schemas give their number (`aten_schemas.txt`, from docs/make_schemas.py).
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import Any, Final
 __all__ = ["n_before"]
 
 _SPACE: Final = "aten::"
-_TENSORS: Final = "TO"  # in a form: a tensor, and one that takes the result
-_PLAIN: Final = "."  # what is no tensor; else: whatever
+_TENSORS: Final = "TO"  # in a form: a tensor, and an out tensor
+_PLAIN: Final = "."  # in a form: not a tensor; other letters: anything
 
 
 def n_before(name: str, types: Sequence[Any]) -> int:
-    """How many inputs stand before the arguments of an operator, from below on the stack.
+    """Number of inputs on the stack before the operator's arguments.
 
     Parameters
     ----------
     name : str
-        The operator, `aten::mm`. Those of other namespaces have no schema here: 0.
+        The operator, such as `aten::mm`. The result is 0 for other namespaces.
     types : sequence
-        The type of each input as the profiler writes it: `float` for a tensor, `Scalar`, "", ...
+        The profiler's type of each input: `float` for a tensor, `Scalar`, "", ...
 
     Returns
     -------
     int
-        0 where all inputs fit a schema, or the last ones fit none.
+        0 if all inputs match a schema, or if the last inputs match none.
     """
     if not name.startswith(_SPACE) or not types:
         return 0
     forms = _forms().get(name[len(_SPACE) :].split(".", 1)[0], ())
     if any(_fits(form, types) for form in forms):
         return 0
-    for form in forms:  # the longest first; TorchScript does not call those with an out tensor
+    for form in forms:  # longest first; TorchScript calls none with an out tensor
         n = len(types) - len(form)
         plain = all(
             kind != _PLAIN or not _is_tensor(each)
@@ -56,7 +56,7 @@ def _fits(form: str, types: Sequence[Any]) -> bool:
 
 
 def _is_tensor(kind: Any) -> bool:
-    """Whether the profiler wrote the type of a tensor: `Scalar` and `TensorList` are none."""
+    """Whether a profiler type is a tensor's; `Scalar` and `TensorList` are not."""
     return isinstance(kind, str) and kind != "" and not kind[0].isupper()
 
 

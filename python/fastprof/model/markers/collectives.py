@@ -1,7 +1,8 @@
-"""What the PyTorch profiler records of a collective, as a call of c10d's operator.
+"""Converts the PyTorch profiler's record of a collective to a call of c10d's operator.
 
-`record_param_comms` names the collective, the elements that this rank gives and gets, their type
-and the number of ranks; c10d's own event around it tells none of it where shapes are not recorded.
+`record_param_comms` contains the collective's name, the element counts of this rank's input and
+output, their type and the number of ranks. The enclosing c10d event has none of these when shapes
+are not recorded.
 Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp and ProcessGroupNCCL.cpp of PyTorch.
 """
 
@@ -16,7 +17,7 @@ __all__ = ["RECORDED", "recorded"]
 
 RECORDED: Final = "record_param_comms"
 
-# The operator, and its first arguments: what is given and got, in lists or lists of lists.
+# The operator and the layout of its first arguments: input and output, in lists or nested lists.
 _GIVEN, _LARGER, _BOTH, _LISTS, _NESTED_GIVEN, _NESTED_GOT, _NONE = range(7)
 _OPERATORS: Final = {
     "allreduce": ("allreduce_", _GIVEN),
@@ -43,7 +44,7 @@ _OPERATORS: Final = {
     "barrier": ("barrier", _NONE),
 }
 
-# Names of c10::ScalarType that are no other name of the type.
+# Names of c10::ScalarType that differ from torch's dtype names.
 _TYPES: Final = {
     "byte": "uint8",
     "complexhalf": "complex32",
@@ -53,29 +54,29 @@ _TYPES: Final = {
 
 
 def recorded(pairs: str) -> Call | None:
-    """The call that `"key":value` pairs tell: `"Collective name":"allreduce","In msg nelems":8`.
+    """The call in `"key":value` pairs, such as `"Collective name":"allreduce","In msg nelems":8`.
 
     Returns
     -------
     Call or None
-        The operator of c10d with flat tensors, and the number of ranks as the keyword `ranks`;
-        None where the pairs tell no collective that moves anything, or no sizes.
+        The c10d operator with flat tensors and the number of ranks as the keyword `ranks`. None if
+        the pairs contain no known collective or no sizes.
     """
     try:
-        told = json.loads(f"{{{pairs}}}")
+        fields = json.loads(f"{{{pairs}}}")
     except (ValueError, RecursionError):
         return None
-    name = told.get("Collective name")
+    name = fields.get("Collective name")
     operator = _OPERATORS.get(name) if isinstance(name, str) else None
-    given, got = (_count(told.get(key)) for key in ("In msg nelems", "Out msg nelems"))
+    given, got = (_count(fields.get(key)) for key in ("In msg nelems", "Out msg nelems"))
     if operator is None or given is None or got is None:
         return None
-    dtype = told.get("dtype")
+    dtype = fields.get("dtype")
     plain = dtype.lower() if isinstance(dtype, str) else None
     of_type = None if plain is None else _TYPES.get(plain, plain)
     op, order = operator
     values = _values(order, Tensor((given,), of_type), Tensor((got,), of_type))
-    ranks = _count(told.get("Group size"))
+    ranks = _count(fields.get("Group size"))
     named = Arg("ranks", UNKNOWN if ranks is None else ranks)
     return Call("c10d", op, (*(Arg("", value) for value in values), named))
 

@@ -1,8 +1,8 @@
-"""Source lines of a call stack: whose each is, and which of them a report shows.
+"""Source lines of a call stack: the owner of each, and the lines that a report shows.
 
-A frame is `FILE:LINE`, the line that ran, or `FILE:LINE FUNCTION`, as torch.profiler tells Python's
-stack: the line of a frame when the profiler first met it. That is where the function is defined,
-but for functions that ran before the profiler did, and for generators that go on
+A frame is `FILE:LINE`, the executing line, or `FILE:LINE FUNCTION` from torch.profiler's Python
+stacks. There the line is that of the frame when the profiler first saw it: the function's
+definition, except for functions already running and for resumed generators
 (PyFrame_GetLineNumber in torch/csrc/autograd/profiler_python.cpp).
 """
 
@@ -25,15 +25,15 @@ _LIBRARY_FRAME = re.compile(
 
 
 def is_library_frame(frame: str) -> bool:
-    """Whether a frame is left out wherever it stands: torch's own around every call, as of a
-    module's forward, and those of the annotator."""
+    """Whether a frame is always omitted: torch's frames around every call, such as those of a
+    module's forward, and frames of the annotator."""
     return _LIBRARY_FRAME.search("/" + frame.replace("\\", "/") + ":") is not None
 
 
 class Owner(enum.Enum):
-    """Whose a source file is."""
+    """The owner of a source file."""
 
-    TORCH = "torch, triton, what they generate, and Python's own library"
+    TORCH = "torch, triton, code they generate, and Python's standard library"
     LIBRARY = "another installed package"
     MINE = "the user"
 
@@ -48,8 +48,8 @@ _OF_TORCH: Final = re.compile(
     rf"(?:^|/)torch/(?:{packages.TORCH_PARTS})(?:/|\Z)"
     rf"|(?:^|/)triton/(?:{packages.TRITON_PARTS})(?:/|\Z)"
 )
-# Files of torch's compiler: `ov/cov463qh...`, a hash in the folder of its second and third letters
-# whatever the cache is called, and those of its debug mode.
+# Files of torch's compiler: `ov/cov463qh...`, a hash in a folder named after its second and third
+# letters, in any cache folder; and files of its debug mode.
 _GENERATED: Final = re.compile(
     r"(?:^|/)([a-z2-7]{2})/c\1[a-z2-7]{40,}\.py\Z|/torchinductor_[^/]*/|(?:^|/)torch_compile_debug/"
     r"|/\.triton/"
@@ -60,8 +60,8 @@ _MADE: Final = re.compile(r"<(?:frozen |eval_with_key)")
 
 @functools.lru_cache(maxsize=1 << 14)
 def owner_of(file: str) -> Owner | None:
-    """Whose a file is, by its path; None for code without a file (`<string>`), which belongs to
-    whoever called it."""
+    """The owner of a file, by its path. None for code without a file (`<string>`), which has the
+    owner of its caller."""
     path = file.replace("\\", "/")
     if path.startswith("<"):
         if _MADE.match(path):
@@ -78,7 +78,7 @@ def owner_of(file: str) -> Owner | None:
 
 
 def _owner_by_name(path: str, is_installed: bool) -> Owner:
-    """Whose a file is, by the first name of its path below a folder of `sys.path`."""
+    """The owner of a file, by the first component of its path below a `sys.path` folder."""
     name, is_folder, _ = path.partition("/")
     name = name.removesuffix(".py")
     if is_folder and name in packages.TORCH:
@@ -89,14 +89,14 @@ def _owner_by_name(path: str, is_installed: bool) -> Owner:
 
 
 class SourceLines:
-    """What a report shows of call stacks.
+    """Selects the source lines of a call stack that a report shows.
 
     Parameters
     ----------
     mine : str or sequence of str
-        Globs of the files and folders that are the user's own; then no other is. Each is compared
-        with the end of a path, whole names of it: `train.py`, `src/*`, `transformers`. Without
-        any, a file is the user's that neither a package nor the interpreter brings along.
+        Globs of the user's own files and folders; all other files are then not the user's. A glob
+        matches trailing path components: `train.py`, `src/*`, `transformers`. By default, files
+        outside installed packages and the standard library are the user's.
 
     Raises
     ------
@@ -109,20 +109,20 @@ class SourceLines:
         folded = [glob.replace("\\", "/").removeprefix("./").rstrip("/") for glob in globs]
         if "" in folded:
             raise ValueError(f"mine: expected globs of files or folders, found {globs!r}")
-        each = "|".join(fnmatch.translate(glob)[:-2] for glob in folded)  # without its \\Z
+        each = "|".join(fnmatch.translate(glob)[:-2] for glob in folded)  # without \\Z
         self._mine = re.compile(rf"(?:.*/)?(?:{each})(?:/.*)?\Z", re.DOTALL) if globs else None
 
     def trace(self, frames: Sequence[str]) -> tuple[str, ...]:
-        """The frames without those at the end that are torch's, triton's or Python's own."""
+        """The frames without trailing ones of torch, triton or the standard library."""
         return tuple(frames[: self._last(frames, Owner.LIBRARY, Owner.MINE) + 1])
 
     def library_line(self, frames: Sequence[str]) -> str | None:
-        """The last frame that is the user's or a package's, but not torch's: the end of `trace`."""
+        """The last frame of `trace`: the user's or a package's. None if there is none."""
         last = self._last(frames, Owner.LIBRARY, Owner.MINE)
         return frames[last] if last >= 0 else None
 
     def line(self, frames: Sequence[str]) -> str | None:
-        """The last frame that is the user's own."""
+        """The last frame of the user's own files. None if there is none."""
         last = self._last(frames, Owner.MINE)
         return frames[last] if last >= 0 else None
 

@@ -1,9 +1,9 @@
 """Ranges of PyTorch-profiler traces: operators with typed arguments, frames, modules.
 
-A label is the category, the call stack, the module hierarchy, the name and the raw JSON of the
-arguments that tell a call, between characters U+001F: `cpu_op`, ``, ``, `aten::mm`, Input Dims,
-Input type, Input Strides, Concrete Inputs, what it says of a collective.
-Source: torch/csrc/profiler of PyTorch; the forms changed from 2021 to today, all are read.
+The fields of a label, separated by U+001F: category (`cpu_op`), call stack, module hierarchy, name
+(`aten::mm`), and the raw JSON of Input Dims, Input type, Input Strides, Concrete Inputs and of a
+collective's fields.
+Source: torch/csrc/profiler of PyTorch. All formats since 2021 are supported.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ __all__ = ["FIELD", "NUMBERED", "read_event"]
 FIELD: Final = "\x1f"
 NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
 _LONGEST_VALUE: Final = 1 << 16
-# Characters of the shapes, types or strides of one call: those of 50 000 tensors. Millions, which
-# only a damaged trace has, would take minutes.
+# Characters of the shapes, types or strides of one call: enough for 50 000 tensors. Longer text
+# occurs only in damaged traces and would take minutes to parse.
 _LONGEST_ARGUMENTS: Final = 1 << 20
 _UNREADABLE: Final = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 
 # `torch/nn/modules/module.py(1511): _wrapped_call_impl`
 _FRAME: Final = re.compile(r"(.+?)\((\d+)\): (.+)\Z", re.DOTALL)
 _MODULE: Final = "nn.Module: "
-# Where non-reentrant checkpointing runs a forward pass again, in the names of 1.11 to today.
+# Functions in which non-reentrant checkpointing recomputes a forward pass, since PyTorch 1.11.
 _RECOMPUTE: Final = re.compile(
     r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): (?:recompute_fn|unpack_hook|unpack)\Z", re.DOTALL
 )
-# Arguments that are no tensors, by the type that the profiler writes.
+# Profiler types of list arguments.
 _LISTS: Final = frozenset({"TensorList", "GenericList"})
 _PROFILER: Final = re.compile(r"/torch/profiler/|/torch/utils/_python_dispatch\.py")
 _LAYER_NAME: Final = re.compile(r"([\w-]+)\([^()]*\)(?:::\w+)?")
-# A marker or a layer that was recorded as an operator, perhaps with arguments; no operator of torch
-# is called so, and a namespace `layer::` is not meant.
+# A marker or a layer that was recorded as an operator, possibly with arguments. No torch operator
+# has such a name; a namespace `layer::` does not match.
 _ANNOTATION: Final = re.compile(r"\{|layer:(?!:)")
-# Annotations that torch itself makes around collectives, with the arguments of an operator.
+# Torch's own annotations of collectives, which have operator arguments.
 _OF_TORCH: Final = ("nccl:", "gloo:", "c10d::", "ucc:", "mpi:")
 
 
 def read_event(label: str) -> Meaning | str:
-    """The meaning of a label; the name of an annotation, which is read as any range's is.
+    """The meaning of a label. For an annotation, its name, to be parsed with `read`.
 
-    Some annotations have the category of operators (`ProfilerStep#1`, a compiled region, what
-    `_RecordFunctionFast` records): what has neither a name nor arguments nor a number of torch's is
-    one, and what has the form of a marker or a layer, whatever its arguments.
+    Some annotations have the category of operators (`ProfilerStep#1`, a compiled region, ranges of
+    `_RecordFunctionFast`). An event is an annotation if it has no torch name, no arguments and no
+    sequence number, or if its name has the form of a marker or a layer.
     """
     category, stack, hierarchy, name, *texts = label.split(FIELD)
     if category == "python_function":
@@ -69,8 +69,8 @@ def read_event(label: str) -> Meaning | str:
     dims, types, strides, concrete = _own(
         name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
     )
-    told = dims is not None or category == NUMBERED or is_torch_name(name) or is_node(name)
-    if not (told and category != "user_annotation") and not name.startswith(_OF_TORCH):
+    is_op = dims is not None or category == NUMBERED or is_torch_name(name) or is_node(name)
+    if not (is_op and category != "user_annotation") and not name.startswith(_OF_TORCH):
         return name
     arguments = _arguments(dims, types, strides, concrete)
     text = name if dims is None else f"{name}, sizes = {_sizes_text(_shapes(dims))}"
@@ -85,10 +85,9 @@ def _own(name: str, columns: list[Any]) -> list[Any]:
 
 
 def _frames(stack: str) -> tuple[str, ...]:
-    """The lines of a call stack: `a.py(7): f;b.py(9): g`, innermost first.
+    """The executing lines of a call stack `a.py(7): f;b.py(9): g`, which is innermost first.
 
-    These are the lines that ran. The function's name stays out: with it a frame says where a
-    function is defined.
+    Function names are omitted: a frame with a function name refers to the function's definition.
     """
     matches = [_FRAME.match(each.strip()) for each in reversed(stack.split(";"))] if stack else []
     lines = [f"{match[1]}:{match[2]}" for match in matches if match is not None]
@@ -106,7 +105,7 @@ def _layers(hierarchy: str) -> tuple[str, ...]:
 
 
 def _python(name: str) -> Meaning:
-    """A Python function: a module, where it is defined and its name, or neither (a builtin)."""
+    """The meaning of a Python function event: a module, a frame, or a builtin (HIDDEN)."""
     if name.startswith(_MODULE):
         return Meaning(Kind.LAYER, name, name[len(_MODULE) :])
     match = _FRAME.match(name)
@@ -124,7 +123,7 @@ def _python(name: str) -> Meaning:
 
 
 def _json(text: str) -> Any:
-    """The value that JSON text spells; None where there is none, too much, or it is no JSON."""
+    """Parse JSON text; None if it is empty, too long or invalid."""
     if not 0 < len(text) <= _LONGEST_ARGUMENTS:
         return None
     try:
@@ -134,7 +133,7 @@ def _json(text: str) -> Any:
 
 
 def _arguments(dims: Any, types: Any, strides: Any, concrete: Any) -> tuple[Arg, ...] | None:
-    """The arguments of a call in order of position; None when the event tells none."""
+    """The arguments of a call by position; None if the event records none."""
     columns = [each if isinstance(each, list) else [] for each in (dims, types, strides, concrete)]
     n = max(map(len, columns))
     if dims is None and types is None:
@@ -144,12 +143,12 @@ def _arguments(dims: Any, types: Any, strides: Any, concrete: Any) -> tuple[Arg,
 
 
 def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
-    """One argument: a tensor, a list of them, a plain value, or what stands for "not told"."""
+    """One argument: a tensor, a tuple of tensors, a plain value, or UNKNOWN."""
     value = _concrete(concrete)
     if value is not UNKNOWN:
         return value
     if isinstance(dtype, str) and dtype in _LISTS and not dims:
-        return UNKNOWN  # traces before 2023 do not tell what is in lists
+        return UNKNOWN  # traces before 2023 do not record list elements
     nested = isinstance(dims, list) and any(isinstance(each, list) for each in dims)
     if nested or (isinstance(dtype, str) and dtype in _LISTS and dims):
         types = dtype if isinstance(dtype, list) else [None] * len(dims)
@@ -162,7 +161,7 @@ def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
 
 
 def _tensor(dims: Any, dtype: Any, strides: Any) -> Tensor:
-    """A tensor; without dimensions and type it stands for whatever is no tensor."""
+    """A tensor. Without dimensions and type, a placeholder for an argument that is no tensor."""
     shape = _extents(dims)
     known = isinstance(dtype, str) and not dtype[:1].isupper() and not (shape and not dtype)
     steps = _extents(strides)
@@ -180,9 +179,9 @@ def _extents(value: Any) -> tuple[int, ...] | None:
 
 
 def _concrete(text: Any) -> Any:
-    """The value that a concrete input spells, UNKNOWN where there is none.
+    """Parse a concrete input; UNKNOWN if there is none.
 
-    `1`, `0.5`, `True`, `[1, 1]`, `[True, False]`; other texts (a device, `None`) stay texts.
+    `1`, `0.5`, `True`, `None`, `[1, 1]`, `[True, False]`; other text (a device) stays text.
     """
     if not isinstance(text, str) or not text or len(text) > _LONGEST_VALUE:
         return UNKNOWN
@@ -202,7 +201,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shapes(dims: Any) -> list[tuple[int, ...]]:
-    """Shapes as emit_nvtx writes them: lists of tensors one after the other."""
+    """Shapes as in emit_nvtx, which flattens lists of tensors."""
     shapes: list[tuple[int, ...]] = []
     for each in dims if isinstance(dims, list) else []:
         if isinstance(each, list) and any(isinstance(item, list) for item in each):

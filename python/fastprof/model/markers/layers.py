@@ -1,28 +1,28 @@
-"""Names of nested layers: what a report shows of them."""
+"""Shortens the names of nested layers for reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-_DEEPEST: Final = 64  # dots of a name that are looked at; modules nest less deep
+_DEEPEST: Final = 64  # maximum number of dots searched in a name; modules nest less deeply
 
 
 def each_part_once(names: Sequence[str]) -> tuple[str, ...]:
-    """Nested layers without what their names repeat of those around them.
+    """Remove the names of enclosing layers from the names of nested layers.
 
-    `model`, `model.layers.0`, `model.layers.0.mlp` are `model`, `layers.0`, `mlp`: a name that
-    begins with that of a layer around it and a dot loses both, the longest such name first.
+    `model`, `model.layers.0`, `model.layers.0.mlp` become `model`, `layers.0`, `mlp`. If a name
+    starts with an enclosing layer's name and a dot, both are removed; the longest match wins.
 
     Parameters
     ----------
     names : sequence of str
-        As they were recorded, outermost first.
+        The recorded names, outermost first.
 
     Returns
     -------
     tuple of str
-        As many, in the same order; never an empty name for one that was not.
+        Same length and order. A nonempty name stays nonempty.
     """
     around: set[str] = set()
     parts = []
@@ -33,7 +33,7 @@ def each_part_once(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repeated(name: str, around: set[str]) -> int:
-    """How many characters of a name are that of a layer around it and a dot."""
+    """Length of the prefix of a name that is an enclosing layer's name and a dot; 0 if none."""
     end = name.rfind(".", 0, len(name) - 1)
     for _ in range(_DEEPEST):
         if end <= 0:

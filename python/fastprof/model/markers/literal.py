@@ -1,4 +1,4 @@
-"""Markers that are dict literals, as PyProf writes them: arguments, modules, call stacks."""
+"""Parses PyProf's markers, which are dict literals: arguments, modules, call stacks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fastprof.model.markers.meaning import Kind, Meaning
 
 _MARKER_START = re.compile(r"""\{\s*['"](?:mod|op|args|strRepr|traceMarker|funcStack)['"]\s*:""")
 
-# The longest real ones hold thousands of tensors (a fused optimizer's step) at 75 characters each.
+# The longest real markers (fused optimizer steps) have thousands of tensors of 75 characters each.
 _LONGEST_MARKER = 1 << 20
 
 _UNREADABLE = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 
 
 def read_dict(label: str) -> Meaning | None:
-    """The meaning of a dict literal; None when it is not one of the three markers."""
+    """The meaning of a dict literal; None if it is none of the three markers."""
     if not (_MARKER_START.match(label) and label.endswith("}") and len(label) <= _LONGEST_MARKER):
         return None
     try:
@@ -45,9 +45,9 @@ def read_dict(label: str) -> Meaning | None:
 
 
 def parsed(text: str) -> ast.expr:
-    """The expression that a text spells; raises as `ast.parse` does.
+    """Parse an expression; raises as `ast.parse` does.
 
-    Python's parser warns of what looks wrong in code, as `'C:\\d'`. This is no code of the user's.
+    Suppresses the parser's warnings, such as for `'C:\\d'`: the text is not the user's code.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -55,7 +55,7 @@ def parsed(text: str) -> ast.expr:
 
 
 def _literal_fields(label: str) -> dict[str, Any]:
-    """The dict that the text spells. What is no literal inside `args` becomes None there."""
+    """Parse a dict literal. Values in `args` that are not literals become None."""
     tree = parsed(label)
     if not isinstance(tree, ast.Dict):
         return {}
@@ -71,7 +71,7 @@ def _literal_fields(label: str) -> dict[str, Any]:
 
 
 def _literal_argument(node: ast.expr) -> dict[str, Any] | None:
-    """The fields of one argument, each None when it is no literal; None when it is no dict."""
+    """Fields of one argument; a field that is not a literal is None. None if it is not a dict."""
     if not isinstance(node, ast.Dict):
         return None
     return {
@@ -89,7 +89,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 class _NamedFloats(ast.NodeTransformer):
-    """A list argument writes its infinities as the bare words that Python prints for them."""
+    """Replaces the bare names `inf` and `nan`, which list arguments contain, by floats."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
@@ -99,7 +99,7 @@ _NAMED_FLOATS = _NamedFloats()
 
 
 def _argument(fields: Mapping[str, Any] | None) -> Arg:
-    """One argument. What cannot be read of it is None, so that the others keep their places."""
+    """One argument. An unreadable one has the value None, to keep the positions of the others."""
     if fields is None:
         return Arg("", None)
     name = fields.get("name")
@@ -124,7 +124,7 @@ def _is_extent(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the kinds that `call.Arg` knows: lists as tuples, all that is strange as text."""
+    """Convert a value to a type allowed in `call.Arg`: lists to tuples, other types to text."""
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
     if isinstance(value, int) and value.bit_length() > 64:

@@ -1,4 +1,4 @@
-"""What one range name says."""
+"""The meaning of one range name: its kind and the data parsed from it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 
 from fastprof.model.call import Call
 
-EVALUATE: Final = "autograd::engine::evaluate_function: "  # before a node's name
+EVALUATE: Final = "autograd::engine::evaluate_function: "  # prefix of a node's name
 
 
 class Kind(enum.IntEnum):
-    """What a range is for."""
+    """The kind of a range."""
 
     USER = 0
     ARGUMENT = 1
@@ -21,44 +21,44 @@ class Kind(enum.IntEnum):
     LAYER = 4
     TORCH = 5
     FRAME = 6  # one function of a Python stack
-    HIDDEN = 7  # a Python function without a line of its own
+    HIDDEN = 7  # a Python function without a source line
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What one range name says. Hashable; equal names have equal meanings.
+    """The meaning of one range name. Hashable; equal names have equal meanings.
 
     Parameters
     ----------
     kind : Kind
-        The form that the name has.
+        The form of the name.
     label : str
-        The name as it was given to `read`.
+        The name as passed to `read`.
     name : str
-        The torch name without sizes, the name of the layer, the whole label for other kinds.
+        The torch name without sizes, the name of the layer, the label for other kinds.
     call : Call or None
         The call of an argument marker or of a torch range; None for other kinds.
     has_arguments : bool
-        Whether the range gave arguments (sizes, for torch); if not, `call.args` says nothing.
+        Whether the range contains arguments (for torch, sizes). If not, `call.args` is empty.
     frames : tuple of str
-        `file:line`, the line that ran, outermost first, without what `frames.is_library_frame`
-        leaves out: the whole stack. Of a FRAME `file:line function`, where it is defined.
+        The stack as `file:line` (the executing lines), outermost first, without frames for which
+        `frames.is_library_frame` is true. For a FRAME, `file:line function` of the definition.
     layers : tuple of str
-        The layers around an operator, outermost first, where its range tells them.
+        The layers around an operator, outermost first, if its range records them.
     function_stack : str or None
         The function stack of a trace marker that has one.
     module_repr : str or None
         The text of a module marker, such as `512, 512`.
     backward : bool
-        Whether the torch range is a part of the backward pass.
+        Whether the torch range belongs to the backward pass.
     autograd_node : bool
-        Whether the torch range is the run of one node of the autograd graph (`MulBackward0`), not
-        an operator for the backward pass (`aten::threshold_backward`).
+        Whether the torch range executes a node of the autograd graph (`MulBackward0`), as opposed
+        to an operator of the backward pass (`aten::threshold_backward`).
     recompute : bool
-        Whether the range runs a forward pass again (activation checkpointing).
+        Whether the range recomputes a forward pass (activation checkpointing).
     engine : bool
-        Whether the range runs backward because the autograd engine runs it, whatever its name: sums
-        of gradients and hooks are plain operators.
+        Whether the autograd engine runs the range, and hence backward, whatever its name: gradient
+        accumulation and hooks are plain operators.
     """
 
     kind: Kind
@@ -77,10 +77,10 @@ class Meaning:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it is an operator of a forward pass, by its name."""
+        """Whether this is an operator of a forward pass, by its name."""
         return self.kind == Kind.TORCH and not self.backward and not self.recompute
 
     @property
     def evaluates(self) -> bool:
-        """Whether it is all that the autograd engine runs for a node: the node, hooks, sums."""
+        """Whether this is the engine's range of a node: the node itself, hooks and accumulation."""
         return self.name.startswith(EVALUATE)

@@ -1,8 +1,8 @@
-"""Names of nodes of the autograd graph, and how well an operator's name goes with one.
+"""Names of autograd nodes, and their similarity to operator names.
 
-Generated nodes have the operator's name in CamelCase, `Backward` and since PyTorch 1.10 a number:
-`NativeLayerNormBackward0`. A custom Python function `Foo` makes `FooBackward`, one in C++
-`torch::autograd::CppNode<Foo>`.
+Generated nodes are named after the operator in CamelCase, plus `Backward` and, since PyTorch 1.10,
+a number: `NativeLayerNormBackward0`. The node of a custom Python function `Foo` is `FooBackward`,
+that of a C++ function `torch::autograd::CppNode<Foo>`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from fastprof.model.markers.torch_names import node_of
 
 __all__ = ["SAME", "WEAK", "is_cpp", "is_custom", "is_foreign", "likeness"]
 
-SAME: Final = 1.0  # likeness: the operator has all words of the node's name
-WEAK: Final = 0.01  # a factor of it: of an operator of torch's own that has but some
+SAME: Final = 1.0  # likeness: the operator's name has all words of the node's name
+WEAK: Final = 0.01  # likeness factor for torch's operators that have only some of them
 
 _CPP_NODE = re.compile(r"torch::autograd::CppNode<(.*)>\Z", re.DOTALL)
 _TEMPLATE = re.compile(r"[<(].*", re.DOTALL)
 _END = re.compile(r"Backwards?\d*\Z")
 _GENERATED = re.compile(r"(?:Backward\d+|CopyBackwards|CopySlices|AccumulateGrad|GraphRoot)\Z")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SHORTEST = 3  # letters of a word that says something
-# Words that say nothing of what a function computes.
+_SHORTEST = 3  # letters of a significant word
+# Words unrelated to the computation.
 _NOISE = frozenset(
     {"autograd", "backward", "cpp", "cuda", "fn", "forward", "func", "function", "functional"}
     | {"gpu", "grad", "impl", "node", "op", "torch"}
@@ -34,29 +34,29 @@ _ATEN = frozenset({"aten", "prim", "prims"})
 
 
 def is_custom(name: str) -> bool:
-    """Whether a node may be that of a custom function.
+    """Whether a node may belong to a custom function.
 
-    Some nodes that PyTorch 1 generated have no number either; their operators' names tell.
+    Some generated nodes of PyTorch 1 have no number either; compare the operator's name.
     """
     return _GENERATED.search(name.removeprefix(EVALUATE)) is None
 
 
 def is_cpp(name: str) -> bool:
-    """Whether a node is that of a custom function in C++."""
+    """Whether a node belongs to a custom C++ function."""
     return _CPP_NODE.search(name.removeprefix(EVALUATE)) is not None
 
 
 def is_foreign(name: str, mod: str) -> bool:
-    """Whether an operator's namespace, `mod`, is none of torch's own."""
+    """Whether an operator's namespace, `mod`, is not torch's."""
     return "::" in name and mod not in _ATEN
 
 
 @lru_cache(1 << 14)
 def likeness(node: str, mod: str, op: str) -> float:
-    """How well an operator's name goes with a node's: the share of the node's words that it has.
+    """Similarity of an operator's and a node's name: the fraction of the node's words in common.
 
-    2 where both are the same but for case and signs. Torch's own operators make no custom nodes:
-    0 for one in C++, and little for those that PyTorch 1 may have generated.
+    2 if the names are equal except for case and punctuation. Torch's own operators create no custom
+    nodes: 0 for a C++ node, and a small value for nodes that PyTorch 1 may have generated.
     """
     name = _plain(node)
     joined = _joined(name)
@@ -72,7 +72,7 @@ def likeness(node: str, mod: str, op: str) -> float:
 
 
 def _plain(node: str) -> str:
-    """The name of a node without what the engine and compilers put around it."""
+    """The name of a node without prefixes, templates and namespaces."""
     name = node_of(node)
     made_of = _CPP_NODE.match(name)
     plain = _TEMPLATE.sub("", made_of[1] if made_of else name.replace("(anonymous namespace)", ""))

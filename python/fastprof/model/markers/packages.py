@@ -1,8 +1,8 @@
-"""Names that tell whose a source file is, where its path does not.
+"""Package and module names that identify the owner of a source file with a relative path.
 
-torch.profiler cuts what stands on `sys.path` off the paths that it writes: an installed package is
-`transformers/models/t5/modeling_t5.py`, Python's own library `threading.py`, and a script of the
-user's `train.py`. So only the first name of such a path tells them apart.
+torch.profiler removes the `sys.path` prefix from paths: an installed package appears as
+`transformers/models/t5/modeling_t5.py`, the standard library as `threading.py` and a user's script
+as `train.py`. Only the first component distinguishes them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-# Of Python's own library, without the names that people give to scripts and folders of theirs.
+# The standard library, without names that users commonly give to scripts and folders.
 STANDARD: Final = frozenset(sys.stdlib_module_names) - {
     "calendar", "chunk", "cmd", "code", "crypt", "html", "imp", "parser", "profile", "resource",
     "site", "statistics", "test", "this", "token", "trace", "turtle",
 }  # fmt: skip
 
-# What stands directly below the folders of torch and triton: `/build/pytorch/torch/nn` is torch's,
+# Entries directly below the folders of torch and triton: `/build/pytorch/torch/nn` is torch's,
 # `/home/me/torch/train.py` is not.
 TORCH_PARTS: Final = (
     r"_\w+|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions"
@@ -29,8 +29,8 @@ TRITON_PARTS: Final = r"_\w+|backends|compiler|experimental|knobs\.py|language|r
 
 TORCH: Final = frozenset({"torch", "functorch", "torchgen", "triton"})
 
-# Installed packages that work with torch, or that stand between a program and its training loop.
-# Names that are as likely a folder of the user's (`datasets`, `models`, `clip`) are left out.
+# Packages that work with torch, or that run between a program and its training loop. Names that are
+# equally likely a user's folder (`datasets`, `models`, `clip`) are omitted.
 _NAMES: Final = """
 IPython MinkowskiEngine PIL SimpleITK _pytest absl accelerate aiobotocore aiohttp aiter
 albumentations anyio apex asgiref auto_gptq autoawq axolotl bagua beartype bitsandbytes botocore
@@ -61,5 +61,5 @@ uvloop vllm vllm_ascend vllm_flash_attn wandb webdataset wrapt xarray xformers x
 yaml yunchang zarr zmq
 """
 PACKAGES: Final = frozenset(_NAMES.split())
-# Packages of one file.
+# Single-file packages.
 MODULES: Final = frozenset({"six", "torch_guard", "typing_extensions"})

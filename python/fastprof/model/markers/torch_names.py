@@ -1,4 +1,4 @@
-"""Ranges that torch itself writes: operators, autograd nodes, backward operators."""
+"""Parses torch's own ranges: operators, autograd nodes, backward operators."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fastprof.model.markers.meaning import EVALUATE, Kind, Meaning
 _SIZES = ", sizes = ["
 _SHAPE = re.compile(r"\[((?:[0-9]{1,19}(?:, [0-9]{1,19})*)?)\]")
 
-# Operators of these namespaces are known without a suffix; those of any other need one.
+# Operators of these namespaces are recognised without a suffix; others require one.
 _TORCH_NAMESPACES = frozenset(
     {"aten", "prim", "prims", "quantized", "torch", "torchaudio", "torchvision"}
     | {"c10d", "c10d_functional", "_c10d_functional", "nccl"}
 )
 _QUALIFIED = re.compile(r"([a-z_0-9]+)(?:::[A-Za-z_0-9.]+)+\Z")
 
-# Nodes of the autograd graph that do not end in the word Backward.
+# Autograd nodes whose names do not end in Backward.
 _AUTOGRAD_NODE = re.compile(
     r"torch::autograd::(?:AccumulateGrad|CopySlices|CopyBackwards|GraphRoot|CppNode<.*>)\Z",
     re.DOTALL,
@@ -30,7 +30,7 @@ BACKWARD_WORD = re.compile(r"Backward|_backward")
 
 
 def cut_sizes(label: str) -> tuple[str, tuple[Arg, ...] | None]:
-    """The label before `, sizes = [..]`, and a tensor a size; None when that is not at its end."""
+    """Split a label at its trailing `, sizes = [..]`: name, and one tensor per size or None."""
     at = label.rfind(_SIZES) if label.endswith("]") else -1
     if at < 0:
         return label, None
@@ -47,10 +47,10 @@ def cut_sizes(label: str) -> tuple[str, tuple[Arg, ...] | None]:
 
 
 def is_torch_name(name: str) -> bool:
-    """Whether a name is torch's by itself, with neither suffix nor sizes.
+    """Whether a name without suffix and sizes is torch's.
 
-    Not `torch::autograd::AccumulateGrad`: PyTorch 1 wrote it without a number, PyProf took it for
-    the user's own, and the direction it gave to what runs inside is kept.
+    Excludes `torch::autograd::AccumulateGrad`: PyTorch 1 writes it without a number and PyProf
+    treats it as the user's range; excluding it keeps PyProf's direction for the work inside.
     """
     if name.startswith(EVALUATE):
         return True
@@ -67,7 +67,7 @@ def torch_meaning(
     frames: tuple[str, ...] = (),
     layers: tuple[str, ...] = (),
 ) -> Meaning:
-    """The meaning of a range of torch; `args` is None where the range does not tell them."""
+    """The meaning of a torch range; `args` is None if the range records no arguments."""
     node = node_of(name)
     recompute = _RECOMPUTE_NAME.match(node) is not None
     node_runs = name.startswith(EVALUATE) or is_node(node)
@@ -86,15 +86,14 @@ def torch_meaning(
 
 
 def node_of(name: str) -> str:
-    """The name without what the autograd engine and some compilers put before it."""
+    """The name without the prefixes of the autograd engine and of some compilers."""
     return name.removeprefix(EVALUATE).removeprefix("struct ").removeprefix("class ")
 
 
 def is_node(node: str) -> bool:
-    """Whether a torch name is that of a node of the autograd graph. A heuristic on names.
+    """Whether a torch name is an autograd node's, heuristically.
 
-    It fails for a user's record_function that is called `...Backward`, and for a custom node that
-    is not.
+    Wrong for a user's record_function named `...Backward` and for a custom node named otherwise.
     """
     if _AUTOGRAD_NODE.match(node):
         return True
@@ -103,9 +102,9 @@ def is_node(node: str) -> bool:
 
 
 def _is_backward_op(node: str) -> bool:
-    """Whether a torch name is that of an operator for the backward pass. A heuristic on names.
+    """Whether a torch name is an operator of the backward pass, heuristically.
 
-    `forward_backward` is a user's word for a whole step and no operator.
+    Excludes names such as `forward_backward`, by which users denote an entire step.
     """
     operator = _operator(node)
     if operator is None or "forward" in operator:
@@ -119,7 +118,7 @@ def _operator(node: str) -> str | None:
 
 
 def _split_namespace(node: str) -> tuple[str, str]:
-    """`aten::mm` as ("aten", "mm"). PyTorch 1 wrote no namespace: aten."""
+    """Split `aten::mm` into ("aten", "mm"). PyTorch 1 names have no namespace: aten."""
     node = node.replace("(anonymous namespace)::", "")
     head = re.split(r"[ (<]", node, maxsplit=1)[0]
     at = head.rfind("::")

@@ -1,4 +1,4 @@
-"""The operators that run the backward pass of attention, as calls of their own."""
+"""The separate backward operators of attention."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.packages import Length, length, varlen_sizes
-from fastprof.ops.attention.sizes import Attention, backward, heads_first, packed
-from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.attention.sizes import backward, check_gradient, heads_first, packed
+from fastprof.ops.cost import Work
 from fastprof.ops.registry import op
 
 __all__ = ["attention_backward", "cudnn_attention_backward", "flash_attention_backward"]
@@ -41,15 +41,15 @@ def attention_backward(
     """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
 
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read; the gradients of q, k, v
-        written, and the mask's where the call asks for it.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
+        written, and the mask's if requested.
 
-    As torch's FlopCounterMode counts. That a gradient of the mask is asked for may not be in the
-    capture: then it is not counted.
+    As in torch's FlopCounterMode. The mask's gradient is not counted if the capture does not record
+    the request.
     """
     del other
     found = heads_first(query, key, value, mask)
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     flags = wanted if isinstance(wanted, tuple) else ()
     return Work((backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),))
 
@@ -96,14 +96,14 @@ def flash_attention_backward(
     """Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
 
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read; the gradients of q, k, v
-        written, and the mask's where the call asks for it.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
+        written, and the mask's if requested.
 
-    With the sequences' starts, q is [total, h, d]: see `sequences`, which says what is exact.
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
     del other
     found = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found, mask_gradient=mask is not None and mask_gradient is True),))
 
 
@@ -128,10 +128,10 @@ def cudnn_attention_backward(
     """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
 
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read, gradients of q, k, v
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
         written.
 
-    With the sequences' starts, q is [total, h, d]: see `sequences`, which says what is exact.
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
     del other
     if starts is None:
@@ -139,14 +139,5 @@ def cudnn_attention_backward(
     else:
         longest = (length(longest_query), length(longest_key))
         found = packed(query, key, value, mask, starts, longest)
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found),))
-
-
-def _fits(gradient: Tensor, found: Attention) -> None:
-    size = found.rows * found.width
-    count = 1
-    for extent in gradient.shape:
-        count *= extent
-    if count != size:
-        raise CannotModel(f"a gradient of {gradient.shape} does not fit {found.query.shape}")

@@ -1,4 +1,4 @@
-"""Attention of FlashAttention 3, whose one operator serves batches, sequences and caches.
+"""Attention of FlashAttention 3: one operator for batches, sequences and caches.
 
 Source: hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/flash-attention.
 """
@@ -50,11 +50,11 @@ def attention(
 
     FLOPs: forward 2 p h (d + w), backward 2 p h (3 d + 2 w), p being the sum over the sequences of
         queries times keys; with a second query of the values' size 2 p h w more.
-    Bytes: forward q, k and v read, output and 4 bytes a query (softmax sums) written; backward
+    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
         all of these and the output's gradient read, gradients of q, k, v written.
 
-    Where the lengths are values of tensors (starts, lengths in use, pages), p is a bound, or what
-    equally long sequences have, and the cost an estimate.
+    If the lengths are values of tensors (starts, lengths in use, pages), p is an upper bound or
+    assumes equally long sequences, and the cost is an estimate.
     """
     del other, new_value
     longest = lengths(longest_query, longest_key)
@@ -78,10 +78,12 @@ def _paged(
     longest: tuple[int | None, int | None],
     pages: Tensor,
 ) -> Attention:
-    # Keys [pages, size, h/g, d]; each sequence may use all the pages that it has a place for.
+    # Keys [pages, size, h/g, d]; assume that each sequence uses all its pages.
     _alike(key, value)
     if len(key.shape) != 4 or len(pages.shape) != 2 or len(query.shape) not in (3, 4):
-        raise CannotModel(f"no attention of {query.shape} over pages {key.shape} {pages.shape}")
+        raise CannotModel(
+            f"cannot compute attention of {query.shape} over pages {key.shape} {pages.shape}"
+        )
     sequences, places = pages.shape
     most = places * key.shape[1]
     keys = most if longest[1] is None else min(longest[1], most)
@@ -95,10 +97,10 @@ def _paged(
 
 
 def _against_batch(query: Tensor, key: Tensor, value: Tensor) -> Attention:
-    # Queries [s, h, d] of sequences laid end to end, keys [b, t, h/g, d] of a batch.
+    # Queries [s, h, d] of concatenated sequences, keys [b, t, h/g, d] of a batch.
     _alike(key, value)
     if len(query.shape) != 3:
-        raise CannotModel(f"no attention of {query.shape} over {key.shape}")
+        raise CannotModel(f"cannot compute attention of {query.shape} over {key.shape}")
     rows = elements(query.shape[:-1])
     return Attention(
         query,
@@ -140,9 +142,9 @@ def attention_backward(
     """Gradients of attention: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d] or [t, h/g, d].
 
     FLOPs: 2 p h (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, output, its gradient and 4 bytes a query read, gradients of q, k, v written.
+    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
 
-    With the sequences' starts as for `sequences`, which says what is exact.
+    With the sequences' starts: see `sequences`.
     """
     del other
     longest = lengths(longest_query, longest_key)

@@ -1,9 +1,9 @@
-"""Scaled dot-product attention to FLOPs and bytes: torch's own operators."""
+"""FLOPs and bytes of scaled dot-product attention: torch's own operators."""
 
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.attention.sizes import Attention, backward, forward, heads_first
+from fastprof.ops.attention.sizes import Attention, backward, forward, heads_first, work
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements
@@ -39,19 +39,15 @@ def attention(
 
     FLOPs: forward 2 h s t (d + w) for each sequence, two products; backward 2 h s t (3 d + 2 w),
         five: the scores are computed again.
-    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
-    As torch's FlopCounterMode counts: no FLOPs for softmax, mask and dropout, and a causal mask
-    halves nothing. Any head of k may serve a group of g heads of q. The call does not say which
-    kernels it picks: where torch takes its path of single products, backward has four, scores
-    are written and read (not counted), and the softmax sums are not kept.
+    As in torch's FlopCounterMode, softmax, mask and dropout count no FLOPs, and a causal mask does
+    not halve the cost. A head of k may serve a group of g heads of q. The call does not determine
+    the kernels: on torch's unfused path, backward has four products, scores are written and read
+    (not counted), and no softmax sums are saved.
     """
-    return _work(heads_first(query, key, value, mask), direction)
-
-
-def _work(found: Attention, direction: str) -> Work:
-    return Work((forward(found) if direction == "fprop" else backward(found),))
+    return work(heads_first(query, key, value, mask), direction)
 
 
 @op(
@@ -73,11 +69,11 @@ def efficient_attention(
     """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h, t, d], v [b, h, t, w].
 
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and (if asked for) 4 bytes a query written;
+    Bytes: forward q, k, v and mask read, output and (if requested) 4 bytes per query written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
-    As `scaled_dot_product_attention`. Whether the softmax sums are written is an argument; where a
-    capture does not hold it they are counted.
+    As `scaled_dot_product_attention`. An argument selects whether the softmax sums are written; if
+    it is not recorded, they are counted.
     """
     found = heads_first(query, key, value, mask)
     if direction == "fprop":
@@ -101,8 +97,7 @@ def attention_of_scores(
     Bytes: forward q, k, v and mask read, output and softmax written; backward the operands, the
         softmax and the output's gradient read, gradients of q, k, v written.
 
-    As torch's FlopCounterMode counts. What passes between the steps (scores written and read
-    again, scaled and masked copies) is not counted.
+    As in torch's FlopCounterMode. Intermediates (scores, scaled and masked copies) are not counted.
     """
     found = heads_first(query, key, value, mask)
     softmax = None if found.scores is None else byte_count(found.scores, query.dtype)
@@ -130,18 +125,21 @@ def multi_head_attention(
     proj_bias: Tensor,
     mask: Tensor | None = None,
 ) -> Work:
-    """A whole layer for inference: q [b, s, e], k and v [b, t, e], weights [3e, e] and [e, e].
+    """An entire attention layer for inference: q [b, s, e], k and v [b, t, e], weights [3e, e] and
+    [e, e].
 
     FLOPs: 2 b e^2 (s + 2 t) for the projections of q, k and v, 4 b s t e for attention over all
         heads, 2 b s e^2 for the projection of its output.
-    Bytes: query, weights, biases and mask read, output written; key and value read too where
-        their shape is not the query's.
+    Bytes: query, weights, biases and mask read, output written; key and value also read if their
+        shapes differ from the query's.
 
-    Torch takes this path only where query, key and value are one tensor, so equal shapes count
-    once. The averaged weights that a call may ask for are not counted.
+    torch uses this path only if query, key and value are the same tensor, so equal shapes count
+    once. Optional averaged weights are not counted.
     """
     if not len(query.shape) == len(key.shape) == 3 or key.shape != value.shape:
-        raise CannotModel(f"no attention of {query.shape}, {key.shape} and {value.shape}")
+        raise CannotModel(
+            f"cannot compute attention of {query.shape}, {key.shape} and {value.shape}"
+        )
     (batch, rows, size), (keys_batch, columns, _) = query.shape, key.shape
     if batch != keys_batch or key.shape[-1] != size or qkv_weight.shape != (3 * size, size):
         raise CannotModel(f"weight {qkv_weight.shape} does not fit {query.shape}")
@@ -159,10 +157,10 @@ def multi_head_attention(
 
 @op(None, aten=("_transform_bias_rescale_qkv(projected, bias, _)",))
 def rescaled_projections(projected: Tensor, bias: Tensor) -> tuple[Cost, str]:
-    """q, k and v [b, h, s, d] out of projections [b, s, 3hd] and bias [3hd]; q is scaled.
+    """q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
 
     FLOPs: 4 b s h d: a bias added to each of the three, and q multiplied.
-    Bytes: projections and bias read, as much as the projections written.
+    Bytes: projections and bias read, the size of the projections written.
     """
     if not projected.shape or bias.shape != projected.shape[-1:] or projected.shape[-1] % 3:
         raise CannotModel(f"bias {bias.shape} does not fit {projected.shape}")

@@ -1,9 +1,9 @@
-"""Attention with the heads last, and over sequences laid end to end: torch's kernels, packages.
+"""Attention with the heads last and over concatenated sequences: torch's kernels and packages.
 
 Source of flash-attn's signatures: flash_attn/flash_attn_interface.py and
-hopper/flash_attn_interface.py in Dao-AILab/flash-attention. Its operators are called `flash_attn::`
-(in some releases `flashattn::`); its autograd functions appear by their bare names, without the
-arguments that are neither tensors nor plain numbers.
+hopper/flash_attn_interface.py in Dao-AILab/flash-attention. Its operators are named `flash_attn::`
+(in some releases `flashattn::`). Its autograd functions appear under their bare names, with only
+tensor and number arguments.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import (
     Attention,
-    backward,
-    forward,
     heads_first,
     heads_last,
     packed,
+    work,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import op
@@ -42,14 +41,14 @@ _FLASH = "flash_attn.flash_attn_interface"
 
 
 def length(value: Length) -> int | None:
-    """A length, None where the capture does not hold it."""
+    """A length; None if not recorded."""
     return value if isinstance(value, int) else None
 
 
 def lengths(*candidates: Any) -> tuple[int | None, int | None]:
-    """The first two neighbours among the arguments that are both lengths; else none.
+    """The first two adjacent arguments that are both lengths, else (None, None).
 
-    Releases differ in what stands before the lengths of the longest sequences.
+    Releases differ in the arguments before the maximum lengths.
     """
     for first, second in pairwise(candidates):
         if type(first) is int and type(second) is int:
@@ -65,15 +64,11 @@ def varlen_sizes(
     starts: Tensor | None,
     longest: tuple[Length, Length],
 ) -> Attention:
-    """Sizes of sequences laid end to end where `starts` is given, else of [b, s, h, d]."""
+    """Sizes of concatenated sequences if `starts` is given, else of [b, s, h, d]."""
     if starts is None:
         return heads_last(query, key, value, mask)
     lengths = (length(longest[0]), length(longest[1]))
     return packed(query, key, value, mask, starts, lengths)
-
-
-def _work(found: Attention, direction: str) -> Work:
-    return Work((forward(found) if direction == "fprop" else backward(found),))
 
 
 @op(
@@ -106,16 +101,16 @@ def flash_attention(
     """softmax(q k^T + mask) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
 
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
-    The heads come third, as torch's kernels and flash-attn have them. (FlopCounterMode reads
-    torch's two as if they came second; it counts them only where their caller is not seen.) With
-    the sequences' starts, q is [total, h, d]: see `sequences`.
+    The heads are the third dimension, as in torch's kernels and flash-attn. (FlopCounterMode treats
+    them as the second in torch's two kernels, which it counts only without their callers.) With the
+    sequences' starts, q is [total, h, d]: see `sequences`.
     """
     del other
     longest = (longest_query, longest_key)
-    return _work(varlen_sizes(query, key, value, mask, starts, longest), direction)
+    return work(varlen_sizes(query, key, value, mask, starts, longest), direction)
 
 
 _VARLEN = "(query, key, value, starts, other, first, second, third, fourth, ...)"
@@ -148,22 +143,21 @@ def sequences(
     *,
     direction: str,
 ) -> Work:
-    """Attention over sequences laid end to end: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
+    """Attention over concatenated sequences: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
 
     FLOPs: forward 2 h p (d + w), backward 2 h p (3 d + 2 w), p being the sum over the sequences of
         queries times keys.
-    Bytes: forward q, k and v read, output and 4 bytes a query (softmax sums) written; backward
+    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
         all of these and the output's gradient read, gradients of q, k, v written.
 
-    The lengths are values of a tensor, which no capture holds. With the longest known, p is taken
-    as min(s * longest keys, t * longest queries), which is right if all sequences are equally long
-    (then the cost says that it is exact) and too much otherwise. With the longest unknown, p is
-    that of equally long sequences, s t / n, an estimate. Keys in pages (block tables) are not
-    modelled.
+    The lengths are values of a tensor, which no capture records. If the maximum lengths are known,
+    p is min(s * longest keys, t * longest queries): exact for equally long sequences, else an upper
+    bound. If not, p is s t / n, which assumes equally long sequences, an estimate. Paged keys
+    (block tables) are not modelled.
     """
     del other
     longest = lengths(first, second, third, fourth)
-    return _work(varlen_sizes(query, key, value, None, starts, longest), direction)
+    return work(varlen_sizes(query, key, value, None, starts, longest), direction)
 
 
 @op(
@@ -188,16 +182,16 @@ def cudnn_attention(
     """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
 
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
     With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
     del other
     if starts is None:
-        return _work(heads_first(query, key, value, mask), direction)
+        return work(heads_first(query, key, value, mask), direction)
     longest = (length(longest_query), length(longest_key))
-    return _work(packed(query, key, value, mask, starts, longest), direction)
+    return work(packed(query, key, value, mask, starts, longest), direction)
 
 
 @op(
@@ -209,11 +203,11 @@ def packed_projections(qkv: Tensor, *, direction: str) -> Work:
     """Attention of queries, keys and values in one tensor [b, s, 3, h, d].
 
     FLOPs: forward 4 b h s^2 d, two products; backward 10 b h s^2 d, five.
-    Bytes: forward the tensor read, output and 4 bytes a query (softmax sums) written; backward
+    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
         these and the output's gradient read, the tensor's gradient written.
     """
     query, key, value = unpacked(qkv, 3)
-    return _work(heads_last(query, key, value, None), direction)
+    return work(heads_last(query, key, value, None), direction)
 
 
 @op(
@@ -224,15 +218,15 @@ def packed_projections(qkv: Tensor, *, direction: str) -> Work:
 def packed_sequences(
     qkv: Tensor, starts: Tensor | None = None, longest: Any = None, *, direction: str
 ) -> Work:
-    """Attention over sequences laid end to end, q, k and v in one tensor [s, 3, h, d].
+    """Attention over concatenated sequences, q, k and v in one tensor [s, 3, h, d].
 
     FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
-    Bytes: forward the tensor read, output and 4 bytes a query (softmax sums) written; backward
+    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
         these and the output's gradient read, the tensor's gradient written.
     """
     query, key, value = unpacked(qkv, 3)
     both = lengths(longest, longest)
-    return _work(packed(query, key, value, None, starts, both), direction)
+    return work(packed(query, key, value, None, starts, both), direction)
 
 
 @op(
@@ -244,11 +238,11 @@ def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work
     """Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
 
     FLOPs: forward 4 b h s t d, two products; backward 10 b h s t d, five.
-    Bytes: forward both tensors read, output and 4 bytes a query (softmax sums) written; backward
+    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
         these and the output's gradient read, the gradients of both written.
     """
     key, value = unpacked(kv, 2)
-    return _work(heads_last(query, key, value, None), direction)
+    return work(heads_last(query, key, value, None), direction)
 
 
 @op(
@@ -267,16 +261,16 @@ def two_packed_sequences(
     *,
     direction: str,
 ) -> Work:
-    """Attention over sequences laid end to end: q [s, h, d], k and v in one [t, 2, h/g, d].
+    """Attention over concatenated sequences: q [s, h, d], k and v in one [t, 2, h/g, d].
 
     FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
-    Bytes: forward both tensors read, output and 4 bytes a query (softmax sums) written; backward
+    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
         these and the output's gradient read, the gradients of both written.
     """
     del other
     key, value = unpacked(kv, 2)
     found = packed(query, key, value, None, starts, lengths(first, second))
-    return _work(found, direction)
+    return work(found, direction)
 
 
 def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
@@ -285,7 +279,7 @@ def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
     Raises
     ------
     CannotModel
-        When there are not as many.
+        When the shape is another.
     """
     shape = tensor.shape
     if len(shape) not in (4, 5) or shape[-3] != count:

@@ -1,9 +1,9 @@
-"""Queries, keys and values of one attention to its sizes, FLOPs and bytes.
+"""Sizes, FLOPs and bytes of attention from its queries, keys and values.
 
-Attention is softmax(Q K^T / sqrt(d)) V for each sequence and head. Its FLOPs are those of its
-matrix products and nothing else, two forward and five backward, as torch's FlopCounterMode counts
-them: the softmax, dropout and masks cost none, and a causal mask or a window halves nothing. Its
-bytes are those of a fused kernel, for which the matrix of scores never leaves the chip.
+Attention is softmax(Q K^T / sqrt(d)) V for each sequence and head. As in torch's FlopCounterMode,
+only matrix products count FLOPs, two forward and five backward: not softmax, dropout and masks, and
+a causal mask or a window does not reduce the count. Bytes are those of a fused kernel, which keeps
+the matrix of scores on the chip.
 """
 
 from __future__ import annotations
@@ -11,12 +11,21 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from fastprof.model.call import Tensor
-from fastprof.ops.cost import CannotModel, Cost, Part, add_known
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.tensor import broadcast, byte_count, elements
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["Attention", "backward", "forward", "heads_first", "heads_last", "packed"]
+__all__ = [
+    "Attention",
+    "backward",
+    "check_gradient",
+    "forward",
+    "heads_first",
+    "heads_last",
+    "packed",
+    "work",
+]
 
 KERNELS: Final = frozenset({"attention", "gemm"})
 _SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs
@@ -28,15 +37,15 @@ class Attention(NamedTuple):
     Parameters
     ----------
     query, key, value, mask : Tensor
-        The operands in any layout, for their bytes and types. `mask` is None where there is none.
+        The operands in any layout, for their bytes and types. `mask` may be None.
     rows : int
         Queries: rows of all matrices of scores.
     scores : int or None
-        Elements of all matrices of scores, None when it is not known.
+        Elements of all matrices of scores; None if unknown.
     depth, width : int
         Elements of one query (and key), and of one value.
     exact : bool
-        Whether `scores` is that number, not a bound of it.
+        Whether `scores` is exact, not a bound.
     """
 
     query: Tensor
@@ -50,7 +59,7 @@ class Attention(NamedTuple):
     exact: bool = True
 
     def product_flops(self, over_depth: int, over_width: int) -> int | None:
-        """FLOPs of that many products that involve queries or keys, and values or outputs."""
+        """FLOPs of `over_depth` products over d and `over_width` products over w."""
         if self.scores is None:
             return None
         return 2 * self.scores * (over_depth * self.depth + over_width * self.width)
@@ -66,7 +75,7 @@ class Attention(NamedTuple):
         return byte_count(self.rows, _SUM)
 
     def part(self, cost: Cost) -> Part:
-        """The cost as the work of attention kernels, or of the gemms that replace them."""
+        """A part done by attention kernels, or by gemms in their place."""
         sizes = {"D": self.depth}
         if self.width != self.depth:
             sizes["Dv"] = self.width
@@ -80,7 +89,7 @@ class Attention(NamedTuple):
 
 
 def forward(attention: Attention, *, sums: bool = True) -> Part:
-    """Q K^T and P V. Operands and mask read, output written, with `sums` the softmax sums too."""
+    """Q K^T and P V. Operands and mask read; output and, with `sums`, softmax sums written."""
     read = moved(attention.query, attention.key, attention.value, attention.mask)
     written = add_known(attention.output_bytes, attention.sum_bytes if sums else 0)
     flops = attention.product_flops(1, 1)
@@ -91,7 +100,7 @@ def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bo
     """Q K^T again (if `recomputed`), dP = dO V^T, dV = P^T dO, dQ = dS K and dK = dS^T Q.
 
     Operands, mask, output, its gradient and the softmax sums read; the gradients of the operands
-    written, with `mask_gradient` that of the mask too.
+    and, with `mask_gradient`, of the mask written.
     """
     operands = moved(attention.query, attention.key, attention.value)
     read = add_known(operands, moved(attention.mask), attention.output_bytes)
@@ -101,8 +110,25 @@ def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bo
     return attention.part(Cost(flops, add_known(read, written), attention.exact))
 
 
+def work(attention: Attention, direction: str) -> Work:
+    """The forward or the backward pass of a fused attention as a work."""
+    return Work((forward(attention) if direction == "fprop" else backward(attention),))
+
+
+def check_gradient(gradient: Tensor, attention: Attention) -> None:
+    """Check that a tensor has the size of the output.
+
+    Raises
+    ------
+    CannotModel
+        When it does not.
+    """
+    if elements(gradient.shape) != attention.rows * attention.width:
+        raise CannotModel(f"a gradient of {gradient.shape} does not fit {attention.query.shape}")
+
+
 def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
-    """Attention over q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w]; q [s, d] too.
+    """Attention over q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w]; also q [s, d].
 
     Raises
     ------
@@ -115,7 +141,7 @@ def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) 
 def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
     """Attention over q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
 
-    Heads in two dimensions, groups and heads of a group, are as many heads.
+    Heads may have two dimensions, groups and heads per group.
     """
     shapes = []
     for each in (query, key, value):
@@ -135,9 +161,9 @@ def _attention(
 ) -> Attention:
     query, key, value = shapes
     if min(map(len, shapes)) < 2:
-        raise CannotModel(f"no attention of {query}, {key} and {value}")
+        raise CannotModel(f"cannot compute attention of {query}, {key} and {value}")
     if query[-1] != key[-1] or key[-2] != value[-2]:
-        raise CannotModel(f"no attention of {query}, {key} and {value}")
+        raise CannotModel(f"cannot compute attention of {query}, {key} and {value}")
     matrices = _matrices(query[:-2], broadcast(key[:-2], value[:-2]))
     rows = matrices * query[-2]
     return Attention(*operands, rows, rows * key[-2], query[-1], value[-1])
@@ -158,13 +184,13 @@ def packed(
     starts: Tensor | None,
     longest: tuple[int | None, int | None],
 ) -> Attention:
-    """Attention over sequences laid end to end: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
+    """Attention over concatenated sequences: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
 
-    Where each sequence starts is in a tensor whose values no capture holds; `longest` is the
-    length of the longest, of queries and of keys. If all sequences are as long as that, the number
-    of scores is exact. Otherwise it is the least bound that can be told from totals and longest:
-    never below what FlopCounterMode counts when it sees the values, never above what it counts
-    when it does not. Without the longest it is what sequences of equal lengths have, an estimate.
+    The starts are values of a tensor, which no capture records; `longest` has the maximum lengths
+    of queries and of keys. If all sequences have these lengths, the number of scores is exact.
+    Otherwise it is the lowest upper bound that follows from totals and maxima: at least
+    FlopCounterMode's count with the values, at most its count without. Without the maxima,
+    sequences are assumed equally long, an estimate.
 
     Raises
     ------
@@ -180,7 +206,9 @@ def packed(
         shapes.append(shape)
     (queries, heads, depth), (keys, groups, key_depth), (values, value_groups, width) = shapes
     if depth != key_depth or keys != values or groups != value_groups or not groups:
-        raise CannotModel(f"no attention of {query.shape}, {key.shape} and {value.shape}")
+        raise CannotModel(
+            f"cannot compute attention of {query.shape}, {key.shape} and {value.shape}"
+        )
     if heads % groups:
         raise CannotModel(f"{heads} heads cannot share {groups}")
     rows = queries * heads
@@ -198,7 +226,7 @@ def _scores(
     if of_queries is None or of_keys is None:
         return (queries * keys // sequences if sequences > 0 else None), False
     if of_queries < 0 or of_keys < 0:
-        raise CannotModel(f"sequences of length {of_queries} and {of_keys}")
+        raise CannotModel(f"invalid sequence lengths {of_queries} and {of_keys}")
     of_queries, of_keys = min(of_queries, queries), min(of_keys, keys)
     even = sequences > 0 and (queries == sequences * of_queries or keys == sequences * of_keys)
     return min(queries * of_keys, keys * of_queries), even

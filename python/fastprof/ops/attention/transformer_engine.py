@@ -1,7 +1,7 @@
 """Attention of Transformer Engine: cuDNN's kernels behind autograd functions.
 
-A function's layout ("bshd", "sbhd", "thd") is a text, which no capture holds: shapes and the number
-of sequences tell. Source: transformer_engine/pytorch/attention.py, later
+A function's layout ("bshd", "sbhd", "thd") is a string, which no capture records; it follows from
+shapes and the number of sequences. Source: transformer_engine/pytorch/attention.py, later
 .../attention/dot_product_attention/backends.py in NVIDIA/TransformerEngine.
 """
 
@@ -47,12 +47,12 @@ def fused_attention(
     """softmax(q k^T + bias) v: q [b, s, h, d], [s, b, h, d] or [total, h, d], k and v alike.
 
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and bias read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and bias read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
-    Which of the first dimensions is the batch, the number of the sequences' starts tells, or the
-    longest. Keys and values may lie in one tensor, queries too. For [total, h, d] as for
-    `sequences`, which says what is exact.
+    The number of sequence starts, or the maximum length, determines which of the first dimensions
+    is the batch. Queries, keys and values may be packed in one tensor. For [total, h, d] see
+    `sequences`.
     """
     starts = next((each for each in tensors if _are_starts(each)), None)
     query, key, value, *rest = _operands([each for each in tensors if len(each.shape) >= 3])
@@ -72,7 +72,7 @@ def _are_starts(tensor: Tensor) -> bool:
 
 
 def _operands(large: list[Tensor]) -> list[Tensor]:
-    # Queries, keys and values, each by itself, and what follows.
+    # Separate queries, keys and values, and the remaining tensors.
     if not large:
         raise CannotModel("queries, keys and values are not in the capture")
     first = large[0]
@@ -84,7 +84,7 @@ def _operands(large: list[Tensor]) -> list[Tensor]:
         if len(first.shape) >= 4 and first.shape[axis] == 3 and not _alike(large[:3]):
             return [*_split(first, axis, 3), *large[1:]]
     if len(large) < 3:
-        raise CannotModel(f"no attention of {texts(*large)}")
+        raise CannotModel(f"cannot compute attention of {texts(*large)}")
     return large
 
 
@@ -117,10 +117,10 @@ def _batch_first(
 
 @op(None, aten=("_PrepareQKVForFA(tensors**)",))
 def prepared(tensors: Tensors, *, direction: str) -> tuple[Cost, str]:
-    """Queries, keys and values [s, b, h, d] to batches first, in one pass.
+    """Queries, keys and values [s, b, h, d] transposed to batch first, in one pass.
 
     FLOPs: 0.
-    Bytes: the tensors read, as much written.
+    Bytes: the tensors read, the same amount written.
     """
     del direction
     return Cost(0, moved(*tensors, *tensors)), texts(*tensors)

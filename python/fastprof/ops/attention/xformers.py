@@ -12,11 +12,12 @@ from typing import Any, Final
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.packages import lengths, varlen_sizes
 from fastprof.ops.attention.sizes import (
-    Attention,
     backward,
+    check_gradient,
     forward,
     heads_first,
     heads_last,
+    work,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
@@ -34,10 +35,6 @@ __all__ = [
 ]
 
 _EFFICIENT: Final = "(query, key, value, mask, starts, other, first, second, ...)"
-
-
-def _work(found: Attention, direction: str) -> Work:
-    return Work((forward(found) if direction == "fprop" else backward(found),))
 
 
 @op(
@@ -62,14 +59,14 @@ def efficient_attention(
     """softmax(q k^T + mask) v of xformers: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
 
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
-    For sequences laid end to end as for `sequences`, which says what is exact.
+    For concatenated sequences see `sequences`.
     """
     del other
     found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    return _work(found, direction)
+    return work(found, direction)
 
 
 _GRADIENTS: Final = (
@@ -100,14 +97,14 @@ def efficient_attention_backward(
     """Gradients of xformers' attention: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
 
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes a query read, gradients of q, k, v
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
         written.
     """
     del other
     if starts is not None and len(starts.shape) != 1:
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
     found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found),))
 
 
@@ -124,10 +121,10 @@ def small_attention(
     """softmax(q k^T + mask) v for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
 
     FLOPs: forward 2 n s t (d + w), two products; backward 2 n s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
     """
-    return _work(heads_first(query, key, value, mask), direction)
+    return work(heads_first(query, key, value, mask), direction)
 
 
 @op(
@@ -144,11 +141,11 @@ def small_attention_backward(
     """Gradients of attention for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
 
     FLOPs: 2 n s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, output, its gradient and 4 bytes a query read, gradients of q, k, v written.
+    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
     """
     del other
     found = heads_first(query, key, value, None)
-    _fits(gradient, found)
+    check_gradient(gradient, found)
     return Work((backward(found),))
 
 
@@ -163,9 +160,9 @@ def small_attention_backward(
 def decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
     """Attention of a few queries [b, s, h, d] over a cache of keys and values [b, t, h, d].
 
-    FLOPs: 2 b h s t (d + w), two products: a bound, how much of the cache is used is a value of a
-        tensor.
-    Bytes: q, k and v read, the output written, a bound too.
+    FLOPs: 2 b h s t (d + w), two products: an upper bound, because the used part of the cache is a
+        tensor value.
+    Bytes: q, k and v read, the output written: an upper bound.
     """
     found = heads_last(query, key, value, None)._replace(exact=False)
     return Work((forward(found, sums=False),))
@@ -176,17 +173,17 @@ def attention(tensors: Tensors, *, direction: str) -> Work:
     """softmax(q k^T + mask) v: q [b, s, h, d] or [b, s, g, h, d], k and v alike.
 
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
-    Sequences laid end to end in a batch of one are counted as one sequence, a bound: their lengths
-    are in an object that no capture holds. The cost of a batch of one says that it may be one.
+    A batch of one is counted as one sequence. It may be concatenated sequences, whose lengths are
+    not recorded; the cost is then an upper bound and marked as an estimate.
     """
     query, key, value, mask = _operands(tensors)
     found = heads_last(query, key, value, mask)
     if query.shape[0] == 1:
         found = found._replace(exact=False)
-    return _work(found, direction)
+    return work(found, direction)
 
 
 @op(None, aten=("EvoformerFusedAttention(tensors**)",))
@@ -194,7 +191,7 @@ def evoformer(tensors: Tensors, *, direction: str) -> Work:
     """softmax(q k^T + biases) v: q [.., s, h, d], k [.., t, h, d], v [.., t, h, d].
 
     FLOPs: forward 4 n h s t d, two products, n being the batch; backward 10 n h s t d, five.
-    Bytes: forward q, k, v and a bias read, output and 4 bytes a query (softmax sums) written;
+    Bytes: forward q, k, v and a bias read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
     """
     query, key, value, mask = _operands(tensors)
@@ -203,7 +200,7 @@ def evoformer(tensors: Tensors, *, direction: str) -> Work:
         if len(each.shape) < 4:
             raise CannotModel(f"shape {each.shape} is not [.., s, h, d]")
         flat.append(Tensor((elements(each.shape[:-3]), *each.shape[-3:]), each.dtype))
-    return _work(heads_last(flat[0], flat[1], flat[2], mask), direction)
+    return work(heads_last(flat[0], flat[1], flat[2], mask), direction)
 
 
 def _operands(tensors: Tensors) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -211,8 +208,3 @@ def _operands(tensors: Tensors) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         raise CannotModel(f"{len(tensors)} tensors are not queries, keys and values")
     query, key, value, *rest = tensors
     return query, key, value, rest[0] if rest else None
-
-
-def _fits(gradient: Tensor, found: Attention) -> None:
-    if elements(gradient.shape) != found.rows * found.width:
-        raise CannotModel(f"a gradient of {gradient.shape} does not fit {found.query.shape}")

@@ -1,10 +1,10 @@
-"""A collective's bytes as NCCL's tests count them: per call, and over the wires.
+"""Algorithm bytes and bus bytes of a collective, as defined by NCCL's tests.
 
-Source: doc/PERFORMANCE.md in NVIDIA/nccl-tests. The *algorithm* bytes of a call are what its users
-think of as its size: the whole array, of which a rank may have a piece only. Divided by the time
-they are the algorithm bandwidth. The *bus* bytes are what every rank has to send (or receive) at
-least over its link, whatever the algorithm; divided by the time they can be compared with the
-link's speed, for any number of ranks.
+Source: doc/PERFORMANCE.md in NVIDIA/nccl-tests. The *algorithm* bytes of a call are the size of the
+complete array, of which a rank may have only a part. Divided by the time, they give the algorithm
+bandwidth. The *bus* bytes are the minimum that every rank sends (or receives) over its link, for
+any algorithm. Divided by the time, they are comparable with the link's bandwidth, for any number of
+ranks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COLLECTIVES: Final = (
     SEND_RECEIVE,
 )
 
-# Words of names, without underscores; the first that a name holds decides.
+# Words in names without underscores; the first match wins.
 _WORDS: Final = (
     ("allreduce", ALL_REDUCE),
     ("allgather", ALL_GATHER),
@@ -53,14 +53,14 @@ _WORDS: Final = (
 
 
 def kind_of(name: str) -> str | None:
-    """The kind of collective that a name is of, None for none.
+    """The kind of collective with this name; None if it is not a collective.
 
     Parameters
     ----------
     name : str
-        Of an operator of torch (`c10d::allreduce_`), of a range (`nccl:_all_gather_base`), of what
-        the PyTorch profiler records of a collective (`all_to_allv`), or of a kernel of NCCL
-        (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`, where `SendRecv` may also be an all-to-all).
+        A torch operator (`c10d::allreduce_`), a range (`nccl:_all_gather_base`), a collective's
+        name in the PyTorch profiler (`all_to_allv`), or an NCCL kernel
+        (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`; `SendRecv` may also be an all-to-all).
     """
     plain = name.lower().replace("_", "")
     return next((kind for word, kind in _WORDS if word in plain), None)
@@ -74,18 +74,18 @@ def algorithm_bytes(kind: str, given: int, got: int) -> int:
     kind : str
         One of `COLLECTIVES`.
     given, got : int
-        Bytes that this rank gives and gets.
+        Input and output bytes of this rank.
 
     Returns
     -------
     int
-        The whole array: what a rank gets of an all-gather, gives to a reduce-scatter; the larger
-        of both for the others, which on some ranks have one side only.
+        The size of the complete array: the output of an all-gather, the input of a reduce-scatter,
+        else the larger of both (some ranks have only one of them).
 
     Raises
     ------
     ValueError
-        When the kind is none of `COLLECTIVES`, or a size is negative.
+        The kind is not in `COLLECTIVES`, or a size is negative.
     """
     if kind not in COLLECTIVES or min(given, got) < 0:
         raise ValueError(
@@ -99,7 +99,7 @@ def algorithm_bytes(kind: str, given: int, got: int) -> int:
 
 
 def bus_bytes(kind: str, size: int, ranks: int) -> Fraction:
-    """What crosses each rank's link at least, for algorithm bytes `size`.
+    """The minimum traffic over each rank's link, for algorithm bytes `size`.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def bus_bytes(kind: str, size: int, ranks: int) -> Fraction:
     Raises
     ------
     ValueError
-        When the kind is none of `COLLECTIVES`, or there is no rank.
+        The kind is not in `COLLECTIVES`, or `ranks` is less than 1.
     """
     if kind not in COLLECTIVES or ranks < 1:
         raise ValueError(

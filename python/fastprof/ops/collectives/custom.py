@@ -1,6 +1,6 @@
-"""All-reduces of serving stacks, alone and with the norm that follows, to bytes.
+"""FLOPs and bytes of all-reduces of serving stacks, with and without a fused norm.
 
-As in all collectives here: what one device reads and writes in its own memory.
+Counts reads and writes of one device in its own memory.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _BUFFERED: Final = "(_, x, out, _, _)"
 def reduced(
     x: Tensor, out: Tensor | None = None, _buffer: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """The sum of tensors over all ranks, on each of them, by a kernel of the stack or by NCCL.
+    """The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
 
     FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
     Bytes: the tensor read, the sum written.
@@ -105,9 +105,9 @@ def reduced_and_normed(
 ) -> tuple[Cost, str]:
     """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
 
-    FLOPs: for an element one (the sum, an estimate as in all_reduce), one more for the residual, 4
-    for the norm, 5 where it is quantised; without residual and weight the sum alone.
-    Bytes: x, residual, weight, scale and bias read, norm, new residual and what is quantised
+    FLOPs: per element one (the sum, an estimate as in all_reduce), one more for the residual, 4 for
+    the norm, 5 if quantised; without residual and weight the sum alone.
+    Bytes: x, residual, weight, scale and bias read, norm, new residual and quantised result
     written.
 
     Signatures: vLLM vllm/compilation/passes/fusion/allreduce_rms_fusion.py, SGLang
@@ -142,10 +142,10 @@ def gathered(
     group: tuple[int, ...] | Unknown | None = None,
     _buffer: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """The tensors of all n ranks, side by side, on each of them.
+    """The tensors of all n ranks, concatenated, on each of them.
 
     FLOPs: 0.
-    Bytes: the tensor read, n times as much written.
+    Bytes: the tensor read, n times the same amount written.
 
     Signatures: vLLM vllm/distributed/parallel_state.py, SGLang
     python/sglang/srt/distributed/parallel_state.py, aiter aiter/ops/custom_all_reduce.py,

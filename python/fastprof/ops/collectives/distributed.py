@@ -1,8 +1,7 @@
-"""Collective communication to bytes: what one device reads and writes in its own memory.
+"""Bytes of collective communication: reads and writes of one device in its own memory.
 
-Each tensor that a rank gives is read once and each that it gets is written once, by the sizes that
-the call shows. What crosses the wire is not counted (`fastprof.ops.collectives.bandwidth` says what
-that is), nor what passes through a library's buffers.
+Each input of a rank is read once and each output written once. Network traffic (see
+`fastprof.ops.collectives.bandwidth`) and copies through a library's buffers are not counted.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _PYTHON: Final = ("torch.distributed", "torch.distributed.distributed_c10d")
 
 
 def collective(*names: str, aten: tuple[str, ...] = ()) -> Callable[[Function], Function]:
-    """Register a formula for functions of torch.distributed, in both modules that hold them."""
+    """Register a formula for functions of torch.distributed, under both of their modules."""
 
     def register(function: Function) -> Function:
         for module in _PYTHON if names else ():
@@ -50,7 +49,7 @@ def collective(*names: str, aten: tuple[str, ...] = ()) -> Callable[[Function], 
 
 
 def several(*given: Several) -> Tensors:
-    """The tensors of arguments that are one tensor, a list, or left out."""
+    """The tensors of arguments that are a tensor, a list, or None."""
     lists = [each if isinstance(each, tuple) else (each,) for each in given if each is not None]
     return tuple(tensor for one in lists for tensor in one)
 
@@ -82,7 +81,7 @@ def all_reduce(
     """The sum (or another reduction) of tensors over all n ranks, on each of them.
 
     FLOPs: a rank's share of the additions, (n - 1) / n for each element; one for each, an estimate,
-        where the capture does not hold the number of ranks.
+        if the capture does not record the number of ranks.
     Bytes: each tensor read and written.
 
     Its backward pass is an all-reduce of the gradients.
@@ -103,8 +102,8 @@ def reduce_to_one(tensors: Tensors | Tensor) -> tuple[Cost, str]:
     """The sum (or another reduction) of tensors over all ranks, on one of them.
 
     FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that in a ring.
-    Bytes: each tensor read, an estimate: one rank also writes it, and the call does not say whether
-        this is the one.
+    Bytes: each tensor read, an estimate: the root also writes it, and the call does not identify
+        the root.
     """
     found = several(tensors)
     return Cost(count_of(found), moved(*found), exact=False), texts(*found)
@@ -164,8 +163,8 @@ def exchange(outputs: Several = None, inputs: Several = None) -> tuple[Cost, str
     """Tensors between ranks, unchanged: all-gather, gather, scatter, all-to-all.
 
     FLOPs: 0.
-    Bytes: inputs read and outputs written, as far as the call has them: only one rank gives the
-        list of a gather or a scatter.
+    Bytes: inputs read and outputs written, if present: only the root passes the list of a gather or
+        a scatter.
     """
     found = several(outputs, inputs)
     if not found:
@@ -185,8 +184,8 @@ def nested_exchange(nested: Any, tensors: Tensors) -> tuple[Cost, str]:
     """Tensors between ranks, unchanged, to (or from) a list of lists.
 
     FLOPs: 0.
-    Bytes: inputs read, outputs written; unknown in ranges of torch, which leave the list of lists
-        out.
+    Bytes: inputs read, outputs written; unknown in torch ranges, which do not record the list of
+        lists.
     """
     found = _flattened(nested)
     known = None if found is None else moved(*tensors, *found)
@@ -204,10 +203,10 @@ def nested_exchange(nested: Any, tensors: Tensors) -> tuple[Cost, str]:
     ),
 )
 def unseen_outputs(tensors: Tensors) -> tuple[Cost, str]:
-    """An exchange as the range of NCCL's process group has it, with inputs only.
+    """An exchange in a range of NCCL's process group, which records inputs only.
 
     FLOPs: 0.
-    Bytes: unknown; the outputs are as large as the group, or as uneven splits, make them.
+    Bytes: unknown; the size of the outputs depends on the group or the splits.
     """
     return Cost(0, None), texts(*tensors)
 
@@ -232,7 +231,7 @@ def reduce_scatter(
     FLOPs: inputs' elements less outputs': n - 1 additions for each element of this rank's piece.
     Bytes: inputs read, outputs written.
 
-    Lists of lists are not in torch's ranges: unknown there.
+    Unknown for lists of lists in torch ranges, which do not record them.
     """
     given, got = several(inputs), several(outputs)
     if both:
@@ -258,10 +257,10 @@ def reduce_scatter(
     ),
 )
 def unseen_pieces(tensors: Tensors) -> tuple[Cost, str]:
-    """A reduce-scatter as the range of NCCL's process group has it, with inputs only.
+    """A reduce-scatter in a range of NCCL's process group, which records inputs only.
 
     FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that.
-    Bytes: unknown; the output is a piece of the input, the smaller the larger the group.
+    Bytes: unknown; the size of the output depends on the group.
     """
     return Cost(count_of(tensors), None, exact=False), texts(*tensors)
 
@@ -288,7 +287,7 @@ def nothing(*, direction: str) -> Cost:
 
 
 def _flattened(nested: Any) -> Tensors | None:
-    # The tensors in a list of lists, None where the capture does not hold them.
+    # The tensors in a list of lists; None if not recorded.
     if not isinstance(nested, tuple):
         return None
     found: list[Tensor] = []

@@ -1,6 +1,6 @@
-"""Functional collectives, as compiled and sharded models call them, to bytes.
+"""FLOPs and bytes of functional collectives, used by compiled and sharded models.
 
-They return new tensors; how large these are follows from the number of ranks, which is an argument.
+They return new tensors, whose size follows from the number of ranks, an argument.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def gathered(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """The tensors of all n ranks, one after the other, on each of them.
+    """The tensors of all n ranks, concatenated, on each of them.
 
     FLOPs: 0; backward, a reduce-scatter, n - 1 for each element of this rank's tensors.
-    Bytes: inputs read, outputs of n times their size written; backward the other way round.
+    Bytes: inputs read, outputs of n times their size written; backward reversed.
 
-    Where the number of ranks is not in the capture, what depends on it is unknown.
+    Unknown if it depends on the number of ranks and that is not recorded.
     """
     del out
     found = several(tensors)
@@ -76,9 +76,9 @@ def scattered(
     """The sum (or another reduction) of tensors over n ranks, a piece of it on each.
 
     FLOPs: n - 1 for each element of this rank's piece; backward, an all-gather, 0.
-    Bytes: inputs read, an n-th of their size written; backward the other way round.
+    Bytes: inputs read, an n-th of their size written; backward reversed.
 
-    Where the number of ranks is not in the capture, what depends on it is unknown.
+    Unknown if it depends on the number of ranks and that is not recorded.
     """
     del out
     found = several(tensors)
@@ -102,7 +102,7 @@ def broadcast(tensor: Tensor) -> tuple[Cost, str]:
     """One rank's tensor as a new one on each of them.
 
     FLOPs: 0.
-    Bytes: the tensor read, and as much written.
+    Bytes: the tensor read, and the same amount written.
     """
     return Cost(0, moved(tensor, tensor)), texts(tensor)
 
@@ -119,9 +119,9 @@ def exchanged(tensor: Tensor, splits: Splits = None, *, direction: str) -> tuple
     """Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
 
     FLOPs: 0.
-    Bytes: the tensor read, the output written; backward the other way round.
+    Bytes: the tensor read, the output written; backward reversed.
 
-    Where the splits are not in the capture, the output's size and the bytes are unknown. Without
+    If the splits are not in the capture, the output's size and the bytes are unknown. Without
     splits it is the input's.
     """
     del direction
@@ -140,5 +140,5 @@ def _size(group_size: Size) -> int | None:
     if isinstance(group_size, Unknown):
         return None
     if group_size < 1:
-        raise CannotModel(f"a group of {group_size} ranks")
+        raise CannotModel(f"invalid group size {group_size}")
     return group_size

@@ -1,4 +1,4 @@
-"""Gradients of convolutions, operators of their own below autograd, to FLOPs and bytes."""
+"""FLOPs and bytes of the separate gradient operators of convolutions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastprof.ops.registry import op
 
 __all__ = ["conv_tbc_gradients", "gradients", "transposed_gradients"]
 
-# In the order of autograd's own formulas. A kernel size is the weight's.
+# In the order of autograd's formulas. The kernel size is that of the weight.
 _GENERAL: Final = "x, weight, stride, padding, dilation, transposed, output_padding, groups"
 _PADDING_FIRST: Final = "x, gradient, weight, padding, stride, dilation, groups"
 _KERNEL_SIZE: Final = "gradient, x, weight, _, stride, padding"
@@ -23,7 +23,7 @@ _DILATED: Final = f"{_KERNEL_SIZE}, dilation"
 
 
 def _masked(name: str, arguments: str, *flags: int) -> tuple[str, ...]:
-    # The mask of wanted gradients comes last, after a number of flags that grew over the years.
+    # The output mask is last, after a number of flags that varies by release.
     return tuple(
         f"{name}({', '.join((arguments, *['_'] * n, 'output_mask'))})" for n in flags or (0,)
     )
@@ -37,7 +37,7 @@ _PLAIN: Final = (
     *_masked("miopen_convolution_backward", _PADDING_FIRST, 2),
     *_masked("miopen_depthwise_convolution_backward", _PADDING_FIRST, 2),
     *_masked("mkldnn_convolution_backward", _PADDING_FIRST),
-    # Buffers of an old version stand between padding and mask.
+    # Older versions have buffers between padding and mask.
     *_masked("_slow_conv2d_backward", _KERNEL_SIZE),
     f"_slow_conv2d_backward({_KERNEL_SIZE}, ...)",
     f"thnn_conv2d_backward({_KERNEL_SIZE}, ...)",
@@ -63,19 +63,18 @@ def gradients(
     groups: int | Unknown = UNKNOWN,
     output_mask: tuple[bool, ...] | Unknown = UNKNOWN,
 ) -> Work:
-    """dy [n, k, p, q], x [n, c, h, w] and w [k, c/g, r, s] -> dx, dw and db, those of the mask.
+    """dy [n, k, p, q], x [n, c, h, w] and w [k, c/g, r, s] -> dx, dw and db, selected by the mask.
 
     FLOPs: for dx and for dw those of the forward pass, 2 n k p q (c/g) r s (transposed
     2 n h w c (k/g) r s); for db one addition for each element of dy.
     Bytes: for dx dy and w read and dx written, for dw dy and x read and dw written, for db dy read
     and db written.
 
-    Sizes alone suffice, dy has the output's. Without the mask a gradient counts where a kernel
-    of its own is recognised. Where `transposed` is not known, the channels tell it if they fit one
-    kind only; if they fit both, an output no larger than the input is taken for that of a plain
-    convolution, which is not exact: a transposed one makes an image smaller where its padding is
-    more than half of its kernel. By definition, as in PyProf; torch's FlopCounterMode counts dw
-    of g groups g times.
+    Sizes suffice. Without the mask, a gradient counts if a kernel of it is recognised. If
+    `transposed` is unknown, it follows from the channels if they fit only one kind; if they fit
+    both, an output no larger than the input is assumed to be that of a plain convolution, an
+    estimate: a transposed convolution shrinks an image if its padding exceeds half of its kernel.
+    FLOPs by definition, as in PyProf; torch's FlopCounterMode counts dw of g groups g times.
     """
     exact = True
     if isinstance(transposed, Unknown):
@@ -117,12 +116,12 @@ def transposed_gradients(
     groups: int | Unknown = UNKNOWN,
     output_mask: tuple[bool, ...] | Unknown = UNKNOWN,
 ) -> Work:
-    """dy [n, k, p, q], x [n, c, h, w] and w [c, k/g, r, s] -> dx, dw and db, those of the mask.
+    """dy [n, k, p, q], x [n, c, h, w] and w [c, k/g, r, s] -> dx, dw and db, selected by the mask.
 
     FLOPs: for dx and for dw 2 n h w c (k/g) r s, for db one addition for each element of dy.
     Bytes: as `gradients`.
 
-    Of a transposed convolution, else as `gradients`.
+    Otherwise as `gradients`.
     """
     return gradients(
         gradient,
@@ -154,7 +153,7 @@ def conv_tbc_gradients(
 
 
 def _wanted(mask: tuple[bool, ...] | Unknown) -> tuple[bool | None, ...]:
-    # Some masks have no place for the bias.
+    # Some masks have no entry for the bias.
     if isinstance(mask, Unknown):
         return (None, None, None)
     if len(mask) not in (2, 3):

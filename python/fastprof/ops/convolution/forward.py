@@ -1,4 +1,4 @@
-"""Convolutions, transposed ones too, to FLOPs and bytes."""
+"""FLOPs and bytes of convolutions and transposed convolutions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "transposed_convolution",
 ]
 
-# Where an operator orders its arguments otherwise. A kernel size is the weight's.
+# Operators with another argument order. The kernel size is that of the weight.
 _PADDING_FIRST: Final = "(x, weight, bias, padding, stride, dilation, groups, ...)"
 _NO_BIAS: Final = "(x, weight, padding, stride, dilation, groups, ...)"
 _KERNEL_SIZE: Final = "(x, weight, _, bias, stride, padding, ...)"
@@ -67,17 +67,17 @@ def convolution(
     """x [n, c, h, w] * w [k, c/g, r, s] -> [n, k, p, q], in one to three dimensions.
 
     FLOPs: forward a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s;
-    backward as many for each of the two gradients.
+    backward the same for each of the two gradients.
     Bytes: forward input, weight and bias read, output written; backward for each gradient the
     other two read and it written.
 
-    The work by definition, of which an algorithm such as Winograd's or an FFT does less, and
-    positions in the padding count, as in torch's FlopCounterMode and in PyProf. A bias is free; a
-    kernel of its own that adds it, or sums its gradient, counts one addition for each output. Of
-    the input, what the kernel meets is read: of a kernel of one pixel with stride 2, a quarter.
-    Sizes alone do not tell the output: without stride and padding it has the size of the result,
-    and where that is not known there is no cost. Groups that are not given are those that the
-    channels need. Under autocast a Python call shows the types before the cast.
+    FLOPs by definition, including positions in the padding, as in torch's FlopCounterMode and
+    PyProf; Winograd and FFT algorithms do fewer. A bias is free, but a separate kernel that adds
+    it, or sums its gradient, counts one addition for each output. Only the part of the input that
+    the kernel covers is read: a quarter for a one-pixel kernel with stride 2. Without stride and
+    padding, the output has the size of the result; if that is unknown, so is the cost. Missing
+    groups follow from the channels. Under autocast, a Python call records the types before the
+    cast.
     """
     sizes = sized(x, weight, stride, padding, dilation, groups)
     return _either(with_result(sizes, result), x, weight, bias, direction)
@@ -120,13 +120,13 @@ def transposed_convolution(
     """x [n, c, h, w] * w [c, k/g, r, s] -> [n, k, p, q], transposed, in one to three dimensions.
 
     FLOPs: forward a multiply-add for each input and weight of its group, 2 n h w c (k/g) r s;
-    backward as many for each of the two gradients.
+    backward the same for each of the two gradients.
     Bytes: forward input, weight and bias read, output written; backward for each gradient the
     other two read and it written.
 
-    Sizes alone tell the FLOPs; the output and the bytes they tell with the size of the result only.
-    Its params have the letters of the input (C, H, W) and of the output (K, P, Q) of the call, not
-    those of the convolution whose gradient it is. Else as `convolution`.
+    Sizes determine the FLOPs; output and bytes also require the size of the result. In params, C,
+    H, W are the call's input and K, P, Q its output, not those of the convolution whose gradient it
+    is. Otherwise as `convolution`.
     """
     sizes = sized(
         x,
@@ -166,12 +166,12 @@ def general_convolution(
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
-    """A convolution, or where `transposed` says so a transposed one.
+    """A convolution, transposed if the flag `transposed` is set.
 
     FLOPs: as `convolution` or `transposed_convolution`.
     Bytes: as `convolution` or `transposed_convolution`.
 
-    Where the flag is not known, the channels tell it if they fit one kind only.
+    If the flag is unknown, it follows from the channels if they fit only one kind.
     """
     if isinstance(transposed, Unknown):
         transposed = is_transposed(x, weight, _filters(bias))
@@ -224,10 +224,10 @@ def fused_convolution(
 ) -> Work:
     """relu(x * w + alpha z + bias), z of the output's shape, in one kernel.
 
-    FLOPs: those of the convolution; what is fused to it adds nothing.
+    FLOPs: those of the convolution; fused operations are not counted.
     Bytes: input, weight, bias and z read, output written.
 
-    Sizes alone suffice where there is a z. There is no backward pass.
+    With z, sizes suffice. There is no backward pass.
     """
     sizes = sized(x, weight, stride, padding, dilation, groups)
     _check_bias(sizes, bias)

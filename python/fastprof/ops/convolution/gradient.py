@@ -1,4 +1,4 @@
-"""One gradient of a convolution, an operator of its own in older versions, to FLOPs and bytes."""
+"""FLOPs and bytes of single-gradient convolution operators of older versions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def gradient_of_input(
     FLOPs: those of the forward pass, 2 n k p q (c/g) r s.
     Bytes: dy and w read, dx written.
 
-    Sizes alone tell the FLOPs, but not dx and the bytes.
+    Sizes determine the FLOPs, but not dx and the bytes.
     """
     known = None if isinstance(size, Unknown) else Tensor(size, gradient.dtype)
     # dx is the transposed convolution of dy with w.
@@ -87,7 +87,7 @@ def transposed_gradient_of_input(
     FLOPs: those of the forward pass, 2 n h w c (k/g) r s.
     Bytes: dy and w read, dx written.
 
-    Sizes alone do not tell dx: without stride and padding there is no cost.
+    Unknown without stride and padding: sizes do not determine dx.
     """
     # dx is the convolution of dy with w.
     sizes = sized(gradient, weight, stride, padding, dilation, groups)
@@ -118,7 +118,7 @@ def gradient_of_weight(
     FLOPs: those of the forward pass, 2 n k p q (c/g) r s.
     Bytes: dy and x read, dw written.
 
-    Sizes alone do not tell dw: there is no cost.
+    Unknown without the size: the other sizes do not determine dw.
     """
     weight = Tensor(size, x.dtype)
     sizes = sized(x, weight, stride, padding, dilation, groups)
@@ -146,7 +146,7 @@ def transposed_gradient_of_weight(
     FLOPs: those of the forward pass, 2 n h w c (k/g) r s.
     Bytes: dy and x read, dw written.
 
-    Sizes alone do not tell dw: there is no cost.
+    Unknown without the size: the other sizes do not determine dw.
     """
     weight = Tensor(size, x.dtype)
     sizes = sized(
@@ -183,7 +183,7 @@ def bias_sum(gradient: Tensor) -> tuple[Cost, str]:
 
 
 def _of_input(sizes: Convolution, gradient: Tensor, weight: Tensor) -> Work:
-    # From the sizes of the convolution that computes the gradient.
+    # `sizes` are those of the convolution that computes the gradient.
     written = None if sizes.outputs is None else byte_count(sizes.outputs, sizes.dtype)
     moved = add_known(tensor_bytes(gradient), tensor_bytes(weight), written)
     return Work((input_gradient(mirrored(sizes), moved),))

@@ -1,4 +1,4 @@
-"""Tensors of a convolution to batch, channels and image, in whichever order they lie."""
+"""Batch, channels and image sizes of a convolution's tensors, for all dimension orders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Images(NamedTuple):
 
 
 def images(tensor: Tensor, rank: int) -> Images:
-    """Split a shape; without a batch dimension it is a batch of one.
+    """Split a shape. A shape without a batch dimension is a batch of one.
 
     Raises
     ------
@@ -51,12 +51,12 @@ def rank_of(weight: Tensor) -> int:
 
 
 def channels_first(tensor: Tensor) -> Tensor:
-    """[time, batch, channels], as conv_tbc has it, to [batch, channels, time]."""
+    """Permute conv_tbc's [time, batch, channels] to [batch, channels, time]."""
     return _permuted(tensor, (1, 2, 0))
 
 
 def filters_first(weight: Tensor) -> Tensor:
-    """[time, channels, filters], as conv_tbc has it, to [filters, channels, time]."""
+    """Permute conv_tbc's [time, channels, filters] to [filters, channels, time]."""
     return _permuted(weight, (2, 1, 0))
 
 

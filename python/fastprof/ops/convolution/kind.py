@@ -1,4 +1,4 @@
-"""Channels of a convolution to its kind, plain or transposed, where a capture does not hold it."""
+"""Determines from the channels whether a convolution is transposed, if not recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["is_transposed", "is_transposed_likely"]
 
 
 def is_transposed(x: Tensor, weight: Tensor, filters: int | None) -> bool:
-    """Whether a convolution that does not say so is a transposed one: by its channels.
+    """Whether a convolution is transposed, by its channels.
 
     Raises
     ------
@@ -19,16 +19,16 @@ def is_transposed(x: Tensor, weight: Tensor, filters: int | None) -> bool:
     """
     plain, transposed = (_fit(x, weight, filters, flag) for flag in (False, True))
     if plain == transposed:
-        raise CannotModel("the channels do not tell whether the convolution is transposed")
+        raise CannotModel("the channels do not determine whether the convolution is transposed")
     return transposed
 
 
 def is_transposed_likely(x: Tensor, weight: Tensor, output: Tensor) -> tuple[bool, bool]:
-    """Whether it is, where the output is known too; and whether that is sure.
+    """Whether a convolution with known output is transposed, and whether that is certain.
 
-    Where channels fit both, images of equal sizes cost the same either way, and a smaller output
-    is taken for that of a plain convolution. A transposed one shrinks an image only if it is
-    padded by more than half of the kernel.
+    If channels fit both kinds, equal image sizes have the same cost either way, and a smaller
+    output is assumed to be that of a plain convolution. A transposed one shrinks an image only if
+    its padding exceeds half of the kernel.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def is_transposed_likely(x: Tensor, weight: Tensor, output: Tensor) -> tuple[boo
     if not plain or not transposed:
         return is_transposed(x, weight, after.channels), True
     if any(new > old for old, new in zip(before.sizes, after.sizes, strict=True)):
-        raise CannotModel("nothing tells whether the convolution is transposed")
+        raise CannotModel("cannot determine whether the convolution is transposed")
     return False, before.sizes == after.sizes
 
 
 def _fit(x: Tensor, weight: Tensor, filters: int | None, transposed: bool) -> bool:
-    # Whether the channels fit the weight, in some number of groups; filters None fits.
+    # Whether the channels fit the weight for some number of groups; `filters` None always fits.
     channels = images(x, rank_of(weight)).channels
     first, each = weight.shape[:2]
     whole, grouped = (channels, filters) if transposed else (filters, channels)

@@ -1,4 +1,4 @@
-"""Sizes of one convolution to parts: its forward pass, its bias, and its gradients."""
+"""The parts of a convolution's work: forward pass, bias and gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 
 __all__ = ["backward", "forward", "input_gradient", "read_bytes", "weight_gradient"]
 
-# Libraries do convolutions by matrix products too.
+# Libraries also implement convolutions as matrix products.
 _CONVOLUTION: Final = frozenset({"convolution", "gemm"})
 _ELEMENTWISE: Final = frozenset({"elementwise"})
 _REDUCTION: Final = frozenset({"reduction"})
@@ -28,10 +28,10 @@ def forward(
     *,
     fused: bool = False,
 ) -> Work:
-    """Input (of it what the kernel meets), weight, bias and addend read, output written.
+    """Input (the part the kernel covers), weight, bias and addend read; output written.
 
-    A bias that no kernel has `fused` has a part of its own: one addition for each output, which
-    is read and written again.
+    A bias that is not `fused` is a separate part: one addition for each output, which is read and
+    written again.
     """
     read = [tensor_bytes(each) for each in (weight, bias, addend) if each is not None]
     read.append(read_bytes(sizes, x))
@@ -62,9 +62,9 @@ def backward(
     Parameters
     ----------
     gradient : Tensor, optional
-        That of the output; one of the output's sizes and type where it is not known.
+        The output's gradient; by default, of the output's size and type.
     wanted : tuple of bool or None
-        For input, weight and bias whether its gradient is computed; None: where a kernel does.
+        Whether the gradients of input, weight and bias are computed; None: if a kernel does.
     """
     read = _output_bytes(sizes) if gradient is None else tensor_bytes(gradient)
     makers: tuple[Callable[[], Part], ...] = (
@@ -82,17 +82,17 @@ def backward(
 
 
 def input_gradient(sizes: Convolution, moved: int | None) -> Part:
-    """Gradient of the output and weight to the gradient of the input."""
+    """The gradient of the input, from the output's gradient and the weight."""
     return _gradient("dgrad", sizes, moved)
 
 
 def weight_gradient(sizes: Convolution, moved: int | None) -> Part:
-    """Gradient of the output and input to the gradient of the weight."""
+    """The gradient of the weight, from the output's gradient and the input."""
     return _gradient("wgrad", sizes, moved)
 
 
 def _gradient(role: str, sizes: Convolution, moved: int | None) -> Part:
-    # The names of cuDNN's kernels say which gradient they compute.
+    # The names of cuDNN's kernels identify the gradient.
     return Part(
         role,
         Cost(sizes.flops, moved, sizes.exact),
@@ -114,9 +114,9 @@ def _output_bytes(sizes: Convolution) -> int | None:
 
 
 def read_bytes(sizes: Convolution, x: Tensor) -> int | None:
-    """Bytes of the input that forward pass and weight gradient read: what the kernel meets of it.
+    """Bytes of the input that the forward pass and the weight gradient read.
 
-    A kernel smaller than its stride steps over the rest.
+    A kernel smaller than its stride skips the rest.
     """
     pixels, channels = sizes.pixels_read, sizes.channels
     whole = tensor_bytes(x)
@@ -127,5 +127,5 @@ def read_bytes(sizes: Convolution, x: Tensor) -> int | None:
 
 
 def _whole_bytes(tensor: Tensor) -> int | None:
-    # What is written has no expanded dimensions.
+    # Outputs have no expanded dimensions.
     return byte_count(elements(tensor.shape), tensor.dtype)

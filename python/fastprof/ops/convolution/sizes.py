@@ -1,7 +1,7 @@
-"""Arguments of one convolution to its sizes: what it computes, what it moves, how it prints.
+"""Sizes of a convolution from its arguments: FLOPs, bytes and params.
 
-In the letters of cuDNN: x [N, C, H, W], weight [K, C/g, R, S], output [N, K, P, Q]. A transposed
-convolution is the gradient of such a one, its weight is [C, K/g, R, S].
+In cuDNN's notation: x [N, C, H, W], weight [K, C/g, R, S], output [N, K, P, Q]. A transposed
+convolution is the input gradient of one; its weight is [C, K/g, R, S].
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fastprof.ops.tensor_cores import why_not
 
 __all__ = ["Convolution", "mirrored", "sized", "with_output", "with_result"]
 
-# Params by dimension, the last ones for fewer than three; depth as CUTLASS names it (D, Z, T).
+# Names in params by dimension; the last ones for fewer than three. Depth as in CUTLASS (D, Z, T).
 _IMAGE: Final = ("D", "H", "W")
 _OUTPUT: Final = ("Z", "P", "Q")
 _KERNEL: Final = ("T", "R", "S")
@@ -31,7 +31,7 @@ _DILATION: Final = ("dd", "dh", "dw")
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """Sizes of one convolution; None for what a capture does not hold.
+    """Sizes of a convolution; None if not recorded.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Convolution:
     dtype : str
         Canonical type of the output.
     exact : bool
-        False where it is a guess that the convolution is not transposed.
+        Whether it is certain if the convolution is transposed.
     """
 
     batch: int
@@ -67,23 +67,23 @@ class Convolution:
     def flops(self) -> int:
         """Multiplications and additions of the forward pass, and of either gradient.
 
-        Each position of the output (of the input, where transposed) meets each weight once, in
-        the padding too. A complex multiply-add is eight real operations.
+        One multiply-add for each weight and position of the output (of the input, if transposed),
+        including padding. A complex multiply-add is eight real operations.
 
         Raises
         ------
         CannotModel
-            When the number of positions is not known.
+            When the number of positions is unknown.
         """
         positions = self.image if self.transposed else self.output
         if positions is None:
-            raise CannotModel("the size of the output is not known without stride and padding")
+            raise CannotModel("the size of the output is unknown without stride and padding")
         multiply_add = 8 if is_complex(self.dtype) else 2
         return multiply_add * self.batch * prod(positions) * self.weights
 
     @property
     def additions(self) -> int | None:
-        """FLOPs of adding one number to, or of adding up, each element of the output."""
+        """FLOPs of one addition per element of the output."""
         if self.outputs is None:
             return None
         return self.outputs * (2 if is_complex(self.dtype) else 1)
@@ -97,10 +97,10 @@ class Convolution:
 
     @property
     def pixels_read(self) -> int | None:
-        """Positions of the input's images that are read, of one channel of one image.
+        """Positions read per channel of an input image.
 
-        A transposed convolution reads all. Without stride, padding and dilation it is the most that
-        the sizes allow: an output reads as many positions as the kernel has.
+        A transposed convolution reads all. Without stride, padding and dilation, this is the upper
+        bound: each output reads as many positions as the kernel has.
         """
         if self.image is None or self.transposed or self.output is None:
             return None if self.image is None else prod(self.image)
@@ -115,7 +115,7 @@ class Convolution:
 
     @property
     def params(self) -> str:
-        """The params cell; the padding is the one before the image where the sides differ."""
+        """The params text; padding is that before the image if the sides differ."""
         window = self.window
         before = window.padding and tuple(size // 2 for size in window.padding)
         rank = len(self.kernel)
@@ -135,14 +135,14 @@ class Convolution:
 
     @property
     def bias_params(self) -> str:
-        """The params cell of a kernel that adds the bias, or sums its gradient."""
+        """The params text of a kernel that adds the bias, or sums its gradient."""
         outputs = _fields(_OUTPUT, self.output, len(self.kernel))
         fields = [_field("N", self.batch), _field("K", self.filters), *outputs]
         return f"{','.join(fields)},{short_type(self.dtype)},"
 
     @property
     def no_tensor_cores(self) -> str:
-        """Why a kernel of it may run without tensor cores: channels of a group are what counts."""
+        """Why its kernels may not use tensor cores: the channels per group must be aligned."""
         named = (("C", self.channels), ("K", self.filters))
         groups = self.groups
         sizes = {key: size // groups for key, size in named if size is not None and groups}
@@ -175,14 +175,14 @@ def sized(
     Parameters
     ----------
     filters : int, optional
-        Channels of the output, where something else than weight and groups tells.
+        Channels of the output, if known other than from weight and groups.
     exact : bool, optional
-        False where `transposed` is a guess.
+        Whether `transposed` is certain.
 
     Raises
     ------
     CannotModel
-        When torch would refuse these arguments.
+        When torch would reject these arguments.
     """
     rank = rank_of(weight)
     batch, channels, image = images(x, rank)
@@ -228,12 +228,12 @@ def _check_channels(
 
 
 def with_output(convolution: Convolution, output: Tensor) -> Convolution:
-    """The convolution, with the sizes of its output known from a tensor of that shape.
+    """The convolution with the sizes of its output taken from a tensor.
 
     Raises
     ------
     CannotModel
-        When they are not what the arguments say.
+        When they contradict the arguments.
     """
     found = images(output, len(convolution.kernel))
     known = (
@@ -247,9 +247,9 @@ def with_output(convolution: Convolution, output: Tensor) -> Convolution:
 
 
 def with_result(convolution: Convolution, result: Tensor | Unknown) -> Convolution:
-    """The convolution; where its arguments do not tell its output, with the result's sizes.
+    """The convolution; if its arguments do not determine the output, with the result's sizes.
 
-    A result that does not fit what the arguments tell is left aside.
+    A result that contradicts the arguments is ignored.
     """
     if isinstance(result, Unknown) or convolution.output is not None:
         return convolution
@@ -260,7 +260,7 @@ def with_result(convolution: Convolution, result: Tensor | Unknown) -> Convoluti
 
 
 def mirrored(convolution: Convolution) -> Convolution:
-    """The convolution whose input gradient this one computes: input and output trade places."""
+    """The convolution whose input gradient this one computes: input and output are swapped."""
     return replace(
         convolution,
         channels=convolution.filters,

@@ -1,4 +1,4 @@
-"""How the kernel of a convolution moves over the image: stride, padding, dilation to sizes."""
+"""The window of a convolution: stride, padding and dilation, and the output sizes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class Window(NamedTuple):
-    """How the kernel moves over the image, by dimension; None where a capture does not say.
+    """The movement of the kernel over the image, by dimension; None if not recorded.
 
-    `padding` is that of both sides together: 'same' can pad one side more than the other.
+    `padding` is the sum of both sides: 'same' can pad them differently.
     """
 
     stride: Sizes | None
@@ -38,7 +38,7 @@ class Window(NamedTuple):
         Raises
         ------
         CannotModel
-            When torch would refuse them.
+            When torch would reject them.
         """
         rank = len(kernel)
         steps = _by_dimension("stride", stride, rank, 1)
@@ -46,7 +46,7 @@ class Window(NamedTuple):
         more = _by_dimension("output_padding", output_padding, rank, 0)
         if padding == "same":
             if steps not in (None, (1,) * rank):
-                raise CannotModel(f"padding 'same' with stride {steps}")
+                raise CannotModel(f"padding 'same' requires stride 1, found {steps}")
             steps = (1,) * rank
             both = spread and tuple(d * (k - 1) for d, k in zip(spread, kernel, strict=True))
         elif isinstance(padding, str):
@@ -59,7 +59,7 @@ class Window(NamedTuple):
         return cls(steps, both, spread, more)
 
     def output(self, image: Sizes, kernel: Sizes, transposed: bool) -> Sizes | None:
-        """Sizes of the output, None where they cannot be known.
+        """Sizes of the output; None if unknown.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class Window(NamedTuple):
 
 
 def touched(size: int, kernel: int, output: int, stride: int, before: int, dilation: int) -> int:
-    """How many of the `size` positions of an image a convolution reads, along one dimension.
+    """Number of the `size` positions of an image that a convolution reads along one dimension.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ def touched(size: int, kernel: int, output: int, stride: int, before: int, dilat
     Returns
     -------
     int
-        Fewer than `size` where the stride steps over positions, or where the last ones are left
-        over: ceil(size / stride) for a kernel of one element without padding.
+        Fewer than `size` if the stride skips positions or trailing positions remain: ceil(size /
+        stride) for a kernel of one element without padding.
     """
-    runs: dict[int, list[tuple[int, int]]] = {}  # of positions that are alike modulo the stride
+    runs: dict[int, list[tuple[int, int]]] = {}  # positions by remainder modulo the stride
     for element in range(kernel):
         first, rest = divmod(element * dilation - before, stride)
         last = min(first + output - 1, (size - 1 - rest) // stride)

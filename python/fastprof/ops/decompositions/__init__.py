@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what is solved with them."""
+"""Matrix decompositions and linear solvers."""
 
 from fastprof.ops.decompositions import factors, solutions
 

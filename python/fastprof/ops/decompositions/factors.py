@@ -1,8 +1,8 @@
-"""Matrices to their factors, to FLOPs and bytes: one formula, and a table.
+"""FLOPs and bytes of matrix factorisations: one formula and a table.
 
 FLOPs are the leading terms, by the usual algorithms: Golub and Van Loan, Matrix Computations, 4th
 edition (Cholesky 4.2, LU 3.2, QR 5.2, eigenvalues 7.5 and 8.3, SVD 8.6); LAPACK Working Note 41.
-What iterates is an estimate.
+Iterative algorithms are estimates.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ _ROWS: Final = (
 
 
 def rows_and_columns(x: Tensor, *, square: bool = False) -> tuple[int, int, int]:
-    """How many matrices a tensor holds, and their rows and columns.
+    """Number of matrices in a tensor, and their rows and columns.
 
     Raises
     ------
     CannotModel
-        When it holds none, or they are not square where they have to be.
+        When it contains none, or they are not square although required.
     """
     if len(x.shape) < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise CannotModel(f"no {'square ' if square else ''}matrices of {x.shape}")

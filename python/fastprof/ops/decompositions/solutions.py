@@ -1,4 +1,4 @@
-"""Systems of linear equations to FLOPs and bytes.
+"""FLOPs and bytes of systems of linear equations.
 
 FLOPs are the leading terms: Golub and Van Loan, Matrix Computations, 4th edition, 3.1 and 3.4.
 """
@@ -52,7 +52,7 @@ _ROWS: Final = (
 
 
 def solved(a: Tensor, b: Tensor, flops: Callable[[int, int], float]) -> tuple[Cost, str]:
-    """Cost of the solutions of A X = B; B [.., n] holds vectors where A has one dimension more."""
+    """Cost of solving A X = B. B [.., n] contains vectors if A has one more dimension."""
     _, n, _ = rows_and_columns(a, square=True)
     vectors = len(b.shape) == len(a.shape) - 1 and b.shape == a.shape[:-1]
     right = (*b.shape, 1) if vectors else b.shape

@@ -1,4 +1,4 @@
-"""Deformable convolutions to FLOPs and bytes. Schema: torchvision, csrc/ops/deform_conv2d.cpp."""
+"""FLOPs and bytes of deformable convolutions. Schema: torchvision, csrc/ops/deform_conv2d.cpp."""
 
 from __future__ import annotations
 
@@ -44,21 +44,20 @@ def deformable(
     *,
     direction: str,
 ) -> Work:
-    """x [n, c, h, w] * w [k, c/g, r, s], its pixels moved by offsets [n, 2 o r s, p, q].
+    """x [n, c, h, w] * w [k, c/g, r, s], sampled at offsets [n, 2 o r s, p, q].
 
-    FLOPs: a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s; backward as
-    many for each of the two gradients. Pixels between others count nothing, as softmax in an
-    attention.
+    FLOPs: a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s; backward the
+    same for each of the two gradients. Interpolation is not counted, like softmax in attention.
     Bytes: x, weight, offsets, mask and bias read, the output written; backward for each gradient
     the others read and it written.
     """
     output, products, params = _sizes(x, weight, offset)
     reason = why_not(x.dtype, {"C": weight.shape[1], "K": weight.shape[0]})
-    beside = [offset, *([] if masked is False else [mask])]
+    extra = [offset, *([] if masked is False else [mask])]
     if direction == "fprop":
-        cost = Cost(2 * products, moved(x, weight, *beside, bias, output))
+        cost = Cost(2 * products, moved(x, weight, *extra, bias, output))
         return Work((Part("main", cost, params, kernels=_KINDS, no_tensor_cores=reason),))
-    return _gradients(output, x, weight, beside, products, params, reason)
+    return _gradients(output, x, weight, extra, products, params, reason)
 
 
 @op(
@@ -85,21 +84,21 @@ def deformable_backward(
     if gradient.shape != output.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {output.shape}")
     reason = why_not(x.dtype, {"C": weight.shape[1], "K": weight.shape[0]})
-    beside = [offset, *([] if masked is False else [mask])]
-    return _gradients(gradient, x, weight, beside, products, params, reason)
+    extra = [offset, *([] if masked is False else [mask])]
+    return _gradients(gradient, x, weight, extra, products, params, reason)
 
 
 def _gradients(
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
-    beside: list[Tensor],
+    extra: list[Tensor],
     products: int,
     params: str,
     reason: str,
 ) -> Work:
-    of_x = moved(gradient, weight, *beside, fresh(x), *map(fresh, beside))
-    of_weight = moved(gradient, x, *beside, fresh(weight))
+    of_x = moved(gradient, weight, *extra, fresh(x), *map(fresh, extra))
+    of_weight = moved(gradient, x, *extra, fresh(weight))
     return Work(
         tuple(
             Part(role, Cost(2 * products, moves), params, None, _KINDS, layout, True, reason)

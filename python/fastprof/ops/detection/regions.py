@@ -1,4 +1,4 @@
-"""Regions of images pooled to one size, to FLOPs and bytes.
+"""FLOPs and bytes of region pooling (RoI).
 
 Schemas: torchvision, csrc/ops/roi_align.cpp, roi_pool.cpp, ps_roi_align.cpp, ps_roi_pool.cpp.
 """
@@ -15,17 +15,17 @@ from fastprof.ops.traffic import fresh, moved, texts
 
 __all__ = ["aligned", "aligned_backward", "pooled"]
 
-# One sample between four pixels: four products and their sum with what was there.
+# One bilinear sample: four products and four additions.
 _SAMPLE: Final = 8
 
 
 def _samples(count: int, ratio: int | Unknown) -> int | None:
-    # Without a sampling ratio there are as many samples as the region has pixels.
+    # Without a sampling ratio, the number of samples is the region's number of pixels.
     return count * ratio * ratio if isinstance(ratio, int) and ratio > 0 else None
 
 
 def _touched(x: Tensor, pixels: int | None) -> int | None:
-    # Of the images no more than the pixels around all samples, and no more than there is.
+    # At most the pixels around all samples, and at most the entire images.
     whole = tensor_bytes(x)
     met = None if pixels is None else byte_count(pixels, x.dtype)
     return whole if whole is None or met is None else min(whole, met)
@@ -33,7 +33,7 @@ def _touched(x: Tensor, pixels: int | None) -> int | None:
 
 def _checked(x: Tensor, rois: Tensor) -> None:
     if len(x.shape) != 4 or len(rois.shape) != 2 or rois.shape[1] != 5:
-        raise CannotModel(f"no regions {rois.shape} of images {x.shape}")
+        raise CannotModel(f"regions {rois.shape} do not fit images {x.shape}")
 
 
 @op(
@@ -56,12 +56,12 @@ def aligned(
     """Regions rois [k, 5] of x [n, c, h, w], resampled -> [k, c, height, width].
 
     FLOPs: 8 for each sample between four pixels, ratio x ratio of them for each element of the
-    result; unknown where the ratio is that of the region's own size. Backward as many.
+    result; unknown if the ratio depends on the region's size. Backward the same.
     Bytes: the pixels around the samples (no more than x) and the regions read, the result written
     (position-sensitive ones also an int32 channel for each element); backward the gradient read
     and that of x written.
 
-    An estimate: regions overlap, or leave pixels out.
+    An estimate: regions may overlap or not cover all pixels.
     """
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):
@@ -125,12 +125,12 @@ def pooled(
 ) -> tuple[Cost, str]:
     """The largest (position-sensitive: the mean) of each part of the regions rois [k, 5] of x.
 
-    FLOPs: unknown, how large regions are is not in a capture; backward one addition for each
+    FLOPs: unknown, because the size of regions is not recorded; backward one addition for each
     element of the result.
-    Bytes: x and the regions read, the result and int32 places written; backward the gradient and
-    places read, the gradient of x written.
+    Bytes: x and the regions read, the result and int32 indices written; backward the gradient and
+    indices read, the gradient of x written.
 
-    An estimate: regions overlap, or leave pixels out.
+    An estimate: regions may overlap or not cover all pixels.
     """
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):

@@ -1,8 +1,7 @@
-"""Fast Fourier transforms to FLOPs and bytes.
+"""FLOPs and bytes of fast Fourier transforms.
 
 FLOPs by convention: 5 n log2 n of a transform of n complex points, half of a real one. Source:
-FFTW, "FFT benchmark methodology" (its mflops), which says of n = 2^k what Cooley and Tukey's
-algorithm does.
+FFTW, "FFT benchmark methodology" (its mflops), based on Cooley and Tukey's algorithm for n = 2^k.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _REAL: Final = {name: real for real, name in _COMPLEX.items()}
 
 
 def _cost(real: bool, shape: tuple[int, ...], dim: Dims, *both: Tensor) -> tuple[Cost, str]:
-    # `shape` is that of the points: of a real transform the real side's.
+    # `shape` is the number of points; for a real transform, that of the real side.
     along = axes(len(shape), dim)
     if along is None:
         flops, exact = None, False
@@ -44,8 +43,8 @@ def _complex(dtype: str | None) -> str | None:
 def complex_to_complex(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
     """Transform of complex numbers along some dimensions, forward or inverse.
 
-    FLOPs: 5 n log2 n for each transform of n points (all dimensions together); backward as many.
-    Bytes: x read, as much written; backward too.
+    FLOPs: 5 n log2 n for each transform of n points (all dimensions together); backward the same.
+    Bytes: x read, the same amount written; backward the same.
     """
     return _cost(False, x.shape, dim, x, Tensor(x.shape, x.dtype))
 
@@ -56,8 +55,8 @@ def real_to_complex(
 ) -> tuple[Cost, str]:
     """Transform of real numbers -> complex ones, [.., n / 2 + 1] along the last dimension.
 
-    FLOPs: 2.5 n log2 n for each transform of n points; backward as many.
-    Bytes: x read, the result written; backward the other way round.
+    FLOPs: 2.5 n log2 n for each transform of n points; backward the same.
+    Bytes: x read, the result written; backward reversed.
     """
     halved = (dim,) if isinstance(dim, int) else dim
     shape = x.shape
@@ -75,8 +74,8 @@ def complex_to_real(
 ) -> tuple[Cost, str]:
     """Transform of one half of complex numbers -> real ones, [.., last_size].
 
-    FLOPs: 2.5 n log2 n for each transform of n real points; backward as many.
-    Bytes: x read, the result written; backward the other way round.
+    FLOPs: 2.5 n log2 n for each transform of n real points; backward the same.
+    Bytes: x read, the result written; backward reversed.
     """
     if isinstance(last_size, Unknown) or isinstance(dim, Unknown) or not dim:
         raise CannotModel("the size of the result is not in the capture")

@@ -32,13 +32,13 @@ _RELU: Final = (1, 1)
 _SQUARED_RELU: Final = (2, 2)
 _NONE: Final = (0, 0)
 
-# Operators of two tensors of one size, the activation of the first times the second.
+# Operators of two tensors of equal size, the activation of the first times the second.
 _TWO: Final = {
     "LigerSiLUMulFunction": _SILU,
     "LigerGELUMulFunction": _GELU,
     "SwiGLUFunction": _SILU,
 }
-# Operators of one tensor [.., 2 h] that holds both, with what may follow: bias, weights of rows.
+# Operators of one tensor [.., 2 h] with both halves, optionally followed by a bias or row weights.
 _HALVES: Final = {
     "SwiGLUFunction": _SILU,
     "BiasSwiGLUFunction": _SILU,
@@ -48,7 +48,7 @@ _HALVES: Final = {
     "QuickGeGLUFunction": _QUICK_GELU,
     "WeightedQuickGeGLUFunction": _QUICK_GELU,
 }
-# Operators of one tensor, element by element, with a bias or weights of rows.
+# Operators of one tensor, elementwise, with a bias or weights of rows.
 _PLAIN: Final = {
     "GeLUFunction": _GELU,
     "FastGeLUFunction": _GELU,
@@ -59,7 +59,7 @@ _PLAIN: Final = {
 def _gated(name: str, activation: tuple[int, int]) -> None:
     @op(None, aten=(f"{name}(tensors**)",))
     def _(tensors: Tensors, *, direction: str) -> Answer:
-        """act(a) * b of two tensors of one size, or of the halves of one [.., 2 h].
+        """act(a) * b of two tensors of equal size, or of the halves of one [.., 2 h].
 
         FLOPs: the activation's (SiLU 23, GELU 28 by tanh, quick GELU 24, squared ReLU 2) and 1 for
             the product; 1 more for a bias and for weights of rows. Backward the derivative's
@@ -69,13 +69,13 @@ def _gated(name: str, activation: tuple[int, int]) -> None:
         """
         halves = _both(tensors, name)
         count = elements(halves[0].shape) if len(halves) > 1 else elements(halves[0].shape) // 2
-        beside = list(tensors[len(halves) :])
+        extra = list(tensors[len(halves) :])
         output = byte_count(count, halves[0].dtype)
-        inputs = moved(*halves, *beside)
+        inputs = moved(*halves, *extra)
         if direction == "bprop":
-            flops = count * (activation[1] + 4) + _beside(beside, elements(halves[0].shape), 2)
+            flops = count * (activation[1] + 4) + _extra(extra, elements(halves[0].shape), 2)
             return Cost(flops, add_known(inputs, output, inputs)), texts(*tensors)
-        flops = count * (activation[0] + 1) + _beside(beside, elements(halves[0].shape), 1)
+        flops = count * (activation[0] + 1) + _extra(extra, elements(halves[0].shape), 1)
         return Cost(flops, add_known(inputs, output)), texts(*tensors)
 
 
@@ -90,7 +90,7 @@ def _both(tensors: Tensors, name: str) -> Tensors:
     return tensors[:1]
 
 
-def _beside(others: list[Tensor], count: int, each: int) -> int:
+def _extra(others: list[Tensor], count: int, each: int) -> int:
     # A bias [2 h] is added to all elements; weights multiply each row's.
     return count * len([one for one in others if one.shape]) * each
 
@@ -100,9 +100,9 @@ for _name in {**_TWO, **_HALVES}:
 
 
 def _elementwise(name: str, activation: tuple[int, int]) -> None:
-    @op(None, aten=(f"{name}(x, beside, ...)",))
-    def _(x: Tensor, beside: Tensor | None = None, *, direction: str) -> Answer:
-        """act(x + bias), or act(x) times weights of rows, element by element.
+    @op(None, aten=(f"{name}(x, extra, ...)",))
+    def _(x: Tensor, extra: Tensor | None = None, *, direction: str) -> Answer:
+        """act(x + bias), or act(x) times weights of rows, elementwise.
 
         FLOPs: the activation's (GELU 28 by tanh, squared ReLU 2), 1 more for bias or weights;
             backward the derivative's (GELU 35, squared ReLU 2) and 1, 2 more for bias or weights.
@@ -110,12 +110,12 @@ def _elementwise(name: str, activation: tuple[int, int]) -> None:
             inputs' gradients written.
         """
         count = elements(x.shape)
-        inputs = moved(x, beside)
+        inputs = moved(x, extra)
         if direction == "bprop":
-            flops = count * (activation[1] + 1 + 2 * (beside is not None))
-            return Cost(flops, add_known(inputs, moved(fresh(x)), inputs)), texts(x, beside)
-        flops = count * (activation[0] + (beside is not None))
-        return Cost(flops, add_known(inputs, moved(fresh(x)))), texts(x, beside)
+            flops = count * (activation[1] + 1 + 2 * (extra is not None))
+            return Cost(flops, add_known(inputs, moved(fresh(x)), inputs)), texts(x, extra)
+        flops = count * (activation[0] + (extra is not None))
+        return Cost(flops, add_known(inputs, moved(fresh(x)))), texts(x, extra)
 
 
 for _name, _activation in _PLAIN.items():
@@ -161,11 +161,11 @@ def _converted(name: str, flops: int, gated: bool) -> None:
         output: Tensor | None = None,
         written: Any = None,
     ) -> Answer:
-        """An activation of x[.., h] or of the halves of x[.., 2 h], written in the type asked for.
+        """An activation of x[.., h] or of the halves of x[.., 2 h], written in the requested type.
 
-        FLOPs: the activation's for each output, 3 where it is written in fp8: its magnitude
-            compared, scaled.
-        Bytes: x read, the output written in its own type; unknown where the capture does not hold
+        FLOPs: the activation's for each output, 3 if written in fp8 (magnitude, comparison,
+            scaling).
+        Bytes: x read, the output written in its own type; unknown if the capture does not record
             the type.
         """
         del scale, amax, inverse
@@ -184,10 +184,10 @@ for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
 
 @op(None, aten=("tex_ts::cast_from_fp8_ts(x, inverse, _, _, written)",))
 def widened(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
-    """fp8 x times its scale, in the type asked for.
+    """fp8 x times its scale, in the requested type.
 
     FLOPs: one product for each element.
-    Bytes: x read, the output written; unknown where the capture does not hold the type.
+    Bytes: x read, the output written; unknown if the capture does not record the type.
     """
     del inverse
     dtype = _TYPES.get(written) if type(written) is int else None
@@ -199,7 +199,7 @@ def widened(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> An
 def silu_product_gradients(a: Tensor, b: Tensor, gradient: Tensor) -> Answer:
     """Both gradients of silu(a) * b, and the product again.
 
-    FLOPs: 53 for an element: silu and the product 24, its derivative 26, products 3.
+    FLOPs: 53 per element: silu and the product 24, its derivative 26, products 3.
     Bytes: a, b and the gradient read, both gradients and the product written.
     """
     flops = elements(a.shape) * (_SILU[0] + 1 + _SILU[1] + 3)

@@ -1,4 +1,4 @@
-"""Rows put in the order of their experts, and back.
+"""Permutation of rows by expert, and its inverse.
 
 Sources: transformer_engine/pytorch/permutation.py in NVIDIA/TransformerEngine;
 megatron/core/fusions/fused_indices_converter.py in NVIDIA/Megatron-LM.
@@ -39,8 +39,8 @@ def permuted(
     Bytes: routes and each copied row read and written; backward the copies' gradients read, that of
         x written.
 
-    How many rows come out is an argument. Where the capture does not hold it, routes by index
-    [tokens, top k] tell; a mask [tokens, experts] does not: unknown there.
+    The number of output rows is an argument. If it is not recorded, it follows from routes by index
+    [tokens, top k]; it is unknown for a mask [tokens, experts].
     """
     del weights
     count = rows if isinstance(rows, int) and rows > 0 else None
@@ -65,14 +65,14 @@ def permuted(
 def unpermuted(
     x: Tensor, other: Tensor | None = None, weights: Tensor | None = None, *, direction: str
 ) -> Answer:
-    """Rows x[copies, d] of the experts added up token by token, with weights [tokens, top k].
+    """Rows x[copies, d] of the experts summed by token, with weights [tokens, top k].
 
-    FLOPs: 2 for an element with weights, else 1; backward as many.
-    Bytes: rows, map and weights read, a row a token written; backward the tokens' gradient read,
+    FLOPs: 2 per element with weights, else 1; backward the same.
+    Bytes: rows, map and weights read, a row per token written; backward the tokens' gradient read,
         the rows' written, the rows read for the gradient of the weights.
 
-    Where no weights tell the number of tokens, as many rows are taken to be written as are read:
-    an estimate.
+    If no weights determine the number of tokens, the number of rows written is assumed to equal
+    that read: an estimate.
     """
     if len(x.shape) != 2:
         raise CannotModel(f"rows have shape {x.shape}, not 2-d")

@@ -1,4 +1,4 @@
-"""Cross entropy and divergences in one kernel, some with the last product of the model.
+"""Fused cross entropy and divergences, some including the model's last product.
 
 Sources: src/liger_kernel/ops in linkedin/Liger-Kernel; apex/contrib/xentropy in NVIDIA/apex;
 flash_attn/losses/cross_entropy.py in Dao-AILab/flash-attention;
@@ -29,7 +29,7 @@ __all__ = [
 Answer = tuple[Cost, str]
 
 # For each score: its largest 1, difference 1, exponential 20, sum 1; then the gradient's, from the
-# scores again: difference 1, exponential 20, product 1, target taken off 1.
+# scores again: difference 1, exponential 20, product 1, target subtracted 1.
 _SUM: Final = EXPONENTIAL + 3
 _GRADIENT: Final = EXPONENTIAL + 3
 
@@ -52,7 +52,7 @@ def _rows(scores: Tensor, targets: Tensor) -> int:
 def cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     """log(sum of exp(x)) - x[t] of rows of scores x[.., classes].
 
-    FLOPs: 23 for a score (largest 1, difference 1, exponential 20, sum 1); backward as many
+    FLOPs: 23 per score (largest 1, difference 1, exponential 20, sum 1); backward the same
         (difference 1, exponential 20, product 1, target 1).
     Bytes: scores and targets read, loss and logarithm (4 bytes each) written; backward these and
         the scores read, their gradient written.
@@ -74,13 +74,14 @@ def cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     ),
 )
 def gradient_at_once(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """log(sum of exp(x)) - x[t] of rows of scores x[.., classes], its gradient in their place.
+    """log(sum of exp(x)) - x[t] of rows of scores x[.., classes]; the gradient overwrites the
+    scores.
 
-    FLOPs: 46 for a score (sum 23, gradient 23); backward 1 (times the loss's gradient).
-    Bytes: scores read twice and their gradient written, targets read, 4 bytes a row written;
+    FLOPs: 46 per score (sum 23, gradient 23); backward 1 (times the loss's gradient).
+    Bytes: scores read twice and their gradient written, targets read, 4 bytes per row written;
         backward the gradient read and written.
 
-    Backward is an estimate: where the loss's gradient is 1, nothing is done.
+    Backward is an estimate: torch skips it if the loss's gradient is 1.
     """
     rows = _rows(scores, targets)
     count = elements(scores.shape)
@@ -99,13 +100,13 @@ def projected_cross_entropy(
 ) -> Work:
     """Cross entropy of scores x[rows, k] @ w[classes, k]^T, all gradients at once.
 
-    FLOPs: 6 rows classes k, three products, and 46 for a score; backward one for each element of
-        the gradients (times the loss's gradient).
+    FLOPs: 6 rows classes k, three products, and 46 per score; backward one for each element of the
+        gradients (times the loss's gradient).
     Bytes: for each product both operands read and the result written, scores read twice and their
         gradient written; backward the gradients of x and w read and written.
 
-    Scores are made in pieces of rows; each piece reads the weight again, which is not counted.
-    Backward is an estimate: where the loss's gradient is 1, nothing is done.
+    Scores are computed in chunks of rows; rereading the weight for each chunk is not counted.
+    Backward is an estimate: torch skips it if the loss's gradient is 1.
     """
     product = _product(x, weight)
     scores = Tensor((product.m, product.n), x.dtype)
@@ -117,7 +118,7 @@ def projected_cross_entropy(
 
 def _product(x: Tensor, weight: Tensor) -> Product:
     if len(weight.shape) != 2 or not x.shape or x.shape[-1] != weight.shape[1]:
-        raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+        raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
     return Product(elements(x.shape[:-1]), weight.shape[0], weight.shape[1], x, weight)
 
 
@@ -125,9 +126,9 @@ def _at_once(
     first: Product,
     products: tuple[tuple[Product, int], ...],
     scores: list[Tensor],
-    beside: int | None,
+    extra: int | None,
 ) -> Work:
-    # The products by gemms; the loss and its gradient by whatever else there is.
+    # The products are done by gemms; the loss and its gradient by other kernels.
     flops = sum(times * product.flops for product, times in products)
     each = [
         add_known(moved(product.left, product.right), product.output_bytes)
@@ -138,7 +139,7 @@ def _at_once(
     count = sum(elements(one.shape) for one in scores)
     loss = Cost(
         count * (_SUM + _GRADIENT),
-        add_known(moved(*scores, *scores, *scores), beside),
+        add_known(moved(*scores, *scores, *scores), extra),
     )
     reason = first.no_tensor_cores(first.n, first.m, first.k)
     return Work(
@@ -166,10 +167,10 @@ _DIVERGENCES: Final = (
 
 @op(None, aten=_DIVERGENCES)
 def divergence(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """Divergence of two distributions [.., classes], element by element, summed by row.
+    """Divergence of two distributions [.., classes], elementwise, summed by row.
 
-    FLOPs: 45 for an element (an exponential and a logarithm 40, product, difference, sums 5);
-        backward 1. The total variation has 3: an upper bound.
+    FLOPs: 45 per element (an exponential and a logarithm 40, product, difference, sums 5); backward
+        1. The total variation has 3: an upper bound.
     Bytes: both read, losses of x's size written; backward the gradient read and written.
     """
     if x.shape != targets.shape:
@@ -197,7 +198,7 @@ def projected_divergence(
     """
     product, given = _product(x, weight), _product(teacher, teacher_weight)
     if (product.m, product.n) != (given.m, given.n):
-        raise CannotModel(f"scores of {x.shape} and {teacher.shape} are not of one size")
+        raise CannotModel(f"scores of {x.shape} and {teacher.shape} differ in size")
     if direction == "bprop":
         return _scaled(x, weight)
     scores = [Tensor((each.m, each.n), each.left.dtype) for each in (product, given)]

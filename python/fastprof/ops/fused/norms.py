@@ -1,4 +1,4 @@
-"""Fused norms, some with a residual added or a gate, as autograd functions and operators.
+"""Fused norms, some with a residual or a gate, as autograd functions and operators.
 
 Sources: apex/normalization/fused_layer_norm.py and apex/contrib/layer_norm in NVIDIA/apex;
 src/liger_kernel/ops in linkedin/Liger-Kernel; transformer_engine/pytorch/module in
@@ -49,7 +49,7 @@ Answer = tuple[Cost, str]
 def centred(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Answer:
     """(x - mean) / sqrt(var + eps) * weight[d] + bias[d] of rows x[.., d].
 
-    FLOPs: as layer_norm: 8 for an element; backward 13.
+    FLOPs: as layer_norm: 8 per element; backward 13.
     Bytes: as layer_norm: x read once, y written; backward dy and x read, dx written.
     """
     return layer_norm(x, None, weight, bias, direction=direction)
@@ -70,7 +70,7 @@ def centred(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction:
 def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
     """x / sqrt(mean(x^2) + eps) * weight[d] of rows x[.., d].
 
-    FLOPs: as rms_norm: 4 for an element; backward 9.
+    FLOPs: as rms_norm: 4 per element; backward 9.
     Bytes: as rms_norm: x read once, y written; backward dy and x read, dx written.
     """
     if weight is None:
@@ -80,16 +80,16 @@ def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
 
 @op(None, aten=("FusedLayerNormFunction(x, ...)", "FusedRMSNormFunction(x, ...)"))
 def bare_norm(x: Tensor, *, direction: str) -> Answer:
-    """Rows normalised without a weight; the last dimension is taken for a row.
+    """Rows normalised without a weight. A row is assumed to be the last dimension.
 
-    FLOPs: as layer_norm: 6 for an element; backward 9. An RMS norm has 3 and 6: an estimate.
+    FLOPs: as layer_norm: 6 per element; backward 9. An RMS norm has 3 and 6: an estimate.
     Bytes: as layer_norm.
     """
     return _plain(x, layer_norm, direction)
 
 
 def _plain(x: Tensor, norm: Any, direction: str) -> Answer:
-    # What is normalised over is a torch.Size, which no capture of an autograd function holds.
+    # The normalized shape is a torch.Size, which captures of autograd functions do not record.
     if not x.shape:
         raise CannotModel("a tensor without dimensions has no rows")
     cost, params = norm(x, x.shape[-1:], direction=direction)
@@ -107,7 +107,7 @@ def grouped(
 ) -> Answer:
     """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
 
-    FLOPs: as group_norm: 8 for an element; backward 13.
+    FLOPs: as group_norm: 8 per element; backward 13.
     Bytes: as group_norm: x read twice, y written; backward dy and x read twice, dx written.
     """
     return group_norm(x, groups, weight, bias, direction=direction)
@@ -132,12 +132,13 @@ def added_norm(
 ) -> Answer:
     """norm(x + residual) * weight (+ bias), or norm(x) gated by a tensor; rows of x.
 
-    FLOPs: those of an RMS norm where there is no bias, else of a layer norm; 1 more for an element
-        with a residual, in backward too.
+    FLOPs: those of an RMS norm without a bias, of a layer norm with one; 1 more per element with a
+        residual, forward and backward.
     Bytes: those of the norm; with a residual it read and the sum written, backward its gradient
         read and written.
 
-    An estimate where there is a third tensor: a gate (24 FLOPs an element) has the same shape.
+    An estimate with a third tensor: it may be a gate (24 FLOPs per element), which has the same
+    shape.
     """
     del others
     if bias is None:
@@ -159,7 +160,7 @@ def dynamic_tanh(
 ) -> Answer:
     """tanh(alpha * x) * gamma[d] + beta[d].
 
-    FLOPs: 23 for an element (product 1, tanh 20, weight 1, bias 1); backward 30 (tanh again 21, its
+    FLOPs: 23 per element (product 1, tanh 20, weight 1, bias 1); backward 30 (tanh again 21, its
         derivative 2, times dy and weight 2, of alpha 2, of the weight 2, of the bias 1).
     Bytes: x, weight and bias read, y written; backward dy, x and weight read, dx and the gradients
         of weight and bias written.
@@ -176,8 +177,8 @@ def dynamic_tanh(
 def polynomial(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> Answer:
     """w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b of rows x[.., d], norms by the root mean square.
 
-    FLOPs: 17 for an element (powers 2, three norms 9, weights and sums 6); backward 35.
-    Bytes: x read, y and three statistics a row written; backward dy, x and statistics read, dx
+    FLOPs: 17 per element (powers 2, three norms 9, weights and sums 6); backward 35.
+    Bytes: x read, y and three statistics per row written; backward dy, x and statistics read, dx
         written.
     """
     rows = elements(x.shape[:-1])

@@ -1,7 +1,7 @@
-"""Linear layers of training packages: one product, two, or a norm in front, in one function.
+"""Linear layers of training packages: functions with one or two products, or a norm and a product.
 
-Autograd functions show their tensors in the order of their release, so that shapes tell which is
-what: weights are matrices [out, in], the input is what ends in `in`.
+The order of an autograd function's tensors depends on the release, so they are identified by shape:
+weights are matrices [out, in], the input's last size is `in`.
 
 Sources: transformer_engine/pytorch/module/linear.py, layernorm_linear.py, layernorm_mlp.py,
 grouped_linear.py and transformer_engine/pytorch/csrc/ts_fp8_op.cpp in NVIDIA/TransformerEngine;
@@ -61,29 +61,29 @@ def linear_layer(tensors: Tensors, *, direction: str) -> Work:
 def parallel_linear(
     tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str
 ) -> Work:
-    """x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a piece of a parallel one.
+    """x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a shard of a parallel layer.
 
     FLOPs: as linear: 2 rows n k; backward twice that.
     Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
 
-    Releases write the weight first, or twice (once in fp8). An estimate where the capture does not
-    tell the output: under sequence parallelism the input is this rank's share of the rows.
+    Releases write the weight first, or twice (once in fp8). An estimate if the capture does not
+    record it the output: under sequence parallelism the input is this rank's share of the rows.
     """
     return _estimated(_linear(tensors, direction, result), isinstance(result, Tensor))
 
 
 @op(None, aten=("LinearWithGradAccumulationAndAsyncCommunication(tensors**)",))
 def accumulating_linear(tensors: Tensors, *, direction: str) -> Work:
-    """Backward of x[.., k] @ w[n, k]^T, the weight's gradient added to what there is.
+    """Backward of x[.., k] @ w[n, k]^T, with the weight's gradient accumulated.
 
     FLOPs: 4 rows n k: both gradients.
     Bytes: for each gradient x, w and the output's gradient.
 
-    Forward a product of torch runs inside, which tells its own sizes. An estimate: under sequence
+    Forward, a torch product runs inside, which is counted itself. An estimate: under sequence
     parallelism the input is this rank's share of the rows.
     """
     if direction == "fprop":
-        raise CannotModel("the product that runs inside tells the sizes")
+        raise CannotModel("forward is counted by the operators inside")
     return _estimated(_linear(tensors, direction), False)
 
 
@@ -108,22 +108,22 @@ def _linear(tensors: Tensors, direction: str, result: Tensor | Unknown = UNKNOWN
 
 def _input_and_weight(first: Tensor, last: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     if first.shape[-1] != last.shape[-1]:
-        raise CannotModel(f"no product of {first.shape} and {last.shape}")
+        raise CannotModel(f"cannot multiply {first.shape} and {last.shape}")
     if len(last.shape) > 2:
         return last, first
     if len(first.shape) > 2:
         return first, last
-    # Two matrices: the bias tells the weight; without one the weight comes first.
+    # Two matrices: the bias identifies the weight; without a bias, the weight comes first.
     if bias is not None and last.shape[0] == bias.shape[0] != first.shape[0]:
         return first, last
     return last, first
 
 
 def _layers(tensors: Tensors, most: int | None = None) -> list[Product]:
-    """The products of an input with the weights that follow one another, as shapes tell.
+    """The products of an input with consecutive weights, identified by shape.
 
-    The input is the tensor of most dimensions, else the first; a weight [n, k] follows if the
-    features before it are k, or 2 k where an activation is gated.
+    The input is the tensor with the most dimensions, else the first. A weight [n, k] follows if the
+    preceding number of features is k, or 2 k with a gated activation.
     """
     matrices = [each for each in tensors if len(each.shape) >= 2]
     if len(matrices) < 2:
@@ -147,8 +147,8 @@ def _layers(tensors: Tensors, most: int | None = None) -> list[Product]:
     return found
 
 
-def _products(found: Sequence[Product], direction: str, beside: Cost | None = None) -> Work:
-    # All products by gemms, the rest (norms, activations) by other kernels.
+def _products(found: Sequence[Product], direction: str, extra: Cost | None = None) -> Work:
+    # Gemms do all products; other kernels do the rest (norms, activations).
     times = 1 if direction == "fprop" else 2
     flops = sum(product.flops for product in found) * times
     each = [
@@ -162,9 +162,9 @@ def _products(found: Sequence[Product], direction: str, beside: Cost | None = No
         kernels=GEMM,
         no_tensor_cores=last.no_tensor_cores(last.n, last.m, last.k),
     )
-    if beside is None:
+    if extra is None:
         return Work((gemm,))
-    return Work((gemm, Part("main", beside, gemm.params)))
+    return Work((gemm, Part("main", extra, gemm.params)))
 
 
 @op(
@@ -176,19 +176,19 @@ def normalised(
 ) -> Work:
     """norm(x)[.., k] @ w[n, k]^T (+ bias[n]), the norm with a weight [k].
 
-    FLOPs: 2 rows n k, and 8 for an element of x (a layer norm; an RMS norm has 4); backward 4 rows
-        n k, and 13.
+    FLOPs: 2 rows n k, and 8 per element of x (a layer norm; an RMS norm has 4); backward 4 rows n
+        k, and 13.
     Bytes: for the product as linear; for the norm x read and written; backward its gradient and x
         read, its gradient written.
 
-    An estimate: which norm it is, is a text, and under sequence parallelism the input is this
-    rank's share of the rows.
+    An estimate: the kind of norm is a string, which is not recorded, and under sequence parallelism
+    the input is this rank's share of the rows.
     """
     del other
     given = tensors if x is None else (x, *tensors)
     product = _layers(given, 1)
-    beside = _norm(product[0].left, direction)
-    return _estimated(_products(product, direction, beside), False)
+    extra = _norm(product[0].left, direction)
+    return _estimated(_products(product, direction, extra), False)
 
 
 def _norm(x: Tensor, direction: str) -> Cost:
@@ -199,21 +199,21 @@ def _norm(x: Tensor, direction: str) -> Cost:
 
 @op(None, aten=("_LayerNormMLP(tensors**)",))
 def chain_with_norm(tensors: Tensors, *, direction: str) -> Work:
-    """norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] where it is gated, w2 [k, f].
+    """norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] if gated, w2 [k, f].
 
-    FLOPs: 2 rows (n1 k + k f), and for the norm and the activation 8 for an element of x and 24 for
+    FLOPs: 2 rows (n1 k + k f), and for the norm and the activation 8 per element of x and 24 for
         one of the first product; backward twice the products, 13 and 28.
     Bytes: for the products operands read, results written; for norm and activation their inputs
         read and written.
 
-    An estimate: which norm and activation they are, are texts, and under sequence parallelism the
-    input is this rank's share of the rows.
+    An estimate: the kinds of norm and activation are strings, which are not recorded, and under
+    sequence parallelism the input is this rank's share of the rows.
     """
     found = _layers(tensors, 2)
-    beside = _norm(found[0].left, direction)
+    extra = _norm(found[0].left, direction)
     if len(found) > 1:
-        beside += _activation(found[0], direction)
-    return _estimated(_products(found, direction, beside), False)
+        extra += _activation(found[0], direction)
+    return _estimated(_products(found, direction, extra), False)
 
 
 def _activation(product: Product, direction: str) -> Cost:
@@ -233,10 +233,9 @@ def _activation(product: Product, direction: str) -> Cost:
     ),
 )
 def chain(tensors: Tensors, *, direction: str) -> Work:
-    """x @ w1^T, an activation, @ w2^T, ...: weights [n, k] one after the other.
+    """x @ w1^T, an activation, @ w2^T, ...: consecutive weights [n, k].
 
-    FLOPs: 2 rows n k for each weight; backward twice that. Activations fused to the products count
-        nothing.
+    FLOPs: 2 rows n k for each weight; backward twice that. Fused activations are not counted.
     Bytes: for each product operands read, the result written; backward for each gradient the same
         three.
     """
@@ -255,10 +254,11 @@ def chain(tensors: Tensors, *, direction: str) -> Work:
     ),
 )
 def two_projections(tensors: Tensors, *, direction: str) -> Work:
-    """(silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may stand between.
+    """(silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may be passed in
+    between.
 
-    FLOPs: 2 rows f k for each of three (two) products; backward twice that. Fused activations count
-        nothing.
+    FLOPs: 2 rows f k for each of three (two) products; backward twice that. Fused activations are
+        not counted.
     Bytes: for each product operands read, the result written; backward for each gradient the same
         three.
     """
@@ -271,20 +271,20 @@ def two_projections(tensors: Tensors, *, direction: str) -> Work:
     for i, weight in enumerate(matrices[1:]):
         left = x if i < 2 else Tensor((rows, first.shape[0]), x.dtype)
         if len(weight.shape) != 2 or left.shape[-1] != weight.shape[1]:
-            raise CannotModel(f"no product of {left.shape} and {weight.shape}")
+            raise CannotModel(f"cannot multiply {left.shape} and {weight.shape}")
         found.append(Product(rows, weight.shape[0], weight.shape[1], left, weight))
     return _products(found, direction)
 
 
 @op(None, aten=("xformers::gemm_fused_operand_sum(left, right, ...)",))
 def operand_sum(left: Tensor, right: Tensor) -> Work:
-    """A[m, k] @ B[k, n], and the sums of B's (or A's) rows by the way.
+    """A[m, k] @ B[k, n], and the sums of B's (or A's) rows.
 
     FLOPs: 2 m n k.
     Bytes: both read, the product written.
     """
     if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[0]:
-        raise CannotModel(f"no product of {left.shape} and {right.shape}")
+        raise CannotModel(f"cannot multiply {left.shape} and {right.shape}")
     product = Product(left.shape[0], right.shape[1], left.shape[1], left, right)
     return _products([product], "fprop")
 
@@ -307,7 +307,8 @@ def fused_gemm(
     other: Any = None,
     others: Tensors = (),
 ) -> Work:
-    """op(B) @ op(A), matrices by rows as cuBLAS has them by columns, either of them transposed.
+    """op(B) @ op(A), row-major matrices computed by cuBLAS as column-major ones; either may be
+    transposed.
 
     FLOPs: 2 m n k.
     Bytes: both read, the product written.
@@ -317,19 +318,19 @@ def fused_gemm(
     if len(sizes) != 2 or not output.shape:
         raise CannotModel("an operand is not in the capture")
     m, n = elements(output.shape[:-1]), output.shape[-1]
-    # Whatever is transposed, elements of both are m k and n k.
+    # The operands have m k and n k elements in any orientation.
     inner = {elements(right.shape) // m if m else 0, elements(left.shape) // n if n else 0}
     if len(inner) != 1 or elements(right.shape) != m * min(inner):
-        raise CannotModel(f"no product {output.shape} of {left.shape} and {right.shape}")
+        raise CannotModel(f"cannot multiply {left.shape} and {right.shape} to {output.shape}")
     product = Product(m, n, min(inner), right, left, written=output.dtype)
     return _products([product], "fprop")
 
 
 @op(None, aten=("_GroupedLinear(tensors**)",))
 def grouped(tensors: Tensors, *, direction: str) -> Work:
-    """x[rows, k] split among experts, each rows with its weight [n, k] (+ bias).
+    """x[rows, k] split among experts, each part times its weight [n, k] (+ bias).
 
-    FLOPs: 2 rows n k; backward twice that: every row meets one weight, whatever the splits.
+    FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
     Bytes: x and all weights read, the output written; backward for each gradient the same three.
 
     Weights may also be one tensor [experts, n, k].
@@ -353,14 +354,14 @@ def experts(
     *,
     direction: str,
 ) -> Work:
-    """x[rows, k] split among experts, each rows with its weight of [experts, k, n].
+    """x[rows, k] split among experts, each part times its weight of [experts, k, n].
 
-    FLOPs: 2 rows n k; backward twice that: every row meets one weight, whatever the splits.
+    FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
     Bytes: x and all weights read, the output written; backward for each gradient the same three.
     """
     del other, turned
     if len(weights.shape) != 3 or len(x.shape) != 2 or x.shape[1] not in weights.shape[1:]:
-        raise CannotModel(f"no product of {x.shape} and experts {weights.shape}")
+        raise CannotModel(f"cannot multiply {x.shape} and experts {weights.shape}")
     n = elements(weights.shape[1:]) // max(x.shape[1], 1)
     return _experts(x, [weights], n, direction)
 

@@ -1,8 +1,8 @@
 """bitsandbytes: products and optimizers of 8 and 4 bits.
 
 Source: bitsandbytes/_ops.py, bitsandbytes/autograd/_functions.py in
-bitsandbytes-foundation/bitsandbytes. Two numbers of 4 bits lie in a byte; each block of numbers has
-a float32 scale.
+bitsandbytes-foundation/bitsandbytes. A byte contains two 4-bit numbers; each block of numbers has a
+float32 scale.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Block = int | Unknown | None
 
 def _product(x: Tensor, n: int, k: int, weight: Tensor, written: str | None = None) -> Product:
     if not x.shape or x.shape[-1] != k:
-        raise CannotModel(f"no product of {x.shape} and a weight [{n},{k}]")
+        raise CannotModel(f"cannot multiply {x.shape} and a weight [{n},{k}]")
     return Product(elements(x.shape[:-1]), n, k, x, weight, written=written)
 
 
@@ -61,11 +61,11 @@ def product_8bit(
     wide: Tensor | None = None,
     other: Any = None,
 ) -> Work:
-    """x[.., k] @ w[n, k]^T of int8, the result in int32, or scaled to a float type.
+    """x[.., k] @ w[n, k]^T of int8, result in int32, or scaled to a float type.
 
     FLOPs: 2 rows n k.
-    Bytes: x and w read, the result written: int32, or where it is scaled the type asked for,
-        float16 by default.
+    Bytes: x and w read, the result written: int32, or if scaled the requested type, float16 by
+        default.
     """
     if len(weight.shape) != 2:
         raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
@@ -84,10 +84,10 @@ def product_8bit(
     aten=("bitsandbytes::int8_vectorwise_quant(x, ...)",),
 )
 def quantised_rows(x: Tensor) -> Answer:
-    """Rows of x[.., k] as int8, by the largest magnitude of each.
+    """Rows of x[.., k] quantised to int8 by their absolute maximum.
 
-    FLOPs: 4 for an element (magnitude, largest, product, rounding).
-    Bytes: x read, int8 and a float32 scale a row written.
+    FLOPs: 4 per element (magnitude, largest, product, rounding).
+    Bytes: x read, int8 and a float32 scale per row written.
     """
     count, rows = elements(x.shape), elements(x.shape[:-1])
     return Cost(4 * count, add_known(moved(x), count + 4 * rows)), texts(x)
@@ -95,10 +95,10 @@ def quantised_rows(x: Tensor) -> Answer:
 
 @op(None, aten=("bitsandbytes::int8_double_quant(x, ...)",))
 def doubly_quantised_rows(x: Tensor) -> Answer:
-    """x[.., k] as int8 twice, by the largest magnitude of each row and of each column.
+    """x[.., k] quantised to int8 twice: by the absolute maximum of each row, and of each column.
 
-    FLOPs: 8 for an element.
-    Bytes: x read, two int8 tensors and a float32 scale a row and a column written.
+    FLOPs: 8 per element.
+    Bytes: x read, two int8 tensors and a float32 scale per row and column written.
     """
     count, rows = elements(x.shape), elements(x.shape[:-1])
     scales = 4 * (rows + (x.shape[-1] if x.shape else 0))
@@ -109,7 +109,7 @@ def doubly_quantised_rows(x: Tensor) -> Answer:
 def dequantised_rows(x: Tensor, scales: Tensor) -> Answer:
     """Rows of int8 x[.., k] times their scale, as float32.
 
-    FLOPs: 2 for an element.
+    FLOPs: 2 per element.
     Bytes: x and scales read, float32 written.
     """
     count = elements(x.shape)
@@ -126,7 +126,7 @@ def dequantised_columns(
 ) -> Answer:
     """int32 x[m, n] times the scales of its rows and columns (+ bias), float16 by default.
 
-    FLOPs: 3 for an element, 4 with a bias.
+    FLOPs: 3 per element, 4 with a bias.
     Bytes: x, scales and bias read, the result written.
     """
     count = elements(x.shape)
@@ -137,11 +137,11 @@ def dequantised_columns(
 
 @op(None, aten=("bitsandbytes::quantize_4bit(x, block, ...)",))
 def quantised_4bit(x: Tensor, block: Block = None) -> Answer:
-    """x in 4 bits an element, by the largest magnitude of each block.
+    """x quantised to 4 bits by the absolute maximum of each block.
 
-    FLOPs: 7 for an element (magnitude, largest, product, four comparisons).
-    Bytes: x read, half a byte an element and a float32 scale a block written; unknown where the
-        capture does not hold the block's size.
+    FLOPs: 7 per element (magnitude, largest, product, four comparisons).
+    Bytes: x read, half a byte per element and a float32 scale per block written; unknown if the
+        capture does not record the block's size.
     """
     count = elements(x.shape)
     return Cost(7 * count, add_known(moved(x), (count + 1) // 2, _scales(count, block))), texts(x)
@@ -165,8 +165,8 @@ def dequantised_4bit(
     """Packed 4-bit numbers times their blocks' scales.
 
     FLOPs: one product for each number.
-    Bytes: packed numbers and scales read, the numbers written in the type asked for; unknown where
-        the capture does not hold it.
+    Bytes: packed numbers and scales read, the numbers written in the requested type; unknown if the
+        capture does not record it.
     """
     count = _packed(x)
     written = _o.dtype if _o is not None else None if dtype is None else named(dtype)
@@ -175,10 +175,10 @@ def dequantised_4bit(
 
 @op(None, aten=("bitsandbytes::quantize_blockwise(x, code, block)",))
 def blockwise_quantised(x: Tensor, code: Tensor, block: Block = None) -> Answer:
-    """x in 8 bits an element, the nearest of 256 codes, by the largest magnitude of each block.
+    """x quantised to the nearest of 256 codes by the absolute maximum of each block.
 
-    FLOPs: 11 for an element (magnitude, largest, product, eight comparisons).
-    Bytes: x and codes read, a byte an element and a float32 scale a block written.
+    FLOPs: 11 per element (magnitude, largest, product, eight comparisons).
+    Bytes: x and codes read, a byte per element and a float32 scale per block written.
     """
     count = elements(x.shape)
     moves = add_known(moved(x, code), count, _scales(count, block))
@@ -192,7 +192,7 @@ def blockwise_dequantised(
     """Codes of 8 bits looked up and multiplied by their blocks' scales.
 
     FLOPs: one product for each number.
-    Bytes: codes, scales and the table read, the numbers written in the type asked for.
+    Bytes: codes, scales and the table read, the numbers written in the requested type.
     """
     count = elements(x.shape)
     written = _o.dtype if _o is not None else None if dtype is None else named(dtype)
@@ -233,7 +233,7 @@ def _four_bits(x: Tensor, weight: Tensor) -> Product:
 def matmul_4bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers, widened first.
 
-    FLOPs: 2 rows n k, and one for each weight; backward as many: the weight has no gradient.
+    FLOPs: 2 rows n k, and one for each weight; backward the same: the weight has no gradient.
     Bytes: for the product x and the wide weight read, the result written; for widening the packed
         weight read, the wide one written.
     """
@@ -248,10 +248,11 @@ def matmul_4bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
 
 @op(None, aten=("MatMul8bitLt(x, weight, ...)",))
 def matmul_8bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
-    """x[.., k] @ w[n, k]^T, both as int8, with what it takes to make x so and scale the result.
+    """x[.., k] @ w[n, k]^T, both in int8, including the quantisation of x and the scaling of the
+    result.
 
-    FLOPs: 2 rows n k, 4 for an element of x and 3 for one of the result; backward the product with
-        a wide weight, 2 rows n k, and one for each weight.
+    FLOPs: 2 rows n k, 4 per element of x and 3 for one of the result; backward the product with a
+        wide weight, 2 rows n k, and one for each weight.
     Bytes: for the product both in int8 and the result in int32; for the rest x and the result read
         and written.
     """
@@ -264,13 +265,13 @@ def matmul_8bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     if direction == "bprop":
         wide = Tensor(weight.shape, x.dtype)
         cost = Cost(product.flops, add_known(moved(x, wide), product.output_bytes))
-        beside = Cost(narrow, moved(weight, wide))
+        extra = Cost(narrow, moved(weight, wide))
     else:
         cost = Cost(product.flops, count + narrow + 4 * result)
-        beside = Cost(
+        extra = Cost(
             4 * count + 3 * result, add_known(moved(x), count, 4 * result, product.output_bytes)
         )
-    return Work((Part("main", cost, params, kernels=GEMM), Part("main", beside, params)))
+    return Work((Part("main", cost, params, kernels=GEMM), Part("main", extra, params)))
 
 
 _ADAM: Final = 32
@@ -289,8 +290,8 @@ def optimizer_32bit(
 ) -> Answer:
     """A step of an optimizer with one state (momentum, Lion, RMSprop) or two (Adam).
 
-    FLOPs: 32 for each element with two states, 4 with one: an estimate, the optimizer's name is a
-        text that few captures hold.
+    FLOPs: 32 for each element with two states, 4 with one: an estimate, because few captures record
+        the optimizer's name.
     Bytes: parameter and states read and written, gradient read.
     """
     del other
@@ -315,10 +316,11 @@ def optimizer_8bit(
     more_scales: Tensor | None = None,
     other: Any = None,
 ) -> Answer:
-    """A step of an optimizer whose states have 8 bits an element and a scale a block.
+    """A step of an optimizer whose states have 8 bits per element and a scale per block.
 
     FLOPs: 32 for each element with two states, 4 with one, and 12 for each state: looked up, scaled
-        and found again among 256. An estimate: the optimizer's name is a text.
+        and searched among 256 codes. An estimate: the optimizer's name is a string, which is not
+        recorded.
     Bytes: parameter, states and scales read and written, gradient read.
     """
     del other

@@ -1,7 +1,7 @@
-"""Rotary position embeddings in one kernel.
+"""Fused rotary position embeddings.
 
 Sources: flash_attn/layers/rotary.py in Dao-AILab/flash-attention; src/liger_kernel/ops/rope.py and
-its kin in linkedin/Liger-Kernel; apex/transformer/functional/fused_rope.py in NVIDIA/apex;
+similar files in linkedin/Liger-Kernel; apex/transformer/functional/fused_rope.py in NVIDIA/apex;
 transformer_engine/pytorch/attention/rope.py in NVIDIA/TransformerEngine;
 unsloth/kernels/rope_embedding.py in unslothai/unsloth.
 """
@@ -30,13 +30,12 @@ Answer = tuple[Cost, str]
     ),
 )
 def rotated(x: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
-    """Pairs of elements of x[.., d] turned by the angles of their position.
+    """Pairs of elements of x[.., d] rotated by the angles of their positions.
 
-    FLOPs: 3 for each element that is turned (two products, a sum); backward as many.
+    FLOPs: 3 for each rotated element (two products, a sum); backward the same.
     Bytes: x, cosines and sines read, x written; backward the same of its gradient.
 
-    How many of the d elements are turned, the cosines' last dimension tells: all of them where it
-    is d or d / 2.
+    The cosines' last dimension determines the number of rotated elements: all if it is d or d / 2.
     """
     del direction
     return _turned((x,), cosines, sines)
@@ -53,9 +52,9 @@ def rotated(x: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Ans
 def rotated_pair(
     query: Tensor, key: Tensor, cosines: Tensor, sines: Tensor, *, direction: str
 ) -> Answer:
-    """Pairs of elements of queries and keys [.., d] turned by the angles of their position.
+    """Pairs of elements of queries and keys [.., d] rotated by the angles of their positions.
 
-    FLOPs: 3 for each element (two products, a sum); backward as many.
+    FLOPs: 3 for each element (two products, a sum); backward the same.
     Bytes: queries, keys, cosines and sines read, queries and keys written; backward the same of
         their gradients.
     """
@@ -67,9 +66,9 @@ def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
     count = 0
     for each in tensors:
         if not each.shape or not cosines.shape:
-            raise CannotModel(f"{each.shape} cannot be turned by {cosines.shape}")
-        size, told = each.shape[-1], cosines.shape[-1]
-        share = told if told == size else min(2 * told, size)
+            raise CannotModel(f"{each.shape} cannot be rotated by {cosines.shape}")
+        size, width = each.shape[-1], cosines.shape[-1]
+        share = width if width == size else min(2 * width, size)
         count += elements(each.shape[:-1]) * share
     moves = add_known(moved(*tensors, cosines, sines), moved(*tensors))
     return Cost(3 * count, moves), texts(*tensors)
@@ -83,10 +82,10 @@ def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
     ),
 )
 def packed(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
-    """Queries and keys in [b, s, 3, h, d] turned in place, or keys in [b, s, 2, h, d].
+    """Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
 
-    FLOPs: 3 for each element that is turned (two products, a sum); backward as many.
-    Bytes: what is turned read and written, cosines and sines read; values are left alone.
+    FLOPs: 3 for each rotated element (two products, a sum); backward the same.
+    Bytes: rotated elements read and written, cosines and sines read; values are not touched.
     """
     del direction
     shape = packed.shape
@@ -114,18 +113,18 @@ def by_angles(
     *,
     direction: str,
 ) -> Answer:
-    """Pairs of elements of x[.., h, d] turned by angles [s, .., r], r of the d elements.
+    """Pairs of elements of x[.., h, d] rotated by angles [s, .., r], r of the d elements.
 
-    FLOPs: 3 for each element that is turned (two products, a sum), and 40 for each angle (cosine
-        and sine) where the call has no cosines and sines; backward as many.
-    Bytes: x, angles (and what stands beside) read, x written; backward the same of its gradient.
+    FLOPs: 3 for each rotated element (two products, a sum), and 40 for each angle (cosine and sine)
+        if the call does not pass cosines and sines; backward the same.
+    Bytes: x, angles (and the other tensors) read, x written; backward the same of its gradient.
     """
     del direction
     if not angles.shape or not x.shape:
-        raise CannotModel(f"{x.shape} cannot be turned by {angles.shape}")
+        raise CannotModel(f"{x.shape} cannot be rotated by {angles.shape}")
     tensors = (x,) if second is None else (x, second)
     width = min(angles.shape[-1], x.shape[-1])
-    if others or second is not None:  # tables of cosines and sines, of half as many
+    if others or second is not None:  # tables of cosines and sines, half as wide
         width = x.shape[-1]
     count = sum(elements(each.shape[:-1]) * width for each in tensors)
     tables = [each for each in others if each.shape]

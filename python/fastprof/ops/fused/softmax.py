@@ -1,4 +1,4 @@
-"""Scaled and masked softmax of attention scores in one kernel.
+"""Fused scaling, masking and softmax of attention scores.
 
 Sources: apex/transformer/functional/fused_softmax.py in NVIDIA/apex, the same in
 megatron/core/fusions/fused_softmax.py of NVIDIA/Megatron-LM and in
@@ -30,7 +30,7 @@ Answer = tuple[Cost, str]
 def causal(x: Tensor, *, direction: str) -> Answer:
     """softmax(scale * x) of scores x[.., s, t] at or below the diagonal, 0 above.
 
-    FLOPs: 25 for an element (softmax 24, scaling 1); backward 5. What is masked counts too.
+    FLOPs: 25 per element (softmax 24, scaling 1); backward 5. Masked elements count too.
     Bytes: x read, y written; backward dy and y read, dx written.
     """
     return _softmax(x, None, 1, direction)
@@ -44,9 +44,9 @@ def causal(x: Tensor, *, direction: str) -> Answer:
     ),
 )
 def masked(x: Tensor, mask: Tensor | None = None, *, direction: str) -> Answer:
-    """softmax(scale * x) of scores x[b, h, s, t] where the mask [b, 1, s, t] lets them.
+    """softmax(scale * x) of scores x[b, h, s, t] with a mask [b, 1, s, t].
 
-    FLOPs: 26 for an element (softmax 24, scaling 1, mask 1); backward 5.
+    FLOPs: 26 per element (softmax 24, scaling 1, mask 1); backward 5.
     Bytes: x and mask read, y written; backward dy and y read, dx written.
     """
     return _softmax(x, mask, 1, direction)
@@ -56,7 +56,7 @@ def masked(x: Tensor, mask: Tensor | None = None, *, direction: str) -> Answer:
 def scaled(x: Tensor, *, direction: str) -> Answer:
     """softmax(scale * x) of scores x[.., s, t].
 
-    FLOPs: 25 for an element (softmax 24, scaling 1); backward 5.
+    FLOPs: 25 per element (softmax 24, scaling 1); backward 5.
     Bytes: x read, y written; backward dy and y read, dx written.
     """
     return _softmax(x, None, 1, direction)
@@ -66,7 +66,7 @@ def scaled(x: Tensor, *, direction: str) -> Answer:
 def unscaled(x: Tensor, *, direction: str) -> Answer:
     """softmax(x) of rows x[.., n].
 
-    FLOPs: 24 for an element; backward 4.
+    FLOPs: 24 per element; backward 4.
     Bytes: x read, y written; backward dy and y read, dx written.
     """
     return _softmax(x, None, 0, direction)

@@ -1,4 +1,4 @@
-"""Selective state spaces (Mamba) and causal convolutions of few taps.
+"""Selective state-space models (Mamba) and short causal convolutions.
 
 Sources: mamba_ssm/ops/selective_scan_interface.py, mamba_ssm/ops/triton/ssd_combined.py in
 state-spaces/mamba; causal_conv1d/causal_conv1d_interface.py and cpp_functions.py in
@@ -36,7 +36,7 @@ Size = int | Unknown | None
 # A 2, u 2.
 _STEP: Final = EXPONENTIAL + 6
 _STEP_BACK: Final = EXPONENTIAL + 4 + 14
-_CHUNK: Final = 256  # what the model's configuration has by default
+_CHUNK: Final = 256  # the default of the model's configuration
 
 
 @op(None, aten=("SelectiveScanFn(u, delta, a, b, c, d, z, bias, ...)",))
@@ -60,14 +60,14 @@ def selective_scan(
         written.
     """
     if len(u.shape) != 3 or len(a.shape) != 2 or u.shape[1] != a.shape[0]:
-        raise CannotModel(f"no scan of {u.shape} with states {a.shape}")
+        raise CannotModel(f"cannot scan {u.shape} with states {a.shape}")
     count, states = elements(u.shape), a.shape[1]
-    beside = 1 + 2 * (d is not None) + (SIGMOID + 2) * (z is not None)
+    extra = 1 + 2 * (d is not None) + (SIGMOID + 2) * (z is not None)
     read = moved(u, delta, a, b, c, d, z, bias)
     if direction == "bprop":
-        flops = count * (_STEP_BACK * states + 2 * beside)
+        flops = count * (_STEP_BACK * states + 2 * extra)
         return Cost(flops, add_known(read, moved(fresh(u)), read)), texts(u, a)
-    return Cost(count * (_STEP * states + beside), add_known(read, moved(fresh(u)))), texts(u, a)
+    return Cost(count * (_STEP * states + extra), add_known(read, moved(fresh(u)))), texts(u, a)
 
 
 @op(
@@ -96,7 +96,7 @@ def block(
         the scan's output written; backward twice.
     """
     if len(xz.shape) != 3 or xz.shape[1] % 2 or len(a.shape) != 2:
-        raise CannotModel(f"no block of {xz.shape} with states {a.shape}")
+        raise CannotModel(f"cannot compute a block of {xz.shape} with states {a.shape}")
     batch, dim, length = xz.shape[0], xz.shape[1] // 2, xz.shape[2]
     rows, back = batch * length, direction == "bprop"
     weights = (projection, delta, output)
@@ -145,17 +145,17 @@ def chunked_scan(
 ) -> Answer:
     """A scan of x[batch, length, heads, p] with B and C [batch, length, groups, n], by chunks of q.
 
-    FLOPs: 2 batch length (q groups n + q heads p + 2 heads p n): scores within a chunk, what they
-        weigh, each chunk's state and what it adds; backward three times that less q heads p: two
-        gradients for each product, scores and states again.
+    FLOPs: 2 batch length (q groups n + q heads p + 2 heads p n): scores within a chunk, their
+        weighted sum, each chunk's state and its contribution; backward three times that less q
+        heads p: two gradients for each product, and recomputed scores and states.
     Bytes: x, dt, A, B, C (D, z) read, y written; backward these and dy read, their gradients
         written.
 
-    Where the capture does not hold the chunk's size, 256 is taken, and the cost is an estimate.
+    If the capture does not record the chunk's size, 256 is assumed, and the cost is an estimate.
     """
     del a
     if len(x.shape) != 4 or len(b.shape) != 4:
-        raise CannotModel(f"no scan of {x.shape} with {b.shape}")
+        raise CannotModel(f"cannot scan {x.shape} with {b.shape}")
     batch, length, heads, size = x.shape
     known = isinstance(chunk, int) and chunk > 0
     q = min(chunk if isinstance(chunk, int) and chunk > 0 else _CHUNK, max(length, 1))
@@ -201,15 +201,15 @@ def chunked_block(
 ) -> Work:
     """A Mamba-2 block of xs[batch, length, gate + x + B + C + dt]: convolution, scan, product.
 
-    FLOPs: the scan's (see MambaChunkScanCombinedFn, one group of all B), 2 taps for each element
-        that is convolved, 2 rows out dim for the output's projection where there is one; backward
-        twice the convolution and the projection.
+    FLOPs: the scan's (see MambaChunkScanCombinedFn, one group of all B), 2 taps for each convolved
+        element, 2 rows out dim for the output projection, if any; backward twice the convolution
+        and the projection.
     Bytes: xs and weights read, the output written; backward these and dy read, gradients written.
 
-    An estimate where the capture does not hold the chunk's size (256 is taken).
+    An estimate if the capture does not record the chunk's size (256 is assumed).
     """
     if len(xs.shape) != 3 or len(taps.shape) != 2 or len(a.shape) != 1:
-        raise CannotModel(f"no block of {xs.shape} with taps {taps.shape}")
+        raise CannotModel(f"cannot compute a block of {xs.shape} with taps {taps.shape}")
     (batch, length, width), heads, convolved = xs.shape, a.shape[0], taps.shape[0]
     dim = elements(d.shape) if len(d.shape) == 2 else width - heads - convolved
     states = (convolved - dim) // 2
@@ -248,7 +248,7 @@ def convolution(
 ) -> Answer:
     """Each channel of x[batch, dim, length] with its own taps [dim, w], (+ bias) (silu).
 
-    FLOPs: 2 w for each element; backward 4 w. A fused activation counts nothing.
+    FLOPs: 2 w for each element; backward 4 w. A fused activation is not counted.
     Bytes: x, taps and bias read, the output written; backward these and the output's gradient read,
         the gradients of all written.
     """

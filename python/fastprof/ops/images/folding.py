@@ -1,4 +1,4 @@
-"""Images to columns and back, to bytes and FLOPs."""
+"""FLOPs and bytes of unfold (im2col) and fold (col2im)."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def unfold(
     FLOPs: none; backward one addition for each element of the columns.
     Bytes: x read, the columns written. Backward reads their gradient, writes dx.
 
-    Tensor.unfold(dimension, size, step), a view that launches nothing, has the same name: a call
-    with just three numbers is taken for it and has no cost.
+    A call with only three numbers is assumed to be Tensor.unfold(dimension, size, step), a view of
+    the same name, and has no cost.
     """
     if stride is None and dilation is not None and padding is not None:
         raise CannotModel("Tensor.unfold is a view")
     if len(x.shape) not in (3, 4):
-        raise CannotModel(f"shape {x.shape} is no image")
+        raise CannotModel(f"shape {x.shape} is not an image")
     dilation, padding, stride = (
         default if each is None else each
         for each, default in ((dilation, 1), (padding, 0), (stride, 1))
@@ -85,7 +85,7 @@ def fold(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """Columns x[n, c k k, windows] added up to an image [n, c, h, w].
+    """Columns x[n, c k k, windows] summed to an image [n, c, h, w].
 
     FLOPs: one addition for each element of x; backward none.
     Bytes: x read, the image written. Backward reads its gradient, writes dx.
@@ -101,7 +101,7 @@ def fold(
     return Cost(elements(x.shape), moved(x, y)), texts(x)
 
 
-# Torch up to 1.12 has operators of their own for what later is the other one's forward pass.
+# Up to torch 1.12, these are separate operators; later, each is the forward of the other.
 @op(
     TORCH,
     "im2col_backward(gradient, input_size, kernel_size, dilation, padding, stride)",
@@ -115,7 +115,7 @@ def unfold_backward(
     padding: Size,
     stride: Size,
 ) -> tuple[Cost, str]:
-    """Columns added up to dx[n, c, h, w].
+    """Columns summed to dx[n, c, h, w].
 
     FLOPs: one addition for each element of the columns.
     Bytes: their gradient read, dx written.

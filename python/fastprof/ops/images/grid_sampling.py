@@ -1,4 +1,4 @@
-"""Images sampled at the points of a grid to FLOPs and bytes."""
+"""FLOPs and bytes of grid sampling."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from fastprof.ops.traffic import fresh, moved, texts
 
 __all__ = ["affine_grid", "affine_grid_backward", "grid_sample", "grid_sample_backward"]
 
-# Python calls write "bilinear"; ATen calls write its number.
+# Python calls record "bilinear"; ATen calls record its number.
 Mode: TypeAlias = str | int | Unknown
 
 _TAPS: Final = {"bilinear": 2, "nearest": 1, "bicubic": 4, 0: 2, 1: 1, 2: 4}
-# Coordinates from -1 .. 1 to elements: 1 added, times size, minus 1, halved.
+# Converting coordinates from -1 .. 1 to elements: 1 added, times size, minus 1, halved.
 UNNORMALISED: Final = 4
 CUBIC_WEIGHTS: Final = 24  # four polynomials of third degree along one dimension
 
 
 class _Sampling:
-    """Sizes of a sampling: points, outputs, elements that an output is made of."""
+    """Sizes of a sampling: points, outputs, input elements per output."""
 
     def __init__(self, x: Tensor, grid: Tensor, mode: Mode) -> None:
         self.dimensions = len(x.shape) - 2
         fits = len(grid.shape) == len(x.shape) and self.dimensions in (2, 3)
         if not fits or grid.shape[-1] != self.dimensions or grid.shape[0] != x.shape[0]:
-            raise CannotModel(f"no grid of {grid.shape} over {x.shape}")
+            raise CannotModel(f"grid {grid.shape} does not fit {x.shape}")
         along = 2 if isinstance(mode, Unknown) else _TAPS.get(mode)
         if along is None or (along == 4 and self.dimensions == 3):
             raise CannotModel(f"mode {mode!r} does not fit {self.dimensions} dimensions")
@@ -84,7 +84,7 @@ def grid_sample(
     and the points' again; nearest 1.
     Bytes: x and grid read, y written. Backward reads dy, x and grid, writes dx and dgrid.
 
-    Where a capture does not say, the mode is assumed to be bilinear (not exact).
+    If not recorded,  the mode is assumed to be bilinear (not exact).
     """
     sampling = _Sampling(x, grid, mode)
     if direction == "bprop":
@@ -139,16 +139,16 @@ def affine_grid(
     """Points of an image of size [n, c, h, w] under theta[n, 2, 3] -> grid[n, h, w, 2]; also in
     three dimensions.
 
-    FLOPs: 2 n h w (d + 1) d: the product of all points [h w, d + 1] with theta; backward as many.
+    FLOPs: 2 n h w (d + 1) d: the product of all points [h w, d + 1] with theta; backward the same.
     Bytes: theta read, the grid written; backward the grid's gradient read, that of theta written.
 
-    FlopCounterMode sees the backward pass only.
+    FlopCounterMode counts only the backward pass.
     """
     if size is None:
         sides = (batch, channels, height, width)
         size = tuple(each for each in sides if isinstance(each, int))
     if isinstance(size, Unknown) or len(size) not in (4, 5) or min(size) < 0:
-        raise CannotModel(f"size {size!r} is no batch of images")
+        raise CannotModel(f"size {size!r} is not a batch of images")
     return _product(theta, size)
 
 
@@ -167,7 +167,7 @@ def affine_grid_backward(gradient: Tensor) -> Work:
     """
     shape = gradient.shape
     if len(shape) not in (4, 5) or shape[-1] != len(shape) - 2:
-        raise CannotModel(f"shape {shape} is no grid")
+        raise CannotModel(f"shape {shape} is not a grid")
     dimensions = shape[-1]
     theta = fresh(gradient, (shape[0], dimensions, dimensions + 1))
     return _product(theta, (shape[0], 1, *shape[1:-1]))

@@ -1,4 +1,4 @@
-"""Resizing of images to FLOPs and bytes."""
+"""FLOPs and bytes of image resizing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["interpolate", "interpolated", "resized", "resized_backward", "target
 Scale: TypeAlias = float | tuple[float, ...] | Unknown | None
 Flag: TypeAlias = bool | Unknown
 
-_LARGEST: Final = 2**32  # a factor above this is no factor
+_LARGEST: Final = 2**32  # larger factors are invalid
 
-# Elements of the input, along one dimension, that one of the output is made of.
+# Number of input elements of one output element, along one dimension.
 _TAPS: Final = {
     "nearest": 1,
     "nearest-exact": 1,
@@ -37,7 +37,7 @@ def interpolated(taps: Sizes) -> int:
     """FLOPs of one output: weighted sums along the last dimension, then along the one before.
 
     A sum of n weighted elements is n products and n - 1 additions: linear 3, bilinear 9, trilinear
-    21, bicubic 35. The nearest element alone is copied: 0.
+    21, bicubic 35. Nearest is a copy: 0.
     """
     flops = 0
     for n in reversed(taps):
@@ -46,7 +46,7 @@ def interpolated(taps: Sizes) -> int:
 
 
 def _widened(taps: int, sizes: Sizes, found: Sizes) -> Sizes:
-    # Antialiasing: where the image shrinks, a window is as much wider.
+    # Antialiasing: if the image shrinks, the window widens by the same factor.
     return tuple(
         ceil(taps * max(size / max(each, 1), 1.0)) for size, each in zip(sizes, found, strict=True)
     )
@@ -58,10 +58,10 @@ def resized(
     """Cost of x[n, c, ..] resized to the sizes `found`.
 
     FLOPs are those of `interpolated`, in the backward pass one product and one addition for each
-    element that an output was made of. Weights, the same for all channels, count nothing.
+    input element of an output. Weights are shared by all channels and not counted.
     """
     if len(x.shape) != len(found) + 2:
-        raise CannotModel(f"shape {x.shape} is no batch of images of {len(found)} dimensions")
+        raise CannotModel(f"shape {x.shape} is not a batch of images of {len(found)} dimensions")
     taps = (_TAPS[mode],) * len(found)
     if antialias:
         taps = _widened(_TAPS[mode], x.shape[2:], found)
@@ -81,7 +81,7 @@ def resized_backward(
     """Cost of dx from dy[n, c, ..]."""
     dimensions = len(gradient.shape) - 2
     if dimensions < 1:
-        raise CannotModel(f"shape {gradient.shape} is no batch of images")
+        raise CannotModel(f"shape {gradient.shape} is not a batch of images")
     if isinstance(input_size, Unknown):
         if antialias:
             raise CannotModel("input_size is not in the capture")
@@ -94,10 +94,10 @@ def resized_backward(
 
 
 def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
-    """Sizes that a call asks for: by themselves, or as factors, rounded down."""
+    """The requested sizes: given directly, or as scale factors, rounded down."""
     sizes = x.shape[2:]
     if not sizes:
-        raise CannotModel(f"shape {x.shape} is no batch of images")
+        raise CannotModel(f"shape {x.shape} is not a batch of images")
     if size is not None and size != ():
         return by_dimension("size", size, len(sizes), 0)
     if scale is None or isinstance(scale, Unknown):
@@ -134,20 +134,20 @@ def interpolate(
     backward 1, 4, 8, 16, 32. Mode area: as adaptive_avg_pool.
     Bytes: x read, y written. Backward reads dy, writes dx.
 
-    The weights, the same for all channels, count nothing. With antialiasing a window is as much
-    wider as the image shrinks (not exact: its ends are rounded).
+    Weights are shared by all channels and not counted. With antialiasing, a window widens by the
+    scale factor if the image shrinks (not exact: its ends are rounded).
     """
     found = target(x, size, scale_factor)
     if mode == "area":
         return adaptive_avg_pool(x, found, len(found), direction)
     if mode not in _TAPS:
-        raise CannotModel(f"mode {mode!r} is not known")
+        raise CannotModel(f"unknown mode {mode!r}")
     cost, params = resized(x, found, mode, antialias is True, direction)
     return Cost(cost.flops, cost.bytes, cost.exact and not isinstance(antialias, Unknown)), params
 
 
 def _register(name: str, mode: str, aligned: bool, antialias: bool = False) -> None:
-    # Overloads by size and by factors have the same places; with align_corners one place later.
+    # Overloads by size and by factors use the same positions, one later with align_corners.
     corners = "_, " if aligned else ""
     text = f"{name}(x, output_size, {corners}scale_factors, ...)"
 
@@ -159,7 +159,7 @@ def _register(name: str, mode: str, aligned: bool, antialias: bool = False) -> N
         *,
         direction: str,
     ) -> tuple[Cost, str]:
-        """The operators that interpolate is built of.
+        """The operators behind interpolate.
 
         FLOPs: as interpolate.
         Bytes: as interpolate.
@@ -175,7 +175,7 @@ def _register(name: str, mode: str, aligned: bool, antialias: bool = False) -> N
         output_size: Ints | Unknown | None,
         input_size: Ints | Unknown,
     ) -> tuple[Cost, str]:
-        """dx[n, c, ..] of the operators that interpolate is built of.
+        """dx[n, c, ..] of the operators behind interpolate.
 
         FLOPs: for each output 1 (nearest), 4 (linear), 8 (bilinear), 16 (trilinear), 32 (bicubic).
         Bytes: dy read, dx written.

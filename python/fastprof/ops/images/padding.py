@@ -1,4 +1,4 @@
-"""Padding to bytes, and to the FLOPs of its backward pass."""
+"""FLOPs and bytes of padding."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ __all__ = ["constant_pad", "pad", "repeating_pad", "repeating_pad_backward"]
 Pads: TypeAlias = tuple[int, ...] | Unknown
 Mode: TypeAlias = str | int | Unknown
 
-# torch/nn/modules/padding: numbers of _pad_enum. What the border repeats is added up backward.
+# Numbers of _pad_enum (torch/nn/modules/padding). Backward sums the gradients of copied elements.
 _REPEATING: Final = frozenset({"reflect", "replicate", "circular", 1, 2, 3})
 _CONSTANT: Final = frozenset({"constant", 0})
 
 
 def _padded(x: Tensor, pads: Pads) -> tuple[Tensor, Tensor]:
-    # What is read of x (negative pads cut it), and y. Pads come in pairs, the last dimension first.
+    # The part of x that is read (negative pads crop it), and y. Pads are pairs, the last dimension
+    # first.
     if isinstance(pads, Unknown):
         raise CannotModel("pad is not in the capture")
     if len(pads) % 2 or len(pads) > 2 * len(x.shape):
@@ -33,7 +34,7 @@ def _padded(x: Tensor, pads: Pads) -> tuple[Tensor, Tensor]:
         written[place] += low + high
         read[place] += min(low, 0) + min(high, 0)
     if min((*read, *written), default=0) < 0:
-        raise CannotModel(f"pad {pads!r} cuts more than there is of {x.shape}")
+        raise CannotModel(f"pad {pads!r} exceeds the size of {x.shape}")
     return fresh(x, tuple(read)), fresh(x, tuple(written))
 
 
@@ -54,25 +55,25 @@ def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> tuple[Cost, s
     aten=("pad(x, pad, mode, _)", "_pad_enum(x, pad, mode, _)"),
 )
 def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> tuple[Cost, str]:
-    """x with a border of a constant, or of its own elements.
+    """x padded with a constant or with its own elements.
 
     FLOPs: none; backward none for a constant, else one addition for each output.
-    Bytes: x read (where a pad is negative, what it leaves), y written. Backward reads dy (for a
-    constant without the border), writes dx.
+    Bytes: x read (cropped by negative pads), y written. Backward reads dy (for a constant without
+    the border), writes dx.
     """
     repeats = mode in _REPEATING
     if not repeats and mode not in _CONSTANT and not isinstance(mode, Unknown):
-        raise CannotModel(f"mode {mode!r} is not known")
+        raise CannotModel(f"unknown mode {mode!r}")
     return _cost(x, pad, repeats, direction)
 
 
 @op(TORCH, "constant_pad_nd(x, pad, _)", aten=("constant_pad_nd(x, pad, _)",))
 def constant_pad(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
-    """x with a border of a constant.
+    """x padded with a constant.
 
     FLOPs: none.
-    Bytes: x read (where a pad is negative, what it leaves), y written. Backward reads dy without
-    the border, writes dx.
+    Bytes: x read (cropped by negative pads), y written. Backward reads dy without the border,
+    writes dx.
     """
     return _cost(x, pad, False, direction)
 
@@ -85,7 +86,7 @@ _FORWARD: Final = tuple(f"{name}(x, padding=pads)" for name in _KINDS)
 
 @op(TORCH, *_FORWARD, "_pad_circular(x, pad=pads)", aten=(*_FORWARD, "_pad_circular(x, pads)"))
 def repeating_pad(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
-    """x with a border of its own elements: mirrored, repeated or from the other side.
+    """x padded with its own elements: reflected, replicated or circular.
 
     FLOPs: none; backward one addition for each output.
     Bytes: x read, y written. Backward reads dy, writes dx.
@@ -98,7 +99,7 @@ _BACKWARD: Final = tuple(f"{name}_backward(gradient, x, _)" for name in _KINDS)
 
 @op(TORCH, *_BACKWARD, aten=_BACKWARD)
 def repeating_pad_backward(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
-    """dx of a reflection or replication pad: dy added to what it is a copy of.
+    """dx of a reflection or replication pad: dy added to the source elements.
 
     FLOPs: one addition for each element of dy.
     Bytes: dy read, dx written.

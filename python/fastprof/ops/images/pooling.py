@@ -1,4 +1,4 @@
-"""Pooling with windows of one size to FLOPs and bytes."""
+"""FLOPs and bytes of pooling with windows of equal size."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _register_max(dimensions: int) -> None:
         Bytes: x read, y and its indices (int64, which torch's kernels write in any case) written.
         Backward reads dy and indices, writes dx.
 
-        Padding counts as if it were compared.
+        Padding counts as compared.
         """
         return max_pool(x, kernel_size, stride, padding, dilation, ceil_mode, dimensions, direction)
 
@@ -67,7 +67,7 @@ def max_pool(
 
 
 def picked(x: Tensor, y: Tensor, window: int, direction: str) -> tuple[Cost, str]:
-    """Cost of a pooling that picks an element of each window and writes where it was."""
+    """Cost of a pooling that selects an element of each window and writes its index."""
     indices = fresh(y, dtype="int64")
     if direction == "bprop":
         return Cost(elements(y.shape), moved(y, indices, fresh(x))), texts(x)
@@ -89,11 +89,11 @@ def _register_average(dimensions: int) -> None:
     ) -> tuple[Cost, str]:
         """Mean of each window of x[n, c, ..] -> y[n, c, ..].
 
-        FLOPs: as many as a window has elements for each output (additions, division); backward one
+        FLOPs: the window's number of elements for each output (additions, division); backward one
         more (division, an addition for each element).
         Bytes: x read, y written. Backward reads dy, writes dx.
 
-        Padding counts as if it were added.
+        Padding counts as added.
         """
         return avg_pool(x, kernel_size, stride, padding, ceil_mode, dimensions, direction)
 
@@ -140,12 +140,12 @@ def _register_power(dimensions: int) -> None:
     ) -> tuple[Cost, str]:
         """p-norm of each window of x[n, c, ..] -> y[n, c, ..].
 
-        FLOPs: 20 for an element (its power); as many as a window has elements, and 24 for each
-        output (sign, magnitude, limit, product, root 20); backward 21 for an element, and a window,
-        and 21 for each output.
+        FLOPs: 20 per element (its power); for each output the window's number of elements and 24
+        (sign, magnitude, limit, product, root 20); backward 21 per element, and for each output the
+        window's number of elements and 21.
         Bytes: x read, y written. Backward reads dy, y and x, writes dx.
 
-        Counted as one kernel would do it; torch builds it of several.
+        Counted as one kernel; torch uses several.
         """
         return lp_pool(x, kernel_size, stride, ceil_mode, dimensions, direction)
 
@@ -182,11 +182,11 @@ def _register_unpooling(dimensions: int) -> None:
         *,
         direction: str,
     ) -> tuple[Cost, str]:
-        """x[n, c, ..] put back where its indices say, zeros elsewhere -> y[n, c, ..].
+        """x[n, c, ..] scattered to its indices in zeros -> y[n, c, ..].
 
         FLOPs: none.
-        Bytes: x and indices read, y written. Backward reads indices and what they pick of dy,
-        writes dx.
+        Bytes: x and indices read, y written. Backward reads indices and the selected elements of
+        dy, writes dx.
         """
         sizes = image(x, dimensions)
         if indices.shape != x.shape:
@@ -201,7 +201,7 @@ def _register_unpooling(dimensions: int) -> None:
 
 
 def max_unpool(x: Tensor, indices: Tensor, y: Tensor, direction: str) -> tuple[Cost, str]:
-    """Cost of putting x into zeros."""
+    """Cost of scattering x into zeros."""
     if direction == "bprop":
         return Cost(0, moved(indices, fresh(x), fresh(x))), texts(x)
     return Cost(0, moved(x, indices, y)), texts(x)

@@ -1,4 +1,4 @@
-"""Pooling to a size that is asked for, adaptive and fractional, to FLOPs and bytes."""
+"""FLOPs and bytes of adaptive and fractional pooling."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def _register_average(dimensions: int) -> None:
 
     @op(TORCH, text, *inner, aten=(text, *inner))
     def adaptive_avg_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
-        """Means of x[n, c, ..] over as many windows as are asked for -> y[n, c, ..].
+        """Means of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
 
         FLOPs: one for each element of all windows (additions, division); backward one more for each
         output.
         Bytes: x read, y written. Backward reads dy, writes dx.
 
-        Windows overlap where the sizes do not divide: m elements make n windows of together
-        m + n - gcd(m, n) elements.
+        Windows overlap where the sizes do not divide: n windows over m elements have m + n - gcd(m,
+        n) elements in total.
         """
         return adaptive_avg_pool(x, output_size, dimensions, direction)
 
@@ -60,7 +60,7 @@ def _register_maximum(dimensions: int) -> None:
 
     @op(TORCH, *names, aten=names[:1])
     def adaptive_max_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
-        """Maxima of x[n, c, ..] over as many windows as are asked for -> y[n, c, ..].
+        """Maxima of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
 
         FLOPs: one comparison for each element of all windows; backward one addition for each
         output.
@@ -105,7 +105,7 @@ def _register_fractional(dimensions: int) -> None:
         *,
         direction: str,
     ) -> tuple[Cost, str]:
-        """Maxima of x[n, c, ..] over windows at random places -> y[n, c, ..].
+        """Maxima of x[n, c, ..] over randomly placed windows -> y[n, c, ..].
 
         FLOPs: one comparison for each element of a window and output; backward one addition for
         each output.

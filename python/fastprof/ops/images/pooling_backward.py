@@ -1,4 +1,4 @@
-"""Backward operators of pooling to FLOPs and bytes."""
+"""FLOPs and bytes of the backward operators of pooling."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PICKED: Final = tuple(
 
 @op(TORCH, *_PICKED, aten=_PICKED)
 def max_pool_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """dx[n, c, ..] of a maximum pooling: dy added where its indices say.
+    """dx[n, c, ..] of a maximum pooling: dy added at its indices.
 
     FLOPs: one addition for each output.
     Bytes: dy and indices read, dx written.
@@ -53,7 +53,7 @@ def _register_average(dimensions: int) -> None:
         FLOPs: one more than a window has elements for each output.
         Bytes: dy read, dx written.
 
-        Padding counts as if it were added to.
+        Padding counts as added to.
         """
         image(x, dimensions)
         image(gradient, dimensions)
@@ -90,10 +90,10 @@ _UNPOOLED: Final = tuple(
 
 @op(TORCH, *_UNPOOLED, aten=_UNPOOLED)
 def max_unpool_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """dx[n, c, ..] of an unpooling: what the indices pick of dy. Torch up to 1.10.
+    """dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
 
     FLOPs: none.
-    Bytes: indices and what they pick of dy read, dx written.
+    Bytes: indices and the selected elements of dy read, dx written.
     """
     if x.shape != indices.shape:
         raise CannotModel(f"indices {indices.shape} do not fit {x.shape}")

@@ -1,4 +1,4 @@
-"""Sizes of pooled images: how a window moves over one, and how an adaptive one divides it."""
+"""Output sizes of pooling, with fixed and adaptive windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 def image(x: Tensor, dimensions: int) -> Sizes:
-    """The last `dimensions` sizes of x, before which there are a channel and perhaps a batch.
+    """The last `dimensions` sizes of x, which also has a channel and optionally a batch dimension.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def image(x: Tensor, dimensions: int) -> Sizes:
         When x has another number of dimensions.
     """
     if len(x.shape) not in (dimensions + 1, dimensions + 2):
-        raise CannotModel(f"shape {x.shape} is no image of {dimensions} dimensions")
+        raise CannotModel(f"shape {x.shape} is not an image of {dimensions} dimensions")
     return x.shape[-dimensions:]
 
 
@@ -41,7 +41,7 @@ def by_dimension(name: str, value: Ints | Unknown, dimensions: int, least: int) 
     Raises
     ------
     CannotModel
-        When there are more or fewer, when one is less than `least`, or when they are not known.
+        When the number of values differs, one is less than `least`, or they are unknown.
     """
     if isinstance(value, Unknown):
         raise CannotModel(f"{name} is not in the capture")
@@ -62,7 +62,7 @@ def pooled(
 ) -> Sizes:
     """Sizes of the output: windows that fit, and with `ceil_mode` one more that begins inside.
 
-    The stride is the kernel's size where it is left out.
+    The default stride is the kernel's size.
     """
     dimensions = len(sizes)
     steps = kernel if stride in (None, ()) else by_dimension("stride", stride, dimensions, 1)
@@ -85,7 +85,7 @@ def pooled(
 def unpooled(
     sizes: Sizes, kernel: Sizes, stride: Ints | Unknown | None, padding: Ints | Unknown
 ) -> Sizes:
-    """Sizes of an image whose pooled one has these."""
+    """Sizes of an unpooled image."""
     dimensions = len(sizes)
     steps = kernel if stride in (None, ()) else by_dimension("stride", stride, dimensions, 1)
     pads = by_dimension("padding", padding, dimensions, 0)
@@ -99,7 +99,7 @@ def unpooled(
 
 
 def adaptive_target(sizes: Sizes, output_size: int | tuple[int | None, ...] | Unknown) -> Sizes:
-    """Sizes that an adaptive pooling asks for; None keeps a size."""
+    """Output sizes of an adaptive pooling; None keeps the input's size."""
     if isinstance(output_size, Unknown):
         raise CannotModel("output_size is not in the capture")
     wanted = (output_size,) * len(sizes) if isinstance(output_size, int) else output_size
@@ -117,8 +117,8 @@ def adaptive_taps(sizes: Sizes, target: Sizes) -> int:
     """Elements in all windows of an adaptive pooling together, of one channel.
 
     Window i of n out of m goes from floor(i m / n) to ceil((i + 1) m / n): the windows cover m
-    once, and overlap by one at each of the n - 1 borders that does not fall between elements; those
-    that do are gcd(m, n) - 1.
+    once, plus one element for each of the n - 1 borders inside an element; gcd(m, n) - 1 borders
+    are between elements.
     """
     if 0 in sizes or 0 in target:
         return 0

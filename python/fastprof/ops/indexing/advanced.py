@@ -1,4 +1,4 @@
-"""Indexing with several tensors, with slices and with masks, to FLOPs and bytes."""
+"""FLOPs and bytes of indexing with several tensors, with slices and with masks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z
 _MASKS: Final = frozenset({"bool", "uint8"})
 
 Indices = tuple[Tensor | None, ...]
-# What stands between the brackets of an index; None where the capture does not tell.
+# The items of an index; None if not recorded.
 Items = tuple[Any, ...] | None
 
 
 def chosen_elements(shape: tuple[int, ...], items: tuple[Any, ...]) -> int | None:
-    """How many elements an index chooses, None where a mask or what is not known decides.
+    """The number of elements an index selects; None if it depends on a mask or is unknown.
 
     Parameters
     ----------
@@ -73,20 +73,20 @@ def chosen_elements(shape: tuple[int, ...], items: tuple[Any, ...]) -> int | Non
 
 
 def _dimensions(item: Any) -> int:
-    # How many dimensions an item takes up.
+    # Number of dimensions an item indexes.
     if isinstance(item, Tensor):
         return max(len(item.shape), 1) if canonical_type(item.dtype) in _MASKS else 1
     if isinstance(item, (bool, Unknown)):
-        raise CannotModel(f"no model of the index {item!r}")
+        raise CannotModel(f"the index {item!r} is not modelled")
     if isinstance(item, tuple) and not all(type(each) is int for each in item):
-        raise CannotModel("no model of lists in an index")
+        raise CannotModel("lists in an index are not modelled")
     if isinstance(item, str) and item != "Ellipsis":
         return 1
     return 1 if isinstance(item, (int, tuple)) else 0
 
 
 def _may_be_mask(index: Tensor, size: int) -> bool:
-    # A mask has the sizes of what it masks. Ranges without types show no more than that.
+    # A mask has the sizes of the masked dimensions, the only criterion in ranges without types.
     name = canonical_type(index.dtype)
     return name in _MASKS or (name is None and index.shape[:1] == (size,))
 
@@ -94,10 +94,10 @@ def _may_be_mask(index: Tensor, size: int) -> bool:
 def _sliced(text: str, size: int) -> int:
     match = _SLICE.match(text)
     if match is None:
-        raise CannotModel(f"no model of the index {text!r}")
+        raise CannotModel(f"the index {text!r} is not modelled")
     start, stop, step = (None if each == "None" else int(each) for each in match.groups())
     if step is not None and step <= 0:
-        raise CannotModel(f"impossible step {step}")
+        raise CannotModel(f"invalid step {step}")
     return len(range(*slice(start, stop, step).indices(size)))
 
 
@@ -105,11 +105,11 @@ def _indices_bytes(items: tuple[Any, ...]) -> int | None:
     return add_known(*(tensor_bytes(item) for item in items if isinstance(item, Tensor)))
 
 
-def _told(indices: Indices | Unknown) -> Items:
-    """Indices as they stand between brackets, None where no tensor is among them.
+def _recorded(indices: Indices | Unknown) -> Items:
+    """Indices as in the brackets of x[..]; None if none is a tensor.
 
-    ATen writes None for a dimension that is not indexed. An index has a tensor at least: where none
-    is seen, the trace does not tell them.
+    ATen passes None for a dimension that is not indexed. An index has at least one tensor; if there
+    is none, the trace does not record them.
     """
     if indices == ():
         raise CannotModel("no index among the arguments")
@@ -144,11 +144,12 @@ def index(
     Bytes: indices read, each picked element read and written; backward indices and gradient read,
     the gradient of x written.
 
-    How many elements a mask picks is not in a capture, nor where ranges hold no types and an index
-    has the size of its dimension, as a mask has: the size of the result tells, else it is unknown.
-    The profiler does not tell the index tensors: then their own bytes are left out, an estimate.
+    The number of elements selected by a mask is not recorded; without types, an index with the size
+    of its dimension may be a mask. The number then follows from the size of the result, else it is
+    unknown. If the profiler does not record the index tensors, their bytes are not counted, an
+    estimate.
     """
-    return _read(x, _told(indices), direction, result)
+    return _read(x, _recorded(indices), direction, result)
 
 
 def _write(
@@ -165,7 +166,7 @@ def _write(
         source = None
     masks = [item for item in items or () if isinstance(item, Tensor)]
     if source is None and adds is False and len(masks) == 1 and _is_mask(masks[0]):
-        return filled(x, masks[0], direction), params  # so torch does it too
+        return filled(x, masks[0], direction), params  # as in torch
     count, named = _placed_elements(x, items, source), _indices_bytes(items or ())
     known = count is None or (items is not None and chosen_elements(x.shape, items) is not None)
     if direction == "bprop":
@@ -176,7 +177,7 @@ def _write(
     cost = placed(x, named, count, source, 0 if adds is False else 1, in_place=in_place)
     moved = cost.bytes
     if source is not None and count is not None and elements(source.shape) < count:
-        # A broadcast source is read by its own size.
+        # A broadcast source is read at its own size.
         spared = sized(count - elements(source.shape), source.dtype)
         moved = None if moved is None or spared is None else moved - spared
     if isinstance(adds, Unknown):
@@ -185,7 +186,7 @@ def _write(
 
 
 def _placed_elements(x: Tensor, items: Items, source: Tensor | None) -> int | None:
-    # Where indices are not known, or are masks, there are as many as there are values.
+    # If indices are unknown or masks, assume the number of values.
     count = None if items is None else chosen_elements(x.shape, items)
     return elements(source.shape) if count is None and source is not None else count
 
@@ -221,11 +222,11 @@ def index_put(
     Bytes: x, indices and values read, the copy written; backward the gradient of x with zeros (read
     and written) and the gradient of the values picked from it.
 
-    How many elements a mask places is not in a capture, nor what the profiler does not tell of the
-    indices: then as many as there are values, an estimate, and one value tells nothing. One value
-    by one mask is a masked_fill. Without accumulate (ranges hold no values) FLOPs are an estimate.
+    The number of elements placed by a mask or by unrecorded indices is assumed to be the number of
+    values, an estimate; for a single value it is unknown. One value with one mask is a masked_fill.
+    If accumulate is not recorded, FLOPs are an estimate.
     """
-    return _write(x, _told(indices), values, accumulate, direction, in_place=False)
+    return _write(x, _recorded(indices), values, accumulate, direction, in_place=False)
 
 
 @op(
@@ -244,13 +245,13 @@ def index_put_in_place(
     """Values put into (or added to) x by index tensors, broadcast.
 
     FLOPs: none, or an addition for each element with accumulate; backward none.
-    Bytes: indices and values read, elements of x (read and) written; backward as of index_put.
+    Bytes: indices and values read, elements of x (read and) written; backward as for index_put.
     """
-    return _write(x, _told(indices), values, accumulate, direction, in_place=True)
+    return _write(x, _recorded(indices), values, accumulate, direction, in_place=True)
 
 
 def _items(given: Any) -> tuple[Any, ...]:
-    # What stands between the brackets, item by item; a list is one item.
+    # The items of an index; a list is one item.
     if isinstance(given, tuple) and all(type(each) is int for each in given) and len(given) > 1:
         return given
     items = given if isinstance(given, tuple) else (given,)
@@ -258,7 +259,7 @@ def _items(given: Any) -> tuple[Any, ...]:
 
 
 def _is_basic(items: tuple[Any, ...]) -> bool:
-    # Numbers, slices, None and Ellipsis make a view.
+    # Numbers, slices, None and Ellipsis yield a view.
     return not any(isinstance(item, (Tensor, tuple)) for item in items)
 
 
@@ -274,10 +275,10 @@ def getitem(
     """x[...] with numbers, slices, tensors and masks.
 
     FLOPs: none; backward an addition for each element that tensors picked.
-    Bytes: none for a view (numbers and slices); else as of index. Backward the gradient read, that
+    Bytes: none for a view (numbers and slices); else as for index. Backward the gradient read, that
     of x written.
 
-    A list of numbers as the only index is taken for so many numbers, as in a tuple.
+    A list of numbers as the only index is treated as a tuple of numbers.
     """
     items = _items(indices or between)
     if not _is_basic(items):
@@ -312,7 +313,7 @@ def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
     FLOPs: none.
     Bytes: mask and indices read, each picked element read and written.
     """
-    items = _told(indices)
+    items = _recorded(indices)
     count = None if items is None else chosen_elements(x.shape, items)
     named = add_known(tensor_bytes(mask), _indices_bytes(indices))
     return picked(x, named, count), texts(x, mask, *indices)

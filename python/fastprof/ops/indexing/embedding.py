@@ -1,4 +1,4 @@
-"""Embedding look-up to bytes: rows of a table copied or summed, or their gradients added up."""
+"""FLOPs and bytes of embedding lookups and their gradients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = [
 ]
 
 
-# torch.nn.functional takes (input, weight), torch and ATen (weight, indices): types tell.
+# torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by
+# type.
 @op(
     TORCH,
     "embedding(indices, weight, ...)",
@@ -30,8 +31,7 @@ __all__ = [
 def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
 
-    FLOPs: 0 in both directions: backward adds only where an index repeats, which a capture does
-    not tell.
+    FLOPs: 0 in both directions; backward adds only for repeated indices, which are not recorded.
     Bytes: the indices, and each picked row read and written; backward the gradient of each picked
     row read, and the row of the weight's gradient read and written.
 
@@ -60,11 +60,11 @@ def embedding_gradient(
     """Gradient [..., d] of picked rows added to the rows of the weight's gradient.
 
     FLOPs: 0, as the backward of embedding.
-    Bytes: each row of the gradient read, and the row that it goes to read and written; unknown for
-    a sparse gradient, which may be a view, and where the capture does not tell.
+    Bytes: each row of the gradient read, and its target row read and written; unknown for a sparse
+    gradient, which may be a view, and if that flag is not recorded.
     """
     if gradient.shape[:-1] != indices.shape or not gradient.shape:
-        raise CannotModel(f"{gradient.shape} is no gradient of rows picked by {indices.shape}")
+        raise CannotModel(f"{gradient.shape} is not a gradient of rows picked by {indices.shape}")
     rows = byte_count(elements(gradient.shape), gradient.dtype)
     moved = None if sparse is not False else add_known(tensor_bytes(gradient), rows, rows)
     return Cost(0, moved), _text(gradient, indices)
@@ -98,32 +98,32 @@ def embedding_bag(
 
     Bags are the rows of indices[bags, n], or start at the offsets in indices[n].
 
-    FLOPs: d for each index (one more d where it has a weight of its own), and bags d divisions
-    for a mean. Backward d for each index of a mean, 3 d where it has a weight, else 0.
-    Bytes: indices, offsets, weights and picked rows read, the output written; backward its
-    gradient read, and for each index a row of the weight's gradient read and written.
+    FLOPs: d for each index (2 d with per-sample weights), and bags d divisions for a mean. Backward
+    d for each index of a mean, 3 d with per-sample weights, else 0.
+    Bytes: indices, offsets, weights and picked rows read, the output written; backward its gradient
+    read, and for each index a row of the weight's gradient read and written.
 
-    Torch ranges do not hold the mode: there it is taken for a sum, and the cost is an estimate.
-    What the kernel notes for backward (bag of each index, sizes) is left out.
+    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate. Data saved
+    for backward (bag of each index, sizes) is not counted.
     """
     if is_integer(weight.dtype) and not is_integer(indices.dtype):
         indices, weight = weight, indices
     how = _MODES.get(reduction) if mode is None else mode
     if how is None or len(indices.shape) not in (1, 2):
-        raise CannotModel(f"no bags of {indices.shape} by {reduction!r}")
+        raise CannotModel(f"cannot reduce bags of {indices.shape} by {reduction!r}")
     known = not isinstance(how, Unknown) and not isinstance(last, Unknown)
     count = elements(indices.shape)
     rows = _rows(weight, count)
     width = weight.shape[1]
     bags = _bags(indices, offsets, last is True)
     output = byte_count(bags * width, weight.dtype)
-    beside = [tensor_bytes(each) for each in (indices, offsets, weights) if each is not None]
+    extra = [tensor_bytes(each) for each in (indices, offsets, weights) if each is not None]
     if direction == "fprop":
         flops = count * width * (1 if weights is None else 2) + bags * width * (how == _MEAN)
-        return Cost(flops, add_known(*beside, rows, output), known), _text(indices, weight)
+        return Cost(flops, add_known(*extra, rows, output), known), _text(indices, weight)
     flops = count * width * (_scaled(how) if weights is None else 3)
     of_weights = () if weights is None else (rows, tensor_bytes(weights))
-    moved = add_known(*beside, output, rows, rows, *of_weights)
+    moved = add_known(*extra, output, rows, rows, *of_weights)
     return Cost(flops, moved, known), _text(indices, weight)
 
 
@@ -160,17 +160,17 @@ def embedding_bag_gradient(
 ) -> tuple[Cost, str]:
     """Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
 
-    FLOPs: d for each index of a mean or with a weight of its own, else 0 as for embedding.
+    FLOPs: d for each index of a mean or with per-sample weights, else 0 as for embedding.
     Bytes: gradient, indices and weights read, and for each index a row read and written; unknown
-    for a sparse gradient, and where the capture does not tell.
+    for a sparse gradient, and if that flag is not recorded.
 
-    Torch ranges do not hold the mode: there it is taken for a sum, and the cost is an estimate.
+    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate.
     """
     rows = _rows(gradient, elements(indices.shape))
     scaled = 1 if weights is not None else _scaled(mode)
     flops = elements(indices.shape) * gradient.shape[1] * scaled
-    beside = [tensor_bytes(each) for each in (gradient, indices, weights) if each is not None]
-    moved = None if sparse is not False else add_known(*beside, rows, rows)
+    extra = [tensor_bytes(each) for each in (gradient, indices, weights) if each is not None]
+    moved = None if sparse is not False else add_known(*extra, rows, rows)
     known = not isinstance(mode, Unknown)
     return Cost(flops, moved, known), _text(gradient, indices)
 
@@ -206,13 +206,13 @@ _RENORM: Final = "{}(weight, indices, ...)"
     ),
 )
 def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """Rows of weight[vocabulary, d] picked by indices scaled down to a largest norm, in place.
+    """Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
 
     FLOPs: for each index the norm, 2 d and a root, and d multiplications.
     Bytes: indices read, picked rows read and written.
 
-    An **estimate**, and a bound from above: a row that repeats is done once, and only rows that
-    are too long are scaled.
+    An **estimate**, an upper bound: repeated rows are processed once, and only rows above the limit
+    are scaled.
     """
     count = elements(indices.shape)
     rows = _rows(weight, count)
@@ -226,8 +226,8 @@ def one_hot(indices: Tensor, classes: int | Unknown = -1) -> tuple[Cost, str]:
     """Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
 
     FLOPs: 0.
-    Bytes: indices read, the output written; unknown where the number of classes is left to the
-    largest index, or not in the capture.
+    Bytes: indices read, the output written; unknown if the number of classes is determined by the
+    largest index or not recorded.
     """
     written = None
     if not isinstance(classes, Unknown) and classes >= 0:

@@ -1,6 +1,6 @@
-"""Masks to FLOPs and bytes: filling, selecting, and finding where a tensor is not zero.
+"""FLOPs and bytes of masked fill, masked select and nonzero.
 
-How many elements a mask selects is not in a capture: where it decides what is written, bytes are
+The number of elements selected by a mask is not recorded: if it determines the output, bytes are
 unknown without the size of the result.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["filled", "masked_fill", "masked_scatter", "masked_select", "nonzero"
 
 
 def filled(x: Tensor, mask: Tensor, direction: str) -> Cost:
-    """x with one number where the mask, broadcast, is true: select, so no arithmetic."""
+    """x with one number where the mask, broadcast, is true; no arithmetic."""
     shape = broadcast(x.shape, mask.shape)
     written = byte_count(elements(shape), x.dtype)
     read = tensor_bytes(x) if direction == "fprop" else written
@@ -42,9 +42,9 @@ def _with_result(
 def masked_fill(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x with one number where the mask, broadcast, is true.
 
-    FLOPs: none, it selects.
+    FLOPs: none.
     Bytes: x and mask read, the output written; backward gradient and mask read, the gradient of x
-    written. In place all of x is read and written too.
+    written. In place, all of x is also read and written.
     """
     return filled(x, mask, direction), texts(x, mask)
 
@@ -58,11 +58,11 @@ def masked_fill(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x with elements of a source, in order, where the mask, broadcast, is true.
 
-    FLOPs: none (the running count of the mask, which says which element goes where, is left out).
+    FLOPs: none (the mask's prefix sum is not counted).
     Bytes: x, mask and source read, the output written; backward gradient and mask read, the
     gradients of x and source written.
 
-    An estimate: the source may hold more elements than the mask selects.
+    An estimate: the source may have more elements than the mask selects.
     """
     cost, whole = filled(x, mask, direction), tensor_bytes(source)
     if direction == "bprop":
@@ -77,19 +77,19 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -
 def masked_scatter_backward(
     gradient: Tensor, mask: Tensor, sizes: Ints | Unknown
 ) -> tuple[Cost, str]:
-    """Gradient of the source of a masked_scatter: what the mask selects, then zeros.
+    """Gradient of the source of a masked_scatter: the selected elements, then zeros.
 
     FLOPs: none.
     Bytes: mask and selected gradient read, a tensor of the source's sizes written.
 
-    An estimate: the source may hold more elements than the mask selects.
+    An estimate: the source may have more elements than the mask selects.
     """
     params = texts(gradient, mask)
     if isinstance(sizes, Unknown):
         return Cost(0, None), params
     shape = (sizes,) if isinstance(sizes, int) else sizes
     if any(size < 0 for size in shape):
-        raise CannotModel(f"impossible shape {shape}")
+        raise CannotModel(f"invalid shape {shape}")
     whole = byte_count(elements(shape), gradient.dtype)
     return Cost(0, add_known(tensor_bytes(mask), whole, whole), False), params
 
@@ -100,8 +100,8 @@ def masked_select(
 ) -> tuple[Cost, str]:
     """Elements of x where the mask is true, both broadcast -> [selected].
 
-    FLOPs: none (the running count of the mask is left out); the backward pass is not modelled.
-    Bytes: x and mask read, the selected written; unknown where the size of the result is.
+    FLOPs: none (the mask's prefix sum is not counted); the backward pass is not modelled.
+    Bytes: x and mask read, the selected elements written; unknown if the size of the result is.
     """
     broadcast(x.shape, mask.shape)
     return Cost(0, _with_result((x, mask), result, x.dtype)), texts(x, mask)
@@ -113,7 +113,7 @@ def masked_select_backward(
     x: Tensor,
     mask: Tensor,
 ) -> tuple[Cost, str]:
-    """Gradient [selected] of a masked_select, put into zeros where the mask is true.
+    """Gradient [selected] of a masked_select, scattered into zeros where the mask is true.
 
     FLOPs: none.
     Bytes: gradient and mask read, the gradient of the input written.
@@ -130,10 +130,10 @@ def masked_select_backward(
     aten=("nonzero(x, ...)", "nonzero_numpy(x)", "argwhere(x)"),
 )
 def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
-    """Places of the elements of x that are not zero -> int64 [found, dimensions].
+    """Indices of the nonzero elements of x -> int64 [found, dimensions].
 
     FLOPs: a comparison for each element.
-    Bytes: x read, the places written; unknown where the size of the result is.
+    Bytes: x read, the indices written; unknown if the size of the result is.
     """
     return Cost(elements(x.shape), _with_result((x,), result, "int64")), tensor_text(x)
 
@@ -144,14 +144,14 @@ def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str
     aten=("nonzero_static(x, size, ...)",),
 )
 def nonzero_static(x: Tensor, size: int | Unknown) -> tuple[Cost, str]:
-    """Places of the first elements of x that are not zero -> int64 [size, dimensions].
+    """Indices of the first nonzero elements of x -> int64 [size, dimensions].
 
     FLOPs: a comparison for each element.
-    Bytes: x read, the places written.
+    Bytes: x read, the indices written.
     """
     if isinstance(size, Unknown):
         return Cost(elements(x.shape), None), tensor_text(x)
     if size < 0:
-        raise CannotModel(f"no {size} places")
+        raise CannotModel(f"invalid size {size}")
     written = byte_count(size * len(x.shape), "int64")
     return Cost(elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)

@@ -1,6 +1,6 @@
-"""Picking elements along one dimension by an index to FLOPs and bytes.
+"""FLOPs and bytes of picking elements along one dimension by an index.
 
-The index and each picked element are read, the elements written; what is picked twice is read
+The index and each picked element are read, the elements written. An element picked twice is read
 twice, as in an embedding.
 """
 
@@ -20,18 +20,18 @@ Dim = int | Unknown
 
 
 def sized(count: int | None, dtype: str | None) -> int | None:
-    """Bytes of `count` elements, None when the count or the type is not known."""
+    """Bytes of `count` elements; None if the count or the type is unknown."""
     return None if count is None else byte_count(count, dtype)
 
 
 def picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
-    """`count` elements of x read and written, by an index."""
+    """Cost of picking `count` elements of x by an index."""
     rows = sized(count, x.dtype)
     return Cost(0, add_known(index_bytes, rows, rows))
 
 
 def gradient_of_picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
-    """Gradient of picked elements, added up in zeros of the shape of x: x itself is not read."""
+    """Gradient of picked elements, summed in zeros of the shape of x; x is not read."""
     moved = add_known(index_bytes, sized(count, x.dtype), byte_count(elements(x.shape), x.dtype))
     return Cost(count, moved)
 
@@ -87,7 +87,7 @@ def take_along_dim(
     aten=("gather_backward(gradient, x, _, index, _)",),
 )
 def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> tuple[Cost, str]:
-    """Gradient of a gather, added up in zeros of the shape of x.
+    """Gradient of a gather, summed in zeros of the shape of x.
 
     FLOPs: an addition for each element of the gradient.
     Bytes: gradient and index read, the gradient of x written.
@@ -117,7 +117,7 @@ def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> tuple
 def index_select_backward(
     gradient: Tensor, sizes: Ints | Unknown, index: Tensor
 ) -> tuple[Cost, str]:
-    """Gradient of an index_select, added up in zeros of the given sizes.
+    """Gradient of an index_select, summed in zeros of the given sizes.
 
     FLOPs: an addition for each element of the gradient.
     Bytes: gradient and index read, the gradient of the input written.
@@ -127,6 +127,6 @@ def index_select_backward(
         return Cost(flops, None), params
     shape = (sizes,) if isinstance(sizes, int) else sizes
     if any(size < 0 for size in shape):
-        raise CannotModel(f"impossible shape {shape}")
+        raise CannotModel(f"invalid shape {shape}")
     x = Tensor(shape, gradient.dtype)
     return gradient_of_picked(x, tensor_bytes(index), flops), params

@@ -1,7 +1,7 @@
-"""Placing elements along one dimension by an index to FLOPs and bytes: one formula, and a table.
+"""FLOPs and bytes of placing elements along one dimension by an index: one formula and a table.
 
-In place, the index and the source are read and each element written, after reading it where one
-is added to it. Out of place the whole tensor is read and written, which then holds what is placed.
+In place, the index and the source are read and each element written, and also read if combined. Out
+of place, the entire tensor is read and written.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def placed(
     Parameters
     ----------
     source : Tensor or None
-        Where the elements come from; None for a number.
+        The elements to place; None for a number.
     steps : int
-        FLOPs for one element: 0 where it replaces the one before.
+        FLOPs per element: 0 if it replaces the old one.
     """
     read = 0 if source is None else sized(count, source.dtype)
     own = [sized(count, x.dtype)] * (2 if steps else 1)
@@ -50,14 +50,14 @@ def placed(
 
 
 class Counted(Enum):
-    """What says how many elements are placed."""
+    """The argument that determines the number of placed elements."""
 
     INDEX = "elements of the index"
     SOURCE = "elements of the source"
     SLICES = "as many slices of x as the index has elements"
 
 
-# What one element costs by the argument reduce=: a mean also counts them.
+# FLOPs per element by the argument reduce=; a mean also counts elements.
 _STEPS: Final = {
     None: 0,
     "add": 1,
@@ -75,7 +75,7 @@ class _Row(NamedTuple):
     python: str
     aten: tuple[str, ...]
     counted: Counted
-    adds: bool  # whether it adds, without an argument that says so
+    adds: bool  # whether it always adds
     what: str
 
 
@@ -148,16 +148,16 @@ _ROWS: Final = (
 
 _DOCUMENTATION: Final = """{what}
 
-    FLOPs: an operation for each element where it is combined (2 and a division for each element of
-    x for a mean), else none; backward none (of products, extremes and means: no model).
+    FLOPs: an operation for each combined element (for a mean 2, and a division for each element of
+    x), else none; backward none (products, extremes and means are not modelled).
     Bytes: {bytes};
-    backward the gradient of x with zeros where elements were replaced (read and written) and that
+    backward the gradient of x with zeros for replaced elements (read and written) and that
     of the source picked from it.
 
-    Where ranges do not say which operation combines them, one FLOP an element is an estimate.
+    If the reduce operation is not recorded, one FLOP per element is counted, an estimate.
     """
 _COPIED: Final = "x, index and source read, the new tensor written"
-_IN_PLACE: Final = "index and source read, elements of x (where combined read and) written"
+_IN_PLACE: Final = "index and source read, elements of x (if combined, read and) written"
 
 
 def _register(row: _Row, in_place: bool) -> None:
@@ -183,7 +183,7 @@ def _register(row: _Row, in_place: bool) -> None:
         if direction == "fprop":
             cost = _forward(x, index, given, count, named, in_place)
         elif unclear:
-            raise CannotModel("what combines the elements is not in the capture")
+            raise CannotModel("the reduce operation is not in the capture")
         else:
             cost = _backward(x, index, given, count, named)
         return Cost(cost.flops, None if unclear else cost.bytes, not unclear), params
@@ -217,7 +217,7 @@ def _forward(
     in_place: bool,
 ) -> Cost:
     if reduce not in _STEPS:
-        raise CannotModel(f"no reduction {reduce!r}")
+        raise CannotModel(f"unknown reduction {reduce!r}")
     cost = placed(x, tensor_bytes(index), count, source, _STEPS[reduce], in_place=in_place)
     return cost + Cost(elements(x.shape), 0) if reduce == "mean" else cost
 
@@ -226,7 +226,7 @@ def _backward(
     x: Tensor, index: Tensor, source: Tensor | None, count: int | None, reduce: str | None
 ) -> Cost:
     if reduce not in (None, "add", "sum"):
-        raise CannotModel(f"no model of the backward pass of {reduce!r}")
+        raise CannotModel(f"the backward pass of {reduce!r} is not modelled")
     cost = Cost(0, 0) if source is None else picked(x, tensor_bytes(index), count)
     if reduce is None:
         cost += placed(x, tensor_bytes(index), count, None, 0, in_place=False)

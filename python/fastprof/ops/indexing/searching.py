@@ -1,7 +1,6 @@
-"""Look-up by value to FLOPs and bytes: binary search, membership, distinct values, histograms.
+"""FLOPs and bytes of look-up by value: binary search, membership, distinct values, histograms.
 
-How many distinct values there are is not in a capture: where it decides what is written, bytes are
-unknown.
+The number of distinct values is not recorded: if it determines the output, bytes are unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def _count(operand: Operand) -> int:
 
 
 def _bytes(operand: Operand) -> int | None:
-    # Ranges write a number as a tensor without dimensions and type.
+    # Ranges record a number as a tensor without dimensions and type.
     if isinstance(operand, Tensor) and (operand.shape or canonical_type(operand.dtype)):
         return tensor_bytes(operand)
     return 0
@@ -45,10 +44,10 @@ def _bytes(operand: Operand) -> int | None:
 def searchsorted(
     borders: Tensor, values: Operand, out_int32: bool | Unknown = False
 ) -> tuple[Cost, str]:
-    """Place of each value in the sorted borders [.., n] -> integers of the shape of values.
+    """Index of each value in the sorted borders [.., n] -> integers of the shape of values.
 
     FLOPs: log2(n + 1), rounded up, comparisons for each value; no backward pass.
-    Bytes: borders and values read, int64 (or int32) places written.
+    Bytes: borders and values read, int64 (or int32) indices written.
     """
     length = borders.shape[-1] if borders.shape else 1
     width = None if isinstance(out_int32, Unknown) else "int32" if out_int32 else "int64"
@@ -68,11 +67,12 @@ _LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
 def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
     """Whether each value is one of others -> bool of the shape of values.
 
-    FLOPs: few others are compared one by one (as torch decides), else both are sorted together:
-    log2(all), rounded up, comparisons for each and 2 to mark what is double; no backward pass.
+    FLOPs: a comparison with each of the others if they are few (torch's threshold), else both are
+    sorted together: log2(all), rounded up, comparisons for each and 2 to mark duplicates; no
+    backward pass.
     Bytes: both read, bools written.
 
-    An estimate where both are sorted.
+    An estimate if both are sorted.
     """
     count, others = _count(values), _count(among)
     if not isinstance(values, Tensor) and not isinstance(among, Tensor):
@@ -96,7 +96,7 @@ def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
     """Distinct values of x (or distinct slices along dim), sorted.
 
     FLOPs: log2(n), rounded up, comparisons for each element to sort them and one to find repeats.
-    Bytes: unknown, they depend on how many values there are.
+    Bytes: unknown, they depend on the number of distinct values.
     """
     count = elements(x.shape)
     return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), tensor_text(x)
@@ -111,8 +111,8 @@ def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     """Distinct slices of x along dim, sorted.
 
     FLOPs: log2(slices), rounded up, comparisons for each element to sort them and one to find
-    repeats, at most (slices may differ early).
-    Bytes: unknown, they depend on how many slices there are.
+    repeats: an upper bound, because comparing slices can stop early.
+    Bytes: unknown, they depend on the number of distinct slices.
     """
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
@@ -126,10 +126,10 @@ def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     aten=("unique_consecutive(x, ...)", "unique_dim_consecutive(x, ...)"),
 )
 def unique_consecutive(x: Tensor) -> tuple[Cost, str]:
-    """Values of x without those that equal the one before.
+    """Values of x without consecutive duplicates.
 
     FLOPs: a comparison for each element.
-    Bytes: unknown, they depend on how many values there are.
+    Bytes: unknown, they depend on the number of distinct values.
     """
     return Cost(elements(x.shape), None), tensor_text(x)
 
@@ -153,9 +153,9 @@ def histc(x: Tensor, bins: int | Unknown = 100) -> tuple[Cost, str]:
     """Histogram of x with equal bins -> [bins] of x's type.
 
     FLOPs: 4 for each element: difference, product, rounding, and the addition to its bin.
-    Bytes: x read, the bins written. Finding the range, where none is given, is left out.
+    Bytes: x read, the bins written. Finding a range that is not given is not counted.
     """
     if not isinstance(bins, Unknown) and bins <= 0:
-        raise CannotModel(f"no {bins} bins")
+        raise CannotModel(f"invalid number of bins {bins}")
     written = None if isinstance(bins, Unknown) else byte_count(bins, x.dtype)
     return Cost(4 * elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)

@@ -1,8 +1,8 @@
-"""Sorting and selecting by order to FLOPs and bytes.
+"""FLOPs and bytes of sorting and selecting by order.
 
-How many comparisons a sort makes depends on the algorithm and the data, so all costs here are
-estimates (`exact` is False): n log2 n for sorting rows of n, n for selecting one or k of them (a
-selection is linear; torch's radix select makes several passes over the bits instead).
+The number of comparisons depends on the algorithm and the data, so all costs here are estimates
+(`exact` is False): n log2 n for sorting rows of n, n for selecting one or k of them (linear
+selection; torch's radix select makes several passes over the bits).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def sort(
     Bytes: x read, values and int64 indices written; backward gradient and indices read, the
     gradient of x written.
 
-    An estimate. Where ranges hold no dim it is taken for the last one, torch's default.
+    An estimate. If dim is not recorded, it is assumed to be the last, torch's default.
     """
     count = elements(x.shape)
     if direction == "bprop":
@@ -88,7 +88,8 @@ def argsort(
     """Indices that put the rows of x along dim in order -> int64 of x's shape.
 
     FLOPs: log2(row length), rounded up, comparisons for each element; no backward pass.
-    Bytes: x read, int64 indices written (the sorted values that torch writes too are left out).
+    Bytes: x read, int64 indices written (torch also writes the sorted values; they are not
+    counted).
     """
     count = elements(x.shape)
     moved = add_known(tensor_bytes(x), byte_count(count, "int64"))
@@ -99,13 +100,13 @@ def argsort(
 def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
     """The k largest or smallest of each row of x along dim, with their indices.
 
-    FLOPs: a comparison for each element of x (a selection; that the k are then sorted is left
-    out); backward none.
+    FLOPs: a comparison for each element of x (a selection; sorting the k is not counted); backward
+    none.
     Bytes: x read, k values and int64 indices a row written; backward gradients and indices read,
     the gradient of x written.
     """
     if not isinstance(k, Unknown) and not 0 <= k <= row_length(x.shape, dim):
-        raise CannotModel(f"no {k} in a row of {x.shape}")
+        raise CannotModel(f"cannot select {k} from a row of {x.shape}")
     outputs = None if isinstance(k, Unknown) else replaced(x.shape, dim, k)
     if direction == "bprop":
         return selected_gradient(x, outputs), tensor_text(x)
@@ -117,7 +118,7 @@ def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]
     """The k-th smallest of each row of x along dim, with its index.
 
     FLOPs: a comparison for each element (a selection); backward none.
-    Bytes: x read, a value and an int64 index a row written; backward they are read, the gradient
+    Bytes: x read, a value and an int64 index per row written; backward they are read, the gradient
     of x written.
     """
     outputs = left(x.shape, dim)
@@ -141,10 +142,10 @@ def median(
 ) -> tuple[Cost, str]:
     """The median of all of x, or of each row along dim with its index.
 
-    FLOPs: a comparison for each element (a selection); backward none along dim, of all 3 for each
+    FLOPs: a comparison for each element (a selection); backward none along dim; for all of x 3 per
     element (a mask, its sum, a product).
-    Bytes: x read, the values and along dim int64 indices written; backward they (of all: x, value
-    and its gradient) are read, the gradient of x written.
+    Bytes: x read, the values and along dim int64 indices written; backward they (for all of x: x,
+    value and its gradient) are read, the gradient of x written.
     """
     outputs, count = left(x.shape, dim), elements(x.shape)
     if dim is not None:
@@ -164,7 +165,7 @@ def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
 
     FLOPs: log2(row length), rounded up, comparisons for each element to sort it and 1 to count;
     backward none.
-    Bytes: x read, a value and an int64 index a row written; backward they are read, the gradient
+    Bytes: x read, a value and an int64 index per row written; backward they are read, the gradient
     of x written.
     """
     outputs, count = left(x.shape, dim), elements(x.shape)
@@ -184,8 +185,8 @@ def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> 
     """Quantiles q of all of x, or of each row along dim -> [q, ..].
 
     FLOPs: log2(row length), rounded up, comparisons for each element to sort it, and 3 for each
-    output between two elements; the backward pass is not modelled.
-    Bytes: x and q read, the quantiles written (the sorted copy is left out).
+    interpolated output; the backward pass is not modelled.
+    Bytes: x and q read, the quantiles written (the sorted copy is not counted).
     """
     wanted = elements(q.shape) if isinstance(q, Tensor) else 1
     rows, count = left(x.shape, dim), elements(x.shape)

@@ -1,4 +1,4 @@
-"""Losses that compare the classes of a row with each other to FLOPs and bytes."""
+"""FLOPs and bytes of losses over the classes of a row."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SIGMOID
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
-from fastprof.ops.losses.pairs import LOG_SIGMOID, WEIGHTED, present
+from fastprof.ops.losses.pairs import LOG_SIGMOID, WEIGHTED
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.traffic import fresh, moved, present, texts
 
 __all__ = [
     "multi_margin_loss",
@@ -34,12 +34,12 @@ def multilabel_soft_margin_loss(
 ) -> tuple[Cost, str]:
     """-(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), its mean over the classes of x[.., c].
 
-    FLOPs: 87 for an element (two logarithms of a sigmoid 82, the rest 4, added up 1), 1 more for a
-    weight; backward 24 (sigmoid 22, minus t, times dloss) and 1 for a weight.
+    FLOPs: 87 per element (two logarithms of a sigmoid 82, the rest 4, summed 1), 1 more with a
+    weight; backward 24 (sigmoid 22, minus t, times dloss) and 1 with a weight.
     Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
     dloss, x, t and weight, writes dx.
 
-    Counted as one kernel would do it; torch builds it of several.
+    Counted as one kernel; torch uses several.
     """
     operands = present(x, target, weight)
     more = len(operands) - 2
@@ -80,8 +80,8 @@ def multi_margin_loss(
 ) -> tuple[Cost, str]:
     """Sum over the classes j of x[.., c] of max(0, margin - x_t + x_j)^p / c.
 
-    FLOPs: 4 for an element (margin 2, maximum, added up), 1 more with p = 2, 1 for a weight;
-    backward as many.
+    FLOPs: 4 per element (margin 2, maximum, summed), 1 more with p = 2, 1 with a weight; backward
+    the same.
     Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
     dloss, x, t and weight, writes dx.
     """
@@ -104,7 +104,7 @@ def multi_margin_loss_backward(
 ) -> tuple[Cost, str]:
     """dx of a multi_margin_loss.
 
-    FLOPs: 4 for an element (margin 2, compared, added up), 1 more with p = 2, 1 for a weight.
+    FLOPs: 4 per element (margin 2, compared, summed), 1 more with p = 2, 1 with a weight.
     Bytes: dloss, x, t and weight read, dx written.
     """
     operands = present(x, target, weight)
@@ -131,7 +131,7 @@ def multilabel_margin_loss(
 ) -> tuple[Cost, str]:
     """Sum over targets i and other classes j of x[.., c] of max(0, 1 - (x_i - x_j)) / c.
 
-    FLOPs: not known: they depend on how many targets each row has.
+    FLOPs: unknown: they depend on the number of targets in each row.
     Bytes: x and t read, the marks of targets and the loss written: one number, or one for each row.
     Backward reads dloss, x, t and marks, writes dx.
     """
@@ -158,7 +158,7 @@ def multilabel_margin_loss_backward(
 ) -> tuple[Cost, str]:
     """dx of a multilabel_margin_loss.
 
-    FLOPs: not known: they depend on how many targets each row has.
+    FLOPs: unknown: they depend on the number of targets in each row.
     Bytes: dloss, x, t and the marks of targets read, dx written.
     """
     if x.shape != target.shape:

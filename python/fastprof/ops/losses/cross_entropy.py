@@ -1,4 +1,4 @@
-"""Cross entropy and negative log likelihood to FLOPs and bytes."""
+"""FLOPs and bytes of cross entropy and negative log likelihood."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def nll_loss(
 ) -> tuple[Cost, str]:
     """-x[n, t[n], ..] of log probabilities x[n, c, ..] and class indices t[n, ..].
 
-    FLOPs: 1 for a target where they are added up, and 2 for a weight (product, weights added), 1
-    where they are kept; backward 1 for a target and 1 for a weight.
+    FLOPs: 1 per target if reduced, and 2 for a weight (product, weights added), 1 if not reduced;
+    backward 1 per target and 1 with a weight.
     Bytes: t and the picked elements of x read, weight read, the loss written: one number and the
-    sum of weights, or all of them. Backward reads dloss, t and weight and writes all of dx, zeros
-    in the most.
+    sum of weights, or all of them. Backward reads dloss, t and weight and writes all of dx, mostly
+    zeros.
 
-    Ignored targets are not known and count as the others.
+    Ignored targets are unknown and count like the others.
     """
     if target.shape != _targets(x):
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
@@ -88,7 +88,7 @@ def nll_loss_backward(
 ) -> tuple[Cost, str]:
     """dx[n, c, ..] of a negative log likelihood: dloss where the target is, zeros elsewhere.
 
-    FLOPs: 1 for a target, 1 more for a weight.
+    FLOPs: 1 per target, 1 more with a weight.
     Bytes: dloss, t, weight and the sum of weights read, all of dx written.
     """
     if target.shape != _targets(x):
@@ -118,14 +118,13 @@ def cross_entropy(
     """log_softmax of scores x[n, c, ..], then nll_loss with class indices t[n, ..] or
     probabilities t[n, c, ..].
 
-    FLOPs: those of both: 24 for an element and 1 for a target; backward 23 and 1. Probabilities: 2
-    for an element (product, added) and 1 for a weight in place of nll_loss, backward as many. Label
-    smoothing: 1 more for an element (added), 1 for a weight, 4 for a target; backward 1.
-    Bytes: those of both, log probabilities written by the one and read by the other, once more for
-    label smoothing.
+    FLOPs: those of both: 24 per element and 1 per target; backward 23 and 1. Probabilities: 2 per
+    element (product, added) and 1 with a weight in place of nll_loss, backward the same. Label
+    smoothing: 1 more per element (added), 1 with a weight, 4 per target; backward 1.
+    Bytes: those of both, including log probabilities written and read in between, and read once
+    more for label smoothing.
 
-    Torch has one kernel for each. Where a capture does not say, no smoothing is assumed (not
-    exact).
+    torch has one kernel for each. If not recorded,  no smoothing is assumed (not exact).
     """
     smooth = isinstance(label_smoothing, float | int) and label_smoothing > 0
     unsure = isinstance(label_smoothing, Unknown)
@@ -144,7 +143,7 @@ def cross_entropy(
 def _probabilities(
     x: Tensor, target: Tensor, weight: Tensor | None, reduced: Reduced, direction: str
 ) -> Cost:
-    # -(sum over classes of x t w): every element read, and dx written as a tensor of its size.
+    # -(sum over classes of x t w): all elements are read, and dx has the same size.
     _weighted(x, weight)
     flops = elements(x.shape) * (2 + (weight is not None))
     loss = reduced.loss(_targets(x), x.dtype)
@@ -154,7 +153,7 @@ def _probabilities(
 
 
 def _smoothing(x: Tensor, weight: Tensor | None, direction: str) -> Cost:
-    # The mean of all classes' log probabilities joins the loss: a (1 - s) + s / c b.
+    # The mean of all classes' log probabilities is part of the loss: a (1 - s) + s / c b.
     if direction == "bprop":
         return Cost(elements(x.shape), moved(fresh(x)))
     targets = elements(_targets(x))

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification (CTC) to FLOPs and bytes."""
+"""FLOPs and bytes of connectionist temporal classification (CTC)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ctc_loss", "ctc_loss_and_gradient", "ctc_loss_backward"]
 # One step of the recursion, log(e^a + e^b + e^c) + p: maximum 2, subtracted and exponential of
 # three, added 2, logarithm, maximum and p added 2.
 STEP: Final = 3 * (EXPONENTIAL + 1) + LOGARITHM + 6
-# alpha + beta of a state added up for its class: sum, maximum, two exponentials, logarithm, 4 more.
+# alpha + beta of a state summed for its class: sum, maximum, two exponentials, logarithm, 4 more.
 COLLECTED: Final = 2 * EXPONENTIAL + LOGARITHM + 6
 # dx = (exp(p) - exp(collected + loss - p)) dloss
 GRADIENT: Final = 2 * EXPONENTIAL + 4
@@ -25,10 +25,10 @@ _ARGUMENTS: Final = "(x, targets, input_lengths, target_lengths, ...)"
 
 
 def _states(x: Tensor, targets: Tensor) -> tuple[int, int]:
-    # Batch size n, and states of one step of the recursion: 2 s + 1 for a target of s labels.
+    # Batch size n, and states of one step of the recursion: 2 s + 1 per target of s labels.
     batched = len(x.shape) == 3
     if len(x.shape) not in (2, 3) or len(targets.shape) not in (1, 2):
-        raise CannotModel(f"no CTC of {x.shape} and {targets.shape}")
+        raise CannotModel(f"log probabilities {x.shape} do not fit targets {targets.shape}")
     batch = x.shape[1] if batched else 1
     return batch, 2 * elements(targets.shape) + batch
 
@@ -53,12 +53,12 @@ def ctc_loss(
     """Loss[n] of log probabilities x[t, n, c] and targets[n, s], by the forward variables.
 
     FLOPs: 89 for each of t (2 s + 1) states of each n; backward 155 (89 for the backward variables,
-    66 to collect both), and 44 for an element of x.
+    66 to combine both), and 44 per element of x.
     Bytes: x and targets read, the variables and the loss written. Backward reads dloss, x, targets
     and variables, writes the backward variables and dx.
 
-    Full lengths are assumed: those of a call are values that a capture does not hold (not exact,
-    an upper limit). Formulas: Graves et al., Connectionist Temporal Classification, section 4.
+    Full lengths are assumed, because actual lengths are not recorded (not exact, an upper bound).
+    Formulas: Graves et al., Connectionist Temporal Classification, section 4.
     """
     batch, states = _states(x, targets)
     steps = x.shape[0] * states
@@ -76,12 +76,12 @@ _CUDNN: Final = tuple(name + _ARGUMENTS for name in ("_cudnn_ctc_loss", "miopen_
 def ctc_loss_and_gradient(
     x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
 ) -> tuple[Cost, str]:
-    """Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes at once.
+    """Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.
 
-    FLOPs: 244 for each of t (2 s + 1) states of each n, and 44 for an element of x.
+    FLOPs: 244 for each of t (2 s + 1) states of each n, and 44 per element of x.
     Bytes: x and targets read, the loss and the gradient written.
 
-    Full lengths are assumed (not exact, an upper limit).
+    Full lengths are assumed (not exact, an upper bound).
     """
     batch, states = _states(x, targets)
     steps = x.shape[0] * states
@@ -107,10 +107,10 @@ def ctc_loss_backward(
 ) -> tuple[Cost, str]:
     """dx[t, n, c] of a CTC loss, by the backward variables.
 
-    FLOPs: 155 for each of t (2 s + 1) states of each n, and 44 for an element of x.
+    FLOPs: 155 for each of t (2 s + 1) states of each n, and 44 per element of x.
     Bytes: dloss, x, targets and the forward variables read, backward variables and dx written.
 
-    Full lengths are assumed (not exact, an upper limit).
+    Full lengths are assumed (not exact, an upper bound).
     """
     _, states = _states(x, targets)
     flops, moves = _gradient(gradient, x, targets, variables, x.shape[0] * states)

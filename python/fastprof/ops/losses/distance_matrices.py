@@ -1,4 +1,4 @@
-"""Distances between all pairs of vectors to FLOPs and bytes: cdist and pdist."""
+"""FLOPs and bytes of distances between all pairs of vectors: cdist and pdist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastprof.ops.traffic import fresh, moved, texts
 
 __all__ = ["cdist", "cdist_backward", "euclidean_distance", "pdist", "pdist_backward"]
 
-# Torch goes by a matrix product where either side has more vectors than this.
+# torch uses a matrix product if either side has more vectors than this.
 _PRODUCT_ABOVE: Final = 25
 _MODES: Final = {
     "use_mm_for_euclid_dist_if_necessary": 0,
@@ -27,7 +27,7 @@ _MODES: Final = {
 
 def _output(x: Tensor, y: Tensor) -> Tensor:
     if len(x.shape) < 2 or len(y.shape) < 2 or x.shape[-1] != y.shape[-1]:
-        raise CannotModel(f"no distances between {x.shape} and {y.shape}")
+        raise CannotModel(f"cannot compute distances between {x.shape} and {y.shape}")
     batch = broadcast(x.shape[:-2], y.shape[:-2])
     return Tensor((*batch, x.shape[-2], y.shape[-2]), result_type((x, y)))
 
@@ -48,13 +48,13 @@ def cdist(
 ) -> Work:
     """p-norms of x[b, m, d] - y[b, n, d] for all pairs: [b, m, n].
 
-    FLOPs: for p = 2 and more than 25 vectors on a side (unless the mode says otherwise) as
+    FLOPs: for p = 2 and more than 25 vectors on a side (unless the mode overrides it) as
     euclidean_distance; else 3 d for each pair (subtracted, squared, added) and 20 for the root,
-    backward 4 d for each pair and operand. With another p than 0, 1, 2, infinity a power is 20.
+    backward 4 d for each pair and operand. For p other than 0, 1, 2 and infinity, a power is 20.
     Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
     writes dx and dy.
 
-    Where a capture does not say, p is assumed to be 2 and the mode torch's default (not exact).
+    If not recorded,  p is assumed to be 2 and the mode torch's default (not exact).
     """
     output = _output(x, y)
     mode = _MODES.get(compute_mode, 0) if isinstance(compute_mode, str) else compute_mode
@@ -75,7 +75,7 @@ def cdist(
 
 
 def _gradient_flops(element: int) -> int:
-    # Difference, scaled by dloss and the distance, added up; and the power where p needs one.
+    # Difference, scaled by dloss and the distance, summed; and the power where p needs one.
     return 4 + (POWER if element > POWER else 0)
 
 
@@ -90,13 +90,13 @@ def _as_sure(work: Work, exact: bool) -> Work:
 def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
     """Euclidean distances of x[b, m, d] and y[b, n, d] by one product of [m, d + 2] and [n, d + 2].
 
-    FLOPs: 2 m n (d + 2) for each b, the product's multiply-adds and nothing else; backward 2 m n d
-    for each of dx and dy.
+    FLOPs: 2 m n (d + 2) for each b, only the product's multiply-adds; backward 2 m n d for each of
+    dx and dy.
     Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
     writes dx and dy.
 
-    The product of [-2 x, |x|^2, 1] and [y, 1, |y|^2]; of it FlopCounterMode sees the backward pass
-    only.
+    The product of [-2 x, |x|^2, 1] and [y, 1, |y|^2]; of it FlopCounterMode counts only the
+    backward pass.
     """
     output = _output(x, y)
     flops = 2 * elements(output.shape) * (x.shape[-1] + 2)
@@ -117,9 +117,9 @@ _CDIST_BACKWARD: Final = "_cdist_backward(gradient, x, y, p, distances)"
 def cdist_backward(
     gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
 ) -> tuple[Cost, str]:
-    """dx of a cdist without matrix product; torch asks once for dx and once for dy.
+    """dx of a cdist without matrix product; torch calls it once for dx and once for dy.
 
-    FLOPs: 4 d for each pair (difference, scaled twice, added), 24 with another p than 0, 1, 2 and
+    FLOPs: 4 d for each pair (difference, scaled twice, added), 24 for p other than 0, 1, 2 and
     infinity.
     Bytes: the gradient, distances, x and y read, dx written.
     """
@@ -131,7 +131,7 @@ def cdist_backward(
 
 def _pairs(x: Tensor) -> int:
     if len(x.shape) != 2:
-        raise CannotModel(f"shape {x.shape} is no list of vectors")
+        raise CannotModel(f"shape {x.shape} is not a list of vectors")
     return x.shape[0] * (x.shape[0] - 1) // 2
 
 
@@ -139,8 +139,8 @@ def _pairs(x: Tensor) -> int:
 def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost, str]:
     """p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
 
-    FLOPs: 3 d for each pair (subtracted, squared, added) and 20 for the root; backward 8 d. With
-    another p than 0, 1, 2 and infinity a power is 20.
+    FLOPs: 3 d for each pair (subtracted, squared, added) and 20 for the root; backward 8 d. For p
+    other than 0, 1, 2 and infinity, a power is 20.
     Bytes: x read, the distances written. Backward reads their gradient, distances and x, writes dx.
     """
     pairs, norm, exact = _pairs(x), norm_of(p), not isinstance(p, Unknown)

@@ -1,4 +1,4 @@
-"""Distances between vectors, and losses made of them, to FLOPs and bytes."""
+"""FLOPs and bytes of distances between vectors, and distance-based losses."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def cosine_similarity(
 ) -> tuple[Cost, str]:
     """x . y / max(|x| |y|, eps) along one dimension.
 
-    FLOPs: 6 for an element (three sums of products), 23 for each pair (product, limit, root,
-    division); backward 8 for an element.
+    FLOPs: 6 per element (three sums of products), 23 for each pair (product, limit, root,
+    division); backward 8 per element.
     Bytes: x and y read, the similarities written. Backward reads dloss, x and y, writes dx and dy.
 
-    Counted as one kernel would do it; torch builds it of several.
+    Counted as one kernel; torch uses several.
     """
     shape = _paired(x, y)
     if isinstance(dim, Unknown):
-        raise CannotModel("the dimension is not known")
+        raise CannotModel("the dimension is not in the capture")
     pairs = _without(shape, dim)
     found = Tensor(pairs, result_type((x, y)))
     if direction == "bprop":
@@ -84,12 +84,12 @@ def cosine_embedding_loss(
 ) -> tuple[Cost, str]:
     """1 - cos(x, y) where t = 1, max(0, cos(x, y) - margin) where t = -1, for rows of x[n, d].
 
-    FLOPs: 6 for an element, 29 for each row (cosine 23, two branches 3, two comparisons, added), 1
-    more where they are added up; backward 8 for an element.
+    FLOPs: 6 per element, 29 for each row (cosine 23, two branches 3, two comparisons, added), 1
+    more if reduced; backward 8 per element.
     Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
     and t, writes dx and dy.
 
-    Counted as one kernel would do it; torch builds it of several.
+    Counted as one kernel; torch uses several.
     """
     shape = _paired(x, y)
     rows = shape[:-1]
@@ -108,13 +108,13 @@ def pairwise_distance(
 ) -> tuple[Cost, str]:
     """(sum of |x - y + eps|^p)^(1/p) along the last dimension.
 
-    FLOPs: 4 for an element (subtracted, eps added, squared, added), 20 for each pair; backward 4
-    (difference 2, scaled, times dloss). With another p than 0, 1, 2 and infinity the power is 20.
+    FLOPs: 4 per element (subtracted, eps added, squared, added), 20 for each pair; backward 4
+    (difference 2, scaled, times dloss). For p other than 0, 1, 2 and infinity, the power is 20.
     Bytes: x and y read, the distances written. Backward reads dloss, distances, x and y, writes dx
     and dy.
 
-    Counted as one kernel would do it; torch has one for the difference and one for the norm. Where
-    a capture does not say, p is assumed to be 2 (not exact).
+    Counted as one kernel; torch uses one for the difference and one for the norm. If not recorded,
+    p is assumed to be 2 (not exact).
     """
     shape = _paired(x, y)
     norm, exact = norm_of(p), not isinstance(p, Unknown)
@@ -152,12 +152,12 @@ def triplet_margin_loss(
     """max(0, d(x, positive) - d(x, negative) + margin) with pairwise distances, for each row.
 
     FLOPs: those of two pairwise distances (three with swap, and a minimum), 3 for each row, 1 more
-    where they are added up; backward those of the distances' backward passes.
+    if reduced; backward those of the distances' backward passes.
     Bytes: x, positive and negative read, the loss written: one number, or all of them. Backward
     reads dloss and the three, writes their gradients.
 
-    Counted as one kernel would do it; torch builds it of several. Where a capture does not say,
-    swap is assumed to be off (not exact).
+    Counted as one kernel; torch uses several. If not recorded,  swap is assumed to be off (not
+    exact).
     """
     pairs = [(x, positive), (x, negative)]
     if swap is True:

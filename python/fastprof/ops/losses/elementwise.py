@@ -1,4 +1,4 @@
-"""Losses of single elements to FLOPs and bytes: one formula, and a table of what it needs."""
+"""FLOPs and bytes of elementwise losses: one formula and a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastprof.ops.traffic import fresh, moved, texts
 __all__ = ["elementwise_loss", "elementwise_loss_gradient"]
 
 
-# Arguments of the operator, of its binding to Python, and those of the function, which has old ones
+# Arguments of the operator, of its Python binding, and of the function, which has legacy arguments
 # before reduction.
 _PLAIN: Final = (
     "x, target, reduction",
@@ -36,7 +36,7 @@ _MARGIN: Final = (
 
 
 class _Loss(NamedTuple):
-    """FLOPs for an element forward and backward, and the formulas that they come from."""
+    """FLOPs per element forward and backward, and the formulas that they come from."""
 
     forward: int
     backward: int
@@ -100,13 +100,13 @@ def elementwise_loss(
     forward, backward : int
         FLOPs for one element of the broadcast operands.
     operands : tuple of Tensor
-        All that is read; the first is the one that is learnt.
+        All tensors that are read; the first is the prediction.
     reduced : Reduced
-        What becomes of the losses of single elements.
+        The reduction of the elementwise losses.
     direction : str
         "fprop" or "bprop".
     gradients : tuple of Tensor, optional
-        Operands that get a gradient; the first alone where it is left out.
+        Operands with a gradient; default: the first.
     """
     shape = broadcast(*(each.shape for each in operands))
     loss = reduced.loss(shape, result_type(operands[:2]))
@@ -150,14 +150,14 @@ def _register(name: str, loss: _Loss) -> None:
             direction,
         )
 
-    formula.__doc__ = f"""{loss.what}, element by element, added up or kept.
+    formula.__doc__ = f"""{loss.what}, elementwise, reduced or not.
 
-    FLOPs: {loss.forward} for an element ({loss.forward_text}), 1 more where they are added up and 1
-    for a weight; backward {loss.backward} ({loss.backward_text}) and 1 for a weight.
+    FLOPs: {loss.forward} per element ({loss.forward_text}), 1 more if reduced and 1 with a weight;
+    backward {loss.backward} ({loss.backward_text}) and 1 with a weight.
     Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
     x, t and weight, writes dx.
 
-    The target is assumed to need no gradient. Reduction unknown: added up (not exact).
+    The target is assumed to need no gradient. An unknown reduction counts as a sum (not exact).
     """
     _named(formula, name)
     operator, binding, function = (f"{name}({arguments})" for arguments in loss.arguments)
@@ -170,7 +170,7 @@ def _register_backward(name: str, loss: _Loss) -> None:
 
     formula.__doc__ = f"""dx of {loss.what}.
 
-    FLOPs: {loss.backward} for an element ({loss.backward_text}).
+    FLOPs: {loss.backward} per element ({loss.backward_text}).
     Bytes: dloss, x and t read, dx written.
     """
     _named(formula, f"{name}_backward")

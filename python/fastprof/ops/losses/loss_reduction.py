@@ -1,4 +1,4 @@
-"""The argument `reduction` of a loss to what it adds up and writes."""
+"""The argument `reduction` of a loss: additions and output size."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fastprof.ops.cost import CannotModel
 
 __all__ = ["Reduce", "Reduced", "Reduction"]
 
-# Python calls write "mean"; ATen calls write its number: 0 none, 1 mean, 2 sum.
+# Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum.
 Reduction: TypeAlias = str | int | Unknown
-# The old argument reduce=False of torch 0.4 is reduction="none".
+# The legacy argument reduce=False of torch 0.4 is reduction="none".
 Reduce: TypeAlias = bool | None
 
 _KEPT = ("none", 0)
@@ -19,10 +19,10 @@ _ADDED = ("mean", "sum", "batchmean", 1, 2)
 
 
 class Reduced(NamedTuple):
-    """What becomes of the losses of single elements.
+    """The reduction of the elementwise losses.
 
-    `added` is 1 where they are added up, one FLOP each, and 0 where they are kept. `exact` is False
-    where a capture does not say: then they are assumed to be added up, torch's default.
+    `added` is the FLOPs per element: 1 if reduced, else 0. `exact` is False if the reduction is not
+    recorded; torch's default, a mean, is then assumed.
     """
 
     added: int
@@ -35,12 +35,12 @@ class Reduced(NamedTuple):
         Raises
         ------
         CannotModel
-            When it is no reduction.
+            When the reduction is invalid.
         """
         if isinstance(reduction, Unknown):
             return cls(1, False)
         if reduction not in (*_KEPT, *_ADDED):
-            raise CannotModel(f"reduction {reduction!r} is none of none, mean, sum")
+            raise CannotModel(f"expected reduction none, mean or sum, found {reduction!r}")
         return cls(0 if reduction in _KEPT or reduce is False else 1, True)
 
     def loss(self, shape: tuple[int, ...], dtype: str | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Losses of probabilities and of margins between inputs to FLOPs and bytes."""
+"""FLOPs and bytes of losses of probabilities and of margins between inputs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fastprof.ops.cost import Cost
 from fastprof.ops.losses.elementwise import elementwise_loss, elementwise_loss_gradient
 from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
 from fastprof.ops.registry import TORCH, op
+from fastprof.ops.traffic import present
 
 __all__ = [
     "LOG_SIGMOID",
@@ -21,7 +22,6 @@ __all__ = [
     "kl_div",
     "margin_ranking_loss",
     "poisson_nll_loss",
-    "present",
 ]
 
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
@@ -31,11 +31,6 @@ WEIGHTED: Final = (
     "x, target, weight, reduction, reduce",
     "x, target, weight, _, reduce, reduction",
 )
-
-
-def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
-    """The tensors that a call does not leave out."""
-    return tuple(each for each in tensors if each is not None)
 
 
 @op(
@@ -52,11 +47,10 @@ def binary_cross_entropy(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """(t - 1) log(1 - x) - t log(x), element by element, added up or kept.
+    """(t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
 
-    FLOPs: 46 for an element (two logarithms 40, two limits 2, the rest 4), 1 more where they are
-    added up and 1 for a weight; backward 6 ((x - t) dloss / max((1 - x) x, eps)) and 1 for a
-    weight.
+    FLOPs: 46 per element (two logarithms 40, two limits 2, the rest 4), 1 more if reduced and 1
+    with a weight; backward 6 ((x - t) dloss / max((1 - x) x, eps)) and 1 with a weight.
     Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
     x, t and weight, writes dx.
     """
@@ -75,7 +69,7 @@ def binary_cross_entropy_backward(
 ) -> tuple[Cost, str]:
     """dx = (x - t) dloss / max((1 - x) x, eps).
 
-    FLOPs: 6 for an element, 1 more for a weight.
+    FLOPs: 6 per element, 1 more with a weight.
     Bytes: dloss, x, t and weight read, dx written.
     """
     operands = present(x, target, weight)
@@ -103,15 +97,15 @@ def binary_cross_entropy_with_logits(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """(1 - t) x - log(sigmoid(x)), element by element, added up or kept.
+    """(1 - t) x - log(sigmoid(x)), elementwise, reduced or not.
 
-    FLOPs: 44 for an element (exponential and logarithm 40, the rest 4), 1 more where they are added
-    up, 1 for a weight, 4 for the weight of positives; backward 24 (sigmoid 22, minus t, times
-    dloss) and 1 and 4 for those weights.
+    FLOPs: 44 per element (exponential and logarithm 40, the rest 4), 1 more if reduced, 1 with a
+    weight, 4 for the weight of positives; backward 24 (sigmoid 22, minus t, times dloss) and 1 and
+    4 for those weights.
     Bytes: x, t and weights read, the loss written: one number, or all of them. Backward reads
     dloss, x, t and weights, writes dx.
 
-    Counted as one kernel would do it; torch builds it of several.
+    Counted as one kernel; torch uses several.
     """
     more = (weight is not None) + 4 * (pos_weight is not None)
     return elementwise_loss(
@@ -138,14 +132,14 @@ def kl_div(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """t (log(t) - x), element by element, added up or kept; t is exp(t) with log_target.
+    """t (log(t) - x), elementwise, reduced or not; t is exp(t) with log_target.
 
-    FLOPs: 23 for an element (logarithm 20, two products, subtracted), 22 with log_target, 1 more
-    where they are added up; backward 1 (t dloss), 21 with log_target.
+    FLOPs: 23 per element (logarithm 20, two products, subtracted), 22 with log_target, 1 more if
+    reduced; backward 1 (t dloss), 21 with log_target.
     Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss and t,
     writes dx.
 
-    Where a capture does not say, log_target is assumed to be off (not exact).
+    If not recorded,  log_target is assumed to be off (not exact).
     """
     reduced = Reduced.read(reduction, reduce)
     reduced = reduced._replace(exact=reduced.exact and not isinstance(log_target, Unknown))
@@ -174,14 +168,14 @@ def poisson_nll_loss(
 ) -> tuple[Cost, str]:
     """exp(x) - t x, or x - t log(x + eps) without log_input; with full, Stirling's term.
 
-    FLOPs: 22 for an element, 23 without log_input (exponential or logarithm 20), 47 more with full
-    (t log(t) - t + log(2 pi t) / 2 where t > 1), 1 more where they are added up; backward 22
-    (exp(x) - t, times dloss), 4 without log_input.
+    FLOPs: 22 per element, 23 without log_input (exponential or logarithm 20), 47 more with full (t
+    log(t) - t + log(2 pi t) / 2 where t > 1), 1 more if reduced; backward 22 (exp(x) - t, times
+    dloss), 4 without log_input.
     Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss, x and
     t, writes dx.
 
-    Counted as one kernel would do it; torch builds it of several. Where a capture does not say,
-    log_input is assumed, and full is not (not exact).
+    Counted as one kernel; torch uses several. If not recorded,  log_input is assumed to be on and
+    full off (not exact).
     """
     reduced = Reduced.read(reduction, reduce)
     sure = not isinstance(log_input, Unknown) and not isinstance(full, Unknown)
@@ -202,15 +196,15 @@ def gaussian_nll_loss(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """(log(max(v, eps)) + (x - t)^2 / v) / 2, element by element, added up or kept.
+    """(log(max(v, eps)) + (x - t)^2 / v) / 2, elementwise, reduced or not.
 
-    FLOPs: 26 for an element (logarithm 20, limit 1, the rest 5), 1 more with full, 1 more where
-    they are added up; backward 8 (dx 3, dv 5).
+    FLOPs: 26 per element (logarithm 20, limit 1, the rest 5), 1 more with full, 1 more if reduced;
+    backward 8 (dx 3, dv 5).
     Bytes: x, t and v read, the loss written: one number, or all of them. Backward reads dloss, x, t
     and v, writes dx and dv.
 
-    Counted as one kernel would do it; torch builds it of several. A v with one number less in its
-    shape than x (one variance for each row) is one more dimension of size 1.
+    Counted as one kernel; torch uses several. A v with one dimension less than x (one variance per
+    row) is expanded by a dimension of size 1.
     """
     operands = present(x, target)
     if isinstance(variance, Tensor):
@@ -240,14 +234,14 @@ def margin_ranking_loss(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """max(0, margin - t (x - y)), element by element, added up or kept.
+    """max(0, margin - t (x - y)), elementwise, reduced or not.
 
-    FLOPs: 4 for an element (subtracted, product, added, maximum), 1 more where they are added up;
-    backward 3 (compared, times t, times dloss).
+    FLOPs: 4 per element (subtracted, product, added, maximum), 1 more if reduced; backward 3
+    (compared, times t, times dloss).
     Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
     and t, writes dx and dy.
 
-    Counted as one kernel would do it; torch builds it of several.
+    Counted as one kernel; torch uses several.
     """
     reduced = Reduced.read(reduction, reduce)
     return elementwise_loss(4, (x, other, target), reduced, 3, direction, (x, other))

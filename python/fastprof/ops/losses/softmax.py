@@ -1,4 +1,4 @@
-"""Softmax and its logarithm to FLOPs and bytes."""
+"""FLOPs and bytes of softmax and its logarithm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "softmin",
 ]
 
-# FLOPs for an element. What is done once a row (a logarithm) is left out.
+# FLOPs per element. Per-row operations (a logarithm) are not counted.
 FORWARD: Final = EXPONENTIAL + 4  # compared, max subtracted, exponential, added, divided
 LOG_BACKWARD: Final = EXPONENTIAL + 3  # dy added; exponential, times sum, subtracted
 BACKWARD: Final = 4  # dy y added; subtracted, times y
@@ -33,8 +33,7 @@ def _both(name: str) -> tuple[str, str]:
     return f"{name}(x, _, dtype)", f"special_{name}(x, _, dtype)"
 
 
-# In torch.nn.functional a stack level stands before the type: an integer in place of `dtype`, which
-# no type of a softmax is.
+# torch.nn.functional has a stack level before the type: an integer in the position of `dtype`.
 @op(
     TORCH,
     "softmax(x, dim=_, dtype_or_level, dtype)",
@@ -51,11 +50,11 @@ def softmax(
 ) -> tuple[Cost, str]:
     """exp(x - max) / sum of exp(x - max) along one dimension.
 
-    FLOPs: 24 for an element (maximum 1, subtracted 1, exponential 20, added 1, divided 1);
-    backward 4 (dy y added 2, subtracted 1, times y 1).
+    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, divided 1); backward 4
+    (dy y added 2, subtracted 1, times y 1).
     Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
 
-    PyProf counts 3 tensors forward and 5 backward, as a kernel that reads a long row again.
+    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
     """
     y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
     if direction == "bprop":
@@ -79,11 +78,11 @@ def log_softmax(
 ) -> tuple[Cost, str]:
     """x - max - log(sum of exp(x - max)) along one dimension.
 
-    FLOPs: 24 for an element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
+    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
     1); backward 23 (dy added 1, exponential 20, times sum 1, subtracted 1).
     Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
 
-    PyProf counts 3 tensors forward and 5 backward, as a kernel that reads a long row again.
+    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
     """
     y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
     if direction == "bprop":
@@ -97,7 +96,7 @@ def softmin(
 ) -> tuple[Cost, str]:
     """softmax(-x): a negation, then a softmax.
 
-    FLOPs: 25 for an element; backward 5.
+    FLOPs: 25 per element; backward 5.
     Bytes: those of both: x read, -x written and read, y written; backward dy and y read, a gradient
     written, read and written.
     """
@@ -107,9 +106,9 @@ def softmin(
 
 @op(TORCH, "_safe_softmax(x, _, dtype)", aten=("_safe_softmax(x, _, dtype)",))
 def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
-    """A softmax that is 0 where a whole row is minus infinity.
+    """A softmax that is 0 for rows of minus infinity.
 
-    FLOPs: 26 for an element (softmax 24, compared, all of a row); backward 4.
+    FLOPs: 26 per element (softmax 24, compared, all of a row); backward 4.
     Bytes: as softmax.
     """
     cost, params = softmax(x, dtype=dtype, direction=direction)
@@ -122,9 +121,9 @@ _MASKED: Final = "_masked_softmax(x, mask, ...)"
 
 @op(TORCH, _MASKED, aten=(_MASKED,))
 def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """A softmax over what the mask lets through.
+    """A softmax over the elements that are not masked.
 
-    FLOPs: as softmax, as if nothing were masked; the mask only selects.
+    FLOPs: as softmax, including masked elements.
     Bytes: as softmax, and the mask read.
     """
     cost, params = softmax(x, direction=direction)
@@ -132,7 +131,7 @@ def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, st
 
 
 def _output(x: Tensor, dtype: Dtype, half_to_float: bool | Unknown) -> tuple[Tensor, bool]:
-    # y, and whether its type is sure.
+    # y, and whether its type is certain.
     if isinstance(dtype, Unknown):
         return fresh(x), False
     if half_to_float is True:
@@ -156,7 +155,7 @@ def _gradient(
 
 
 def _backward(name: str) -> tuple[str, str]:
-    # Torch 1 had the input, for its type, where torch 2 has the type.
+    # torch 1 passes the input for its type; torch 2 passes the type.
     return f"{name}(gradient, y, _, dtype)", f"{name}(gradient, y, _, x)"
 
 
@@ -166,7 +165,7 @@ def softmax_backward(
 ) -> tuple[Cost, str]:
     """dx = (dy - sum of dy y) * y of a softmax.
 
-    FLOPs: 4 for an element.
+    FLOPs: 4 per element.
     Bytes: dy and y read, dx written in the input's type.
     """
     return _gradient(BACKWARD, gradient, y, dtype, x)
@@ -178,7 +177,7 @@ def log_softmax_backward(
 ) -> tuple[Cost, str]:
     """dx = dy - exp(y) * sum of dy of a log_softmax.
 
-    FLOPs: 23 for an element (20 for the exponential).
+    FLOPs: 23 per element (20 for the exponential).
     Bytes: dy and y read, dx written in the input's type.
     """
     return _gradient(LOG_BACKWARD, gradient, y, dtype, x)
@@ -191,7 +190,7 @@ _MASKED_BACKWARD: Final = "_masked_softmax_backward(gradient, y, mask, ...)"
 def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> tuple[Cost, str]:
     """dx = (dy - sum of dy y) * y of a masked softmax.
 
-    FLOPs: 4 for an element, as if nothing were masked.
+    FLOPs: 4 per element, including masked elements.
     Bytes: dy, y and the mask read, dx written.
     """
     cost, params = _gradient(BACKWARD, gradient, y, None, None)

@@ -1,4 +1,4 @@
-"""Several matrix products that one call does: chains and bilinear forms."""
+"""Several matrix products in one call: chains and bilinear forms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_CHAIN: Final = 64  # the search for the order is cubic
 def products(
     flops: int, tensors: Tensors, output: Tensor, sizes: dict[str, int], direction: str
 ) -> Work:
-    """Several matrix products as one part, whose kernels cannot be told apart.
+    """Several matrix products as one part, whose kernels cannot be distinguished.
 
     Parameters
     ----------
@@ -33,8 +33,7 @@ def products(
     output : Tensor
         Written; backward, its gradient read.
     sizes : dict of str to int
-        Sizes along memory, for the reason why tensor cores were not used; without any, they
-        could not be.
+        Aligned sizes, for the reason why tensor cores were not used; empty if they do not apply.
     direction : str
         "fprop" or "bprop".
     """
@@ -56,14 +55,14 @@ def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     """A[m, k] @ B[k, l] @ C[l, n] ..: the order with the fewest multiplications, as torch does it.
 
     FLOPs: 2 m k l of each product in that order; backward two products for each.
-    Bytes: all matrices read, the output written, what is between left out; backward all read
-    again and their gradients written.
+    Bytes: all matrices read, the output written, intermediates not counted; backward all read again
+    and their gradients written.
 
     The first matrix may be a row, the last a column: vectors. The order: Cormen et al.,
     Introduction to Algorithms, 15.2.
     """
     if not 2 <= len(matrices) <= _LONGEST_CHAIN:
-        raise CannotModel(f"{len(matrices)} matrices are no chain")
+        raise CannotModel(f"{len(matrices)} matrices do not form a chain")
     shapes = [each.shape for each in matrices]
     if len(shapes[0]) == 1:
         shapes[0] = (1, *shapes[0])
@@ -72,7 +71,7 @@ def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     if any(len(shape) != 2 for shape in shapes):
         raise CannotModel(f"{shapes} are not all matrices")
     if any(left[1] != right[0] for left, right in pairwise(shapes)):
-        raise CannotModel(f"no product of {shapes}")
+        raise CannotModel(f"cannot multiply {shapes}")
     sizes = (shapes[0][0], *(shape[1] for shape in shapes))
     output = Tensor((sizes[0], sizes[-1]), result_type(matrices))
     unit = Product(1, 1, 1, output, output).flops
@@ -102,16 +101,18 @@ def bilinear(
 ) -> Work:
     """x[.., i] @ w[o, i, j] @ y[.., j] (+ bias[o]) -> [.., o].
 
-    FLOPs: 2 rows o j (i + 1): for each output feature a product with x, then one with y; the bias
-    nothing. Backward twice that, and rows o for the bias.
-    Bytes: x, y, w and bias read, the output written, what is between left out; backward all read
+    FLOPs: 2 rows o j (i + 1): for each output feature a product with x, then one with y; bias not
+    counted. Backward twice that, and rows o for the bias.
+    Bytes: x, y, w and bias read, the output written, intermediates not counted; backward all read
     again and their gradients written.
 
-    Torch's own order of the two products. Its gradients go through other products, of about the
-    same size, than FlopCounterMode's two for each that are counted here.
+    torch's order of the two products. Its gradients use other products of about the same size; two
+    for each are counted here, as in FlopCounterMode.
     """
     if len(weight.shape) != 3 or not input1.shape or input1.shape[:-1] != input2.shape[:-1]:
-        raise CannotModel(f"no bilinear form of {input1.shape}, {weight.shape}, {input2.shape}")
+        raise CannotModel(
+            f"cannot compute a bilinear form of {input1.shape}, {weight.shape}, {input2.shape}"
+        )
     features, first, second = weight.shape
     if (input1.shape[-1], input2.shape[-1]) != (first, second):
         raise CannotModel(f"{input1.shape} and {input2.shape} do not fit {weight.shape}")

@@ -31,18 +31,18 @@ _ELLIPSIS: Final = "..."
 
 
 class Contraction(NamedTuple):
-    """What an einsum computes.
+    """The steps of an einsum.
 
     Parameters
     ----------
     shape : tuple of int
         Shape of the output.
     products : list of (b, m, n, k)
-        Its matrix products, one after the other.
+        Its matrix products, in order.
     multiplications : int
-        Elements of the products that sum nothing, which torch does elementwise.
+        Elements of products without a summed label, which torch computes elementwise.
     additions : int
-        Elements that an einsum of one operand sums.
+        Elements summed by an einsum of one operand.
     """
 
     shape: tuple[int, ...]
@@ -65,17 +65,17 @@ def einsum(
 ) -> Work:
     """Sum of products by an equation, `bij,bjk->bik`: matrix products of two operands at a time.
 
-    FLOPs: 2 b m n k of each product, as FlopCounterMode counts; a pair without a label to sum is
-    multiplied elementwise, 1 an element; one operand alone is summed, 1 an element. Backward two
-    products (or multiplications) for each, nothing for a sum.
-    Bytes: the operands read, the output written, what is between left out; backward the operands
-    and the output's gradient read and the operands' gradients written. One operand that is only
-    permuted is a view: 0.
+    FLOPs: 2 b m n k of each product, as in FlopCounterMode; a pair without a summed label is
+    multiplied elementwise, 1 per element; a single operand is summed, 1 per element. Backward two
+    products (or multiplications) for each, 0 for a sum.
+    Bytes: the operands read, the output written, intermediates not counted; backward the operands
+    and the output's gradient read and the operands' gradients written. A single operand that is
+    only permuted is a view: 0.
 
-    Operands are taken from left to right, or by the path. Torch finds a path by itself for three
-    and more where the package opt_einsum is installed: there the cost is an **estimate**. Sums of
-    a label that one operand alone has, before a product, count nothing. Sublists in place of an
-    equation are not modelled; without the equation nothing is known.
+    Operands are contracted from left to right, or by the path. With the package opt_einsum, torch
+    optimizes the path of three and more operands: the cost is then an **estimate**. Sums over a
+    label of a single operand, before a product, are not counted. Sublists instead of an equation
+    are not modelled. Unknown without the equation.
     """
     done = contract(equation, [each.shape for each in operands], path)
     if len(operands) == 1:
@@ -118,14 +118,14 @@ def _of_one(done: Contraction, operand: Tensor, direction: str) -> Work:
 def contract(
     equation: str, shapes: list[tuple[int, ...]], path: tuple[int, ...] | Unknown | None = None
 ) -> Contraction:
-    """The products of an einsum, in the order in which torch does them.
+    """The products of an einsum, in torch's order.
 
     Source: `einsum` and `sumproduct_pair` of ATen's native/Linear.cpp.
 
     Raises
     ------
     CannotModel
-        When the equation is none, or does not fit the shapes.
+        When the equation is invalid, or does not fit the shapes.
     """
     operands, kept = _read(equation, shapes)
     size_of: Sizes = {}
@@ -161,7 +161,7 @@ def contract(
 
 
 def _order(path: tuple[int, ...] | Unknown | None, count: int) -> list[tuple[int, int]]:
-    # Which two of the operands left are multiplied, step by step: i < j.
+    # The pairs of remaining operands to multiply, in order; i < j.
     if isinstance(path, Unknown) or not path:
         return [(0, 1)] * (count - 1)
     steps = [(min(pair), max(pair)) for pair in zip(path[::2], path[1::2], strict=False)]
@@ -175,8 +175,8 @@ def _order(path: tuple[int, ...] | Unknown | None, count: int) -> list[tuple[int
 def _pair(
     left: Sizes, right: Sizes, left_over: Counter[Label]
 ) -> tuple[Sizes, tuple[int, int, int, int] | None]:
-    # Product of two operands: what is left of them, and its b, m, n, k. `left_over` counts the
-    # operands that still have a label to be summed.
+    # The product of two operands: remaining sizes, and its b, m, n, k. `left_over` counts the
+    # operands that still have a summed label.
     left, right, summed = dict(left), dict(right), []
     for label in set(left) | set(right):
         if label not in left_over:
@@ -235,12 +235,12 @@ def _letters(term: str) -> list[Label]:
     before, dots, after = term.partition(_ELLIPSIS)
     letters = [*before, *([_ELLIPSIS] if dots else []), *after]
     if not all(each == _ELLIPSIS or (each.isascii() and each.isalpha()) for each in letters):
-        raise CannotModel(f"{term!r} has other than letters and one ellipsis")
+        raise CannotModel(f"{term!r} contains other characters than letters and one ellipsis")
     return letters
 
 
 def _spelled(letters: Iterable[Label], dots: int) -> Iterable[Label]:
-    # The dimensions of an ellipsis are numbered from the right, where they are aligned.
+    # The dimensions of an ellipsis are numbered from the right, because they are right-aligned.
     for each in letters:
         if each == _ELLIPSIS:
             yield from map(str, range(dots, 0, -1))
@@ -261,13 +261,15 @@ def tensordot(
     *,
     direction: str,
 ) -> Work:
-    """Sum over dimensions of A[.., k] and of B[k, ..]: one matrix product of what is left.
+    """Sum over dimensions of A[.., k] and of B[k, ..]: one matrix product of the remaining
+    dimensions.
 
-    FLOPs: 2 m n k, m and n the elements of the dimensions left; backward two products as large.
+    FLOPs: 2 m n k, m and n the elements of the remaining dimensions; backward two products as
+    large.
     Bytes: A and B read, the output written; backward for each gradient the same three.
 
-    A dimension of size 1 in one operand only is summed in the other first, which counts nothing.
-    Without the dimensions nothing is known.
+    A dimension of size 1 in only one operand is first summed in the other, which is not counted.
+    Unknown without the dimensions.
     """
     left_dims, right_dims = _dimensions(dims, dims_b, len(a.shape))
     left = [_dimension(a, each) for each in left_dims]
@@ -288,7 +290,7 @@ def tensordot(
 def _dimensions(
     dims: int | tuple[int, ...] | tuple[Ints, ...], dims_b: Ints | None, rank: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    # How many dimensions at the end of A and the start of B, two lists of them, or both in one.
+    # The number of trailing dimensions of A and leading ones of B, two lists, or both lists in one.
     if isinstance(dims, int) and dims_b is None:
         if not 0 <= dims <= rank:
             raise CannotModel(f"{rank} dimensions have no last {dims}")
@@ -313,7 +315,7 @@ def _dimension(tensor: Tensor, dim: int) -> int:
 def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
 
-    FLOPs: 2 m n k, m and n the elements of the dimensions before; with a scalar 1 an element.
+    FLOPs: 2 m n k, m and n the elements of the dimensions before; with a scalar 1 per element.
     Backward twice that.
     Bytes: A and B read, the output written; backward for each gradient the same three.
     """

@@ -1,4 +1,4 @@
-"""Linear layers to FLOPs and bytes, and the gradients of products as operators of their own."""
+"""FLOPs and bytes of linear layers, and the gradients of products as separate operators."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["linear", "linear_gradients", "matmul_gradients"]
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:
     """x[.., k] @ w[n, k]^T (+ bias[n]): all leading dimensions of x are rows of one product.
 
-    FLOPs: 2 rows n k, the bias nothing (where a kernel of its own adds it, rows n beside);
-    backward twice that, and rows n for the bias.
+    FLOPs: 2 rows n k, bias not counted (rows n if a separate kernel adds it); backward twice that,
+    and rows n for the bias.
     Bytes: x and w read, the output written; backward for each gradient the same three.
 
-    Under autocast a Python call shows the types before the cast.
+    Under autocast, a Python call records the types before the cast.
     """
     product = _product(x, weight, bias)
     if direction == "fprop":
@@ -41,12 +41,12 @@ def linear_gradients(
 ) -> Work:
     """Gradients of linear as one operator: dy[.., n] @ w[n, k] and dy^T @ x[.., k].
 
-    FLOPs: 2 rows n k for each gradient that the mask asks for, rows n for the bias's.
+    FLOPs: 2 rows n k for each gradient selected by the mask, rows n for the bias's.
     Bytes: for each gradient the output's gradient, x (or the gradient of it) and w.
     """
     product = _product(x, weight)
     if gradient.shape[:-1] != x.shape[:-1] or gradient.shape[-1:] != weight.shape[:-1]:
-        raise CannotModel(f"{gradient.shape} is no gradient of {x.shape} by {weight.shape}")
+        raise CannotModel(f"{gradient.shape} is not a gradient of {x.shape} by {weight.shape}")
     of_x, of_weight = gradients(product, weight_by_rows=True)
     of_bias = bias_gradient(product, Tensor((product.n,)))
     return Work(_asked((of_x, of_weight, of_bias), mask))
@@ -58,14 +58,14 @@ def matmul_gradients(
 ) -> Work:
     """Gradients of matmul as one operator: dC @ B^T and A^T @ dC.
 
-    FLOPs: those of matmul for each gradient that the mask asks for.
+    FLOPs: those of matmul for each gradient selected by the mask.
     Bytes: for each gradient A, B and the output's gradient, read or written.
     """
     return Work(_asked(matmul(left, right, direction="bprop").parts, mask))
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Product:
-    # One output feature where the weight is w[k].
+    # A weight w[k] has one output feature.
     if len(weight.shape) not in (1, 2):
         raise CannotModel(f"weight has shape {weight.shape}, not 1-d or 2-d")
     rows, columns = elements(x.shape[:-1]), elements(weight.shape[:-1])
@@ -75,7 +75,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Product:
 
 
 def _asked(parts: tuple[Part, ...], mask: tuple[bool, ...] | Unknown) -> tuple[Part, ...]:
-    # The parts that an output mask asks for, all where the capture does not hold it.
+    # The parts selected by an output mask; all if it is not recorded.
     if isinstance(mask, Unknown):
         return parts
     return tuple(part for part, wanted in zip(parts, mask, strict=False) if wanted)

@@ -1,4 +1,4 @@
-"""Matrix products to FLOPs and bytes."""
+"""FLOPs and bytes of matrix products."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType, batched, fits, inner_size, plain, ranks
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.matrix.matrices import batched, fits, inner_size, plain, ranks
 from fastprof.ops.matrix.product import Product, bias_gradient, forward, gradients
 from fastprof.ops.matrix.vectors import dot_product, matrix_vector
 from fastprof.ops.parameters import Number
@@ -23,20 +24,20 @@ __all__ = ["addbmm", "addmm", "baddbmm", "bmm", "matmul", "mm"]
     *(f"{name}(left, mat2, out_dtype, ...)" for name in ("mm", "spmm", "dsmm")),
     aten=("mm(left, mat2, out_dtype)",),
 )
-def mm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[m, k] @ B[k, n].
 
     FLOPs: 2 m n k; backward two products as large.
     Bytes: A and B read, the output written; backward for each gradient the same three.
 
-    A sparse operand, which a trace does not tell from a dense one, counts as dense.
+    A sparse operand counts as dense: traces do not distinguish them.
     """
     ranks(2, left, mat2)
     return plain(_matrices(left, mat2), direction, out_dtype)
 
 
-# Before torch 1.5, beta and alpha came before the tensors that they scale; torch 2.13 still takes
-# that. In the operator, a type comes before them where there are three of them.
+# Before torch 1.5, beta and alpha preceded the tensors they scale; torch 2.13 still accepts that.
+# In the operator, a type precedes them if there are three.
 _ADDMM: Final = (
     "{}(addend, mat1, mat2, ...)",
     "{}(_, addend, _, mat1, mat2, ...)",
@@ -63,7 +64,7 @@ def addmm(
     addend: Tensor,
     mat1: Tensor,
     mat2: Tensor,
-    out_dtype: AskedType | float = None,
+    out_dtype: Dtype | float = None,
     beta: Number | Unknown | None = None,
     alpha: Number | Unknown | None = None,
     asked: str | None = None,
@@ -72,9 +73,9 @@ def addmm(
 ) -> Work:
     """C + A[m, k] @ B[k, n], C broadcast to [m, n].
 
-    FLOPs: 2 m n k: the addition, beta, alpha and a fused activation count nothing; backward two
-    products as large, and m n where a smaller C's gradient is a sum.
-    Bytes: A, B and C (by its own size) read, the output written; backward A, B and the output's
+    FLOPs: 2 m n k: the addition, beta, alpha and a fused activation are not counted; backward two
+    products as large, and m n if a smaller C's gradient is a sum.
+    Bytes: A, B and C (at its own size) read, the output written; backward A, B and the output's
     gradient for each product.
     """
     ranks(2, mat1, mat2)
@@ -84,12 +85,12 @@ def addmm(
 
 
 @op(TORCH, "bmm(left, mat2, out_dtype, ...)", aten=("bmm(left, mat2, out_dtype)",))
-def bmm(left: Tensor, mat2: Tensor, out_dtype: AskedType = None, *, direction: str) -> Work:
+def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[b, m, k] @ B[b, k, n].
 
     FLOPs: 2 b m n k; backward two products as large.
-    Bytes: A and B read, what is expanded over the batch once, the output written; backward for
-    each gradient the same three.
+    Bytes: A and B read, expanded operands once, the output written; backward for each gradient the
+    same three.
     """
     ranks(3, left, mat2)
     return plain(batched(left, mat2), direction, out_dtype)
@@ -106,7 +107,7 @@ def baddbmm(
     addend: Tensor,
     mat1: Tensor,
     mat2: Tensor,
-    out_dtype: AskedType | float = None,
+    out_dtype: Dtype | float = None,
     beta: Number | Unknown | None = None,
     alpha: Number | Unknown | None = None,
     asked: str | None = None,
@@ -115,8 +116,8 @@ def baddbmm(
 ) -> Work:
     """C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n].
 
-    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n where a smaller C's
-    gradient is a sum.
+    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n if a smaller C's gradient
+    is a sum.
     Bytes: A, B and C read, the output written; backward A, B and the output's gradient for each
     product.
     """
@@ -132,8 +133,7 @@ _ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1
 def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
     """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
 
-    FLOPs: 2 b m n k; backward two products as large, and m n where a smaller C's gradient is a
-    sum.
+    FLOPs: 2 b m n k; backward two products as large, and m n if a smaller C's gradient is a sum.
     Bytes: A, B and C read, one [m, n] written; backward A, B and the output's gradient for each
     product.
     """
@@ -160,11 +160,11 @@ def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
 
     FLOPs: 2 b m n k; backward two products as large (for a matrix and a vector one of the two is
     an elementwise product, for two vectors both).
-    Bytes: A and B read by their own size, the output written; backward for each gradient the
-    same three.
+    Bytes: A and B read at their own size, the output written; backward for each gradient the same
+    three.
 
-    Torch may also fold a matrix on the left, which changes the params but no FLOPs, or copy a
-    broadcast operand, whose bytes are left out.
+    torch may also fold a matrix on the left, which changes params but not FLOPs, or copy a
+    broadcast operand, whose bytes are not counted.
     """
     if len(right.shape) == 1:
         return (
@@ -181,7 +181,7 @@ def _matrices(left: Tensor, right: Tensor) -> Product:
 
 
 def _matmul_product(left: Tensor, right: Tensor) -> Product:
-    # A matrix on the right takes all leading dimensions of A as rows.
+    # With a matrix on the right, all leading dimensions of A are rows.
     if len(right.shape) == 2:
         inner = inner_size(left.shape, -1, right.shape, -2)
         return Product(elements(left.shape[:-1]), right.shape[1], inner, left, right)
@@ -189,14 +189,14 @@ def _matmul_product(left: Tensor, right: Tensor) -> Product:
 
 
 def _typed(
-    product: Product, asked: str | None, fourth: AskedType | float, sixth: Number | Unknown | None
+    product: Product, asked: str | None, fourth: Dtype | float, sixth: Number | Unknown | None
 ) -> Product:
-    # The fourth argument of the operator is a type where there are six, and else beta.
+    # The operator's fourth argument is a type if there are six arguments, else beta.
     return product._replace(written=asked_type(asked if sixth is None else fourth))
 
 
 def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
-    # The gradient of an addend of full size is the output's own and costs nothing.
+    # The gradient of an addend of full size is the output's gradient and has no cost.
     fits(addend, output)
     if direction == "fprop":
         return Work((forward(product, addend),))

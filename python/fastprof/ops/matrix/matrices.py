@@ -1,19 +1,15 @@
-"""What matrix products need of the shapes of their operands, and the work of a plain one."""
+"""Shape checks of matrix products, and the work of a plain product."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.dtype_argument import asked_type
+from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import Product, forward, gradients
 from fastprof.ops.tensor import broadcast, elements
 
-__all__ = ["AskedType", "batched", "fits", "inner_size", "plain", "ranks"]
-
-
-AskedType: TypeAlias = str | int | Unknown | None
+__all__ = ["batched", "fits", "inner_size", "plain", "ranks"]
 
 
 def ranks(rank: int, *tensors: Tensor) -> None:
@@ -22,7 +18,7 @@ def ranks(rank: int, *tensors: Tensor) -> None:
     Raises
     ------
     CannotModel
-        When a tensor has another.
+        When a tensor has another rank.
     """
     for each in tensors:
         if len(each.shape) != rank:
@@ -30,15 +26,15 @@ def ranks(rank: int, *tensors: Tensor) -> None:
 
 
 def inner_size(left: tuple[int, ...], axis: int, right: tuple[int, ...], other_axis: int) -> int:
-    """The size k that both operands share.
+    """The inner size k of both operands.
 
     Raises
     ------
     CannotModel
-        When they do not.
+        When they differ.
     """
     if len(left) < -axis or len(right) < -other_axis or left[axis] != right[other_axis]:
-        raise CannotModel(f"no product of {left} and {right}")
+        raise CannotModel(f"cannot multiply {left} and {right}")
     return left[axis]
 
 
@@ -62,8 +58,8 @@ def batched(left: Tensor, right: Tensor) -> Product:
     return Product(rows, right.shape[-1], inner, left, right, batch)
 
 
-def plain(product: Product, direction: str, out_dtype: AskedType = None) -> Work:
-    """A product and nothing else, in one direction."""
+def plain(product: Product, direction: str, out_dtype: Dtype = None) -> Work:
+    """The work of a plain product in one direction."""
     product = product._replace(written=asked_type(out_dtype))
     if direction == "fprop":
         return Work((forward(product),))

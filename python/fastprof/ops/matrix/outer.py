@@ -1,7 +1,7 @@
-"""Products of vectors that no matrix product does: outer, Kronecker, cross, vecdot.
+"""FLOPs and bytes of products that are no matrix products: outer, Kronecker, cross, vecdot.
 
-Torch does them by elementwise multiplication, so that FlopCounterMode leaves them out; here each
-multiplication and each addition counts.
+torch computes them by elementwise multiplication, so FlopCounterMode does not count them. Here each
+multiplication and addition counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OUTER: Final = ("outer(left, vec2=right)", "ger(left, vec2=right)")
 def outer(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     """v[m] w[n]^T: one product for each pair.
 
-    FLOPs: m n; backward two matrix-vector products, done as product and sum: 4 m n.
+    FLOPs: m n; backward two matrix-vector products, computed as product and sum: 4 m n.
     Bytes: both vectors read, the matrix written; backward its gradient read once for each.
     """
     _vectors(left, right)
@@ -55,7 +55,7 @@ _ADDR: Final = ("addr(addend, vec1, vec2, ...)", "addr_(addend, vec1, vec2, ...)
 def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> tuple[Cost, str]:
     """C + v[m] w[n]^T, C broadcast to [m, n].
 
-    FLOPs: 2 m n, beta and alpha nothing; backward 4 m n, the gradients of the vectors.
+    FLOPs: 2 m n, without beta and alpha; backward 4 m n, the gradients of the vectors.
     Bytes: C and both vectors read, the output written; backward its gradient read once for each.
     """
     _vectors(vec1, vec2)
@@ -83,7 +83,7 @@ def cross(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     """
     shape = broadcast(left.shape, right.shape)
     if 3 not in shape:
-        raise CannotModel(f"no dimension of {shape} has the 3 elements of a cross product")
+        raise CannotModel(f"no dimension of {shape} has size 3")
     dtype = result_type((left, right))
     count = elements(shape)
     flops = count * (14 if is_complex(dtype) else 3)
@@ -103,8 +103,8 @@ def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> 
     """Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
 
     FLOPs: 2 for each element of the broadcast operands; backward two products.
-    Bytes: both read, the output written, the products between are left out; backward both read
-    and both gradients written. Unknown where the dimension is not in the capture.
+    Bytes: both read, the output written, intermediate products not counted; backward both read and
+    both gradients written. Unknown if the dimension is not in the capture.
     """
     shape = broadcast(x.shape, y.shape)
     if not shape:
@@ -133,8 +133,8 @@ def _vectors(*vectors: Tensor) -> None:
 
 
 def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> tuple[Cost, str]:
-    # One multiplication for each pair of elements; backward, for each operand, the gradient of
-    # the pairs times the other operand, and summed.
+    # One multiplication for each pair of elements. Backward, for each operand, the pairs' gradient
+    # times the other operand, summed.
     dtype = result_type((left, right))
     count = elements(shape)
     text = f"{tensor_text(left)};{tensor_text(right)}"

@@ -1,12 +1,12 @@
-"""One matrix product to parts: its forward pass, what is added to it, and its gradients.
+"""The parts of a matrix product: forward pass, bias and gradients.
 
-A product is C[b, m, n] = A[b, m, k] @ B[b, k, n]: 2 b m n k FLOPs and nothing else (what is
-added to it, and alpha and beta, count nothing, as in torch's FlopCounterMode). A complex
-multiply-add is four real ones, 8 FLOPs, which FlopCounterMode counts as 2. The gradients are two
-more such products: dA = dC @ B^T and dB = A^T @ dC.
+A product is C[b, m, n] = A[b, m, k] @ B[b, k, n]: 2 b m n k FLOPs. As in torch's FlopCounterMode,
+addends, alpha and beta are not counted. A complex multiply-add is four real ones, 8 FLOPs, which
+FlopCounterMode counts as 2. The gradients are two more such products: dA = dC @ B^T and dB = A^T @
+dC.
 
-cuBLAS stores matrices by columns, so it is asked for C^T = B^T A^T: its M is n, its N is m. For
-linear, x[rows, in] @ w[out, in]^T, that gives M = out, N = rows, K = in.
+cuBLAS is column-major and computes C^T = B^T A^T: its M is n, its N is m. For linear, x[rows, in] @
+w[out, in]^T, that gives M = out, N = rows, K = in.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ REDUCTION: Final = frozenset({"reduction"})
 class Product(NamedTuple):
     """Sizes of C[b, m, n] = A[b, m, k] @ B[b, k, n] and its operands A and B.
 
-    `batch` is None for plain matrices. `summed` says that C is the sum over the batch, `shares`
-    how many matrices C there are, among which k is shared out. `written`
-    is the type of C where a call asks for one, UNKNOWN where what it asks for is not in the
-    capture. The operands' bytes are their own: one that is broadcast over the batch is read once.
+    `batch` is None for plain matrices. `summed`: C is the sum over the batch. `shares`: the number
+    of matrices C, among which k is divided. `written`: the requested type of C, UNKNOWN if not
+    recorded. An operand that is broadcast over the batch is read once.
     """
 
     m: int
@@ -62,21 +61,21 @@ class Product(NamedTuple):
 
     @property
     def dtype(self) -> str | None:
-        """Canonical type of the operands, which params print; None when it is not known."""
+        """Canonical type of the operands, printed in params; None if unknown."""
         if short_type(self.left.dtype) == short_type(self.right.dtype):
-            return canonical_type(self.left.dtype)  # the kinds of float8 have no common type
+            return canonical_type(self.left.dtype)  # float8 formats have no common type
         return result_type((self.left, self.right))
 
     @property
     def output_type(self) -> str | None:
-        """Canonical type of C, None when it is not known."""
+        """Canonical type of C; None if unknown."""
         if isinstance(self.written, Unknown):
             return None
         return self.dtype if self.written is None else self.written
 
     @property
     def flops(self) -> int:
-        """Multiplications and additions; of either gradient too."""
+        """Multiplications and additions, of the product and of each gradient."""
         multiply_add = 8 if is_complex(self.dtype) else 2
         matrices = 1 if self.batch is None else self.batch
         return multiply_add * matrices * self.m * self.n * self.k
@@ -99,13 +98,13 @@ class Product(NamedTuple):
         return why_not(self.dtype, {"M": m, "N": n, "K": k})
 
     def params(self, m: int, n: int, k: int) -> str:
-        """The params cell of a product with cuBLAS's M, N and K."""
+        """The params text of a product with cuBLAS's M, N and K."""
         batch = "" if self.batch is None else f"B={self.batch},"
         return f"{batch}M={m},N={n},K={k},{short_type(self.dtype)},"
 
 
 def forward(product: Product, *addends: Tensor) -> Part:
-    """C = A @ B: both operands read, C written, and what is added to it (or scales it) read."""
+    """C = A @ B: both operands and addends (or scales) read, C written."""
     read = map(tensor_bytes, (product.left, product.right, *addends))
     moved = add_known(*read, product.output_bytes)
     params = product.params(product.n, product.m, product.k)
@@ -119,16 +118,16 @@ def forward(product: Product, *addends: Tensor) -> Part:
 
 
 def gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:
-    """dA and dB, told apart by the layout letters of their kernels' names.
+    """dA and dB, distinguished by the layout in their kernels' names.
 
-    With `weight_by_rows`, B is the transpose of a weight stored by rows (linear) and the layouts
-    are sure: dA^T = W^T dC^T is "nn", dW^T = A^T dC is "nt".
+    With `weight_by_rows`, B is the transpose of a row-major weight (linear) and the layouts are
+    certain: dA^T = W^T dC^T is "nn", dW^T = A^T dC is "nt".
 
-    Otherwise it is a **guess**: "nt" is dB, any other layout is dA. It holds for operands stored
-    by rows (dA is "tn", dB "nt") and for a transposed view on the right (dA "nn", dB "nt"). It
-    fails for a transposed view on the left, where dB is "nn": then both kernels pass for dA and
-    dB's FLOPs are missed; and it cannot tell kernels whose names have no layout. Shapes do not
-    show which it was. FLOPs and bytes of dA and dB are the same, their params are not.
+    Otherwise it is a **guess**: "nt" is dB, any other layout is dA. This is right for row-major
+    operands (dA is "tn", dB "nt") and for a transposed view on the right (dA "nn", dB "nt"). It
+    fails for a transposed view on the left, where dB is "nn": both kernels then count as dA, and
+    dB's FLOPs are missing. It also fails for kernel names without a layout. Shapes do not
+    distinguish the cases. dA and dB have the same FLOPs and bytes but different params.
     """
     m, n, k = product.m, product.n, product.k
     moved = add_known(product.output_bytes, tensor_bytes(product.left), tensor_bytes(product.right))
@@ -156,9 +155,9 @@ def gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, 
 
 
 def bias_added(product: Product) -> Part:
-    """The bias of a linear, where a kernel of its own adds it: one addition for each output.
+    """The bias of a linear layer added by a separate kernel: one addition for each output.
 
-    The output is read and written; the bias vector's own bytes are left out, as PyProf did.
+    The output is read and written; the bias vector is not counted, as in PyProf.
     """
     moved = add_known(product.output_bytes, product.output_bytes)
     cost = Cost(_additions(product), moved)
@@ -173,7 +172,7 @@ def bias_gradient(product: Product, bias: Tensor) -> Part:
 
 
 def _additions(product: Product) -> int:
-    # One for each element of C, two where it is complex.
+    # One for each element of C, two if complex.
     return product.output_elements * (2 if is_complex(product.output_type) else 1)
 
 

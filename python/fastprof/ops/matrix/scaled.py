@@ -8,11 +8,13 @@ from typing import Final
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Part, Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType, batched, inner_size, plain, ranks
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.matrix.matrices import batched, inner_size, plain, ranks
 from fastprof.ops.matrix.product import Product, forward, gradients
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import canonical_type, elements
+from fastprof.ops.tensor import elements, numbers_per_element
+from fastprof.ops.traffic import present
 
 __all__ = ["grouped_mm", "int_mm", "packed_mm", "scaled_grouped_mm", "scaled_mm"]
 
@@ -28,7 +30,7 @@ def int_mm(left: Tensor, mat2: Tensor) -> Work:
     return plain(_matrices(left, mat2), "fprop", "int32")
 
 
-# torch 2.1 to 2.4 had the scales after bias and type.
+# torch 2.1 to 2.4 have the scales after bias and type.
 _SCALED: Final = "_scaled_mm(left, mat2, {}, use_fast_accum=_)"
 _SCALED_NOW: Final = _SCALED.format("scale_a, scale_b, bias, scale_result, out_dtype")
 _SCALED_BEFORE: Final = _SCALED.format("bias, out_dtype, scale_a, scale_b, scale_result")
@@ -50,19 +52,19 @@ def scaled_mm(
     scale_b: Tensor | None = None,
     bias: Tensor | None = None,
     scale_result: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
 ) -> Work:
-    """(A[m, k] @ B[k, n]) times scales (+ bias[n]), of float8 or of float4 packed in pairs.
+    """(A[m, k] @ B[k, n]) times scales (+ bias[n]), in float8 or in float4 packed in pairs.
 
-    FLOPs: 2 m n k; scales and bias count nothing, as in FlopCounterMode. An element of float4
-    holds two numbers along k, which FlopCounterMode takes for one.
-    Bytes: A, B, scales and bias read, the output written, each by its own type.
+    FLOPs: 2 m n k; scales and bias are not counted, as in FlopCounterMode. A float4 element
+    contains two numbers along k, which FlopCounterMode counts as one.
+    Bytes: A, B, scales and bias read, the output written, each in its own type.
     """
     ranks(2, left, mat2)
     product = _matrices(left, mat2)._replace(written=asked_type(out_dtype))
-    added = _given(scale_a, scale_b, scale_result, bias, *scales_a, *scales_b)
+    added = present(scale_a, scale_b, scale_result, bias, *scales_a, *scales_b)
     return Work((forward(product, *added),))
 
 
@@ -81,26 +83,26 @@ def grouped_mm(
     mat2: Tensor,
     ends: Tensor | None = None,
     bias: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     *,
     direction: str,
 ) -> Work:
     """One product for each of g groups, as in a mixture of experts.
 
-    By rank: A[rows, k] @ B[g, k, n] and A[g, m, k] @ B[k, columns], whose groups share out rows
-    or columns; A[m, k] @ B[k, n] -> [g, m, n], whose groups share out k; and batches.
+    By rank: A[rows, k] @ B[g, k, n] and A[g, m, k] @ B[k, columns], with rows or columns divided
+    among groups; A[m, k] @ B[k, n] -> [g, m, n], with k divided among groups; and batches.
 
     FLOPs: 2 rows n k, 2 m columns k, 2 m n k, 2 g m n k; backward two products as large.
     Bytes: A, B and bias read, the output written; backward for each gradient A, B and the
     output's gradient.
 
-    Where groups share something out, that is an **estimate**: the last group may end before the
-    matrix does, which a capture does not tell.
+    If a dimension is divided among groups, the cost is an **estimate**: the last group may end
+    before the matrix, which is not recorded.
     """
     product = _grouped(left, mat2, ends, out_dtype)
     if direction == "bprop":
         return _estimated(gradients(product), ends)
-    return _estimated((forward(product, *_given(ends, bias)),), ends)
+    return _estimated((forward(product, *present(ends, bias)),), ends)
 
 
 _SCALED_GROUPED: Final = (
@@ -127,21 +129,21 @@ def scaled_grouped_mm(
     ends: Tensor | None = None,
     bias: Tensor | None = None,
     scale_result: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
 ) -> Work:
     """Grouped products of float8 or float4, times scales.
 
     FLOPs: those of grouped_mm.
-    Bytes: A, B, scales, ends of groups and bias read, the output written, each by its own type.
+    Bytes: A, B, scales, ends of groups and bias read, the output written, each in its own type.
     """
     product = _grouped(left, mat2, ends, out_dtype)
-    added = _given(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
+    added = present(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
     return _estimated((forward(product, *added),), ends)
 
 
-# One scale or a list of them; a marker may leave out what kind they are.
+# One scale or a list of them; markers may omit their kind.
 _SCALES: Final = (
     "scale_a, _, scale_b, _, _, _",
     "scale_a=scales_a*, _, scale_b=scales_b*, _, _, _",
@@ -165,17 +167,16 @@ def scaled_function(
     scale_b: Tensor | None = None,
     bias: Tensor | None = None,
     ends: Tensor | None = None,
-    out_dtype: AskedType = "bfloat16",
+    out_dtype: Dtype = "bfloat16",
     scales_a: Tensors = (),
     scales_b: Tensors = (),
 ) -> Work:
     """The functions of torch.nn.functional for scaled products, plain or grouped by `offs`.
 
     FLOPs: those of scaled_mm, with groups those of grouped_mm.
-    Bytes: A, B, scales and bias read, the output written, in bfloat16 unless asked for another
-    type.
+    Bytes: A, B, scales and bias read, the output written, by default in bfloat16.
     """
-    given = _given(scale_a, scale_b, *scales_a, *scales_b)
+    given = present(scale_a, scale_b, *scales_a, *scales_b)
     if ends is None and len(left.shape) == 2:
         return scaled_mm(left, mat2, bias=bias, out_dtype=out_dtype, scales_a=tuple(given))
     return scaled_grouped_mm(
@@ -203,12 +204,12 @@ def packed_mm(
 ) -> Work:
     """x[.., k] @ w[n, k]^T of floats, w packed in int8 or int4 with scales [n] or [k/g, n, 2].
 
-    FLOPs: 2 rows n k; turning w into floats counts nothing.
+    FLOPs: 2 rows n k; dequantising w is not counted.
     Bytes: x, packed w, scales and bias read, the output written in x's type.
     """
     packed = int4_scales if scales is None else scales
     if packed is None or not left.shape:
-        raise CannotModel("no scales that tell the number of columns")
+        raise CannotModel("no scales to determine the number of columns")
     if scales is None and len(packed.shape) != 3:
         raise CannotModel(f"scales {packed.shape} are not [k / group, n, 2]")
     columns = packed.shape[1] if scales is None else elements(packed.shape)
@@ -216,24 +217,19 @@ def packed_mm(
     if not mat2.shape or inner * columns < elements(mat2.shape):
         raise CannotModel(f"{mat2.shape} does not pack {inner} times {columns} numbers")
     product = Product(rows, columns, inner, left, mat2)
-    return Work((forward(product, *_given(packed, bias)),))
+    return Work((forward(product, *present(packed, bias)),))
 
 
 def _matrices(left: Tensor, right: Tensor) -> Product:
     inner = inner_size(left.shape, -1, right.shape, -2)
-    return Product(left.shape[-2], right.shape[-1], inner * _numbers(left), left, right)
+    return Product(left.shape[-2], right.shape[-1], inner * numbers_per_element(left), left, right)
 
 
-def _numbers(tensor: Tensor) -> int:
-    # Numbers in an element: float4 comes in pairs.
-    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
-
-
-def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: AskedType) -> Product:
-    inner = inner_size(left.shape, -1, right.shape, -2) * _numbers(left)
+def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: Dtype) -> Product:
+    inner = inner_size(left.shape, -1, right.shape, -2) * numbers_per_element(left)
     kinds = len(left.shape), len(right.shape)
     if kinds not in _KINDS or (ends is None) != (kinds == (3, 3)):
-        raise CannotModel(f"no groups of {left.shape} and {right.shape}")
+        raise CannotModel(f"cannot form groups of {left.shape} and {right.shape}")
     written = asked_type(asked)
     if ends is None:
         return batched(left, right)._replace(k=inner, written=written)
@@ -250,7 +246,3 @@ def _estimated(parts: tuple[Part, ...], ends: Tensor | None) -> Work:
     if ends is None:
         return Work(parts)
     return Work(tuple(replace(part, cost=replace(part.cost, exact=False)) for part in parts))
-
-
-def _given(*tensors: Tensor | None) -> list[Tensor]:
-    return [each for each in tensors if each is not None]

@@ -1,4 +1,4 @@
-"""Products of a matrix and a vector, and of two vectors, to FLOPs and bytes."""
+"""FLOPs and bytes of products of a matrix and a vector, and of two vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["addmv", "dot", "dot_product", "matrix_vector", "mv"]
 def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
     """A[m, k] @ v[k].
 
-    FLOPs: 2 m k, which FlopCounterMode leaves out; backward m k for dA, an elementwise product,
+    FLOPs: 2 m k, which FlopCounterMode does not count; backward m k for dA, an elementwise product,
     and 2 m k for dv.
     Bytes: A and v read, the output written; backward for each gradient the same three.
     """
@@ -53,7 +53,7 @@ def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
 def dot(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """v[k] . w[k].
 
-    FLOPs: 2 k, which FlopCounterMode leaves out; backward two elementwise products, 2 k.
+    FLOPs: 2 k, which FlopCounterMode does not count; backward two elementwise products, 2 k.
     Bytes: both read, one element written; backward both read and both gradients written.
     """
     ranks(1, left, right)
@@ -65,7 +65,7 @@ def matrix_vector(
 ) -> Work:
     """A[.., k] @ v[k]. Backward: dA = dc v^T, an elementwise product, and dv = A^T @ dc.
 
-    A product with a vector runs on no tensor core.
+    A product with a vector does not use tensor cores.
     """
     inner = inner_size(left.shape, -1, right.shape, -1)
     product = Product(elements(left.shape[:-1]), 1, inner, left, right)

@@ -1,4 +1,4 @@
-"""Copies between tensors and types to bytes: read by one width, written by another."""
+"""Bytes of copies and type conversions: read in one type, written in another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["converted", "copy_", "item", "to"]
 
 
 def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
-    """x read by its own type and written by another; backward the other way round."""
+    """Cost of reading x in its type and writing it in another; backward reversed."""
     count = elements(x.shape)
     if direction == "fprop":
         return Cost(0, add_known(tensor_bytes(x), byte_count(count, dtype)))
@@ -30,7 +30,7 @@ def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
 
 
 def _perhaps(x: Tensor, dtype: str | None, direction: str) -> tuple[Cost, str]:
-    # A call that copies only where something changes: the type surely, else maybe the device.
+    # A call that copies only if the type, which is known, or the device, which is not, changes.
     cost = converted(x, dtype, direction)
     changes = dtype is not None and canonical_type(x.dtype) not in (None, dtype)
     return Cost(0, cost.bytes, changes), tensor_text(x)
@@ -41,8 +41,8 @@ def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, 
     """A source, broadcast, written over x, in the type of x.
 
     FLOPs: none.
-    Bytes: source read, x written, each by its own type; backward the gradient read by the type of
-    x and written by that of the source.
+    Bytes: source read, x written, each in its own type; backward the gradient read in the type of x
+    and written in that of the source.
     """
     if not isinstance(source, Tensor):
         return Cost(0, byte_count(elements(x.shape), x.dtype)), tensor_text(x)
@@ -63,17 +63,17 @@ def copy_from(source: Tensor, x: Tensor) -> tuple[Cost, str]:
     """A source written over x, in the type of x.
 
     FLOPs: none.
-    Bytes: source read, x written, each by its own type.
+    Bytes: source read, x written, each in its own type.
     """
     return copy_(x, source, direction="fprop")
 
 
 @op(TORCH, aten=("_to_copy(x, dtype, _, _, _, _, _)", "_to_copy(x, _, _)"))
 def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
-    """x in another type, or on another device, in memory of its own.
+    """x in another type, or on another device, in new memory.
 
     FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each by its own type; backward the other way round.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
     """
     result = canonical_type(x.dtype) if dtype is None else named(dtype)
     return converted(x, result, direction), tensor_text(x)
@@ -95,12 +95,12 @@ def to(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """x in another type or on another device: itself where nothing changes.
+    """x in another type or on another device; x itself if nothing changes.
 
     FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each by its own type; backward the other way round.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
 
-    An estimate unless types show a change: where a kernel runs there was a copy.
+    An estimate unless the types differ: if a kernel runs, there is a copy.
     """
     other = next((each for each in (target, first) if isinstance(each, Tensor)), None)
     if other is not None:
@@ -124,10 +124,10 @@ def to(
 def type_(
     x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
 ) -> tuple[Cost, str]:
-    """x in another type, itself where it has that type; without one, the name of its type.
+    """x in another type; x itself if it has that type. Without an argument, the name of its type.
 
     FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each by its own type; backward the other way round.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
     """
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
@@ -160,11 +160,11 @@ _CASTS: Final = {
     "_cast_Char": "int8",
     "_cast_Byte": "uint8",
 }
-_CONVERSION: Final = """x as {dtype}, itself where it is.
+_CONVERSION: Final = """x as {dtype}; x itself if it has that type.
 
     FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each by its own type; none where x has the type; backward the
-    other way round.
+    Bytes: x read, the copy written, each in its own type; none if x has the type; backward
+    reversed.
     """
 
 
@@ -186,10 +186,10 @@ for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
 
 @op(TORCH, "cpu(x, ...)", "cuda(x, ...)", aten=("cpu(x, ...)", "cuda(x, ...)"))
 def device(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x on another device, itself where it is there.
+    """x on another device; x itself if it is there.
 
     FLOPs: none.
-    Bytes: x read and written, an estimate: a device is not in a capture.
+    Bytes: x read and written, an estimate: the device is not recorded.
     """
     return _perhaps(x, canonical_type(x.dtype), direction)
 
@@ -202,12 +202,12 @@ def device(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     ),
 )
 def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Cost, str]:
-    """x in the type that autocast wants, itself where it has it.
+    """x in autocast's type; x itself if it has that type.
 
     FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each by its own type; backward the other way round.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
 
-    An estimate unless types show a change: where a kernel runs there was a copy.
+    An estimate unless the types differ: if a kernel runs, there is a copy.
     """
     return _perhaps(x, named(dtype), direction)
 

@@ -1,4 +1,4 @@
-"""Copies of whole tensors to bytes: joining, repeating, reordering, masking a triangle."""
+"""Bytes of tensor copies: joining, repeating, reordering, masking a triangle."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["cat", "contiguous", "copied", "is_contiguous", "repeat", "repeat_int
 
 
 def copied(x: Tensor) -> Cost:
-    """x read and written as a tensor of its own."""
+    """Cost of copying x to a new tensor."""
     return Cost(0, add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype)))
 
 
 def is_contiguous(x: Tensor) -> bool | None:
-    """Whether x lies in memory as a new tensor would, None when its strides are not known."""
+    """Whether x is contiguous; None if its strides are unknown."""
     if x.strides is None or len(x.strides) != len(x.shape):
         return None
     expected = 1
@@ -47,14 +47,14 @@ _JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack flatten_dense_
 def cat(
     tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
 ) -> tuple[Cost, str]:
-    """Tensors written one after the other into one, of their common type.
+    """Tensors concatenated into one of their common type.
 
     FLOPs: none.
     Bytes: each tensor read, the result written; backward the gradient read, those of the tensors
-    written (torch makes views of it: this is what a kernel costs, where one runs).
+    written (torch uses views; this is the cost of a kernel, if one runs).
 
-    Traces before 2023 do not tell the tensors of a list: then as much is read as the result has, an
-    estimate, which holds for tensors of one type.
+    Traces before 2023 do not record the tensors of a list. The size of the result is then counted
+    as read, an estimate that holds for tensors of the same type.
     """
     if isinstance(tensors, Unknown):
         if isinstance(result, Unknown):
@@ -76,7 +76,7 @@ def cat(
 
 @op(TORCH, "block_diag(tensors*)", aten=("block_diag(tensors*)",))
 def block_diag(tensors: Tensors) -> tuple[Cost, str]:
-    """Matrices along the diagonal of one of zeros -> [all rows, all columns].
+    """Matrices along the diagonal of a zero matrix -> [all rows, all columns].
 
     FLOPs: none.
     Bytes: each matrix read, the result written.
@@ -98,7 +98,7 @@ def block_diag(tensors: Tensors) -> tuple[Cost, str]:
 def chunk_cat(
     tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """Tensors cut into chunks along dim, the first chunk of each, the second of each, .. -> one.
+    """Tensors cut into chunks along dim and concatenated by chunk: first chunks, second chunks, ...
 
     FLOPs: none.
     Bytes: each tensor read, the result written with each padded to whole chunks.
@@ -122,7 +122,7 @@ _COPIES: Final = (
     "roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle"
     " channel_shuffle native_channel_shuffle"
 )
-# Copies of what would otherwise be views.
+# Copying variants of views.
 _VIEW_COPIES: Final = (
     "view_copy permute_copy t_copy transpose_copy squeeze_copy unsqueeze_copy detach_copy"
     " alias_copy split_copy split_with_sizes_copy unbind_copy unsafe_split_copy _reshape_copy"
@@ -139,10 +139,10 @@ _VIEW_COPIES: Final = (
     ),
 )
 def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """All elements of x, reordered or cut or with zeros in a triangle, as new tensors.
+    """All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
 
     FLOPs: none.
-    Bytes: x read and as much written; backward the same for the gradient.
+    Bytes: x read, the same amount written; backward the same for the gradient.
     """
     if direction == "bprop":
         return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
@@ -151,16 +151,16 @@ def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 @op(TORCH, "clone(x, ...)", aten=("clone(x, ...)",))
 def clone(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x in memory of its own.
+    """x in new memory.
 
     FLOPs: none.
-    Bytes: x read and written (an expanded x read by its own size); backward none, the gradient is
+    Bytes: x read and written (an expanded x read at its own size); backward none, the gradient is
     passed on.
     """
     return (copied(x) if direction == "fprop" else Cost(0, 0)), tensor_text(x)
 
 
-# How a trace writes torch.contiguous_format and torch.preserve_format.
+# Values of torch.contiguous_format and torch.preserve_format in traces.
 _PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_format"})
 
 
@@ -168,13 +168,13 @@ _PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_form
 def contiguous(
     x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
-    """x as it is where it lies in order, else a copy that does.
+    """x itself if it is contiguous, else a contiguous copy.
 
     FLOPs: none.
-    Bytes: none where strides show that x is contiguous; else x read and written, an estimate where
-    strides are not known. Backward none, the gradient is passed on.
+    Bytes: none if strides show that x is contiguous; else x read and written, an estimate if
+    strides are unknown. Backward none, the gradient is passed on.
 
-    Where a kernel runs there was a copy.
+    If a kernel runs, there is a copy.
     """
     plain = memory_format is None or memory_format in _PLAIN
     if direction == "bprop" or (plain and is_contiguous(x)):
@@ -196,13 +196,13 @@ _RESHAPES: Final = "reshape reshape_as flatten ravel"
     aten=tuple(f"{name}(x, ...)" for name in _RESHAPES.split()),
 )
 def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x in another shape: a view where its strides allow, else a copy.
+    """x in another shape: a view if its strides allow it, else a copy.
 
     FLOPs: none.
-    Bytes: none where strides show that x is contiguous; else x read and written, an estimate, since
-    some other strides allow a view too; backward an estimate too: the gradient may be copied.
+    Bytes: none if strides show that x is contiguous; else x read and written, an estimate, because
+    other strides may also allow a view; backward an estimate: the gradient may be copied.
 
-    Where a kernel runs there was a copy.
+    If a kernel runs, there is a copy.
     """
     if direction == "fprop" and is_contiguous(x):
         return Cost(0, 0), tensor_text(x)
@@ -210,7 +210,7 @@ def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
-    """Numbers of an argument that is a list or several numbers, None where one is not known."""
+    """The numbers of an argument that is a list or several numbers; None if one is unknown."""
     numbers: list[int] = []
     for each in given:
         if isinstance(each, Unknown):
@@ -218,7 +218,7 @@ def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
         if each is not None:
             numbers.extend((each,) if isinstance(each, int) else each)
     if any(number < 0 for number in numbers):
-        raise CannotModel(f"impossible sizes {numbers}")
+        raise CannotModel(f"invalid sizes {numbers}")
     return tuple(numbers)
 
 
@@ -275,20 +275,20 @@ def repeat_interleave(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """Each element of x (or slice along dim) repeated, as often as a number or a tensor says.
+    """Each element of x (or slice along dim) repeated by a number or by a tensor of counts.
 
     FLOPs: none; backward an addition for each element of the repetition.
     Bytes: x (and the tensor of repeats) read, the repetition written; backward its gradient read,
     that of x written.
 
-    What a tensor of repeats holds is not in a capture: unknown then, unless the size of the output
-    was given.
+    The values of a tensor of repeats are not recorded; the cost is then unknown unless the output
+    size is given.
     """
     count: int | None = None
     read: int | None = 0
     if isinstance(repeats, int):
         if repeats < 0:
-            raise CannotModel(f"no {repeats} repeats")
+            raise CannotModel(f"invalid number of repeats {repeats}")
         count = elements(x.shape) * repeats
     elif isinstance(repeats, Tensor):
         read = tensor_bytes(repeats)

@@ -1,4 +1,4 @@
-"""New tensors and tensors filled to bytes."""
+"""Bytes of new and filled tensors."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fastprof.ops.tensor import (
 
 __all__ = ["DEFAULT_TYPE", "fill", "full", "like", "new", "new_tensor", "zeros"]
 
-DEFAULT_TYPE: Final = "float32"  # torch's, unless torch.set_default_dtype said otherwise
+DEFAULT_TYPE: Final = "float32"  # torch's, unless changed by torch.set_default_dtype
 
 
 def new_tensor(
     count: int | None, dtype: Dtype, default: str | None, flops: int = 0
 ) -> tuple[Cost, str]:
-    """A tensor of `count` elements written; an estimate where its type is torch's default."""
+    """Cost of writing `count` elements; an estimate if the type is torch's default."""
     result = chosen(dtype, default)
     written = None if count is None else byte_count(count, result)
     made = None if flops and count is None else flops * (count or 0)
@@ -47,10 +47,10 @@ def new_tensor(
 def fill(
     x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
-    """One number written over all of x.
+    """x filled with one number.
 
     FLOPs: none.
-    Bytes: x written (and the number read, where a tensor holds it); backward zeros written.
+    Bytes: x written (and the number read, if it is a tensor); backward zeros written.
     """
     read: int | None = 0
     if isinstance(value, Tensor) and canonical_type(value.dtype) and direction == "fprop":
@@ -64,7 +64,7 @@ def fill(
     aten=("fill_diagonal_(x, ...)",),
 )
 def fill_diagonal(x: Tensor) -> tuple[Cost, str]:
-    """One number written over the diagonal of x [m, n, ..]; that it may wrap is left out.
+    """The diagonal of x [m, n, ..] filled with one number; wrapping is not counted.
 
     FLOPs: none.
     Bytes: the diagonal written.
@@ -92,12 +92,12 @@ def zeros(
     eighth: int | None = None,
     dtype: Dtype = None,
 ) -> tuple[Cost, str]:
-    """A tensor of a size, of zeros or ones.
+    """A tensor of a given size filled with zeros or ones.
 
     FLOPs: none.
     Bytes: the tensor written.
 
-    Without dtype it counts as float32, torch's default, which a program may change: an estimate.
+    Without dtype, torch's default float32 is assumed, an estimate: programs may change it.
     """
     shape = sizes_given(size, second, third, fourth, fifth, sixth, seventh, eighth)
     return new_tensor(None if shape is None else elements(shape), dtype, DEFAULT_TYPE)
@@ -107,13 +107,13 @@ def zeros(
 def full(
     size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None
 ) -> tuple[Cost, str]:
-    """A tensor of a size, of one number.
+    """A tensor of a given size filled with one number.
 
     FLOPs: none.
     Bytes: the tensor written.
 
-    Without dtype it has the number's type; for a fraction float32, torch's default, which a program
-    may change: an estimate.
+    Without dtype, it has the number's type; for a float, torch's default float32 is assumed, an
+    estimate: programs may change it.
     """
     shape = sizes_given(size)
     count = None if shape is None else elements(shape)
@@ -155,7 +155,7 @@ def empty() -> tuple[Cost, str]:
     ),
 )
 def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
-    """A tensor of the shape of x, of one number.
+    """A tensor of the shape of x, filled with one number.
 
     FLOPs: none.
     Bytes: the tensor written; x is not read.
@@ -184,7 +184,7 @@ def new(
     sixth: int | None = None,
     dtype: Dtype = None,
 ) -> tuple[Cost, str]:
-    """A tensor of a size, of one number, of the type of x.
+    """A tensor of a given size and the type of x, filled with one number.
 
     FLOPs: none.
     Bytes: the tensor written; x is not read.
@@ -201,10 +201,10 @@ def new(
     aten=("scalar_tensor(value, dtype, ...)",),
 )
 def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, str]:
-    """A tensor without dimensions, of one number.
+    """A 0-dim tensor with one number.
 
     FLOPs: none.
-    Bytes: one element written, of float32 where no type is given: an estimate.
+    Bytes: one element written, by default of float32, an estimate.
     """
     return new_tensor(1, dtype, DEFAULT_TYPE)
 
@@ -227,10 +227,10 @@ def eye(
     """The matrix [rows, columns] with ones along its diagonal.
 
     FLOPs: none.
-    Bytes: the matrix written, of float32 where no type is given: an estimate.
+    Bytes: the matrix written, by default of float32, an estimate.
     """
-    # ATen: (n, m) with a tensor for the result, else (n, dtype, layout, device, pin) and
-    # (n, m, dtype, layout, device, pin).
+    # ATen: (n, m) with an out tensor, else (n, dtype, layout, device, pin) and (n, m, dtype,
+    # layout, device, pin).
     if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in (second, third)):
         raise CannotModel("no tensor among the sizes")
     if third == "absent":
@@ -243,7 +243,7 @@ def eye(
         return Cost(0, None), ""
     width = rows if columns is None else columns
     if type(width) is not int or rows < 0 or width < 0:
-        raise CannotModel(f"no matrix of {rows} by {columns}")
+        raise CannotModel(f"invalid matrix size {rows} by {columns}")
     return new_tensor(
         rows * width, dtype if isinstance(dtype, str | int | Unknown) else None, DEFAULT_TYPE
     )

@@ -1,4 +1,4 @@
-"""Numbers in a row to FLOPs and bytes: ranges, even steps, places of a triangle."""
+"""FLOPs and bytes of number sequences: ranges, linear steps, triangle indices."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def tril_indices(
     offset: int | Unknown = 0,
     dtype: Dtype = None,
 ) -> tuple[Cost, str]:
-    """Places of the lower triangle of a matrix [rows, columns] -> [2, n].
+    """Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
 
     FLOPs: none.
-    Bytes: the places written, int64 unless a type is given.
+    Bytes: the indices written, int64 unless a type is given.
     """
     return _triangle(rows, columns, offset, dtype)
 
@@ -46,16 +46,16 @@ def triu_indices(
     offset: int | Unknown = 0,
     dtype: Dtype = None,
 ) -> tuple[Cost, str]:
-    """Places of the upper triangle of a matrix [rows, columns] -> [2, n].
+    """Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
 
     FLOPs: none.
-    Bytes: the places written, int64 unless a type is given.
+    Bytes: the indices written, int64 unless a type is given.
     """
-    # The upper triangle is the lower one of the transposed matrix.
+    # The upper triangle is the lower triangle of the transposed matrix.
     return _triangle(columns, rows, offset if isinstance(offset, Unknown) else -offset, dtype)
 
 
-_LARGEST: Final = 1 << 16  # rows: no triangle of more is listed
+_LARGEST: Final = 1 << 16  # rows of the largest supported triangle
 
 
 def _triangle(
@@ -64,7 +64,7 @@ def _triangle(
     if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
         return Cost(0, None), ""
     if not 0 <= rows <= _LARGEST or columns < 0:
-        raise CannotModel(f"no triangle of {rows} by {columns}")
+        raise CannotModel(f"invalid triangle size {rows} by {columns}")
     places = sum(min(max(row + offset + 1, 0), columns) for row in range(rows))
     return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
 
@@ -90,16 +90,16 @@ def arange(
     *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> tuple[Cost, str]:
-    """Numbers from start to end, step by step.
+    """Numbers from start to end with a step.
 
     FLOPs: 2 for each: a product and an addition.
-    Bytes: the numbers written: int64 where start, end and step are integers, else of float32 where
-    no type is given: an estimate.
+    Bytes: the numbers written: int64 if start, end and step are integers, else by default of
+    float32, an estimate.
 
-    That range includes its end is left out.
+    The additional end element of range is not counted.
     """
-    # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each then type, layout, device and
-    # pin, or with a tensor for the result nothing.
+    # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each followed by type, layout,
+    # device and pin, or by an out tensor.
     given = (start, end, step, fourth, fifth, sixth, seventh)
     if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in given):
         raise CannotModel("no numbers in tensors")
@@ -114,9 +114,9 @@ def arange(
     if not all(type(each) in (int, float) for each in (start, end, step)):
         if isinstance(result, Tensor):
             return new_tensor(elements(result.shape), result.dtype or UNKNOWN, None, flops=2)
-        raise CannotModel("how many numbers is not in the capture")
+        raise CannotModel("the number of elements is not in the capture")
     if not all(map(isfinite, (start, end, step))) or not step:
-        raise CannotModel(f"no numbers from {start} to {end} by {step}")
+        raise CannotModel(f"invalid range from {start} to {end} by {step}")
     whole = all(type(each) is int for each in (start, end, step))
     return new_tensor(_steps(start, end, step), _typed(dtype, whole), DEFAULT_TYPE, flops=2)
 
@@ -132,7 +132,7 @@ def _steps(start: float, end: float, step: float) -> int:
         return max(-int((start - end) // step), 0)
     steps = (end - start) / step
     if not isfinite(steps):
-        raise CannotModel(f"no numbers from {start} to {end} by {step}")
+        raise CannotModel(f"invalid range from {start} to {end} by {step}")
     return max(ceil(steps), 0)
 
 
@@ -147,10 +147,10 @@ def linspace(
     end: Any = None,
     dtype: Dtype = None,
 ) -> tuple[Cost, str]:
-    """As many numbers from start to end as there are steps.
+    """`steps` evenly spaced numbers from start to end.
 
     FLOPs: 2 for each: a product and an addition.
-    Bytes: the numbers written, of float32 where no type is given: an estimate.
+    Bytes: the numbers written, by default of float32, an estimate.
     """
     return _spaced(steps, dtype, 2)
 
@@ -167,15 +167,15 @@ def logspace(
     base: Any = None,
     dtype: Dtype = None,
 ) -> tuple[Cost, str]:
-    """As many powers of a base as there are steps.
+    """`steps` powers of a base with evenly spaced exponents.
 
     FLOPs: 22 for each: a product, an addition and a power.
-    Bytes: the numbers written, of float32 where no type is given: an estimate.
+    Bytes: the numbers written, by default of float32, an estimate.
     """
     return _spaced(steps, dtype, POWER + 2)
 
 
 def _spaced(steps: int | Unknown, dtype: Dtype, flops: int) -> tuple[Cost, str]:
     if isinstance(steps, Unknown) or steps < 0:
-        raise CannotModel(f"{steps} numbers")
+        raise CannotModel(f"invalid number of steps {steps}")
     return new_tensor(steps, dtype, DEFAULT_TYPE, flops)

@@ -1,4 +1,4 @@
-"""Views, which launch no kernel, to nothing; their backward passes to bytes."""
+"""Views, which launch no kernel and have no cost, and their backward passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
 __all__ = ["expand", "part", "rearranged", "reshaped"]
 
-# Strides, type or bookkeeping change; the gradient is viewed the other way round.
+# Only strides, type or bookkeeping change; the gradient is a view as well.
 _REARRANGED: Final = (
     "transpose permute t swapaxes swapdims movedim moveaxis adjoint mT mH numpy_T matrix_H"
     " squeeze unsqueeze transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_"
@@ -48,8 +48,8 @@ def reshaped(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x in another shape, in the same memory.
 
     FLOPs: none.
-    Bytes: none; backward the gradient read and written, an estimate: it is copied only where it
-    is not contiguous, and where a kernel runs.
+    Bytes: none; backward the gradient read and written, an estimate: it is copied only if it is not
+    contiguous.
     """
     if direction == "fprop":
         return Cost(0, 0), tensor_text(x)
@@ -73,11 +73,11 @@ def cut(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 def part(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Some elements of x, in the same memory.
 
-    FLOPs: none, forward; backward unknown where elements may overlap.
+    FLOPs: none; backward unknown, because elements may overlap.
     Bytes: none; backward unknown.
     """
     if direction == "bprop":
-        raise CannotModel("what elements the view has is not modelled")
+        raise CannotModel("the elements of the view are not modelled")
     return Cost(0, 0), tensor_text(x)
 
 
@@ -97,7 +97,7 @@ def meshgrid(tensors: tuple[Tensor, ...]) -> tuple[Cost, str]:
 
 
 def _part_gradient(x: Tensor, count: int | None) -> Cost:
-    # The gradient of the part read, that of x written: zeros with the part in them.
+    # The gradient of the part read, that of x written: zeros except for the part.
     read = None if count is None else byte_count(count, x.dtype)
     return Cost(0, add_known(read, byte_count(elements(x.shape), x.dtype)))
 
@@ -147,7 +147,7 @@ def narrow(
     if along is None or isinstance(length, Unknown):
         return _part_gradient(x, None), tensor_text(x)
     if not 0 <= length <= along:
-        raise CannotModel(f"no {length} slices in {x.shape}")
+        raise CannotModel(f"invalid number of slices {length} in {x.shape}")
     return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
 
 
@@ -173,7 +173,7 @@ def slices(
     if along is None or given:
         return _part_gradient(x, None), tensor_text(x)
     if isinstance(step, Unknown) or step <= 0:
-        raise CannotModel(f"impossible step {step}")
+        raise CannotModel(f"invalid step {step}")
     length = len(range(*slice(start, end, step).indices(along)))
     return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
 
@@ -220,7 +220,7 @@ def expand(
 
 
 def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
-    # Elements of x in the sizes given; -1 keeps the size that x has.
+    # Number of elements of x expanded to the given sizes; -1 keeps x's size.
     numbers: list[int] = []
     for each in given:
         if isinstance(each, Unknown):
@@ -248,7 +248,7 @@ _BACKWARD: Final = "{}(gradient, sizes, ...)"
     ),
 )
 def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
-    """Gradient of a part of a tensor, put into zeros of the tensor's sizes.
+    """Gradient of a part of a tensor, placed in zeros of the tensor's sizes.
 
     FLOPs: none.
     Bytes: the gradient read, a tensor of the sizes written.
@@ -263,7 +263,7 @@ def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     aten=(_BACKWARD.format("unfold_backward"),),
 )
 def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
-    """Gradient of overlapping windows along a dimension, added up.
+    """Gradient of overlapping windows along a dimension, summed.
 
     FLOPs: an addition for each element of the gradient.
     Bytes: the gradient read, a tensor of the sizes written.
@@ -282,7 +282,7 @@ _SCATTERS: Final = "select_scatter slice_scatter diagonal_scatter as_strided_sca
     aten=tuple(_SCATTER.format(name) for name in _SCATTERS.split()),
 )
 def part_scatter(x: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """A copy of x with a source in place of one of its parts.
+    """A copy of x with one part replaced by a source.
 
     FLOPs: none.
     Bytes: x and source read, the copy written; backward its gradient read, those of x and of the

@@ -1,4 +1,4 @@
-"""Batch norm and instance norm to FLOPs and bytes."""
+"""FLOPs and bytes of batch norm and instance norm."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ __all__ = [
     "statistics",
 ]
 
-# FLOPs for an element, as the formulas have them. What is done once a channel (a square root, a
-# division) is left out.
+# FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
+# counted.
 STATISTICS: Final = 4  # mean and variance: x added; x - mean, squared, added
 APPLIED: Final = 2  # (x - mean) * invstd; times weight and plus bias are one more each
 SUMS: Final = 4  # dy added; x - mean, times dy, added
 GRADIENT: Final = 5  # (dy - mean(dy) - (x - mean) * c) * factor
 
-# Flag that a trace may not hold.
+# A flag that may not be recorded.
 Flag = bool | Unknown
 
 
 def statistics(x: Tensor, count: int) -> Tensor:
-    """Means (or variances, or their inverse roots) as torch keeps them: float32 or wider."""
+    """Means (or variances, or their inverse roots) in torch's type: float32 or wider."""
     name = canonical_type(x.dtype)
     return Tensor((count,), name if name in (None, "float64") else "float32")
 
 
 def fits(size: int, *vectors: Tensor | None) -> None:
-    """Raise `CannotModel` where a vector has not that many elements."""
+    """Raise `CannotModel` if a vector has another number of elements."""
     for each in vectors:
         if each is not None and elements(each.shape) != size:
             raise CannotModel(f"{each.shape} does not fit {size} channels")
@@ -55,7 +55,7 @@ def channels_of(x: Tensor) -> int:
     Raises
     ------
     CannotModel
-        When x has no such dimension.
+        When x has no channel dimension.
     """
     if len(x.shape) < 2:
         raise CannotModel(f"shape {x.shape} has no channels")
@@ -93,17 +93,17 @@ def batch_norm(
 ) -> tuple[Cost, str]:
     """x[n, c, ..] normalised by channel: (x - mean) / sqrt(var + eps) * weight[c] + bias[c].
 
-    FLOPs: 8 for an element in training (mean 1, variance 3, normalising 2, weight 1, bias 1), 4 in
+    FLOPs: 8 per element in training (mean 1, variance 3, normalising 2, weight 1, bias 1), 4 in
     evaluation; backward 9 in training (two sums 4, gradient 5), 1 (and 4 for those of weight and
     bias) in evaluation.
-    Bytes: training reads x twice (statistics are known only when the whole batch is in), evaluation
-    once; y written; the vectors of c elements read, running ones written too, saved ones written.
-    Backward reads dy and x twice (evaluation once), writes dx and the gradients of the vectors.
+    Bytes: training reads x twice (statistics require the entire batch), evaluation once; y written;
+    the vectors of c elements read, running and saved statistics written. Backward reads dy and x
+    twice (evaluation once), writes dx and the gradients of the vectors.
 
-    The 8 are PyProf's too; its bytes are 4 tensors forward and 5 backward. What is done once a
-    channel counts no FLOPs. All gradients are assumed to be wanted. Where a capture does not say
-    whether it was training, it is assumed to be (not exact). torch.batch_norm, told by its ninth
-    argument, has weight and bias before the running statistics.
+    PyProf also counts 8; its bytes are 4 tensors forward and 5 backward. Per-channel operations are
+    not counted. All gradients are assumed to be computed. If not recorded, training is assumed (not
+    exact). torch.batch_norm, identified by its ninth argument, has weight and bias before the
+    running statistics.
     """
     if cudnn_enabled is not None:
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
@@ -130,7 +130,7 @@ def batch_norm_evaluated(
 ) -> tuple[Cost, str]:
     """x[n, c, ..] normalised by running statistics.
 
-    FLOPs: 2 for an element, one more for weight and one for bias; backward as batch_norm.
+    FLOPs: 2 per element, one more for weight and one for bias; backward as batch_norm.
     Bytes: x read, y written, the vectors read; backward as batch_norm.
     """
     return batch_norm(
@@ -153,9 +153,9 @@ def batch_norm_trained(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised by its own statistics, which the running ones take up.
+    """x[n, c, ..] normalised by its own statistics; updates the running statistics.
 
-    FLOPs: 6 for an element, one more for weight and one for bias; backward 9.
+    FLOPs: 6 per element, one more for weight and one for bias; backward 9.
     Bytes: x read twice, y written, the vectors; backward as batch_norm.
     """
     return batch_norm(
@@ -180,9 +180,9 @@ def instance_norm(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as torch does it.
+    """x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as in torch.
 
-    FLOPs: as batch_norm, in training where it uses the input's statistics.
+    FLOPs: as batch_norm; in training mode if it uses the input's statistics.
     Bytes: as batch_norm with n c saved statistics.
     """
     if cudnn_enabled is not None:
@@ -229,7 +229,7 @@ def _gradients(
     saved: tuple[Tensor | None, Tensor | None],
     training: bool,
 ) -> tuple[int, int | None]:
-    # FLOPs and bytes of dx, and of the gradients of weight and bias where there are any.
+    # FLOPs and bytes of dx and of the gradients of weight and bias, if any.
     of_vectors = [fresh(each) for each in (weight, bias) if each is not None]
     count = elements(x.shape)
     if training:
@@ -264,12 +264,11 @@ def batch_norm_backward(
 ) -> tuple[Cost, str]:
     """dx[n, c, ..], dweight[c] and dbias[c] of a batch norm from dy, x and saved statistics.
 
-    FLOPs: 9 for an element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
+    FLOPs: 9 per element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
     Bytes: in training dy and x read twice, else once; dx written; the vectors of c elements.
 
-    cuDNN's and MIOpen's are for training. A bias is assumed where there is a weight, and both
-    gradients to be wanted. Where a capture does not say whether it was training, it is assumed to
-    be (not exact).
+    cuDNN's and MIOpen's operators are for training. With a weight, a bias and both gradients are
+    assumed. If not recorded, training is assumed (not exact).
     """
     channels = channels_of(x)
     if gradient.shape != x.shape:

@@ -1,4 +1,4 @@
-"""Layer, group and RMS norm to FLOPs and bytes."""
+"""FLOPs and bytes of layer, group and RMS norm."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = [
 
 
 class _Norm(NamedTuple):
-    """FLOPs for an element, as the formulas have them; what is done once a row is left out."""
+    """FLOPs per element, from the formulas; per-row operations are not counted."""
 
     forward: int
     backward: int
-    weight_backward: int  # more for the gradients of x by way of the weight, and of the weight
-    kept: int  # statistics kept for each row
+    weight_backward: int  # additional for the gradients of x through the weight, and of the weight
+    kept: int  # statistics saved per row
 
 
 # Forward: mean 1, variance 3, (x - mean) * rstd 2. Backward: (x - mean) * rstd 2, dy summed 1,
@@ -69,14 +69,14 @@ def layer_norm(
 ) -> tuple[Cost, str]:
     """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
 
-    FLOPs: 8 for an element (mean 1, variance 3, normalising 2, weight 1, bias 1); backward 13 (9
-    for dx, of the weight 3, of the bias 1).
+    FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1); backward 13 (9 for
+    dx, of the weight 3, of the bias 1).
     Bytes: x read once (a row stays on the chip), y written, weight and bias read, mean and
     deviation of each row written. Backward reads dy and x, writes dx and the gradients of weight
     and bias.
 
-    A row is what the weight has, else normalized_shape. What is done once a row counts no FLOPs.
-    All gradients are assumed to be wanted. Torch 1.4 to 1.6 had rows and row length in place of
+    The row is the weight's shape, else normalized_shape. Per-row operations are not counted. All
+    gradients are assumed to be computed. torch 1.4 to 1.6 has rows and row length instead of
     normalized_shape; apex's functions are those of its module.
     """
     rows = _rows(x, normalized_shape, weight)
@@ -108,12 +108,12 @@ def rms_norm(
 ) -> tuple[Cost, str]:
     """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
 
-    FLOPs: 4 for an element (squares added 2, scaling 1, weight 1); backward 9 (6 for dx, of the
-    weight 3).
+    FLOPs: 4 per element (squares added 2, scaling 1, weight 1); backward 9 (6 for dx, of the weight
+    3).
     Bytes: x read once, y written, weight read, one statistic of each row written. Backward reads
     dy and x, writes dx and the gradient of the weight.
 
-    Counted as one kernel does it, also where torch builds it of several.
+    Counted as one kernel, even if torch uses several.
     """
     rows = _rows(x, normalized_shape, weight)
     return _norm(_ROOT, x, weight, None, rows, 2, direction)
@@ -138,22 +138,22 @@ def group_norm(
 ) -> tuple[Cost, str]:
     """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
 
-    FLOPs: as layer_norm: 8 for an element; backward 13.
-    Bytes: x read twice (statistics first: a group may be larger than the chip holds), y written,
-    weight and bias read, mean and deviation of each group written. Backward reads dy and x twice,
-    writes dx and the gradients of weight and bias.
+    FLOPs: as layer_norm: 8 per element; backward 13.
+    Bytes: x read twice (statistics first: a group may exceed on-chip memory), y written, weight and
+    bias read, mean and deviation of each group written. Backward reads dy and x twice, writes dx
+    and the gradients of weight and bias.
     """
     channels = channels_of(x)
     fits(channels, weight, bias)
     if isinstance(num_groups, Unknown):
         return _norm(_CENTRED, x, weight, bias, None, 3, direction)
     if num_groups < 1 or channels % num_groups:
-        raise CannotModel(f"{channels} channels are no {num_groups} groups")
+        raise CannotModel(f"{channels} channels cannot form {num_groups} groups")
     return _norm(_CENTRED, x, weight, bias, x.shape[0] * num_groups, 3, direction)
 
 
 def _rows(x: Tensor, normalized_shape: Ints | Unknown | None, weight: Tensor | None) -> int | None:
-    # Rows that are normalised, None when it is not known.
+    # Number of normalised rows; None if unknown.
     if weight is not None:
         row = weight.shape
     elif isinstance(normalized_shape, Unknown | None):
@@ -175,7 +175,7 @@ def _norm(
     tensors: int,
     direction: str,
 ) -> tuple[Cost, str]:
-    # `tensors` of x's size are moved forward: 2 where x is read once, 3 where it is read twice.
+    # `tensors` of x's size are moved forward: 2 if x is read once, 3 if twice.
     _same_row(weight, bias)
     params = texts(x, weight, bias)
     if direction == "fprop":
@@ -239,10 +239,10 @@ def layer_norm_backward(
 ) -> tuple[Cost, str]:
     """dx[.., d], dweight[d] and dbias[d] of a layer norm from dy, x, mean and rstd.
 
-    FLOPs: 13 for an element (9 for dx, of the weight 3, of the bias 1).
+    FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
     Bytes: dy, x, statistics and weight read; dx and the gradients of weight and bias written.
 
-    All gradients are assumed to be wanted.
+    All gradients are assumed to be computed.
     """
     _paired(gradient, x)
     _same_row(weight, bias)
@@ -259,7 +259,7 @@ def rms_norm_backward(
 ) -> tuple[Cost, str]:
     """dx[.., d] and dweight[d] of an RMS norm from dy, x and rstd.
 
-    FLOPs: 9 for an element (6 for dx, of the weight 3).
+    FLOPs: 9 per element (6 for dx, of the weight 3).
     Bytes: dy, x, statistics and weight read; dx and the gradient of the weight written.
     """
     _paired(gradient, x)
@@ -276,11 +276,11 @@ def group_norm_backward(
 ) -> tuple[Cost, str]:
     """dx[n, c, ..], dweight[c] and dbias[c] of a group norm from dy, x, mean and rstd.
 
-    FLOPs: 13 for an element (9 for dx, of the weight 3, of the bias 1).
+    FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
     Bytes: dy and x read twice, statistics and weight read; dx and the gradients of weight and bias
     written.
 
-    A bias is assumed where there is a weight, and all gradients to be wanted.
+    With a weight, a bias is assumed. All gradients are assumed to be computed.
     """
     _paired(gradient, x)
     fits(channels_of(x), weight)

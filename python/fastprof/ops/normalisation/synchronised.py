@@ -1,4 +1,4 @@
-"""The steps of a batch norm that several GPUs do together (SyncBatchNorm) to FLOPs and bytes."""
+"""FLOPs and bytes of the steps of SyncBatchNorm."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def batch_norm_stats(
 ) -> tuple[Cost, str]:
     """Mean[c] and inverse deviation[c] of x[n, c, ..] on one GPU.
 
-    FLOPs: 4 for an element: x added; x - mean, squared, added.
+    FLOPs: 4 per element: x added; x - mean, squared, added.
     Bytes: x read, two vectors of c elements written; running ones read and written.
     """
     channels = channels_of(x)
@@ -68,7 +68,7 @@ def batch_norm_gather_stats(
     running_var: Tensor | None = None,
     counts: Tensor | int | Unknown | None = None,
 ) -> tuple[Cost, str]:
-    """Mean[c] and inverse deviation[c] out of those[gpus, c] of several GPUs.
+    """Mean[c] and inverse deviation[c] from those[gpus, c] of several GPUs.
 
     FLOPs: 18 for each GPU and channel: variances and means are merged in pairs.
     Bytes: statistics read, merged ones written, running ones read and written. x is not read.
@@ -76,7 +76,7 @@ def batch_norm_gather_stats(
     Merging: Chan, Golub, LeVeque, Updating formulae for computing sample variances.
     """
     if len(mean.shape) != 2 or mean.shape != invstd.shape:
-        raise CannotModel(f"{mean.shape}, {invstd.shape} are no statistics of several GPUs")
+        raise CannotModel(f"{mean.shape}, {invstd.shape} are not statistics of several GPUs")
     channels = mean.shape[1]
     fits(channels, running_mean, running_var)
     merged = fresh(mean, (channels,))
@@ -95,7 +95,7 @@ def batch_norm_elemt(
 ) -> tuple[Cost, str]:
     """(x[n, c, ..] - mean[c]) * invstd[c] * weight[c] + bias[c].
 
-    FLOPs: 2 for an element, one more for weight and one for bias.
+    FLOPs: 2 per element, one more for weight and one for bias.
     Bytes: x read, y written, the vectors read.
     """
     fits(channels_of(x), weight, bias, mean, invstd)
@@ -113,7 +113,7 @@ def batch_norm_backward_reduce(
 ) -> tuple[Cost, str]:
     """Sums[c] of dy and of dy * (x - mean) over x[n, c, ..] on one GPU.
 
-    FLOPs: 4 for an element: dy added; x - mean, times dy, added.
+    FLOPs: 4 per element: dy added; x - mean, times dy, added.
     Bytes: dy, x and the statistics read, both sums written, and dweight and dbias with a weight.
     """
     if gradient.shape != x.shape:
@@ -141,7 +141,7 @@ def batch_norm_backward_elemt(
 ) -> tuple[Cost, str]:
     """dx[n, c, ..] = (dy - mean(dy) - (x - mean) * c) * factor, from the sums of all GPUs.
 
-    FLOPs: 5 for an element.
+    FLOPs: 5 per element.
     Bytes: dy, x and the vectors of c elements read, dx written.
     """
     if gradient.shape != x.shape:

@@ -1,4 +1,4 @@
-"""Tensors scaled by their own norm to FLOPs and bytes: normalize, weight norm, response norm."""
+"""FLOPs and bytes of tensors scaled by their own norm: normalize, weight norm, response norm."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Norm(NamedTuple):
 
 
 def norm_of(p: Number | str | Unknown | None) -> Norm:
-    """FLOPs of a p-norm; that of p = 2 where p is not known."""
+    """FLOPs of a p-norm; p = 2 if unknown."""
     if p is None or isinstance(p, Unknown) or p == 2:
         return Norm(2, SQUARE_ROOT)  # squared, added
     if p in (0, 1) or str(p) in ("inf", "-inf"):
@@ -48,16 +48,16 @@ def normalize(
 ) -> tuple[Cost, str]:
     """x / max(norm of x along dim, eps).
 
-    FLOPs: 3 for an element (squared, added, divided), 21 for each norm (root, comparison);
-    backward 5 (dy y summed 2, y * sum, subtracted, divided). With another p the power is 20.
+    FLOPs: 3 per element (squared, added, divided), 21 for each norm (root, comparison); backward 5
+    (dy y summed 2, y * sum, subtracted, divided). For other p, a power is 20.
     Bytes: x read once, y written. Backward reads dy and x, writes dx.
 
-    Counted as one kernel would do it; torch has one for the norm, and copies for its maximum.
+    Counted as one kernel; torch uses one for the norm, and copies for its maximum.
     """
     count, rows = elements(x.shape), left(x.shape, dim)
     norm = norm_of(p)
     if rows is None:
-        raise CannotModel("the dimension is not known")
+        raise CannotModel("the dimension is not in the capture")
     if direction == "bprop":
         return Cost(count * 5, moved(x, fresh(x), fresh(x))), texts(x)
     flops = count * (norm.element + 1) + rows * (norm.root + 1)
@@ -68,10 +68,10 @@ def normalize(
 def renorm(
     x: Tensor, p: Number | str | Unknown, dim: int | Unknown, *, direction: str
 ) -> tuple[Cost, str]:
-    """x with each slice along dim whose p-norm is above a limit scaled down to it.
+    """x with slices along dim scaled down if their p-norm exceeds a limit.
 
-    FLOPs: 3 for an element (squared, added, scaled), 22 for each slice (root, comparison,
-    division); backward 5 for an element, as normalize. With another p the power is 20.
+    FLOPs: 3 per element (squared, added, scaled), 22 for each slice (root, comparison, division);
+    backward 5 per element, as normalize. For other p, a power is 20.
     Bytes: x read once, y written. Backward reads dy and x, writes dx.
     """
     count = elements(x.shape)
@@ -90,7 +90,7 @@ _EXCEPT: Final = "norm_except_dim(x, p, dim)"
 def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: int | Unknown = 0) -> tuple[Cost, str]:
     """Norm of each slice of x along dim.
 
-    FLOPs: 2 for an element (squared, added), 20 for each norm.
+    FLOPs: 2 per element (squared, added), 20 for each norm.
     Bytes: x read, norms written.
     """
     slices = 1 if dim == -1 else _size_along(x, dim)
@@ -101,7 +101,7 @@ def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: int | Unknown = 0) 
 
 def _size_along(x: Tensor, dim: int | Unknown) -> int:
     if isinstance(dim, Unknown):
-        raise CannotModel("the dimension is not known")
+        raise CannotModel("the dimension is not in the capture")
     if not -len(x.shape) <= dim < len(x.shape):
         raise CannotModel(f"no dimension {dim} in {x.shape}")
     return x.shape[dim]
@@ -114,8 +114,8 @@ _WEIGHT: Final = ("_weight_norm(v, g, ...)", "_weight_norm_interface(v, g, ...)"
 def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
     """w = v * (g / norm of v), one norm and one g for each slice of v along one dimension.
 
-    FLOPs: 3 for an element (squared, added, scaled), 21 for each norm (root, division); backward 5
-    (dw v summed 2, v * c, subtracted, scaled).
+    FLOPs: 3 per element (squared, added, scaled), 21 for each norm (root, division); backward 5 (dw
+    v summed 2, v * c, subtracted, scaled).
     Bytes: v and g read, w and norms written. Backward reads dw, v, g and norms, writes dv and dg.
     """
     norms = _norms(v, g)
@@ -139,7 +139,7 @@ _WEIGHT_BACKWARD: Final = (
 def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple[Cost, str]:
     """dv and dg of a weight norm from dw, v, g and the norms.
 
-    FLOPs: 5 for an element (dw v summed 2, v * c, subtracted, scaled).
+    FLOPs: 5 per element (dw v summed 2, v * c, subtracted, scaled).
     Bytes: dw, v, g and norms read, dv and dg written.
     """
     if gradient.shape != v.shape:
@@ -150,7 +150,7 @@ def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) 
 
 def _norms(v: Tensor, g: Tensor) -> Tensor:
     if elements(g.shape) not in (1, *v.shape):
-        raise CannotModel(f"{g.shape} is no size of the slices of {v.shape}")
+        raise CannotModel(f"{g.shape} does not fit the slices of {v.shape}")
     return statistics(v, elements(g.shape))
 
 
@@ -163,14 +163,14 @@ def _weight_gradients(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> 
 def local_response_norm(x: Tensor, size: int, *, direction: str) -> tuple[Cost, str]:
     """x[n, c, ..] / (k + alpha * mean of x^2 over `size` channels)^beta.
 
-    FLOPs: size + 24 for an element (square 1, mean over the window `size`, alpha, k, power 20,
+    FLOPs: size + 24 per element (square 1, mean over the window `size`, alpha, k, power 20,
     division); backward 2 size + 30 (the same root again, and the window over dy x / root).
     Bytes: x read, y written. Backward reads dy and x, writes dx.
 
-    Counted as one kernel would do it; torch builds it of a dozen.
+    Counted as one kernel; torch uses a dozen.
     """
     if len(x.shape) < 3 or size < 1:
-        raise CannotModel(f"no window of {size} over the channels of {x.shape}")
+        raise CannotModel(f"window {size} does not fit the channels of {x.shape}")
     count = elements(x.shape)
     if direction == "bprop":
         return Cost(count * (2 * size + POWER + 10), moved(x, fresh(x), fresh(x))), texts(x)

@@ -1,4 +1,4 @@
-"""Optimizer steps of NVIDIA's apex, one of which PyProf knew, to FLOPs and bytes."""
+"""FLOPs and bytes of the optimizer steps of NVIDIA's apex, one of them known to PyProf."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ ADAM: Final = 3 + 4 + SQUARE_ROOT + 1 + 1 + 2 + 2
 def fused_adam(
     parameter: Tensor, copy: Tensor, average: Tensor, square: Tensor, gradient: Tensor
 ) -> tuple[Cost, str]:
-    """Adam for one parameter, with a copy of it in half precision or an empty tensor in its place.
+    """Adam for one parameter, with its half-precision copy or an empty tensor.
 
     FLOPs: 34 for each element: 1 to unscale the gradient, 3 and 4 for the averages, 21 for the
         denominator, 3 for the update with weight decay, 2 for the parameter.
-    Bytes: parameter and both averages read and written, gradient read; the copy written where the
-        gradient has another type than the parameter.
+    Bytes: parameter and both averages read and written, gradient read; the copy written if the
+        types of gradient and parameter differ.
 
-    Bytes are PyProf's, which had 0 FLOPs.
+    Bytes are PyProf's, which counts 0 FLOPs.
     """
     if copy.shape not in (parameter.shape, (0,)):
         raise CannotModel(f"a copy of {copy.shape} does not fit {parameter.shape}")
@@ -97,7 +97,7 @@ def multi_tensor_scale(
     del flag
     sources, results = split(lists, (sources, results))
     if [each.shape for each in sources] != [each.shape for each in results]:
-        raise CannotModel("the lists are not of the same shapes")
+        raise CannotModel("the lists differ in shape")
     count = sum(elements(each.shape) for each in sources)
     return Cost(2 * count, moved(*sources, *results)), texts(*sources)
 
@@ -117,7 +117,7 @@ def multi_tensor_norm(
     FLOPs: 2 for each element, a square and a sum, and 20 for the root.
     Bytes: each tensor read, one float32 number written.
 
-    Norms of the single tensors, which a call may also ask for, are not counted.
+    Optional per-tensor norms are not counted.
     """
     del flag
     (tensors,) = split(lists, (tensors,))
@@ -127,12 +127,12 @@ def multi_tensor_norm(
 
 
 def split(lists: Lists | None, flat: Lists) -> Lists:
-    """The lists that a call holds as one argument, or those written one after the other.
+    """The lists of a call, passed as one argument or recorded flattened.
 
     Raises
     ------
     CannotModel
-        When the argument holds another number of lists.
+        When the argument has another number of lists.
     """
     if lists is None:
         return flat

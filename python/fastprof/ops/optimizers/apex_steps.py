@@ -1,7 +1,7 @@
-"""Optimizer steps of apex over lists, besides Adam: what FusedSGD, FusedLAMB, ... call.
+"""Optimizer steps of apex over lists, other than Adam: FusedSGD, FusedLAMB, ...
 
-Arguments are those of apex's csrc/amp_C_frontend.cpp, in which one argument holds all lists. FLOPs
-are those of its kernels, csrc/multi_tensor_*.cu.
+Arguments are those of apex's csrc/amp_C_frontend.cpp, in which one argument contains all lists.
+FLOPs follow its kernels, csrc/multi_tensor_*.cu.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ def multi_tensor_sgd(
 ) -> tuple[Cost, str]:
     """Gradient descent of apex's FusedSGD: lists of gradients, parameters, velocities and copies.
 
-    FLOPs: 2 for each element; 2 more with weight decay, 3 with momentum (none in its first run),
-        2 with nesterov.
+    FLOPs: 2 for each element; 2 more with weight decay, 3 with momentum (none in the first step), 2
+        with nesterov.
     Bytes: gradients read, parameters read and written, with momentum velocities too; copies in
         half precision written.
 
-    Copies are there where the types differ: the kernel has no other case.
+    Copies exist if the types differ; the kernel has no other case.
     """
     del flag
     if lists is None:
         count = 4 if len({canonical_type(each.dtype) for each in tensors}) > 1 else 3
         length, left = divmod(len(tensors), count)
         if left:
-            raise CannotModel(f"{len(tensors)} tensors are no {count} lists of the same length")
+            raise CannotModel(f"{len(tensors)} tensors do not form {count} lists of equal length")
         lists = tuple(tensors[start * length : (start + 1) * length] for start in range(count))
     if len(lists) not in (3, 4):
         raise CannotModel(f"expected 3 lists, or 4, found {len(lists)}")
@@ -95,7 +95,7 @@ def multi_tensor_adam_capturable(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Adam of apex's FusedAdam that a CUDA graph may hold: its numbers are on the device.
+    """Capturable Adam of apex's FusedAdam, for CUDA graphs: its scalars are on the device.
 
     FLOPs: 36 for each element: 1 to unscale the gradient, 35 as `multi_tensor_adam`.
     Bytes: parameters, both averages and the gradients, unscaled in place, read and written; rate,
@@ -178,13 +178,14 @@ def multi_tensor_novograd(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """NovoGrad of apex's FusedNovoGrad: each gradient over the running norm of its parameter's.
+    """NovoGrad of apex's FusedNovoGrad: each gradient divided by the running norm of its
+    parameter's gradients.
 
     FLOPs: 11 for each element: 2 for the norm, 1 for the quotient, 2 for the weight decay, 3 for
         the average and 1 to correct it, 2 for the parameter.
     Bytes: parameters and averages read and written, gradients read; the norms read and written.
 
-    The arithmetic on the norms themselves, a few operations a parameter, is not counted.
+    The arithmetic on the norms themselves, a few operations per parameter, is not counted.
     """
     del flag
     gradients, parameters, averages = split(lists, (gradients, parameters, averages))
@@ -208,14 +209,14 @@ def multi_tensor_lamb(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """LAMB of apex's FusedLAMB: Adam's update, at a rate by the norms of parameter and update.
+    """LAMB of apex's FusedLAMB: Adam's update, scaled by the norms of parameter and update.
 
     FLOPs: 40 for each element: 1 to clip the gradient, 35 as Adam, 4 for both norms.
     Bytes: parameters, both averages and the gradients, which become the updates, read and written;
         the norm of all gradients read.
 
-    The kernels of the call pass over parameters and updates more than once, for their norms; the
-    bytes count each tensor once.
+    The kernels read parameters and updates more than once, for their norms; bytes count each tensor
+    once.
     """
     del flag
     gradients, parameters, averages, squares = split(
@@ -246,5 +247,5 @@ def multi_tensor_sum(
     left, right, results = split(lists, (left, right, results))
     shapes = [each.shape for each in left]
     if any([each.shape for each in other] != shapes for other in (right, results)):
-        raise CannotModel("the lists are not of the same shapes")
+        raise CannotModel("the lists differ in shape")
     return Cost(4 * sum(map(elements, shapes)), moved(*left, *right, *results)), texts(*left)

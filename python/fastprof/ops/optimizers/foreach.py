@@ -1,4 +1,4 @@
-"""Operators over lists of tensors (`torch._foreach_*`) to FLOPs and bytes."""
+"""FLOPs and bytes of operators over lists of tensors (`torch._foreach_*`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNARY: Final = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg"
     " reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
 )
-# Signatures of a Python call, and of torch's range where alpha follows the operands.
+# Signatures of the Python call and of the torch range, in which alpha follows the operands.
 _ONE: Final = ("(first*)", "(first*)")
 _TWO: Final = ("(first*, second*)", "(first*, second*)")
 _NUMBER: Final = ("(first*, second)", "(first*, second)")
@@ -56,9 +56,9 @@ _MORE_DOC: Final = """A pointwise operator on lists, tensor by tensor, or on a l
 FLOPs: those of the operator, summed over the tensors.
 Bytes: each tensor read, the results written; a number counts as one element for each tensor.
 
-Torch's ranges write the tensors of lists one after the other. For add and sub, half as many could
-be meant where the shapes of the first half repeat in the second: they are taken for two lists, and
-the cost says that it is an estimate. Lists of 0-dim tensors cannot be told apart there: unknown.
+torch ranges record flattened lists. For add and sub, tensors whose second half repeats the shapes
+of the first are assumed to be two lists, and the cost is an estimate. Lists of 0-dim tensors cannot
+be separated; their cost is unknown.
 """
 
 
@@ -75,7 +75,7 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
         third: Operand | None = None,
         value: Tensor | Operand | None = None,
     ) -> tuple[Cost, str]:
-        del value  # a factor, as alpha is
+        del value  # a factor, like alpha
         total = _each(operator, first, [second] if third is None else [second, third])
         if guessed and isinstance(second, tuple) and not any(each.dtype for each in first):
             total = replace(total, exact=False)
@@ -93,7 +93,7 @@ def _each(operator: Operator, first: Tensors, others: list[Operand]) -> Cost:
     if len(others) + 1 < operator.needed:
         raise CannotModel(f"expected {operator.needed} operands, found {len(others) + 1}")
     if others and first and not any(each.shape or each.dtype for each in first):
-        raise CannotModel("lists of numbers cannot be told apart")
+        raise CannotModel("lists of numbers cannot be separated")
     columns = [_column(other, len(first)) for other in others]
     total = Cost(0, 0)
     for i, tensor in enumerate(first):
@@ -103,17 +103,17 @@ def _each(operator: Operator, first: Tensors, others: list[Operand]) -> Cost:
 
 
 def _column(operand: Operand, count: int) -> list[Tensor | Number]:
-    # The operand of each tensor, a number being that of all.
+    # The operand of each tensor; a number applies to all.
     if isinstance(operand, tuple):
         if len(operand) != count:
-            raise CannotModel(f"lists of {count} and {len(operand)}")
+            raise CannotModel(f"lists of different lengths, {count} and {len(operand)}")
         return list(operand)
     if isinstance(operand, Unknown):
         return [Tensor(())] * count
     return [operand] * count
 
 
-# On single tensors div has a formula of its own, for its rounding, which lists do not have.
+# The separate formula of div handles rounding, which lists do not have.
 _OPERATORS: Final = {
     "div": Operator(1, ("self", "other"), Output.FLOAT, NONE, 2, COMPLEX_DIVISION),
     **{name: row.operator for row in (*ARITHMETIC, *FUNCTIONS) for name in row.aten},
@@ -150,7 +150,7 @@ def copied(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]
     """Each tensor of a list copied into that of another, or into a new one.
 
     FLOPs: 0.
-    Bytes: each source read, each copy written, by their own types.
+    Bytes: each source read, each copy written, in their own types.
     """
     return Cost(0, moved(*tensors, *(tensors if sources is None else sources))), texts(*tensors)
 
@@ -166,7 +166,7 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
         comparison) or 21 (a power), and 20 for the root of each tensor.
     Bytes: each tensor read, one element of its type written for it.
 
-    Where the order is not in the capture it is taken to be 2. The root is counted for every order.
+    If the order is not recorded, 2 is assumed. The root is counted for every order.
     """
     single = isinstance(order, Unknown) or order in (1, 2, float("inf"), float("-inf"))
     one = 2 if single else POWER + 1
@@ -202,15 +202,15 @@ def products(left: Tensors, right: Tensors) -> Work:
     FLOPs: 2 m n k, summed over the pairs.
     Bytes: each A and B read, each product written.
 
-    In torch's ranges, where the tensors of lists are written one after the other, only products
-    of square matrices of one size can be told apart.
+    In torch ranges, which record flattened lists, only products of square matrices of equal size
+    can be separated.
     """
     if len(left) != len(right):
-        raise CannotModel(f"lists of {len(left)} and {len(right)}")
+        raise CannotModel(f"lists of different lengths, {len(left)} and {len(right)}")
     total, reason = Cost(0, 0), ""
     for one, other in zip(left, right, strict=True):
         if len(one.shape) != 2 or len(other.shape) != 2 or one.shape[1] != other.shape[0]:
-            raise CannotModel(f"no product of {one.shape} and {other.shape}")
+            raise CannotModel(f"cannot multiply {one.shape} and {other.shape}")
         part = forward(Product(one.shape[0], other.shape[1], one.shape[1], one, other))
         total, reason = total + part.cost, reason or part.no_tensor_cores
     part = Part("main", total, texts(*left), kernels=GEMM, no_tensor_cores=reason)

@@ -1,7 +1,7 @@
-"""Optimizer steps that one call does for many parameters, to FLOPs and bytes.
+"""FLOPs and bytes of optimizer steps over many parameters in one call.
 
-An optimizer of torch.optim is no formula: the operators that its step calls do the work, fused ones
-(here) or those over lists (`foreach`).
+Optimizers of torch.optim have no formula: the operators that their step calls are counted, fused
+ones here and operators over lists in `foreach`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["adagrad", "adam", "adamw", "gradient_check", "loss_scale", "sgd"]
 Flag = bool | Unknown | None
 Rate = Tensor | Number | Unknown | None
 
-_DECAY: Final = 2  # parameter * weight_decay, added to the gradient or taken off the parameter
+_DECAY: Final = 2  # parameter * weight_decay, added to the gradient or subtracted
 _AVERAGE: Final = 3  # beta * average + (1 - beta) * new
 _ADAM: Final = (
     _AVERAGE  # of the gradient
@@ -43,15 +43,15 @@ def step(
     Parameters
     ----------
     flops : int
-        For one element.
+        FLOPs per element.
     lists : sequence of tuple of Tensor
-        What is read and written: parameters first, then state of the same shapes.
+        Tensors read and written: parameters first, then state of the same shapes.
     read : sequence of tuple of Tensor
-        What is read only: gradients, of the same shapes.
+        Tensors only read: gradients, of the same shapes.
     extra : tuple of Tensor
-        What is read besides.
+        Other tensors that are read.
     exact : bool
-        Whether all that `flops` depends on is known.
+        Whether everything that `flops` depends on is known.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def step(
     shapes = [each.shape for each in parameters]
     for others in (*lists[1:], *read):
         if [each.shape for each in others] != shapes:
-            raise CannotModel("the lists are not of the same shapes")
+            raise CannotModel("the lists differ in shape")
     count = sum(map(elements, shapes))
     written = [each for one in lists for each in one]
     only_read = [each for one in read for each in one]
@@ -88,7 +88,7 @@ def _adam(
     return step(flops, state, read, steps, exact=known)
 
 
-# The scalars have one order in ranges; a Python call names them.
+# Ranges record the scalars in this order; Python calls pass them by name.
 _ADAM_ARGUMENTS: Final = (
     "(parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _, weight_decay,"
     " _, _, maximize, grad_scale, found_inf)"
@@ -115,11 +115,11 @@ def adam(
 
     FLOPs: 32 for each element: 3 for m, 4 for v, 22 for the denominator, 3 for p; 2 more with
         weight decay, 1 each with amsgrad, a negated gradient and a gradient to unscale.
-    Bytes: parameters and both averages (amsgrad: maxima too) read and written, gradients read, and
-        written where they are unscaled; the steps read.
+    Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
+        and written if unscaled; the steps read.
 
-    Weight decay and maximize are counted where the capture says that they are used; where it does
-    not say, the cost says that it is an estimate. Formula of torch's fused kernel.
+    Weight decay and maximize are counted if recorded as used; if not recorded, the cost is an
+    estimate. Formula of torch's fused kernel.
     """
     del rate, found_inf
     lists = (parameters, gradients, averages, squares, maxima, steps)
@@ -144,11 +144,11 @@ def adamw(
 
     FLOPs: 34 for each element, 32 without weight decay: Adam's; 1 more each with amsgrad, a
         negated gradient and a gradient to unscale.
-    Bytes: parameters and both averages (amsgrad: maxima too) read and written, gradients read, and
-        written where they are unscaled; the steps read.
+    Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
+        and written if unscaled; the steps read.
 
-    Where the capture does not hold the weight decay it is taken to be used, as it is by default,
-    and the cost says that it is an estimate. Formula of torch's fused kernel.
+    If not recorded, weight decay is assumed to be used, as by default, and the cost is an estimate.
+    Formula of torch's fused kernel.
     """
     del rate, found_inf
     lists = (parameters, gradients, averages, squares, maxima, steps)
@@ -175,15 +175,14 @@ def sgd(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g in g's place.
+    """Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g instead of g.
 
     FLOPs: 2 for each element; 3 more with momentum (none in its first step), 2 with nesterov, 2
         with weight decay, 1 each for a negated gradient and one to unscale.
-    Bytes: parameters and velocities read and written, gradients read, and written where they are
-        unscaled.
+    Bytes: parameters and velocities read and written, gradients read, and written if unscaled.
 
-    What the capture does not say is taken not to be used, and the cost says that it is an
-    estimate. Formula of torch's fused kernel.
+    Options that are not recorded are assumed to be off, and the cost is an estimate. Formula of
+    torch's fused kernel.
     """
     del rate, found_inf
     flops, known = 2, True
@@ -225,10 +224,10 @@ def adagrad(
 
     FLOPs: 26 for each element; 2 more with weight decay, 1 each for a negated gradient and one to
         unscale.
-    Bytes: parameters and sums read and written, gradients read, and written where they are
-        unscaled; the steps read.
+    Bytes: parameters and sums read and written, gradients read, and written if unscaled; the steps
+        read.
 
-    What the capture does not say is taken not to be used, and the cost says that it is an estimate.
+    Options that are not recorded are assumed to be off, and the cost is an estimate.
     """
     del rate, found_inf
     unknown = isinstance(weight_decay, Unknown) or isinstance(maximize, Unknown)
@@ -249,7 +248,7 @@ _CHECKS: Final = (
 
 @op(TORCH, *_CHECKS, aten=_CHECKS)
 def gradient_check(gradients: Tensors, found_inf: Any = None, inv_scale: Any = None) -> Any:
-    """Gradients unscaled in place, after a look for infinities (torch.amp's GradScaler).
+    """Gradients checked for infinities and unscaled in place (torch.amp's GradScaler).
 
     FLOPs: 2 for each element: a check and a product.
     Bytes: gradients read and written.
@@ -266,7 +265,7 @@ _SCALES: Final = (
 
 @op(TORCH, *_SCALES, aten=_SCALES)
 def loss_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
-    """The scale of the loss, made smaller or larger (torch.amp's GradScaler).
+    """The loss scale increased or decreased (torch.amp's GradScaler).
 
     FLOPs: 3: a check, a count and a product.
     Bytes: three numbers read, two written.

@@ -1,4 +1,4 @@
-"""Activation functions and their gradients as operators of their own: what each costs."""
+"""FLOPs of activation functions and of their gradient operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ACTIVATIONS", "GRADIENTS"]
 
 _SAVED: Final = "grad_output self"
 
-# Activations: slopes and limits are no operands.
+# Activations. Slopes and limits are not operands.
 ACTIVATIONS: Final = (
     row("relu threshold", "a or 0, a or a value, by a limit", 1),
     row("relu6 hardtanh", "a between two limits", 2),
@@ -19,7 +19,7 @@ ACTIVATIONS: Final = (
     row("hardshrink softshrink", "a, or 0 between two limits", 2, in_place=False),
     row(
         "prelu",
-        "a or slope a, one slope a channel",
+        "a or slope a, one slope per channel",
         2,
         "self weight",
         Output.PER_CHANNEL,

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and bit operations, element by element: what each costs."""
+"""FLOPs of elementwise arithmetic, comparisons and bit operations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, POWER, TRIGONOMETRIC
 from fastprof.ops.pointwise.table import (
     BOTH,
     COMPLEX_DIVISION,
+    COMPLEX_EXPONENTIAL,
+    COMPLEX_LOGARITHM,
     HYPOTENUSE,
     NONE,
     ZEROED,
@@ -20,12 +22,10 @@ from fastprof.ops.pointwise.table import (
 
 __all__ = ["ARITHMETIC", "DIVISION", "LOGIC"]
 
-_COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
-_COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 
 DIVISION: Final = Operator(1, ("self", "other"), Output.FLOAT, saved(1), 2, COMPLEX_DIVISION)
 
-# What selects by comparing (relu, clamp, maximum) masks the gradient by a saved tensor.
+# Operators that select by comparison (relu, clamp, maximum) mask the gradient by a saved tensor.
 ARITHMETIC: Final = (
     row(
         *("add sub subtract", "a + b, a - b", 1, BOTH),
@@ -54,7 +54,7 @@ ARITHMETIC: Final = (
         "self exponent",
         gradient=POWER + 2,
         stems="pow",
-        complex_flops=_COMPLEX_EXPONENTIAL + 6 + _COMPLEX_LOGARITHM,
+        complex_flops=COMPLEX_EXPONENTIAL + 6 + COMPLEX_LOGARITHM,
     ),
     row(
         "float_power",
@@ -63,7 +63,7 @@ ARITHMETIC: Final = (
         "self exponent",
         Output.DOUBLE,
         gradient=POWER + 2,
-        complex_flops=_COMPLEX_EXPONENTIAL + 6 + _COMPLEX_LOGARITHM,
+        complex_flops=COMPLEX_EXPONENTIAL + 6 + COMPLEX_LOGARITHM,
     ),
     row("atan2 arctan2", "angle of (b, a)", TRIGONOMETRIC, BOTH, Output.FLOAT, gradient=5),
     row("hypot", "sqrt(a^2 + b^2)", HYPOTENUSE, BOTH, Output.FLOAT, gradient=2),
@@ -114,7 +114,7 @@ ARITHMETIC: Final = (
         special="round",
     ),
     row("sgn", "a / |a|", 1, gradient=ZEROED, complex_flops=HYPOTENUSE + 2),
-    row("nan_to_num", "a, or numbers for what is none", 3),
+    row("nan_to_num", "a, or numbers in place of NaN and infinities", 3),
     row("deg2rad rad2deg", "angle in another unit", 1, output=Output.FLOAT, gradient=passed(1)),
 )
 
@@ -151,7 +151,7 @@ LOGIC: Final = (
     ),
     row(
         "logical_not isnan isinf isfinite isposinf isneginf signbit isreal",
-        "whether a is so",
+        "a property of a",
         1,
         output=Output.BOOL,
         gradient=NONE,

@@ -1,4 +1,4 @@
-"""Pointwise operators to FLOPs and bytes: one formula, and tables that say what it needs."""
+"""FLOPs and bytes of pointwise operators: one formula and a table."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _REAL_OF: Final = {whole: part for part, whole in _COMPLEX_OF.items()}
 
 
 def pointwise(operator: Operator, operands: list[Operand], direction: str) -> tuple[Cost, str]:
-    """Output element by output element, operands broadcast.
+    """Cost of an elementwise operator with broadcast operands.
 
     FLOPs are the output's elements times the operator's FLOPs for one, complex or real, by the
     operands' common type. Forward reads each operand once, by its own size, and writes the output;
-    a Python scalar is one element of the tensors' type. Backward moves one to three tensors of
-    the output's size (the table says how many). Where PyProf has a model, bytes are PyProf's. Left
-    out are the alpha of add, the value of addcmul, and the gradient of a second operand.
+    a Python scalar is one element of the tensors' type. Backward moves one to three tensors of the
+    output's size, as given in the table. If PyProf has a model, bytes are PyProf's. Not counted:
+    alpha of add, value of addcmul, and the gradient of a second operand.
     """
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     if not tensors:
@@ -70,7 +70,7 @@ def pointwise(operator: Operator, operands: list[Operand], direction: str) -> tu
 
 
 def _or_scalar(operand: Operand, scalar: Tensor) -> Tensor:
-    # Torch ranges write a scalar as a tensor without dimensions and without a type.
+    # torch ranges record a scalar as a tensor without dimensions and type.
     if isinstance(operand, Tensor) and (operand.shape or canonical_type(operand.dtype)):
         return operand
     return scalar
@@ -110,7 +110,7 @@ def _tensor(operand: Operand) -> Tensor:
 
 
 def known(*arguments: Argument | None) -> list[Operand]:
-    """The operands that a call gives; one that the capture does not hold is a scalar."""
+    """The operands of a call; one that is not recorded is a scalar."""
     given = [each for each in arguments if each is not None]
     return [Tensor(()) if isinstance(each, Unknown) else each for each in given]
 
@@ -118,7 +118,7 @@ def known(*arguments: Argument | None) -> list[Operand]:
 def _register(
     python: tuple[str, ...], aten: tuple[str, ...], operator: Operator, text: str
 ) -> None:
-    # One formula a row, whose parameters are the operands.
+    # One formula per row; its parameters are the operands.
     keys = [each for each in operator.operands if each != "_"]
 
     def formula(*, direction: str, **operands: Argument | None) -> tuple[Cost, str]:
@@ -148,8 +148,8 @@ def _document(operator: Operator, text: str) -> str:
     # The docstring of a row's formula.
     flops = f"{operator.flops} for each element of the output"
     if operator.complex_flops is not None:
-        flops += f", {operator.complex_flops} where it is complex"
-    bytes_moved = "each operand read by its own size, the output written"
+        flops += f", {operator.complex_flops} if complex"
+    bytes_moved = "each operand read at its own size, the output written"
     if operator.gradient is None:
         flops += "; no backward pass"
     else:
@@ -160,7 +160,7 @@ def _document(operator: Operator, text: str) -> str:
             "gradients and a saved tensor",
         )
         bytes_moved += f"; backward {tensors[operator.gradient.moved - 1]}"
-    return f"""{text}, element by element: {operator.output.value}.
+    return f"""{text}, elementwise; output: {operator.output.value}.
 
     FLOPs: {flops}.
     Bytes: {bytes_moved}.

@@ -1,4 +1,4 @@
-"""Roots, exponentials, trigonometric and special functions: what each costs."""
+"""FLOPs of roots, exponentials, trigonometric and special functions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ from fastprof.ops.arithmetic import (
     SQUARE_ROOT,
     TRIGONOMETRIC,
 )
-from fastprof.ops.pointwise.table import BOTH, COMPLEX_DIVISION, HYPOTENUSE, Output, passed, row
+from fastprof.ops.pointwise.table import (
+    BOTH,
+    COMPLEX_DIVISION,
+    COMPLEX_EXPONENTIAL,
+    COMPLEX_LOGARITHM,
+    HYPOTENUSE,
+    Output,
+    passed,
+    row,
+)
 
 __all__ = ["FUNCTIONS"]
 
-_COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
-_COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 _COMPLEX_SINE: Final = 4 * TRIGONOMETRIC + 2  # sin a cosh b + i cos a sinh b
 
 FUNCTIONS: Final = (
@@ -53,7 +60,7 @@ FUNCTIONS: Final = (
         EXPONENTIAL,
         output=Output.FLOAT,
         gradient=1,
-        complex_flops=_COMPLEX_EXPONENTIAL,
+        complex_flops=COMPLEX_EXPONENTIAL,
     ),
     row(
         "exp2 expm1",
@@ -69,7 +76,7 @@ FUNCTIONS: Final = (
         LOGARITHM,
         output=Output.FLOAT,
         gradient=1,
-        complex_flops=_COMPLEX_LOGARITHM,
+        complex_flops=COMPLEX_LOGARITHM,
     ),
     row(
         "log2 log10 log1p",
@@ -167,7 +174,7 @@ FUNCTIONS: Final = (
         output=Output.FLOAT,
         gradient=3,
         special="expit",
-        complex_flops=_COMPLEX_EXPONENTIAL + 1 + 6,
+        complex_flops=COMPLEX_EXPONENTIAL + 1 + 6,
     ),
     row(
         "logit", "log(a / (1 - a))", LOGARITHM + 2, output=Output.FLOAT, gradient=3, special="logit"

@@ -1,4 +1,4 @@
-"""Pointwise operators that a row of a table cannot say: by a text argument, halves, two outputs."""
+"""Pointwise operators outside the table: with a string argument, with halves, with two outputs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def divide(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """a / b, element by element: integers give float32, and integers where the result is rounded.
+    """a / b, elementwise: integers give float32, or integers if the result is rounded.
 
-    FLOPs: 1 for each element of the output, 11 where it is complex; backward as much.
-    Bytes: each operand read by its own size, the output written; backward gradients and a saved
-    tensor. Unknown for integers where the capture does not tell whether the result is rounded.
+    FLOPs: 1 for each element of the output, 11 if complex; backward the same.
+    Bytes: each operand read at its own size, the output written; backward gradients and a saved
+    tensor. Unknown for integers if the capture does not record whether the result is rounded.
     """
     operands = known(left, other)
     output = Output.FLOAT if rounding_mode is None else Output.PROMOTED
@@ -68,8 +68,8 @@ _IN_PLACE: Final = (*(f"{name}_" for name in _QUOTIENTS), "__itruediv__", "__idi
 def divide_in_place(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
     """a / b in place of a.
 
-    FLOPs: 1 for each element, 11 where it is complex; backward as much.
-    Bytes: each operand read by its own size, the first written; backward gradients and a saved
+    FLOPs: 1 for each element, 11 if complex; backward the same.
+    Bytes: each operand read at its own size, the first written; backward gradients and a saved
     tensor.
     """
     return pointwise(replace(DIVISION, output=Output.FIRST), known(left, other), direction)
@@ -91,7 +91,7 @@ def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> t
     FLOPs: 24 for each element, 28 by tanh; backward 49, 37 by tanh.
     Bytes: x read, the output written; backward gradients and x.
 
-    Torch ranges do not hold which of the two: there it is the first, and the cost is an estimate.
+    torch ranges do not record which; the first is assumed, and the cost is an estimate.
     """
     flops, gradient = _of_gelu(approximate)
     operator = Operator(flops, ("x",), Output.PROMOTED, saved(gradient), 1, None)
@@ -113,7 +113,7 @@ def gelu_gradient(
     FLOPs: 49 for each element, 37 by tanh.
     Bytes: dy and x read, the gradient written.
 
-    Torch ranges do not hold which of the two: there it is the first, and the cost is an estimate.
+    torch ranges do not record which; the first is assumed, and the cost is an estimate.
     """
     flops = _of_gelu(approximate)[1]
     operator = Operator(flops, ("gradient", "x"), Output.PROMOTED, NONE, 2, None)
@@ -123,7 +123,7 @@ def gelu_gradient(
 def _of_gelu(approximate: str | Unknown) -> tuple[int, int]:
     name = "none" if isinstance(approximate, Unknown) else approximate
     if name not in _APPROXIMATE:
-        raise CannotModel(f"no gelu is approximated by {name!r}")
+        raise CannotModel(f"unknown approximation {name!r} of gelu")
     return _APPROXIMATE[name]
 
 
@@ -174,7 +174,7 @@ def _half(x: Tensor) -> int:
 
 @op(None, aten=("_prelu_kernel_backward(gradient, x, weight)",))
 def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
-    """dy or slope dy, and dy a or 0, the gradient of the slope before it is summed.
+    """dy or slope dy, and dy a or 0: the gradient of the slope before summation.
 
     FLOPs: 3 for each element: a comparison, two multiplications.
     Bytes: dy, x and the slopes read, both gradients of x's size written.
@@ -195,7 +195,7 @@ _POLYGAMMAS: Final = ("polygamma(_, x, ...)", "polygamma_(x, ...)")
     aten=(*_POLYGAMMAS, "special_polygamma(_, x, ...)"),
 )
 def polygamma(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Derivative of a given order of the digamma function, element by element.
+    """Derivative of a given order of the digamma function, elementwise.
 
     FLOPs: 20 for each element; backward 21.
     Bytes: x read, the output written; backward gradients and x.

@@ -1,4 +1,4 @@
-"""What is known of pointwise operators: FLOPs for an element, operands, result, backward."""
+"""The table of pointwise operators: FLOPs per element, operands, result, backward."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from fastprof.ops.arithmetic import SQUARE_ROOT
+from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 
 __all__ = [
     "BOTH",
     "COMPLEX_DIVISION",
+    "COMPLEX_EXPONENTIAL",
+    "COMPLEX_LOGARITHM",
     "HYPOTENUSE",
     "NONE",
     "ZEROED",
@@ -28,18 +30,18 @@ class Output(Enum):
     """Type and shape of the output."""
 
     PROMOTED = "the broadcast operands' common type"
-    FLOAT = "the broadcast operands' common type, float32 where that is no float"
+    FLOAT = "the broadcast operands' common type, float32 if it is not a float"
     DOUBLE = "float64, or complex128, over the broadcast operands"
     BOOL = "bool over the broadcast operands"
-    MAGNITUDE = "the broadcast operands' common type, real where that is complex"
+    MAGNITUDE = "the broadcast operands' common type, its real type if complex"
     COMPLEX = "the complex type of the broadcast operands' common type"
     FIRST = "in place of the first operand"
-    PER_CHANNEL = "the first operand's shape and type, the second having one value a channel"
+    PER_CHANNEL = "the first operand's shape and type; the second has one value per channel"
 
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """The backward pass: FLOPs for an element, and tensors of the output's size moved."""
+    """The backward pass: FLOPs per element, and tensors of the output's size moved."""
 
     flops: int
     moved: int
@@ -47,7 +49,7 @@ class Gradient:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What is known of one pointwise operator.
+    """A pointwise operator.
 
     Parameters
     ----------
@@ -58,11 +60,11 @@ class Operator:
     output : Output
         Shape and type of the output.
     gradient : Gradient or None
-        None when there is no backward pass.
+        None if there is no backward pass.
     needed : int
-        How many of the operands must be given.
+        Number of required operands.
     complex_flops : int or None
-        FLOPs for one complex element, None where that is not known.
+        FLOPs for one complex element; None if unknown.
     """
 
     flops: int
@@ -75,7 +77,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Operators that cost the same.
+    """Operators with the same cost.
 
     Parameters
     ----------
@@ -84,9 +86,9 @@ class Row:
     python_in_place, aten_in_place : tuple of str
         Those that write to their first operand.
     text : str
-        What they compute.
+        A description of the operation.
     operator : Operator
-        What that costs.
+        Its cost.
     """
 
     python: tuple[str, ...]
@@ -115,10 +117,11 @@ def row(
 ) -> Row:
     """A row of a table, its names and operands as text.
 
-    `names` are those of Python and of ATen, `python` and `aten` of one of them. A stem "add"
-    stands for __add__, __radd__, __iadd__ and iadd. A name of torch.special has that prefix in
-    ATen. `in_place` says which names, or whether all, have a form with "_" at the end. An int is
-    a gradient that reads a saved tensor, by default with as many FLOPs as forward.
+    `names` are shared by Python and ATen, `python` and `aten` belong to one of them. A stem "add"
+    denotes __add__, __radd__, __iadd__ and iadd. ATen prefixes the names of torch.special.
+    `in_place` lists the names with an in-place form ("_" at the end), or whether all have one. An
+    int `gradient` is the FLOPs of a gradient that reads a saved tensor, by default those of
+    forward.
     """
     if isinstance(gradient, int):
         gradient = saved(flops if gradient < 0 else gradient)
@@ -162,4 +165,6 @@ NONE: Final = None
 
 BOTH: Final = "self other"
 HYPOTENUSE: Final = 3 + SQUARE_ROOT
+COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
+COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 COMPLEX_DIVISION: Final = 11

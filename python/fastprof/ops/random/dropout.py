@@ -1,4 +1,4 @@
-"""Dropout to FLOPs and bytes."""
+"""FLOPs and bytes of dropout."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["alpha_dropout", "dropout", "dropout_backward", "feature_dropout"]
 Probability: TypeAlias = float | Unknown
 Training: TypeAlias = bool | Unknown | None
 
-# The mask of a dropout is one byte for an element.
+# The mask of a dropout is one byte per element.
 _MASK: Final = "bool"
 # SELU's dropout, x * noise + b: b = (noise - 1) a + c 3, noise * a 1, applied 2.
 AFFINE: Final = 6
 
 
 def _drops(p: Probability, training: Training, default: bool) -> tuple[bool, bool]:
-    # Whether anything is dropped, and whether that is sure. Torch returns x itself for p = 0.
+    # Whether elements are dropped, and whether that is certain. torch returns x itself for p = 0.
     if training is False or (training is None and not default) or p == 0:
         return False, True
     return True, not isinstance(training, Unknown) and not isinstance(p, Unknown)
@@ -47,15 +47,14 @@ def dropout(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """x with elements set to 0 at random, the others divided by 1 - p.
+    """x with random elements set to 0, the others divided by 1 - p.
 
-    FLOPs: 5 for an element (random number 3, compared, scaled), PyProf's count; backward 2 (mask,
-    scaled). Outside training, and for p = 0, nothing.
-    Bytes: x read, y and a mask of one byte for an element written. Backward reads dy and mask,
-    writes dx. Outside training nothing: y is x itself.
+    FLOPs: 5 per element (random number 3, compared, scaled), PyProf's count; backward 2 (mask,
+    scaled). 0 outside training and for p = 0.
+    Bytes: x read, y and a mask of one byte per element written. Backward reads dy and mask, writes
+    dx. None outside training: y is x itself.
 
-    PyProf leaves the mask out. Where a capture does not say, it is assumed to be training (not
-    exact).
+    PyProf leaves the mask out. If not recorded,  it is assumed to be training (not exact).
     """
     dropping, exact = _drops(p, training if train is None else train, True)
     if not dropping:
@@ -71,7 +70,7 @@ def _gradient(gradient: Tensor, mask: Tensor, exact: bool = True) -> Cost:
     return Cost(2 * elements(gradient.shape), moves, exact)
 
 
-# _masked_scale is what torch 1 ran backward.
+# _masked_scale is the backward operator of torch 1.
 _BACKWARD: Final = (
     "native_dropout_backward(gradient, mask, _)",
     "_masked_scale(gradient, mask, _)",
@@ -80,9 +79,9 @@ _BACKWARD: Final = (
 
 @op(TORCH, *_BACKWARD, aten=_BACKWARD)
 def dropout_backward(gradient: Tensor, mask: Tensor) -> tuple[Cost, str]:
-    """dx of a dropout: dy where the mask lets it through, scaled.
+    """dx of a dropout: dy masked and scaled.
 
-    FLOPs: 2 for an element (mask, scaled).
+    FLOPs: 2 per element (mask, scaled).
     Bytes: dy and mask read, dx written.
     """
     if gradient.shape != mask.shape:
@@ -112,15 +111,15 @@ _FEATURES: Final = (
 def feature_dropout(
     x: Tensor, p: Probability = 0.5, training: Training = None, *, direction: str
 ) -> tuple[Cost, str]:
-    """x[n, c, ..] with whole channels set to 0 at random, the others divided by 1 - p.
+    """x[n, c, ..] with random channels set to 0, the others divided by 1 - p.
 
-    FLOPs: 5 for a channel (random number 3, compared, divided), 1 for an element; backward 1.
-    Outside training nothing.
+    FLOPs: 5 for a channel (random number 3, compared, divided), 1 per element; backward 1. None
+    outside training.
     Bytes: x read, y and a number for each channel written. Backward reads dy and those numbers,
-    writes dx. Outside training nothing.
+    writes dx. None outside training.
 
-    Where a capture does not say, it is assumed to be training (not exact). x without a batch counts
-    as if its first two dimensions were batch and channels.
+    If not recorded,  it is assumed to be training (not exact). x without a batch counts as if its
+    first two dimensions were batch and channels.
     """
     dropping, exact = _drops(p, training, True)
     if not dropping:
@@ -145,15 +144,15 @@ def _register_alpha(name: str, by_channel: bool) -> None:
         *,
         direction: str,
     ) -> tuple[Cost, str]:
-        """x with elements (or whole channels) set to SELU's limit at random, then scaled and
-        shifted to keep mean and variance.
+        """x with random elements (or channels) set to SELU's limit, then scaled and shifted to keep
+        mean and variance.
 
-        FLOPs: 8 for each number drawn (random number 3, compared, 4 for scale and shift), 2 for an
-        element; backward 1. Outside training nothing.
+        FLOPs: 8 for each number drawn (random number 3, compared, 4 for scale and shift), 2 per
+        element; backward 1. None outside training.
         Bytes: x read, y and the numbers drawn written. Backward reads dy and the numbers, writes
-        dx. Outside training nothing.
+        dx. None outside training.
 
-        Counted as one kernel would do it; torch builds it of several.
+        Counted as one kernel; torch uses several.
         """
         return alpha_dropout(x, p, training if train is None else train, by_channel, direction)
 

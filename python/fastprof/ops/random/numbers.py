@@ -1,4 +1,4 @@
-"""Random numbers to FLOPs and bytes: one formula, and a table of distributions."""
+"""FLOPs and bytes of random numbers: one formula and a table of distributions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fastprof.ops.traffic import fresh, moved, texts
 
 __all__ = ["RANDOM", "bernoulli", "filled", "multinomial", "normal", "randperm", "sampled"]
 
-# One number from the generator, PyProf's estimate (of randperm; of its dropout, 5, two are the
-# comparison and the scaling).
+# One number from the generator: PyProf's estimate for randperm. (Its 5 for dropout include a
+# comparison and a scaling.)
 RANDOM: Final = 3
 UNIFORM: Final = RANDOM + 2  # scaled, shifted
 NORMAL: Final = RANDOM + LOGARITHM + SQUARE_ROOT + TRIGONOMETRIC + 4  # sqrt(-2 log u) cos v
 INTEGER: Final = RANDOM + 2  # remainder, shifted
 
-# FLOPs for a number, and where they come from.
+# FLOPs per number, and their breakdown.
 _IN_PLACE: Final = {
     "uniform": (UNIFORM, "random number 3, scaled, shifted"),
     "normal": (
@@ -45,7 +45,7 @@ _DEFAULT: Final = "float32"
 
 
 def filled(output: Tensor, flops: int) -> tuple[Cost, str]:
-    """Cost of a tensor filled with random numbers: nothing is read."""
+    """Cost of filling a tensor with random numbers; it is not read."""
     return Cost(elements(output.shape) * flops, moved(output)), texts(output)
 
 
@@ -55,11 +55,11 @@ def _register_in_place(name: str, flops: int, what: str) -> None:
 
     fill.__doc__ = f"""x filled with random numbers of a distribution: {name}.
 
-    FLOPs: {flops} for a number ({what}).
+    FLOPs: {flops} per number ({what}).
     Bytes: x written.
     """
     _named(fill, name)
-    # Operators without a trailing _ fill a new tensor of x's size; torch.normal is another one.
+    # Operators without a trailing _ fill a new tensor of x's size; torch.normal differs.
     more = _MORE.get(name, (name,))
     op(TORCH, f"{name}_(x, ...)", aten=[f"{each}(x, ...)" for each in (f"{name}_", *more)])(fill)
 
@@ -74,8 +74,8 @@ def _register_like(name: str, flops: int) -> None:
 
     like.__doc__ = f"""A new tensor of x's size filled with random numbers.
 
-    FLOPs: {flops} for a number.
-    Bytes: the tensor written, in x's type where no other is asked for; x is not read.
+    FLOPs: {flops} per number.
+    Bytes: the tensor written, in x's type by default; x is not read.
     """
     _named(like, name)
     op(TORCH, f"{name}(x, dtype=dtype, ...)", aten=(f"{name}(x, dtype, _, _, _, _)",))(like)
@@ -91,11 +91,11 @@ def randint_like(
 ) -> tuple[Cost, str]:
     """A new tensor of x's size filled with random integers.
 
-    FLOPs: 5 for a number (random number 3, remainder, shifted).
-    Bytes: the tensor written, in x's type where no other is asked for; x is not read.
+    FLOPs: 5 per number (random number 3, remainder, shifted).
+    Bytes: the tensor written, in x's type by default; x is not read.
 
-    ATen has overloads with one limit and with two: where a number may be the upper limit or a
-    type, bytes are not known.
+    ATen has overloads with one and with two limits: if a number may be the upper limit or a type,
+    bytes are unknown.
     """
     sure = dtype is not None or high_or_dtype is None
     return filled(Tensor(x.shape, chosen(dtype, x.dtype) if sure else None), INTEGER)
@@ -120,13 +120,12 @@ def _register_new(name: str, flops: int, distribution: str) -> None:
             _created((*first, *(each for each in more if each is not None)), dtype), flops
         )
 
-    new.__doc__ = f"""A new tensor of the size that is asked for, filled with {distribution}.
+    new.__doc__ = f"""A new tensor of the given size, filled with {distribution}.
 
-    FLOPs: {flops} for a number.
+    FLOPs: {flops} per number.
     Bytes: the tensor written.
 
-    The type is float32, torch's default, where none is asked for. Sizes are values: what a
-    capture without values holds does not tell them.
+    The default type is float32. Unknown if the capture does not record values: sizes are values.
     """
     _named(new, name)
     python = f"{name}({', '.join(_SIZES)}, dtype=dtype)"
@@ -150,10 +149,10 @@ _RANDINT: Final = ("randint(_, size, dtype, ...)", "randint(_, _, size, dtype, .
     aten=_RANDINT,
 )
 def randint(size: tuple[int, ...], dtype: Dtype = None) -> tuple[Cost, str]:
-    """A new tensor of the size that is asked for, filled with random integers.
+    """A new tensor of the given size, filled with random integers.
 
-    FLOPs: 5 for a number (random number 3, remainder, shifted).
-    Bytes: the tensor written, int64 where no type is asked for.
+    FLOPs: 5 per number (random number 3, remainder, shifted).
+    Bytes: the tensor written, int64 by default.
     """
     return filled(_created(size, dtype, "int64"), INTEGER)
 
@@ -163,9 +162,9 @@ def randperm(count: int, dtype: Dtype = None) -> tuple[Cost, str]:
     """A random permutation of n integers.
 
     FLOPs: 3 for each (a random number), PyProf's count.
-    Bytes: the permutation written, int64 where no type is asked for.
+    Bytes: the permutation written, int64 by default.
 
-    Sorting the random numbers is left out.
+    Sorting the random numbers is not counted.
     """
     return filled(_created((count,), dtype, "int64"), RANDOM)
 
@@ -181,11 +180,11 @@ def normal(
     size: tuple[int, ...] | Unknown | None = None,
     dtype: Dtype = None,
 ) -> tuple[Cost, str]:
-    """Normal numbers with a mean and a deviation for each, or of the size that is asked for.
+    """Normal numbers with elementwise mean and deviation, or of a given size.
 
-    FLOPs: 67 for a number (random number 3, logarithm, root and cosine 60, 2 products, mean,
+    FLOPs: 67 per number (random number 3, logarithm, root and cosine 60, 2 products, mean,
     deviation).
-    Bytes: means and deviations read where they are tensors, the numbers written.
+    Bytes: means and deviations read if they are tensors, the numbers written.
     """
     given = [each for each in (mean, deviation) if isinstance(each, Tensor)]
     if isinstance(size, tuple):
@@ -199,20 +198,20 @@ def normal(
 
 @op(TORCH, "bernoulli(x, p, ...)", aten=("bernoulli(x, p, ...)",))
 def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
-    """Zeros and ones with probabilities x, or p, in a new tensor of x's size.
+    """Zeros and ones with probabilities x or p, in a new tensor of x's size.
 
     FLOPs: 4 for each (random number 3, compared).
-    Bytes: the probabilities read, x or p where they are a tensor; the result written.
+    Bytes: the probabilities read (x, or p if it is a tensor), the result written.
     """
     return _drawn(x, x if p is None else p)
 
 
 @op(TORCH, "bernoulli_(x, p, ...)", aten=("bernoulli_(x, p, ...)",))
 def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
-    """x filled with zeros and ones with probability p, one half where it is left out.
+    """x filled with zeros and ones with probability p, by default one half.
 
     FLOPs: 4 for each (random number 3, compared).
-    Bytes: p read where it is a tensor; x written.
+    Bytes: p read if it is a tensor; x written.
     """
     return _drawn(x, p)
 
@@ -226,11 +225,11 @@ def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> tuple[
 def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
     """Indices drawn from the rows of weights x[.., c] -> [.., samples].
 
-    FLOPs: not known: they depend on how the values are searched.
+    FLOPs: unknown: they depend on the search.
     Bytes: x read, the indices (int64) written.
     """
     if len(x.shape) not in (1, 2) or samples < 0:
-        raise CannotModel(f"no {samples} samples from {x.shape}")
+        raise CannotModel(f"cannot draw {samples} samples from {x.shape}")
     drawn = fresh(x, (*x.shape[:-1], samples), "int64")
     return Cost(None, moved(x, drawn)), texts(x)
 
@@ -245,9 +244,9 @@ _SAMPLED: Final = (
 
 @op(TORCH, *_SAMPLED, aten=_SAMPLED)
 def sampled(x: Tensor, other: Tensor | None = None) -> tuple[Cost, str]:
-    """Numbers of a distribution with parameters x (and another tensor), one for each of them.
+    """Samples of a distribution with parameters x (and another tensor), elementwise.
 
-    FLOPs: not known: numbers are drawn until one is accepted.
+    FLOPs: unknown: numbers are drawn until one is accepted.
     Bytes: the parameters read, the numbers written.
     """
     shape = x.shape if other is None else broadcast(x.shape, other.shape)

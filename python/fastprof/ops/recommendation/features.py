@@ -1,7 +1,7 @@
 """Jagged sparse features before their lookup: permutations, offsets, buckets, bounds checks.
 
-A feature has a number of indices for each sample ("lengths", [features, samples]); all indices lie
-end to end. Source: fbgemm_gpu/src/sparse_ops/sparse_ops_cpu.cpp and
+A feature has a number of indices for each sample ("lengths", [features, samples]); all indices are
+concatenated. Source: fbgemm_gpu/src/sparse_ops/sparse_ops_cpu.cpp and
 fbgemm_gpu/codegen/embedding_bounds_check_host.cpp in pytorch/FBGEMM.
 """
 
@@ -58,18 +58,18 @@ def permuted_features(
     weights: Tensor | None = None,
     total: Size = None,
 ) -> tuple[Cost, str]:
-    """Features [t, samples] in another order, some perhaps more than once or not at all: [p, ..].
+    """Features [t, samples] permuted, with possible repetitions and omissions: [p, ..].
 
     FLOPs: one addition for each length read and each written: offsets are sums of lengths.
-    Bytes: permutation, lengths and values (weights too) read, those of the result written.
+    Bytes: permutation, lengths and values (and weights) read, those of the result written.
 
-    How many values the result has is an argument, which few captures hold. Where there are as many
-    features as before they are taken to be the same; else the number is an estimate, p / t of it.
+    The number of values in the result is an argument that few captures record. If the number of
+    features is unchanged, so is the number of values; else p / t of it is assumed, an estimate.
     """
     if not lengths.shape:
         raise CannotModel("lengths without dimensions")
     features, kept = lengths.shape[0], elements(permute.shape)
-    # A flat list of lengths is of as many features as are told apart: one a length.
+    # A flat list of lengths counts as one feature per length.
     length_count = elements(lengths.shape) * kept // max(features, 1)
     count, exact = elements(values.shape), True
     if isinstance(total, int) and total >= 0:
@@ -102,17 +102,17 @@ def cumulative_sum(x: Tensor) -> tuple[Cost, str]:
     """Sums of x up to each element, by row.
 
     FLOPs: one addition for each element.
-    Bytes: x read, as much written (a complete sum has one more element a row, not counted).
+    Bytes: x read, the same amount written (a complete sum has one more element a row, not counted).
     """
     return Cost(elements(x.shape), moved(x, x)), texts(x)
 
 
 @op(None, aten=fbgemm("bounds_check_indices(rows, indices, offsets, ...)"))
 def bounds_check(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, str]:
-    """Whether each index lies within its table.
+    """Check of each index against the size of its table.
 
     FLOPs: two comparisons for each index, one for each offset.
-    Bytes: rows of the tables, indices and offsets read; what is out of bounds is rare.
+    Bytes: table sizes, indices and offsets read; corrections of indices are rare and not counted.
     """
     flops = 2 * elements(indices.shape) + elements(offsets.shape)
     return Cost(flops, moved(rows, indices, offsets)), texts(indices, offsets)
@@ -138,14 +138,14 @@ def bucketize(
     weights: Tensor | None = None,
     other: Any = None,
 ) -> tuple[Cost, str]:
-    """Indices sorted by the rank (bucket) that has their row, in lists for each rank.
+    """Indices grouped by the rank (bucket) that owns their row.
 
     FLOPs: two divisions for each index, one addition for each length of the result.
-    Bytes: lengths and indices (weights too) read, and written: lengths once for each bucket,
-        positions and the way back where they are asked for.
+    Bytes: lengths and indices (and weights) read, and written: lengths once for each bucket,
+        positions and the inverse if requested.
 
-    Unknown where the number of buckets is not in the capture; an estimate where it is not known
-    what is asked for.
+    Unknown if the number of buckets is not recorded; an estimate if the requested outputs are
+    unknown.
     """
     del other
     if not isinstance(buckets, int):
@@ -154,12 +154,12 @@ def bucketize(
     flags = sum(flag is True for flag in (positions, sequence))
     exact = not isinstance(positions, Unknown) and not isinstance(sequence, Unknown)
     lists = moved(indices, weights)
-    beside = None if lists is None else byte_count(flags * count, indices.dtype)
+    extra = None if lists is None else byte_count(flags * count, indices.dtype)
     read = add_known(moved(lengths), lists)
     new_lengths = moved(*[lengths] * buckets)
     cost = Cost(
         2 * count + elements(lengths.shape) * buckets,
-        add_known(read, new_lengths, lists, beside),
+        add_known(read, new_lengths, lists, extra),
         exact,
     )
     return cost, texts(lengths, indices)
@@ -170,10 +170,10 @@ def bucketize(
     aten=fbgemm("offsets_range(offsets, count)", "offsets_range(offsets, like)"),
 )
 def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> tuple[Cost, str]:
-    """0, 1, 2, ... within each segment, end to end.
+    """0, 1, 2, ... within each segment, concatenated.
 
     FLOPs: one addition for each element.
-    Bytes: offsets read, as many numbers of their type written as there are elements.
+    Bytes: offsets read, one number of their type per element written.
     """
     if like is not None:
         count = elements(like.shape)
@@ -186,10 +186,10 @@ def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> t
 def expanded_permutation(
     permute: Tensor, before: Tensor, after: Tensor, count: Size = None
 ) -> tuple[Cost, str]:
-    """A permutation of segments as one of their elements.
+    """A permutation of segments expanded to their elements.
 
     FLOPs: one addition for each element.
-    Bytes: permutation and both offsets read, an index for each element written; unknown where the
+    Bytes: permutation and both offsets read, an index for each element written; unknown if the
         number of elements is not in the capture.
     """
     known = count if isinstance(count, int) else None
@@ -211,17 +211,17 @@ def reordered(x: Tensor) -> tuple[Cost, str]:
     """The elements of x in another order.
 
     FLOPs: 0.
-    Bytes: x read, as much written.
+    Bytes: x read, the same amount written.
     """
     return Cost(0, moved(x, x)), texts(x)
 
 
 @op(None, aten=fbgemm("segment_sum_csr(_, ends, x)"))
 def segment_sum(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
-    """Sums of x over segments, whose ends are given.
+    """Sums of x over segments given by their ends.
 
     FLOPs: one addition for each element.
-    Bytes: x and ends read, one number a segment written.
+    Bytes: x and ends read, one number per segment written.
     """
     written = byte_count(max(elements(ends.shape) - 1, 0), x.dtype)
     return Cost(elements(x.shape), add_known(moved(x, ends), written)), texts(x, ends)
@@ -249,11 +249,11 @@ def selected_features(
     """The segments of some samples, picked by indices from values [n, ..].
 
     FLOPs: forward one addition for each length; backward one for each element picked.
-    Bytes: lengths, indices, offsets and picked values (weights too) read, as many values written;
-        backward their gradient read, and added to that of the values.
+    Bytes: lengths, indices, offsets and picked values (and weights) read, the picked values
+        written; backward their gradient read and added to that of the values.
 
-    How many values are picked is an argument, which few captures hold; else an estimate: the share
-    of the samples that is picked, each taken to be as long as the average.
+    The number of picked values is an argument that few captures record. Otherwise samples are
+    assumed to have the average length, an estimate.
     """
     all_samples = samples if isinstance(samples, int) else lengths.shape[0] if lengths.shape else 0
     known = isinstance(total, int)
@@ -289,11 +289,11 @@ def selected_rows(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """Rows of x picked by indices, or of several tensors by as many lists.
+    """Rows of x picked by indices, or of several tensors by several lists.
 
     FLOPs: 0; backward one addition for each element picked.
-    Bytes: indices and picked rows read, as much written; backward the gradient of the picked rows
-        read, and the rows that it goes to read and written.
+    Bytes: indices and picked rows read, the same amount written; backward the gradient of the
+        picked rows read, and the target rows read and written.
     """
     del other
     pairs = [(x, indices)] if x is not None and indices is not None else []

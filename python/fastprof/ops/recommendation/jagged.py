@@ -1,7 +1,7 @@
-"""Jagged tensors to dense ones and back: samples of different length, padded or end to end.
+"""Conversion between jagged tensors (samples of different length, concatenated) and padded ones.
 
-A jagged tensor is its values [n, d] and where each sample begins ("offsets", one more than there
-are samples; a list of them where several dimensions are jagged). Source:
+A jagged tensor consists of values [n, d] and the start of each sample ("offsets", samples + 1
+elements; a list of them if several dimensions are jagged). Source:
 fbgemm_gpu/src/jagged_tensor_ops/jagged_tensor_ops_cpu.cpp in pytorch/FBGEMM.
 """
 
@@ -51,11 +51,12 @@ def padded(
     result: Tensor | Unknown = UNKNOWN,
     direction: str,
 ) -> tuple[Cost, str]:
-    """Jagged values [n, d] as a dense tensor [samples, longest, d], the rest filled.
+    """Jagged values [n, d] as a dense tensor [samples, longest, d], padded.
 
     FLOPs: 0.
-    Bytes: values and offsets read, the dense tensor written; backward the gradient of the values
-        there read, that of the values written. Unknown where the capture does not tell the length.
+    Bytes: values and offsets read, the dense tensor written; backward the dense gradient at the
+        values read, the gradient of the values written. Unknown if the capture does not record the
+        length.
     """
     if direction == "bprop":
         return Cost(0, add_known(moved(values, values), offset_bytes(offsets))), texts(values)
@@ -74,11 +75,11 @@ def padded(
 def padded_gradient(
     gradient: Tensor, offsets: Any, total: int | Unknown | None = None
 ) -> tuple[Cost, str]:
-    """Gradient of jagged values [total, d] taken from that of the dense tensor.
+    """Gradient of jagged values [total, d] from that of the dense tensor.
 
     FLOPs: 0.
-    Bytes: offsets read, and as many rows read and written as there are values; at most those of the
-        dense gradient, an estimate where the capture does not tell the number.
+    Bytes: offsets read, and one row per value read and written; at most those of the dense
+        gradient, an estimate if the capture does not record the number.
     """
     return _taken(gradient, offsets, total)
 
@@ -93,12 +94,12 @@ def padded_gradient(
 def unpadded(
     dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
-    """What a dense tensor [samples, longest, d] has within each sample's length, end to end.
+    """The rows of a dense tensor [samples, longest, d] within each sample's length, concatenated.
 
     FLOPs: 0.
-    Bytes: offsets read, and as many rows read and written as there are values; at most those of the
-        dense tensor, an estimate where the capture does not tell the number. Backward the values'
-        gradient read, the dense tensor's written.
+    Bytes: offsets read, and one row per value read and written; at most those of the dense tensor,
+        an estimate if the capture does not record the number. Backward the values' gradient read,
+        the dense tensor's written.
     """
     cost, params = _taken(dense, offsets, total)
     if direction == "bprop":
@@ -140,11 +141,11 @@ def arithmetic(
 ) -> tuple[Cost, str]:
     """Jagged values [n, d] and one or two dense tensors added or multiplied, as jagged values.
 
-    FLOPs: one for each value and dense tensor; backward as many.
-    Bytes: values and offsets read, as many elements of each dense tensor, the result written;
-        backward the gradient and as much of the operands read, the gradients written.
+    FLOPs: one for each value and dense tensor; backward the same.
+    Bytes: values, offsets and the corresponding elements of each dense tensor read, the result
+        written; backward the gradient and the same elements read, the gradients written.
 
-    (The sum as a dense tensor, `jagged_dense_elementwise_add`, is counted alike.)
+    (The sum as a dense tensor, `jagged_dense_elementwise_add`, is counted the same.)
     """
     operands = 1 if second is None else 2
     count = elements(values.shape)

@@ -37,7 +37,7 @@ def vector_products(
         result written; backward these and the result's gradient read, both gradients written.
     """
     if len(vectors.shape) != 2 or len(values.shape) != 2:
-        raise CannotModel(f"no product of {vectors.shape} and jagged {values.shape}")
+        raise CannotModel(f"cannot multiply {vectors.shape} and jagged {values.shape}")
     samples = _samples(offsets)
     heads = max(vectors.shape[0] // max(samples, 1), 1)
     weights = byte_count(values.shape[0] * heads, vectors.dtype)
@@ -82,7 +82,7 @@ def products(
         width = second.shape[1]
         result = byte_count(_samples(offsets) * depth * width, values.dtype)
     else:
-        raise CannotModel(f"no product of jagged {values.shape} and this operand")
+        raise CannotModel(f"cannot multiply jagged {values.shape} and this operand")
     operands = moved(values, dense, second)
     moves = add_known(operands, offset_bytes(offsets), result)
     flops = 2 * rows * depth * width
@@ -100,7 +100,7 @@ def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> tuple[Cos
 
     FLOPs: 24 for each value (largest 1, difference 1, exponential 20, sum 1, division 1); backward
         4 (product and sum 2, difference and product 2).
-    Bytes: values and offsets read, as much written; backward values and gradient read.
+    Bytes: values and offsets read, the same amount written; backward values and gradient read.
     """
     count = elements(values.shape)
     if direction == "bprop":

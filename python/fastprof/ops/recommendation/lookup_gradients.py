@@ -1,4 +1,4 @@
-"""The operators inside a lookup's backward pass: gradients of rows, of the weights of samples.
+"""The operators inside a lookup's backward pass: gradients of rows and of per-sample weights.
 
 Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp and
 .../pt2/embedding_split_host_pt2_cuda_wrapper_template.cpp in pytorch/FBGEMM.
@@ -44,13 +44,13 @@ def _register(optimizer: str, update: int) -> None:
         other: Any = None,
         others: Tensors = (),
     ) -> tuple[Cost, str]:
-        """Gradient [bags, widths] of a lookup summed row by row, and the rows updated.
+        """Gradient [bags, widths] of a lookup summed by row, and the rows updated.
 
-        FLOPs: one for each element of each picked row, two for a mean or with weights of samples,
+        FLOPs: one for each element of each picked row, two for a mean or with per-sample weights,
             and the optimizer's for each element of the rows that it touches.
         Bytes: gradient, indices and offsets read; each touched row and its state read and written.
 
-        An estimate: at most as many rows are touched as there are indices, or rows.
+        An estimate: the number of touched rows is at most that of indices and of rows.
         """
         del other
         weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
@@ -72,7 +72,7 @@ def _backward(
     pooling: int | Unknown | None,
     others: Tensors,
 ) -> tuple[Tables, Tensor | None, Tensor | None]:
-    # What is known of the lookup, its optimizer's state and the weights of its samples.
+    # The lookup, its optimizer's state and its per-sample weights, as far as known.
     if len(gradients.shape) != 2:
         raise CannotModel(f"the gradient has shape {gradients.shape}, not 2-d")
     features = None if ends is None else max(elements(ends.shape) - 1, 1)
@@ -133,7 +133,7 @@ def sample_weight_gradients(
     """Dot product of each picked row and its bag's gradient [bags, widths].
 
     FLOPs: 2 for each element of each picked row.
-    Bytes: gradient, indices, offsets and picked rows read, one float32 number an index written.
+    Bytes: gradient, indices, offsets and picked rows read, one float32 number per index written.
     """
     del other
     weights = tuple(w for w in (device_weights, unified_weights) if w is not None)

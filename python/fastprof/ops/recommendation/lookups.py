@@ -1,4 +1,4 @@
-"""Lookups in fbgemm's embedding tables, and the optimizer that their backward pass runs.
+"""Lookups in fbgemm's embedding tables, and the optimizers fused into their backward pass.
 
 Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp,
 .../pt2/embedding_split_host_pt2_autograd_template.cpp, .../pt2/*_cuda_wrapper_template.cpp and
@@ -20,9 +20,9 @@ from fastprof.ops.traffic import fresh, moved, texts
 
 __all__ = ["OPTIMIZERS", "gradient", "lookup", "quantised_lookup"]
 
-# FLOPs of the update of one element of a touched row: gradient descent 2; Adagrad squares, adds,
-# takes a root (20), divides and subtracts; with a sum a row the root is shared; Adam as torch's;
-# LAMB and LARS add the two norms and their ratio.
+# FLOPs of updating one element of a touched row: gradient descent 2; Adagrad square, addition, root
+# (20), division and subtraction, with the root shared in row-wise Adagrad; Adam as in torch; LAMB
+# and LARS also two norms and their ratio.
 OPTIMIZERS: Final = {
     "sgd": 2,
     "adagrad": 26,
@@ -40,7 +40,7 @@ OPTIMIZERS: Final = {
 }
 _APPROXIMATE: Final = ("", "approx_", "exact_")
 
-# The first tensor only carries autograd. weights: on the device, unified, cached.
+# The first tensor is only for autograd. Weights: on the device, unified, cached.
 _SPLIT: Final = (
     "(other, device_weights, unified_weights, other, other, other, ends, total, widest, other, _,"
     " indices, offsets, pooling, per_sample, other, other, _, _, _, momentum, ...)"
@@ -98,22 +98,22 @@ def _register(optimizer: str, update: int) -> None:
     ) -> tuple[Cost, str]:
         """Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
 
-        FLOPs: one addition for each element of each picked row, two where it has a weight of its
-            own; none without pooling; one more an output for a mean. Backward as many (one for
-            each without pooling), and the optimizer's for each element of the rows that it
-            touches: 2 for SGD, 4 for row-wise Adagrad, 26 for Adagrad, 32 for Adam.
-        Bytes: indices, offsets, weights of samples and each picked row read, the output written.
-            Backward the output's gradient, indices and offsets read, each touched row and its
-            state read and written.
+        FLOPs: one addition for each element of each picked row, two with per-sample weights; none
+            without pooling; one more per output for a mean. Backward the same (one for each without
+            pooling), and the optimizer's for each element of the rows that it touches: 2 for SGD, 4
+            for row-wise Adagrad, 26 for Adagrad, 32 for Adam.
+        Bytes: indices, offsets, per-sample weights and each picked row read, the output written.
+            Backward the output's gradient, indices and offsets read, each touched row and its state
+            read and written.
 
-        An estimate where tables differ in width (an index is taken to pick a row of the average
-        width) or the output's type is not known (float32 is taken), and in backward: at most as
-        many rows are touched as there are indices, or rows. Where the call does not hold the
-        widths, they come from the output, or from a state of one element a row.
+        An estimate if tables differ in width (the average width is assumed) or the output's type is
+        unknown (float32 is assumed), and in backward: the number of touched rows is at most that of
+        indices and of rows. Widths that are not recorded follow from the output, or from a state
+        with one element per row.
         """
         del other
         if direction == "bprop" and optimizer == "none":
-            raise CannotModel("the gradient goes to an optimizer of its own")
+            raise CannotModel("the gradient goes to a separate optimizer")
         weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
         if not weights:
             raise CannotModel("the tables are not in the capture")
@@ -148,7 +148,7 @@ def _features(ends: Tensor) -> int | None:
 def lookup(
     found: Tables, pooling: Any, places: tuple[Tensor, ...], per_sample: Tensor | None
 ) -> Cost:
-    """Forward: picked rows read and summed."""
+    """Forward work: picked rows are read and summed."""
     flops = 0
     if pooling != NO_POOLING:
         flops = found.picked * (1 if per_sample is None else 2)
@@ -166,7 +166,7 @@ def gradient(
     momentum: Any,
     update: int,
 ) -> Cost:
-    """Backward: the output's gradient summed row by row, and the rows updated."""
+    """Backward work: the output's gradient is summed by row, and rows are updated."""
     weighted = per_sample is not None or pooling == MEAN
     flops = found.picked * (2 if weighted else 1) + found.touched * update
     rows = found.element_bytes(found.touched)
@@ -207,7 +207,7 @@ def plain_lookup(
     Bytes: as a lookup with an optimizer; backward the output's gradient, indices and offsets read,
         the tables' gradient written, and each touched row of it read and written.
 
-    Also the operators that a lookup runs inside, `*_embedding_*codegen_forward_*`.
+    Includes the operators inside a lookup, `*_embedding_*codegen_forward_*`.
     """
     if isinstance(other, tuple) and other and isinstance(other[0], Tensor):
         weight = other[0]
@@ -252,11 +252,11 @@ def quantised_lookup(
     *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> tuple[Cost, str]:
-    """Rows of embedding tables of 2 to 16 bits an element picked by indices and summed.
+    """Rows of embedding tables of 2 to 16 bits per element picked by indices and summed.
 
-    FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with weights of
-        samples.
-    Bytes: unknown; how many bits the rows of each table have is a value of a tensor.
+    FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with per-sample
+        weights.
+    Bytes: unknown; the bits per element of each table are a tensor value.
     """
     del device_weights, unified_weights, other
     features = _features(ends) or 1

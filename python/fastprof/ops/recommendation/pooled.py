@@ -1,4 +1,4 @@
-"""Pooled embeddings [samples, widths of all features] put in another order or together.
+"""Pooled embeddings [samples, widths of all features], permuted or merged.
 
 Source: fbgemm_gpu/src/permute_pooled_embedding_ops, fbgemm_gpu/src/permute_multi_embedding_ops and
 fbgemm_gpu/src/merge_pooled_embedding_ops in pytorch/FBGEMM.
@@ -27,10 +27,10 @@ _NAMES: Final = (
 
 @op(None, aten=fbgemm(*(f"{name}(pooled, ...)" for name in _NAMES)))
 def permuted(pooled: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Columns of pooled embeddings by feature, in another order.
+    """Columns of pooled embeddings, permuted by feature.
 
     FLOPs: 0.
-    Bytes: the embeddings read, as much written; backward as much for their gradient.
+    Bytes: the embeddings read, the same amount written; backward the same for their gradient.
     """
     del direction
     return Cost(0, moved(pooled, pooled)), texts(pooled)
@@ -48,11 +48,11 @@ def permuted(pooled: Tensor, *, direction: str) -> tuple[Cost, str]:
     ),
 )
 def merged(pooled: Tensors, other: Any = None, *, direction: str) -> tuple[Cost, str]:
-    """Pooled embeddings of several devices or groups put together.
+    """Pooled embeddings of several devices or groups, merged.
 
     FLOPs: 0 (the sum of a reduction to one device is not counted).
-    Bytes: the embeddings read, as much written: an estimate, a feature may be left out or come
-        twice.
+    Bytes: the embeddings read, the same amount written: an estimate: features may be omitted or
+        repeated.
     """
     del other, direction
     if not pooled:

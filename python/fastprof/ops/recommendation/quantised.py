@@ -1,8 +1,8 @@
-"""Rows of embeddings in fewer bits for their way between ranks, and back.
+"""Quantisation of embedding rows for communication between ranks, and its inverse.
 
-Source: fbgemm_gpu/src/quantize_ops/quantize_ops_cpu.cpp in pytorch/FBGEMM. A row of 8 bits an
-element carries a float32 scale and bias (8 bytes) behind its elements, one of 2 or 4 bits two
-float16 (4 bytes), one in fp8 its scale (8 bytes with what fills them up).
+Source: fbgemm_gpu/src/quantize_ops/quantize_ops_cpu.cpp in pytorch/FBGEMM. After its elements, an
+8-bit row has a float32 scale and bias (8 bytes), a row of 2 or 4 bits two float16 (4 bytes), an fp8
+row its scale (padded to 8 bytes).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["converted", "dequantised_rows", "narrow_rows", "quantised_rows", "wi
 
 _ROW_EXTRA: Final = 8
 _NARROW_EXTRA: Final = 4
-_TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # SparseType, as an argument has it
+_TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # values of SparseType in arguments
 
 
 @op(
@@ -35,11 +35,11 @@ _TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # SparseType, as an
     ),
 )
 def converted(x: Tensor) -> tuple[Cost, str]:
-    """Elements to a narrower format, each for itself, or back to float32.
+    """Elementwise conversion to a narrower format, or back to float32.
 
     FLOPs: one for each element.
-    Bytes: x read, as many elements written: of one byte where x is float32 (two for bfloat16), of
-        float32 else.
+    Bytes: x read, the same number of elements written: one byte each if x is float32 (two for
+        bfloat16), else float32.
     """
     return _conversion(x, 1)
 
@@ -66,10 +66,10 @@ _TO_BYTES: Final = (
 
 @op(None, aten=fbgemm(*_TO_BYTES))
 def quantised_rows(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
-    """Rows x[.., d] as bytes [.., d + 8], with their scale behind them.
+    """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
 
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
-    Bytes: x read, a byte an element and 8 a row written.
+    Bytes: x read, a byte per element and 8 bytes per row written.
     """
     rows, count = _rows(x)
     return Cost(5 * count, add_known(moved(x), count + _ROW_EXTRA * rows)), texts(x)
@@ -93,8 +93,7 @@ def dequantised_rows(
     FLOPs: 2 for each element: a product and a sum.
     Bytes: x read, d elements a row written.
 
-    Where the type of the result is an argument that the capture does not hold, float32 is taken,
-    and the cost is an estimate.
+    If the type argument is not recorded, float32 is assumed, and the cost is an estimate.
     """
     return _widened(x, _TYPES.get(dtype or 0) if not isinstance(dtype, Unknown) else None)
 
@@ -112,7 +111,7 @@ def widened_rows(x: Tensor) -> tuple[Cost, str]:
 def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:
     rows, count = _rows(x)
     if x.shape[-1] < _ROW_EXTRA:
-        raise CannotModel(f"rows of {x.shape[-1]} bytes have no place for a scale")
+        raise CannotModel(f"rows of {x.shape[-1]} bytes are too short for a scale")
     count -= _ROW_EXTRA * rows
     written = byte_count(count, dtype or "float32")
     return Cost(2 * count, add_known(moved(x), written), dtype is not None), texts(x)
@@ -127,11 +126,11 @@ _TO_BITS: Final = (
 
 @op(None, aten=fbgemm(*_TO_BITS))
 def narrow_rows(x: Tensor, bits: int | Unknown | None = None) -> tuple[Cost, str]:
-    """Rows x[.., d] in 2 or 4 bits an element, with a scale and a bias of float16 behind them.
+    """Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
 
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
-    Bytes: x read, the bits and 4 bytes a row written; unknown where the capture does not hold how
-        many bits.
+    Bytes: x read, the bits and 4 bytes per row written; unknown if the number of bits is not
+        recorded.
     """
     rows, count = _rows(x)
     written = None

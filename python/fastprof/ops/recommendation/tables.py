@@ -1,7 +1,7 @@
-"""Embedding tables that one lookup reads together, to their widths, rows and outputs.
+"""Widths, rows and outputs of the embedding tables of one lookup.
 
-fbgemm lays the tables of several features in one tensor of elements; which feature has how many
-indices, and which rows they pick, are values that no capture holds. Source of the layout:
+fbgemm stores the tables of several features in one tensor. The number of indices per feature and
+the rows they pick are values that no capture records. Source of the layout:
 fbgemm_gpu/codegen/training/ in pytorch/FBGEMM.
 """
 
@@ -20,26 +20,26 @@ Size = int | Unknown | None
 
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
 MEAN: Final = 1
-_OUTPUT: Final = "float32"  # what fbgemm writes by default (`output_dtype`)
+_OUTPUT: Final = "float32"  # fbgemm's default `output_dtype`
 
 
 class Tables(NamedTuple):
-    """What one lookup reads and writes.
+    """Sizes of one lookup.
 
     Parameters
     ----------
     weights : Tensor
-        The elements of all tables that lie in one memory.
+        The elements of all tables in one memory.
     rows : int or None
-        Rows of all tables, None when not known.
+        Rows of all tables; None if unknown.
     width : Fraction
-        Elements of a row; of tables with rows of different widths an average.
+        Elements of a row; the average if tables differ in width.
     indices : int
-        Rows that are picked, each as often as it is.
+        Number of picked rows, with repetitions.
     output : Tensor
         Sums over the bags [bags, total of the widths], or the picked rows themselves.
     exact : bool
-        Whether all rows are as wide as `width`, and the output's type is known.
+        Whether all rows have this width, and the output's type is known.
     """
 
     weights: Tensor
@@ -56,12 +56,12 @@ class Tables(NamedTuple):
 
     @property
     def touched(self) -> int:
-        """Elements of the different rows that are picked, at most."""
+        """Upper bound on the elements of distinct picked rows."""
         known = [self.indices] if self.rows is None else [self.indices, self.rows]
         return round(min(known) * self.width)
 
     def element_bytes(self, count: int) -> int | None:
-        """Bytes of that many elements of the tables."""
+        """Bytes of `count` elements of the tables."""
         return byte_count(count, self.weights.dtype)
 
 
@@ -75,25 +75,25 @@ def tables(
     momentum: Any,
     result: Tensor | Unknown | None,
 ) -> Tables:
-    """What a lookup does.
+    """The sizes of a lookup.
 
     Parameters
     ----------
     weights : tuple of Tensor
         On the device and in unified memory; all but one are empty.
     features : int or None
-        Tables that are read, None where every index picks a row of its own ("no bag").
+        Number of tables; None without pooling ("no bag").
     widths : (int, int)
         Sum of the tables' widths, and the largest; either may be unknown.
     momentum : Tensor or any other value
-        The first state of the optimizer, which has an element a row or an element an element.
+        The first state of the optimizer, with one element per row or per weight.
     result : Tensor or Unknown
-        The output, where the capture tells it.
+        The output, if recorded.
 
     Raises
     ------
     CannotModel
-        When no width is known.
+        When the widths are unknown.
     """
     stored = max(weights, key=lambda each: elements(each.shape))
     size = elements(stored.shape)
@@ -101,12 +101,12 @@ def tables(
     pooled = pooling != NO_POOLING and features is not None
     of_features = features if features is not None and pooled else 1
     bags = max((elements(offsets.shape) - 1) // max(of_features, 1), 0) if pooled else count
-    told = _told(result, bags)
+    recorded = _recorded_output(result, bags)
     total, largest = (value if isinstance(value, int) else None for value in widths)
     if not pooled:
-        total = largest = largest if told is None else told.shape[1]
-    elif total is None and told is not None:
-        total = told.shape[1]
+        total = largest = largest if recorded is None else recorded.shape[1]
+    elif total is None and recorded is not None:
+        total = recorded.shape[1]
     rows = _rows(size, momentum)
     if total is not None:
         width = Fraction(total, max(of_features, 1))
@@ -116,21 +116,21 @@ def tables(
         raise CannotModel("the widths of the tables are not in the capture")
     if rows is None and width and largest == width:
         rows = round(size / width)
-    dtype = None if told is None else told.dtype
+    dtype = None if recorded is None else recorded.dtype
     output = Tensor((bags, round(width * of_features)), dtype or _OUTPUT)
     same = of_features == 1 or (largest is not None and largest == width)
     return Tables(stored, rows, width, count, output, same and dtype is not None)
 
 
-def _told(result: Tensor | Unknown | None, bags: int) -> Tensor | None:
-    # The output, if what the capture tells can be that.
+def _recorded_output(result: Tensor | Unknown | None, bags: int) -> Tensor | None:
+    # The recorded result, if it can be the output.
     if isinstance(result, Tensor) and len(result.shape) == 2 and result.shape[0] == bags:
         return result
     return None
 
 
 def _rows(size: int, momentum: Any) -> int | None:
-    # A state of one element a row tells their number.
+    # A state with one element per row determines the number of rows.
     if not isinstance(momentum, Tensor):
         return None
     count = elements(momentum.shape)

@@ -1,4 +1,4 @@
-"""The gates of recurrent cells as operators of their own: what cells do between their products."""
+"""The gates of recurrent cells as separate operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lstm_gates(
 ) -> tuple[Cost, str]:
     """Gates [n, 4 h] and cell state [n, h] of an LSTM -> hidden and cell state, and the gates.
 
-    FLOPs: 114 an element of the state: 4 sums, 3 sigmoids, 2 tanh, 4; 8 more with biases.
+    FLOPs: 114 per element of the state: 4 sums, 3 sigmoids, 2 tanh, 4; 8 more with biases.
     Bytes: gates, state and biases read, both states and the gates [n, 4 h] written.
     """
     _check(input_gates, hidden_gates, state, 4)
@@ -49,7 +49,7 @@ def gru_gates(
 ) -> tuple[Cost, str]:
     """Gates [n, 3 h] and hidden state [n, h] of a GRU -> hidden state, and 5 h values for backward.
 
-    FLOPs: 71 an element of the state: 2 sums and sigmoids, 2 and a tanh, 3; 6 more with biases.
+    FLOPs: 71 per element of the state: 2 sums and sigmoids, 2 and a tanh, 3; 6 more with biases.
     Bytes: gates, state and biases read, the state and [n, 5 h] written.
     """
     _check(input_gates, hidden_gates, state, 3)
@@ -73,11 +73,10 @@ def lstm_gates_backward(
 ) -> tuple[Cost, str]:
     """Gradients of the gates [n, 4 h] and of the cell state [n, h] of an LSTM.
 
-    FLOPs: 42 an element of the state; 4 more with biases, whose gradients are sums.
+    FLOPs: 42 per element of the state; 4 more with biases, whose gradients are sums.
     Bytes: the given gradients, both states and the gates read, both gradients written.
 
-    Whether there are biases may not be in the capture: then they are taken not to be, and the
-    cost is an estimate.
+    If not recorded, no biases are assumed, and the cost is an estimate.
     """
     _check(gates, gates, cx, 4)
     read = (of_hidden, of_cell, cx, cy, gates)
@@ -90,11 +89,10 @@ def gru_gates_backward(
 ) -> tuple[Cost, str]:
     """Gradients of both gates [n, 3 h] and of the hidden state [n, h] of a GRU.
 
-    FLOPs: 16 an element of the state; 6 more with biases, whose gradients are sums.
-    Bytes: the gradient and what was saved read, the gradients written.
+    FLOPs: 16 per element of the state; 6 more with biases, whose gradients are sums.
+    Bytes: the gradient and saved values read, the gradients written.
 
-    Whether there are biases may not be in the capture: then they are taken not to be, and the
-    cost is an estimate.
+    If not recorded, no biases are assumed, and the cost is an estimate.
     """
     _check(saved, saved, of_hidden, 5)
     return _backward(_GRU_BACKWARD, 6, 3 + 3 + 1, (of_hidden, saved), of_hidden, has_bias)

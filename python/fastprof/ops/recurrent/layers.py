@@ -1,9 +1,9 @@
-"""Recurrent cells and layers (RNN, LSTM, GRU) to FLOPs and bytes.
+"""FLOPs and bytes of recurrent cells and layers (RNN, LSTM, GRU).
 
-A layer multiplies each token (a time step of a sequence) by its matrices: w_ih[g h, i] the input,
-w_hh[g h, h] the hidden state, and with a projection w_hr[p, h] the result; g is 4 for an LSTM, 3
-for a GRU, 1 for an RNN. Only these products count, as in torch's FlopCounterMode: what is done
-with the gates between them counts nothing. Backward has two products for each.
+For each token (a time step of a sequence), a layer multiplies the input by w_ih[g h, i], the hidden
+state by w_hh[g h, h] and, with a projection, the result by w_hr[p, h]; g is 4 for an LSTM, 3 for a
+GRU, 1 for an RNN. As in torch's FlopCounterMode, only these products count, not the gates. Backward
+has two products for each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fastprof.ops.tensor_cores import why_not
 
 __all__ = ["Layers", "cell", "layers", "layers_of"]
 
-# The hidden state, and of an LSTM also the cell state, which trace and marker write beside it.
+# The hidden state; for an LSTM also the cell state, recorded next to it.
 _CELL: Final = "{}_cell(x, hx=hidden, w_ih, w_hh, b_ih, b_hh)"
 _CELLS: Final = (
     "lstm_cell(x, hidden, state, w_ih, w_hh, b_ih, b_hh)",
@@ -45,12 +45,12 @@ def cell(
 ) -> Work:
     """One step: x[n, i] @ w_ih[g h, i]^T, hidden[n, h] @ w_hh[g h, h]^T, and the gates.
 
-    FLOPs: 2 n g h (i + h), the gates nothing; backward two products for each.
-    Bytes: x, states, weights and biases read, states written, the gates' values left out;
-    backward x, states, weights and the gates' gradient read and the gradients of all written.
+    FLOPs: 2 n g h (i + h), gates not counted; backward two products for each.
+    Bytes: x, states, weights and biases read, states written, gate values not counted; backward x,
+    states, weights and the gates' gradient read and the gradients of all written.
 
-    Weights are stored by rows, as in linear, so that the layout in a kernel's name tells the
-    gradient of x and hidden ("nn") from that of the weights ("nt").
+    Weights are row-major, as in linear, so the layout in a kernel's name distinguishes the gradient
+    of x and hidden ("nn") from that of the weights ("nt").
     """
     given = [each for each in (hidden, state, *states) if each is not None]
     if not given or not x.shape or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
@@ -75,11 +75,11 @@ def cell(
     return Work(tuple(gradients))
 
 
-# cuDNN's kernel for all steps of a layer ("RNN_blockPersist_fp_LSTM") has a name of no kind.
+# cuDNN's persistent kernel of a layer ("RNN_blockPersist_fp_LSTM") is a gemm by name.
 _KERNELS: Final = GEMM | {"other"}
 
-# All tensors in one list, as markers and emit_nvtx write them; or lists kept apart. Packed
-# sequences come with their batch sizes and without batch_first.
+# All tensors in one list, as recorded by markers and emit_nvtx, or separate lists. Packed sequences
+# have batch sizes and no batch_first.
 _LAYERS: Final = (
     *(
         text
@@ -113,24 +113,24 @@ def layers(
 ) -> Work:
     """Layers over x[t, n, i], or over packed tokens x[tokens, i]: states [layers, n, h] in and out.
 
-    FLOPs: 2 tokens for each element of each matrix, the gates nothing; backward twice that.
-    Bytes: x, states, weights and biases read once, output and states written, what is between
-    steps and layers left out; backward all read again and their gradients written.
+    FLOPs: 2 tokens for each element of each matrix, gates not counted; backward twice that.
+    Bytes: x, states, weights and biases read once, output and states written, intermediates not
+    counted; backward all read again and their gradients written.
 
-    Weights are told from states and biases by their number of dimensions. Bytes need to know
-    whether the layers run in both directions.
+    Weights, states and biases are distinguished by rank. Bytes are unknown if bidirectional is not
+    recorded.
     """
     apart = (x, sizes, hidden, *states, *weights)
     found = (*tensors, *(each for each in apart if each is not None))
     if len(found) < 2:
         raise CannotModel("no recurrent layers without states and weights")
-    # Packed tokens have two dimensions, and batch sizes after them, which stay on the CPU.
+    # Packed tokens have two dimensions, followed by batch sizes, which are on the CPU.
     packed = len(found[0].shape) == 2 and len(found[1].shape) == 1
     return layers_of(found[0], found[2 if packed else 1 :], bidirectional).work(direction)
 
 
 class Layers(NamedTuple):
-    """What recurrent layers read, by kind; `directions` is None where that is not known."""
+    """The inputs of recurrent layers, by kind; `directions` is None if unknown."""
 
     x: Tensor
     states: list[Tensor]
@@ -139,7 +139,7 @@ class Layers(NamedTuple):
     directions: int | None
 
     def work(self, direction: str, passes: int = 2) -> Work:
-        """Work in one direction; `passes` is how many products backward has for each forward."""
+        """Work in one direction; backward has `passes` products for each forward product."""
         tokens = elements(self.x.shape[:-1])
         flops = 2 * tokens * sum(elements(each.shape) for each in self.matrices)
         read = _bytes(self.x, *self.states, *self.matrices, *self.biases)
@@ -164,7 +164,7 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown
     Raises
     ------
     CannotModel
-        When they are not layers over x.
+        When the tensors do not form layers over x.
     """
     kinds: dict[int, list[Tensor]] = {1: [], 2: [], 3: []}
     for each in others:
@@ -177,7 +177,7 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown
     if len(matrices) not in (2 * count, 3 * count) or x.shape[-1:] != matrices[0].shape[1:]:
         raise CannotModel(f"{len(matrices)} matrices do not fit {x.shape} and {states[0].shape}")
     if matrices[0].shape[0] != matrices[1].shape[0]:
-        raise CannotModel(f"{matrices[0].shape} and {matrices[1].shape} are not of one layer")
+        raise CannotModel(f"{matrices[0].shape} and {matrices[1].shape} belong to different layers")
     return Layers(x, states, matrices, biases, directions)
 
 

@@ -1,4 +1,4 @@
-"""Recurrent layers as cuDNN, MIOpen and oneDNN do them, in one call each, forward and backward."""
+"""Recurrent layers of cuDNN, MIOpen and oneDNN: one call forward, one backward."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def library_layers(
     _buffer: Tensor | Unknown | None = None,
     _seed: Tensor | Unknown | None = None,
 ) -> Work:
-    """The layers as cuDNN or MIOpen do them in one call.
+    """The layers of cuDNN or MIOpen in one call.
 
-    FLOPs: 2 tokens for each element of each matrix, the gates nothing.
-    Bytes: x, states, weights and biases read once, output and states written; the buffer is the
-    weights once more.
+    FLOPs: 2 tokens for each element of each matrix, gates not counted.
+    Bytes: x, states, weights and biases read once, output and states written; the buffer duplicates
+    the weights.
     """
     states = [hx] if cx is None else [hx, cx]
     return layers_of(x, (*states, *weights), bidirectional).work("fprop")
@@ -74,9 +74,9 @@ def library_gradients(
 ) -> Work:
     """Gradients of the layers, by cuDNN or MIOpen.
 
-    FLOPs: twice the forward pass; once, where the mask does not ask for the weights' gradients.
+    FLOPs: twice the forward pass; once if the mask excludes the weights' gradients.
     Bytes: x, states, weights and the output's gradient read, the other gradients written; the
-    reserve is left out.
+    reserve is not counted.
     """
     states = [hx] if cx is None else [hx, cx]
     of_weights = isinstance(mask, Unknown) or len(mask) != 4 or mask[3]
@@ -91,9 +91,9 @@ _ONEDNN: Final = "x, w_ih, w_hh, b_ih, b_hh, hx, cx"
 def onednn_layer(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Work:
-    """One layer in one direction, as oneDNN does it: x[t, n, i], states [n, h].
+    """One layer in one direction of oneDNN: x[t, n, i], states [n, h].
 
-    FLOPs: 2 t n g h (i + h), the gates nothing.
+    FLOPs: 2 t n g h (i + h), gates not counted.
     Bytes: x, states, weights and biases read once, output and states written.
     """
     return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("fprop")
@@ -114,8 +114,8 @@ def onednn_gradients(
 def _one_layer(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Layers:
-    # States come without the dimension of the layers.
+    # States have no layer dimension.
     if len(hx.shape) != 2 or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
-        raise CannotModel(f"{hx.shape}, {w_ih.shape} and {w_hh.shape} are no layer")
+        raise CannotModel(f"{hx.shape}, {w_ih.shape} and {w_hh.shape} do not form a layer")
     states = (Tensor((1, *each.shape), each.dtype) for each in (hx, cx))
     return layers_of(x, (*states, w_ih, w_hh, b_ih, b_hh), False)

@@ -1,4 +1,4 @@
-"""The forward of torch.nn's recurrent modules, which PyProf marked: weights by shapes of states."""
+"""The forward of torch.nn's recurrent modules in markers: states determine the weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def _register_modules(kind: str, gates: int) -> None:
-    # The forward of torch.nn.LSTM and of torch.nn.LSTMCell: their weights follow from shapes.
+    # The forward of torch.nn.LSTM and torch.nn.LSTMCell; the shapes determine the weights.
     def of_cell(x: Tensor, states: Tensors, *, direction: str) -> Work:
         if not x.shape or len(states) != _states_of(kind) or not states[0].shape:
             raise CannotModel("no recurrent cell without its states")
@@ -26,13 +26,13 @@ def _register_modules(kind: str, gates: int) -> None:
         return cell(x, w_ih, w_hh, states=states, direction=direction)
 
     def of_layer(x: Tensor, states: Tensors, *, direction: str) -> Work:
-        # Beside packed tokens stand their batch sizes and indices, of one dimension.
+        # Packed tokens are passed with their batch sizes and indices, of one dimension.
         found = [each for each in states if len(each.shape) > 1]
         if not x.shape or len(found) != _states_of(kind):
             raise CannotModel("no recurrent layer without its states")
         if found[0].shape[0] != 1:
-            raise CannotModel(f"{found[0].shape[0]} layers or directions: which, does not show")
-        if len(found[0].shape) == 2:  # one sequence, not a batch of them
+            raise CannotModel(f"{found[0].shape[0]} layers or directions cannot be distinguished")
+        if len(found[0].shape) == 2:  # one sequence without a batch dimension
             found = [Tensor((1, *each.shape), each.dtype) for each in found]
         projected, hidden = found[0].shape[-1], found[-1].shape[-1]
         shapes = [(gates * hidden, x.shape[-1]), (gates * hidden, projected)]
@@ -41,18 +41,20 @@ def _register_modules(kind: str, gates: int) -> None:
         weights = (Tensor(shape, x.dtype) for shape in shapes)
         return layers_of(x, (*found, *weights), False).work(direction)
 
-    of_cell.__doc__ = f"""torch.nn.{kind}Cell: x[n, i] and hidden[n, h], weights by their shapes.
+    of_cell.__doc__ = f"""torch.nn.{kind}Cell: x[n, i] and hidden[n, h], which determine the
+    weights.
 
-    FLOPs: 2 n {gates} h (i + h), the gates nothing; backward two products for each.
-    Bytes: as the function; biases, which the call does not show, are left out.
+    FLOPs: 2 n {gates} h (i + h), gates not counted; backward two products for each.
+    Bytes: as the function; biases are not recorded and not counted.
     """
-    of_layer.__doc__ = f"""torch.nn.{kind} of one layer in one direction, weights by their shapes.
+    of_layer.__doc__ = f"""torch.nn.{kind} of one layer in one direction; shapes determine the
+    weights.
 
     FLOPs: 2 tokens {gates} h (i + h), with a projection 2 tokens ({gates} h (i + p) + h p).
     Backward twice that.
-    Bytes: as the function; biases, which the call does not show, are left out.
+    Bytes: as the function; biases are not recorded and not counted.
 
-    Of several layers or two directions the call does not show which: not modelled.
+    Several layers or two directions are not modelled: the call does not distinguish them.
     """
     for name, function in ((f"{kind}Cell", of_cell), (kind, of_layer)):
         function.__name__ = function.__qualname__ = name

@@ -1,4 +1,4 @@
-"""Whole tensors to one truth value: equal, close, not zero."""
+"""FLOPs and bytes of equal, allclose and is_nonzero."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
 def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     """Whether x and other have one shape and equal elements -> [].
 
-    FLOPs: a comparison and a logical and for each element, none where the shapes differ.
+    FLOPs: a comparison and a logical and for each element, none if the shapes differ.
     Bytes: both read, one bool written.
     """
     params = f"{tensor_text(x)};{tensor_text(other)}"
@@ -45,7 +45,7 @@ def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     aten=("is_nonzero", "_assert_async(x, ...)", "_functional_assert_async(x, ...)"),
 )
 def is_nonzero(x: Tensor) -> tuple[Cost, str]:
-    """Whether the one element of x is not zero.
+    """Whether the single element of x is not zero.
 
     FLOPs: one comparison.
     Bytes: the element read.

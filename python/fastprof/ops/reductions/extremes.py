@@ -1,4 +1,4 @@
-"""Maximum, minimum and both at once to FLOPs and bytes; the gradient of what was selected."""
+"""FLOPs and bytes of maximum, minimum and aminmax, and the gradient of selected values."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ATEN = ("{}(x, second, keepdim, ...)", "{}(x, other, ...)")
 
 
 def selected(x: Tensor, flops: int, outputs: int | None, exact: bool = True) -> Cost:
-    """Values picked along a dimension, each with its index (int64): x read, both written."""
+    """Cost of selecting values along a dimension with their int64 indices: x read, both written."""
     values = None if outputs is None else byte_count(outputs, x.dtype)
     indices = None if outputs is None else byte_count(outputs, "int64")
     return Cost(flops, add_known(tensor_bytes(x), values, indices), exact)
 
 
 def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
-    """Gradient of picked values: put at their indices into zeros of the shape of x, unread."""
+    """Gradient of selected values: scattered to their indices in zeros of the shape of x."""
     values = None if outputs is None else byte_count(outputs, x.dtype)
     indices = None if outputs is None else byte_count(outputs, "int64")
     return Cost(0, add_known(values, indices, byte_count(elements(x.shape), x.dtype)))
@@ -51,18 +51,18 @@ def maximum_or_minimum(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """Largest or smallest of x: of all, along dim (with indices), or of x and other, broadcast.
+    """Maximum or minimum: of all of x, along dim (with indices), or of x and other, broadcast.
 
-    FLOPs: a comparison for each element of x (of the output, where two tensors are compared);
-    backward of all a comparison, an addition and a product for each element, along a dimension
-    none, of two tensors a comparison and two products for each element of the output.
+    FLOPs: a comparison for each element of x (of the output for two tensors). Backward: of all of
+    x, a comparison, an addition and a product for each element; along a dimension none; of two
+    tensors, a comparison and two products for each element of the output.
     Bytes: x (and other) read, values and int64 indices written; backward the gradient (and values
     or indices) read, those of the operands written.
 
-    A range without values shows which it is by its length.
+    In a range without values, the number of arguments determines the case.
     """
     if isinstance(second, Tensor) and keepdim is not None:
-        second = UNKNOWN  # a number, written as a tensor without dimensions
+        second = UNKNOWN  # a number, recorded as a tensor without dimensions
     elif isinstance(second, Tensor):
         other, second = second, None
     if other is not None:
@@ -131,7 +131,7 @@ def value_selecting_reduction_backward(
 ) -> tuple[Cost, str]:
     """Gradient of values picked along a dimension (max, sort, topk, median, mode, kthvalue).
 
-    FLOPs: none, the gradient is put at its indices into zeros.
+    FLOPs: none, the gradient is scattered into zeros.
     Bytes: gradient and indices read, a tensor of the input's sizes written.
     """
     params = f"{tensor_text(gradient)};{tensor_text(indices)}"
@@ -139,6 +139,6 @@ def value_selecting_reduction_backward(
         return Cost(0, None), params
     shape = (sizes,) if isinstance(sizes, int) else sizes
     if any(size < 0 for size in shape):
-        raise CannotModel(f"impossible shape {shape}")
+        raise CannotModel(f"invalid shape {shape}")
     written = byte_count(elements(shape), gradient.dtype)
     return Cost(0, add_known(tensor_bytes(gradient), tensor_bytes(indices), written)), params

@@ -1,4 +1,4 @@
-"""Variances and standard deviations, with or without the mean, to FLOPs and bytes."""
+"""FLOPs and bytes of variances and standard deviations."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _DOCUMENTATION: Final = """{what} of x [..] over the dimensions dim (all without
     Bytes: x read, the outputs written; backward x, the outputs and their gradients read, the
     gradient of x written.
 
-    A complex element counts twice that. Where ranges hold no dim, what each output costs counts
-    for one and the cost is no exact one.
+    A complex element counts twice that. If dim is not recorded, per-output FLOPs count for one
+    output, and the cost is an estimate.
     """
 
 
 def _register(name: str, finish: int, with_mean: bool) -> None:
-    # ATen has (x, unbiased) and (x, dim, .., ..): a range without values shows it by its length.
+    # ATen has (x, unbiased) and (x, dim, .., ..), distinguished by the number of arguments.
     def formula(
         x: Tensor,
         dim: Ints | bool | Unknown | None = None,

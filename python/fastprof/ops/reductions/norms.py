@@ -1,4 +1,4 @@
-"""Vector and matrix norms to FLOPs and bytes."""
+"""FLOPs and bytes of vector and matrix norms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, t
 
 __all__ = ["dist", "linalg_norm", "norm"]
 
-_ROOT: Final = 1  # as PyProf counts the square root of a norm: n squares, n additions, 1 root
+_ROOT: Final = 1  # PyProf's count for the root of a norm: n squares, n additions, 1 root
 _EUCLIDEAN: Final = frozenset({2, "fro", None})
 _WITHOUT_ROOT: Final = frozenset({0, 1, inf, -inf})
 
@@ -50,15 +50,15 @@ def norm(
     """p-norm of the elements of x [..] over the dimensions dim (all without them) -> [..].
 
     FLOPs: 2 for each element (a square and an addition, or a magnitude and an addition or a
-    comparison; a power where p is another number) and 1 for the root of each output; backward a
-    product for each element and a division for each output (more where p is not 2).
+    comparison; a power for other p) and 1 for the root of each output; backward a product for each
+    element and a division for each output (more if p is not 2).
     Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
     of x written.
 
-    Where ranges hold no p it counts as 2, where they hold no dim the roots count for one: the cost
-    is no exact one. torch.linalg.norm with an order by position, of a matrix, is taken for
-    torch.norm with it, since a marker's op is the same: right for "fro", a few comparisons short
-    for 1 and inf, wrong for 2, which is a singular value. FLOPs are PyProf's.
+    If p is not recorded, 2 is assumed; if dim is not recorded, one root is counted; the cost is
+    then an estimate. torch.linalg.norm of a matrix with a positional order is assumed to be
+    torch.norm, because a marker's op is the same: right for "fro", a few comparisons short for 1
+    and inf, wrong for 2, which is a singular value. FLOPs are PyProf's.
     """
     if third is not None and keepdim is None:
         dtype = third if not isinstance(third, tuple) else dtype
@@ -101,14 +101,14 @@ def _norm(x: Tensor, p: Order, dim: Dims, dtype: Dtype, direction: str) -> tuple
 
 
 def _order(p: Order) -> Order:
-    # A number, None or "fro"; what is not known counts as 2.
+    # A number, None or "fro"; 2 if unknown.
     if isinstance(p, Unknown):
         return None
     if isinstance(p, str):
         p = {"inf": inf, "-inf": -inf}.get(p, p)
     if p == "fro" or p is None or (isinstance(p, (int, float)) and not isnan(p)):
         return p
-    raise CannotModel(f"no model of a norm of order {p!r}")
+    raise CannotModel(f"a norm of order {p!r} is not modelled")
 
 
 @op(
@@ -125,7 +125,7 @@ def linalg_norm(
     *,
     direction: str,
 ) -> tuple[Cost, str]:
-    """Norm of x [..] as torch.linalg.norm: of matrices where ord is given and two are the dims.
+    """torch.linalg.norm of x [..]: a matrix norm if ord and two dims are given.
 
     FLOPs: those of the vector norm; a matrix norm of order 1 or inf is a sum of magnitudes by rows
     or columns and a comparison for each sum.
@@ -158,8 +158,8 @@ def matrix_norm(
     Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
     of x written.
 
-    Orders 2, -2 and "nuc" need singular values: no model. Where ranges hold no order it counts as
-    "fro".
+    Orders 2, -2 and "nuc" need singular values: no model. If the order is not recorded, "fro" is
+    assumed.
     """
     if isinstance(dim, int):
         raise CannotModel("a matrix norm has two dimensions")
@@ -175,14 +175,14 @@ def _by_order(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) 
 
 def _matrix(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) -> tuple[Cost, str]:
     if len(x.shape) < 2:
-        raise CannotModel(f"{x.shape} is no matrix")
+        raise CannotModel(f"{x.shape} is not a matrix")
     if isinstance(order, Unknown):
         return _norm(x, order, dim, dtype, direction)
     order = _order(order)
     if order in (None, "fro"):
         return _norm(x, order, dim, dtype, direction)
     if order not in (1, -1, inf, -inf) or not isinstance(dim, tuple) or len(dim) != 2:
-        raise CannotModel(f"no model of a matrix norm of order {order!r}")
+        raise CannotModel(f"a matrix norm of order {order!r} is not modelled")
     axes(len(x.shape), dim)
     summed = dim[0] if order in (1, -1) else dim[1]
     sums = left(x.shape, summed) or 0

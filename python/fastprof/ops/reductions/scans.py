@@ -1,4 +1,4 @@
-"""Cumulative sums, products and extremes to FLOPs and bytes."""
+"""FLOPs and bytes of cumulative sums, products and extremes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, st
 
     FLOPs: a product for each element; backward 3: product, running sum, division.
     Bytes: x read, the products written; backward x, the products and their gradient read, the
-    gradient of x written. Zeros in x, which take another way back, are left out.
+    gradient of x written. The separate path for zeros in x is not counted.
     """
     count, result = elements(x.shape), chosen(dtype, sum_result(x.dtype))
     product = 6 if is_complex(x.dtype) else 1
@@ -135,7 +135,7 @@ def cummax_helper(x: Tensor, values: Tensor, indices: Tensor) -> tuple[Cost, str
     aten=("cummaxmin_backward(gradient, x, indices, _)",),
 )
 def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """Gradient of a running maximum or minimum: added up at its indices.
+    """Gradient of a running maximum or minimum: summed at its indices.
 
     FLOPs: an addition for each element.
     Bytes: gradient and indices read, the gradient of x written.

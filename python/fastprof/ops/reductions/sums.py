@@ -1,4 +1,4 @@
-"""Counts and sums of particular elements to FLOPs and bytes: a diagonal, segments, no zeros."""
+"""FLOPs and bytes of partial counts and sums: nonzero elements, diagonals, segments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["count_nonzero", "segment_reduce", "sum_to_size", "trace"]
 
 @op(TORCH, "count_nonzero(x, dim, axis=axis)", aten=("count_nonzero(x, dim, ...)",))
 def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost, str]:
-    """Count of the elements of x [..] that are not zero, over the dimensions dim -> [..].
+    """Number of nonzero elements of x [..] over the dimensions dim -> [..].
 
     FLOPs: a comparison and an addition for each element; no backward pass.
     Bytes: x read, the counts (int64) written.
@@ -29,10 +29,10 @@ def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost,
 def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cost, str]:
     """Sum of x [..] down to a shape that broadcasts to it.
 
-    FLOPs: an addition for each element of x, none where x has the shape; backward none.
+    FLOPs: an addition for each element of x, none if x has the shape; backward none.
     Bytes: x read and the sums written; backward the gradient of the sums read, that of x written.
 
-    Where the capture does not hold the shape, a sum is counted: it is an estimate.
+    If the shape is not recorded, a sum is counted, an estimate.
     """
     if isinstance(size, Unknown):
         return Cost(elements(x.shape) if direction == "fprop" else 0, None, False), tensor_text(x)
@@ -74,7 +74,7 @@ def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
         return Cost(0, None), tensor_text(gradient)
     shape = (sizes,) if isinstance(sizes, int) else sizes
     if any(size < 0 for size in shape):
-        raise CannotModel(f"impossible shape {shape}")
+        raise CannotModel(f"invalid shape {shape}")
     moved = add_known(tensor_bytes(gradient), byte_count(elements(shape), gradient.dtype))
     return Cost(0, moved), tensor_text(gradient)
 

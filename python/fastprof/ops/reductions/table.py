@@ -1,4 +1,4 @@
-"""Reductions to FLOPs and bytes: one formula, and a table that says what it needs."""
+"""FLOPs and bytes of reductions: one formula and a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Gradient", "Reduction", "reduction"]
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """Backward pass of a reduction: the gradient of each output goes to what it was made of.
+    """The backward pass of a reduction.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Gradient:
     reads_input : bool
         Whether the input is read again.
     from_outputs : int
-        How many tensors of the output's size are read: its gradient, and the output itself.
+        Number of tensors of the output's size that are read: its gradient and the output.
     finish : int
         FLOPs for one output.
     """
@@ -51,20 +51,20 @@ class Gradient:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is known of one reduction.
+    """A reduction.
 
     Parameters
     ----------
     flops : int
         FLOPs for one element of the input.
     result : callable
-        Type of the input to that of the output.
+        Function from the input's type to the output's.
     gradient : Gradient or None
-        None when there is no backward pass.
+        None if there is no backward pass.
     finish : int
-        FLOPs for one output, once all of its elements are in.
+        Additional FLOPs for one output.
     complex_flops : int or None
-        FLOPs for one complex element; twice those of a real one where it is None.
+        FLOPs for one complex element; None: twice those of a real element.
     says : str
         The FLOPs in words, forward and backward.
     """
@@ -80,7 +80,7 @@ class Reduction:
 def reduction(
     what: Reduction, x: Tensor, dim: Dims, dtype: Dtype, direction: str
 ) -> tuple[Cost, str]:
-    """Cost of a reduction of x over dimensions, `None` for all of them."""
+    """Cost of a reduction of x over dimensions; None for all."""
     outputs, count = left(x.shape, dim), elements(x.shape)
     result = chosen(dtype, what.result(x.dtype))
     written = None if outputs is None else byte_count(outputs, result)
@@ -97,7 +97,7 @@ def reduction(
         flops, finish = gradient.flops * twice, gradient.finish * twice
         again = tensor_bytes(x) if gradient.reads_input else 0
         moved = add_known(byte_count(count, x.dtype), again, *[written] * gradient.from_outputs)
-    # An output at least there is; how many is not known where the dimensions are not.
+    # At least one output; the number is unknown if the dimensions are.
     total = count * flops + (1 if outputs is None else outputs) * finish
     exact = outputs is not None or not finish
     return Cost(total, moved, exact), tensor_text(x)
@@ -106,8 +106,8 @@ def reduction(
 _COPIED: Final = Gradient(0, reads_input=False, from_outputs=1)
 _SCALED: Final = Gradient(1, reads_input=False, from_outputs=1)
 
-# (names, whether it has an argument dtype=, reduction). Of what is selected by comparing, the
-# gradient goes to all equal ones in equal parts: a mask, its sum, and a product.
+# (names, whether it has an argument dtype=, reduction). The gradient of a selected value is divided
+# among equal elements: a mask, its sum, and a product.
 _ROWS: Final = (
     (
         "sum",
@@ -197,18 +197,18 @@ _ROWS: Final = (
 _DOCUMENTATION: Final = """Reduction of x [..] over the dimensions dim (all without them) -> [..].
 
     FLOPs: {says}.
-    Bytes: x read and the outputs written, by their own types; backward the outputs' gradients
-    (and x, and the outputs, where they are needed) read and the gradient of x written.
+    Bytes: x read and the outputs written, in their own types; backward the outputs' gradients (and
+    x, and the outputs, if needed) read and the gradient of x written.
 
-    A complex element counts the real work: 2 for an addition. Where ranges hold no dim, FLOPs for
-    each output count for one, and the cost is no exact one. Torch makes the gradient of a sum a
-    view: where a kernel runs at all it writes it out. Source: n operations for n elements, PyProf.
+    A complex element counts its real operations: 2 for an addition. If dim is not recorded,
+    per-output FLOPs count for one output, and the cost is an estimate. The gradient of a sum is a
+    view; if a kernel runs, it copies it. n operations for n elements, as in PyProf.
     """
 
 
 def _register(name: str, typed: bool, what: Reduction) -> None:
-    # One formula a name. ATen has two overloads, (x, dtype) and (x, dim, keepdim, dtype), which a
-    # range without values shows by their length: `second` is dim only where keepdim follows.
+    # One formula per name. ATen has two overloads, (x, dtype) and (x, dim, keepdim, dtype),
+    # distinguished by the number of arguments: `second` is dim only if keepdim follows.
     def formula(
         x: Tensor,
         dim: Dims = None,

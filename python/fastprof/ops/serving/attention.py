@@ -1,4 +1,4 @@
-"""Attention of serving stacks over paged caches and sequences laid end to end."""
+"""Attention of serving stacks over paged caches and concatenated sequences."""
 
 from __future__ import annotations
 
@@ -78,14 +78,13 @@ def paged(
 ) -> Work:
     """softmax(q k^T) v: q [tokens, h, d]; keys and values in blocks of h/g heads of d.
 
-    FLOPs: 4 h d for each query and each key that it may attend to, two products.
+    FLOPs: 4 h d for each query and attended key, two products.
     Bytes: q read, keys and values of all sequences read, each once, the output written.
 
-    Where the range of the batch tells the lengths, exact; else, from the length of the longest
-    sequence, an estimate that is a bound; without either, unknown: blocks that are reserved tell
-    nothing. Signatures: vLLM csrc/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, aiter
-    aiter/ops/attention.py and aiter/ops/mha.py, FlashInfer flashinfer/decode.py and
-    flashinfer/prefill.py.
+    Exact if the batch's range records the lengths; else an upper bound from the maximum length;
+    else unknown: reserved blocks do not determine it. Signatures: vLLM csrc/torch_bindings.cpp and
+    csrc/rocm/torch_bindings.cpp, aiter aiter/ops/attention.py and aiter/ops/mha.py, FlashInfer
+    flashinfer/decode.py and flashinfer/prefill.py.
     """
     del table, block
     tokens, heads, depth = heads_of(query, None)
@@ -143,18 +142,17 @@ def paged_or_ragged(
     _used: Tensor | None = None,
     _plan: Tensor | None = None,
 ) -> Work:
-    """softmax(q k^T) v: q [tokens, h, d] of sequences laid end to end, or [b, s, h, d].
+    """softmax(q k^T) v: q [tokens, h, d] of concatenated sequences, or [b, s, h, d].
 
-    FLOPs: 2 h (d + w) for each query and each key that it may attend to, two products.
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
     Bytes: q, keys and values read, the output written.
 
-    Keys lie in blocks [blocks, size, h/g, d] where there is a table of blocks or lengths of cached
-    keys, else end to end [keys, h/g, d]. In blocks: exact where the range of the batch tells the
-    lengths, else an estimate by the longest sequence or the width of the table, a bound; without
-    these unknown. End to end: as `sequences` of flash-attn says. Signatures:
-    vllm-project/flash-attention csrc/flash_attn/flash_api_torch_lib.cpp and
-    hopper/flash_api_torch_lib.cpp, SGLang sgl-kernel/csrc/flash_extension.cc, aiter
-    aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
+    Keys are paged [blocks, size, h/g, d] if there is a block table or lengths of cached keys, else
+    concatenated [keys, h/g, d]. Paged: exact if the batch's range records the lengths, else an
+    upper bound from the maximum length or the width of the table, else unknown. Concatenated: as
+    `sequences` of flash-attn. Signatures: vllm-project/flash-attention
+    csrc/flash_attn/flash_api_torch_lib.cpp and hopper/flash_api_torch_lib.cpp, SGLang
+    sgl-kernel/csrc/flash_extension.cc, aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
     """
     blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
     if not blocks and len(query.shape) == 4:
@@ -204,27 +202,26 @@ def unified(
     batch: Batch = None,
     _part: Tensor | None = None,
 ) -> Work:
-    """Attention of a layer over what it has cached: q [tokens, h, d], new keys [tokens, h/g, d].
+    """Attention of a layer over its cache: q [tokens, h, d], new keys [tokens, h/g, d].
 
-    FLOPs: 2 h (d + w) for each query and each key that it may attend to, two products.
-    Bytes: q read, keys and values of all sequences read from the cache in the type of the new
-        ones, the output written.
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
+    Bytes: q read, keys and values of all sequences read from the cache in the new keys' type, the
+        output written.
 
-    Where the range of the batch tells lengths: with their products exact, with totals of a prefill
-    the least that there can be. Else unknown, and the operators inside tell what they can.
-    Rotated parts of queries and keys that stand by themselves make both deeper. Signatures: vLLM
-    vllm/attention/layer.py, SGLang python/sglang/srt/layers/radix_attention.py, ROCm/ATOM
-    atom/model_ops/base_attention.py.
+    Exact if the batch's range records the sums of products, a lower bound if it records a prefill's
+    totals, else unknown; the operators inside are then counted. Separate rotated parts of queries
+    and keys increase their depth. Signatures: vLLM vllm/attention/layer.py, SGLang
+    python/sglang/srt/layers/radix_attention.py, ROCm/ATOM atom/model_ops/base_attention.py.
     """
     del more
     if latent is not False:
-        raise CannotModel("latent attention projects before it attends: see the operators inside")
+        raise CannotModel("latent attention: counted by the operators inside")
     groups = key.shape[-2] if len(key.shape) >= 3 else None
     depth = key.shape[-1] if groups is not None else None
     tokens, heads, depth = heads_of(query, depth)
     if groups is None:
         if not key.shape or key.shape[-1] % depth:
-            raise CannotModel(f"the heads of {key.shape} cannot be told")
+            raise CannotModel(f"cannot determine the heads of {key.shape}")
         groups = key.shape[-1] // depth
     width = value.shape[-1] if len(value.shape) >= 3 else depth
     found = attended(tokens, batch, None, None)
@@ -256,7 +253,7 @@ def ragged(
     """softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
 
     FLOPs: 2 b h s t (d + w), two products.
-    Bytes: q, k and v read, output and 4 bytes a query (softmax sums) written.
+    Bytes: q, k and v read, output and 4 bytes per query (softmax sums) written.
 
     Signatures: aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
     """
@@ -290,9 +287,9 @@ def merged(
     _mask: Tensor | None = None,
     _table: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Attention over two parts of the keys, [tokens, h, d] each, to that over both.
+    """Merges attention over two parts of the keys, [tokens, h, d] each.
 
-    FLOPs: 3 for an element (both weighted, added); what is done for a head of a query counts none.
+    FLOPs: 3 per element (both weighted, added); per-head operations are not counted.
     Bytes: both parts and their softmax sums read, the result and its sums written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
@@ -303,7 +300,8 @@ def merged(
     return Cost(flops, moved(x, sums, more, more_sums, *written)), texts(x)
 
 
-# FlashInfer compiles a module for each set of types and sizes, and names the operators after it.
+# FlashInfer compiles a module for each set of types and sizes and includes its name in the
+# operators' names.
 generated(r"flashinfer::\w*decode\w*_run", "flashinfer::batch_decode_run")
 generated(r"flashinfer::batch_prefill\w*_paged_run", "flashinfer::batch_prefill_paged_run")
 generated(r"flashinfer::batch_prefill\w*_ragged_run", "flashinfer::batch_prefill_ragged_run")
@@ -338,8 +336,8 @@ def _ragged(
 
 def _groups(key: Tensor, heads: int, depth: int) -> int:
     # Heads of a cache [blocks, size, heads, d], [blocks, heads, size, d], [blocks, heads, d / x,
-    # size, x], [blocks, heads, d, size] or without blocks [slots, heads, d]: a size of it between
-    # blocks and d that divides the heads of the queries. The second is what most have.
+    # size, x], [blocks, heads, d, size] or without blocks [slots, heads, d]: a size between blocks
+    # and d that divides the queries' heads. The second layout is the most common.
     shape = key.shape
     if len(shape) == 3:
         candidates: tuple[int, ...] = (shape[1],)

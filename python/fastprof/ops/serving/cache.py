@@ -1,4 +1,4 @@
-"""Writing to, and copying from, caches of keys and values."""
+"""Writes to and copies of key-value caches."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def stored(
     positions: Tensor | None = None,
     _scales: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Keys and values [tokens, ..] into the slots of their caches.
+    """Keys and values [tokens, ..] stored in the slots of their caches.
 
-    FLOPs: 0; 3 for an element where the cache has a smaller type (times scale 1, limits 2).
-    Bytes: keys, values and slots read, as many elements of the caches' type written.
+    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
+    Bytes: keys, values and slots read, the same number of elements written in the caches' types.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py, SGLang
     python/sglang/jit_kernel/kvcache.py and sgl-kernel/csrc/common_extension.cc, FlashInfer
-    flashinfer/page.py. Of more rows than slots, as many count as there are slots.
+    flashinfer/page.py. If there are more rows than slots, only the slots count.
     """
     tokens = elements(slots.shape)
     rows = _rows(key, tokens), _rows(value, tokens)
@@ -83,10 +83,11 @@ def stored(
     ),
 )
 def stored_by_layer(key: Tensor, value: Tensor) -> tuple[Cost, str]:
-    """Keys and values [tokens, ..] into the caches of a layer, which the call only names.
+    """Keys and values [tokens, ..] stored in the caches of a layer, which the call refers to by
+    name.
 
     FLOPs: 0.
-    Bytes: keys and values read, and as much written.
+    Bytes: keys and values read, and the same amount written.
 
     An estimate: the cache may have a smaller type. Signatures: vLLM
     vllm/model_executor/layers/attention/attention.py and mla_attention.py.
@@ -106,13 +107,13 @@ def stored_by_layer(key: Tensor, value: Tensor) -> tuple[Cost, str]:
 def latent_stored(
     latent: Tensor, cache: Tensor, slots: Tensor, rotated: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """Latent and rotated part of keys [tokens, ..] side by side into the slots of one cache.
+    """Latent and rotated part of keys [tokens, ..] concatenated into the slots of one cache.
 
-    FLOPs: 0; 3 for an element where the cache has a smaller type (times scale 1, limits 2).
-    Bytes: both parts and slots read, as many elements of the cache's type written.
+    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
+    Bytes: both parts and slots read, the same number of elements written in the cache's type.
 
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py. Where a cache of bytes holds
-    scales too, these are left out.
+    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py. Scales in a cache of bytes
+    are not counted.
     """
     tokens = elements(slots.shape)
     rows = tuple(_rows(each, tokens) for each in (latent, rotated) if each is not None)
@@ -142,12 +143,13 @@ def stored_rotated(
     more_angles: Tensor | None = None,
     _scale: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Queries and the rotated part of keys turned in place; keys stored in the cache's slots.
+    """Queries and the rotated part of keys rotated in place; keys stored in the cache's slots.
 
-    FLOPs: 3 for an element that is turned, and 3 for one that is stored in a smaller type.
+    FLOPs: 3 per rotated element, and 3 per element stored in a smaller type.
     Bytes: queries and the rotated part read and written, latent part, slots, positions and their
-    cosines and sines read, keys written to the cache in its type; with a tensor for whole queries,
-    their other part read, all written there, and keys to the cache alone.
+    cosines and sines read, keys written to the cache in its type; with an output tensor for
+    complete queries, their other part also read and all written there, and keys written only to the
+    cache.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py.
     """
@@ -175,7 +177,7 @@ def stored_rotated(
     ),
 )
 def blocks_copied(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[Cost, str]:
-    """Blocks of the caches [blocks, ..] of all layers copied, as many as the mapping [n, 2].
+    """Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
 
     FLOPs: 0.
     Bytes: n blocks of each cache read and written, the mapping read.
@@ -200,7 +202,7 @@ def blocks_copied(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple
 def blocks_swapped(
     source: Tensor, target: Tensor, mapping: Tensor, size: int | Unknown | None = None
 ) -> tuple[Cost, str]:
-    """Blocks of one cache [blocks, ..] to those of another, as many as the mapping [n, 2].
+    """Blocks of one cache [blocks, ..] copied to another by the mapping [n, 2].
 
     FLOPs: 0.
     Bytes: n blocks read and written.
@@ -214,9 +216,9 @@ def blocks_swapped(
 
 @op(None, aten=("_C_cache_ops::convert_fp8(target, source, ...)",))
 def cache_converted(target: Tensor, source: Tensor) -> tuple[Cost, str]:
-    """A cache in another type.
+    """A cache converted to another type.
 
-    FLOPs: 3 for an element (times scale 1, limits 2).
+    FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: one cache read, the other written.
 
     Signature: vLLM csrc/torch_bindings.cpp.
@@ -238,12 +240,12 @@ def cache_converted(target: Tensor, source: Tensor) -> tuple[Cost, str]:
 def gathered(
     cache: Tensor, out: Tensor, _table: Tensor | None = None, scales: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """Rows of a cache laid end to end.
+    """Rows of a cache gathered into one tensor.
 
-    FLOPs: 0; 1 for an element where the cache has another type (times scale).
-    Bytes: as many elements of the cache's type read as are written.
+    FLOPs: 0; 1 per element if the cache has another type (times scale).
+    Bytes: the output written, the same number of elements read in the cache's type.
 
-    Signatures: vLLM csrc/torch_bindings.cpp. A bound: the output may have more rows than are
+    Signatures: vLLM csrc/torch_bindings.cpp. An upper bound: the output may have more rows than are
     gathered.
     """
     read = _as(out, cache)
@@ -254,7 +256,7 @@ def gathered(
 
 @op(None, aten=("_C_cache_ops::concat_mla_q(x, more, out)",))
 def joined(x: Tensor, more: Tensor, out: Tensor) -> tuple[Cost, str]:
-    """Both parts of queries side by side in one tensor.
+    """Both parts of queries concatenated in one tensor.
 
     FLOPs: 0.
     Bytes: both parts read, the tensor written.
@@ -293,11 +295,11 @@ def rows_transferred(
     more_source: Tensor | None = None,
     more_target: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Rows of a cache to another's, between the GPU and the host: as many as there are indices.
+    """Rows of a cache copied by index to another cache, between GPU and host.
 
     FLOPs: 0.
-    Bytes: rows of `item_size` bytes of each layer read and written, for keys and for values where
-    both are given; the indices read. Unknown where the capture does not hold the size.
+    Bytes: rows of `item_size` bytes of each layer read and written, for keys and for values if both
+    are given; the indices read. Unknown if the size is not recorded.
 
     Signatures: SGLang sgl-kernel/csrc/common_extension.cc.
     """
@@ -312,7 +314,7 @@ def rows_transferred(
 
 
 def _rows(x: Tensor, tokens: int) -> Tensor:
-    # The first rows of x, as many as there are slots.
+    # The first rows of x, one per slot.
     if not x.shape:
         raise CannotModel("no rows to store")
     if tokens >= x.shape[0] or elements(x.shape) == 0:

@@ -1,4 +1,4 @@
-"""Experts to cost: matrices [e, n, k] of all of them, of which some are read."""
+"""Cost of expert matrices [e, n, k], of which some are read."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Count = int | Unknown
 
 
 def width(w2: Tensor, x: Tensor) -> int:
-    """h: the second size of w2 [e, h, i] where x has it, possibly packed."""
+    """h: the second size of w2 [e, h, i] if it matches x, possibly packed."""
     if len(w2.shape) == 3 and x.shape and w2.shape[1] % max(x.shape[-1], 1) == 0:
         return w2.shape[1]
     return x.shape[-1] if x.shape else 0
 
 
 def float_type(x: Tensor) -> str | None:
-    """The type of what is added up: x's, or bfloat16 where x is of 8 or 4 bits."""
+    """The accumulation type: x's, or bfloat16 if x has 8 or 4 bits."""
     name = canonical_type(x.dtype)
     return name if name in ("float16", "bfloat16", "float32") else "bfloat16"
 
 
 def _packing(w1: Tensor | None, w2: Tensor | None, x: Tensor | None) -> int:
-    # Numbers in an element of the weights: h over the last size of w1 [e, n, h], which the second
-    # size of w2 [e, h, i] shows, or x where it is not packed itself.
+    # Numbers per element of the weights: h over the last size of w1 [e, n, h]; h is the second size
+    # of w2 [e, h, i], or x's if x is not packed.
     wide = None
     if w2 is not None and len(w2.shape) == 3:
         wide = w2.shape[1]
@@ -46,7 +46,7 @@ def _packing(w1: Tensor | None, w2: Tensor | None, x: Tensor | None) -> int:
 
 
 def numbers(w1: Tensor | None, w2: Tensor | None, x: Tensor | None) -> int:
-    """Numbers that one expert has in w1 where x is given, else in w2."""
+    """Numbers per expert in w1 if x is given, else in w2."""
     weight = w1 if x is not None else w2
     if weight is None or len(weight.shape) < 3 or not weight.shape[0]:
         raise CannotModel("no weights of experts")
@@ -54,7 +54,7 @@ def numbers(w1: Tensor | None, w2: Tensor | None, x: Tensor | None) -> int:
 
 
 def _read(weight: Tensor, rows: int) -> int | None:
-    # Bytes of the matrices of as many experts as can be chosen.
+    # Bytes of the matrices of the selectable experts.
     total, experts = tensor_bytes(weight), weight.shape[0] if weight.shape else 0
     if total is None or not experts:
         return total
@@ -62,9 +62,9 @@ def _read(weight: Tensor, rows: int) -> int | None:
 
 
 def layer(x: Tensor, w1: Tensor, w2: Tensor, rows: int, touched: tuple[Tensor | None, ...]) -> Work:
-    """Both products of so many rows."""
+    """Both products for a number of rows."""
     if min(len(w1.shape), len(w2.shape)) < 3 or w1.shape[0] != w2.shape[0] or not w1.shape[0]:
-        raise CannotModel(f"no experts in {w1.shape} and {w2.shape}")
+        raise CannotModel(f"{w1.shape} and {w2.shape} are not weights of experts")
     packing = _packing(w1, w2, x)
     one = (elements(w1.shape[1:]) + elements(w2.shape[1:])) * packing
     read = add_known(_read(w1, rows), _read(w2, rows))
@@ -74,7 +74,7 @@ def layer(x: Tensor, w1: Tensor, w2: Tensor, rows: int, touched: tuple[Tensor | 
 def one_product(
     x: Tensor, weight: Tensor, rows: int, numbers: int, touched: tuple[Tensor | None, ...]
 ) -> Work:
-    """One product of so many rows with matrices of so many numbers."""
+    """One product of a number of rows with matrices of a number of elements."""
     total = add_known(moved(*touched), _read(weight, rows))
     return _work(x, weight, Cost(2 * rows * numbers, total, False), (weight,))
 
@@ -84,7 +84,7 @@ def grouped(
 ) -> Work:
     """One product whose rows and columns are those of the output."""
     if not out.shape or not x.shape:
-        raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+        raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
     rows = elements(out.shape[:-1])
     numbers = out.shape[-1] * x.shape[-1] * packing
     return one_product(x, weight, rows, numbers, (x, *more, out))

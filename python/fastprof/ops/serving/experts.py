@@ -1,4 +1,4 @@
-"""Mixtures of experts: all products of a layer in one call, or in two."""
+"""Mixtures of experts: all products of a layer in one or two calls."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def whole_layer(
 ) -> Work:
     """Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
 
-    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: a bound where experts are
-        on other devices. Activations, scales and sums count nothing.
-    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of as many experts
-        as can be chosen, a bound: min(e, t k).
+    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: an upper bound if experts
+        are on other devices. Activations, scales and sums are not counted.
+    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of min(e, t k)
+        experts, an upper bound.
 
-    An estimate. Of packed weights an element holds as many numbers as h shows. Signatures: vLLM
+    An estimate. The numbers per element of packed weights follow from h. Signatures: vLLM
     vllm/model_executor/layers/fused_moe/fused_moe.py and vllm/_aiter_ops.py, SGLang
     python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py, aiter aiter/fused_moe.py and
     aiter/ops/moe_op.py, FlashInfer flashinfer/fused_moe/core.py, TensorRT-LLM
@@ -74,7 +74,7 @@ def whole_layer(
     tokens = elements(x.shape[:-1])
     chosen = ids.shape[-1] if ids is not None and ids.shape else k
     if not isinstance(chosen, int):
-        raise CannotModel("how many experts a token has is not in the capture")
+        raise CannotModel("the number of experts per token is not in the capture")
     written = Tensor((tokens, width(w2, x)), float_type(x)) if out is None else out
     return layer(x, w1, w2, tokens * chosen, (x, ids, weights, written))
 
@@ -119,12 +119,12 @@ def chosen_and_done(
     _weights: Tensor | None = None,
     _out: Tensor | None = None,
 ) -> Work:
-    """Experts chosen by scores [t, e], and each token x[t, h] through k of them, summed.
+    """Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
 
-    FLOPs: 2 t k (2 i h + h i), times the share of the experts that are on this device; choosing,
-        activations, scales and sums count nothing.
-    Bytes: x, scores and scales read, the output written in bfloat16; weights of as many experts as
-        can be chosen, a bound.
+    FLOPs: 2 t k (2 i h + h i), times the share of experts on this device; selection, activations,
+        scales and sums are not counted.
+    Bytes: x, scores and scales read, the output written in bfloat16; weights of the selectable
+        experts, an upper bound.
 
     An estimate. Signatures: FlashInfer flashinfer/fused_moe/core.py, vLLM
     vllm/model_executor/layers/fused_moe/flashinfer_trtllm_moe.py, TensorRT-LLM
@@ -132,7 +132,7 @@ def chosen_and_done(
     python/sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py.
     """
     if isinstance(k, Unknown):
-        raise CannotModel("how many experts a token has is not in the capture")
+        raise CannotModel("the number of experts per token is not in the capture")
     tokens = elements(x.shape[:-1])
     rows = tokens * k
     here = w1.shape[0] if w1.shape else 0
@@ -167,8 +167,8 @@ def first_products(
 ) -> Work:
     """Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
 
-    FLOPs: 2 t k numbers of w1 of one expert, the activation nothing.
-    Bytes: x read, the output written, w1 of as many experts as can be chosen, a bound.
+    FLOPs: 2 t k numbers of w1 of one expert, activation not counted.
+    Bytes: x read, the output written, w1 of the selectable experts, an upper bound.
 
     An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
     """
@@ -178,7 +178,7 @@ def first_products(
     elif len(out.shape) == 3:
         rows = elements(out.shape[:-1])
     else:
-        raise CannotModel("how many experts a token has is not in the capture")
+        raise CannotModel("the number of experts per token is not in the capture")
     return one_product(x, w1, rows, numbers(w1, w2, x), (x, out))
 
 
@@ -201,10 +201,10 @@ def second_products(
     _experts: Tensor | None = None,
     _valid: Tensor | None = None,
 ) -> Work:
-    """What k experts have for each token, x[t, k, i], times their w2, summed to [t, h].
+    """The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
 
-    FLOPs: 2 t k numbers of w2 of one expert, the sum nothing.
-    Bytes: x read, the output written, w2 of as many experts as can be chosen, a bound.
+    FLOPs: 2 t k numbers of w2 of one expert, sum not counted.
+    Bytes: x read, the output written, w2 of the selectable experts, an upper bound.
 
     An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
     """

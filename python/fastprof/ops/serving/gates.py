@@ -1,4 +1,4 @@
-"""Activations of serving stacks: half of the input gates the other half, maybe quantised."""
+"""Gated activations of serving stacks, with and without quantisation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = [
 ]
 
 _SILU: Final = SIGMOID + 2  # a times its sigmoid, times the other half
-_GELU: Final = ERROR_FUNCTION + 5  # as torch's gelu (24), times the other half
-_GELU_TANH: Final = TRIGONOMETRIC + 8  # as torch's gelu by tanh (28)
+_GELU: Final = ERROR_FUNCTION + 5  # like torch's gelu (24), times the other half
+_GELU_TANH: Final = TRIGONOMETRIC + 8  # like torch's gelu by tanh (28)
 
 
 @op(
@@ -42,9 +42,9 @@ _GELU_TANH: Final = TRIGONOMETRIC + 8  # as torch's gelu by tanh (28)
     ),
 )
 def silu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """silu(a) b: x[.., 2 d] holds a and b, the result is [.., d].
+    """silu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
 
-    FLOPs: 24 for an element of the result (silu 23, times b 1).
+    FLOPs: 24 per element of the result (silu 23, times b 1).
     Bytes: x read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
@@ -63,9 +63,9 @@ def silu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     ),
 )
 def gelu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """gelu(a) b: x[.., 2 d] holds a and b, the result is [.., d].
+    """gelu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
 
-    FLOPs: 25 for an element of the result (gelu 24, times b 1).
+    FLOPs: 25 per element of the result (gelu 24, times b 1).
     Bytes: x read, the result written.
 
     Signatures: those of silu_and_mul.
@@ -84,9 +84,9 @@ def gelu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     ),
 )
 def gelu_tanh_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """gelu(a) b with gelu by tanh: x[.., 2 d] holds a and b, the result is [.., d].
+    """gelu(a) b with gelu by tanh: x[.., 2 d] contains a and b, the result is [.., d].
 
-    FLOPs: 29 for an element of the result (gelu by tanh 28, times b 1).
+    FLOPs: 29 per element of the result (gelu by tanh 28, times b 1).
     Bytes: x read, the result written.
 
     Signatures: those of silu_and_mul.
@@ -96,9 +96,9 @@ def gelu_tanh_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
 
 @op(None, aten=("_C::fatrelu_and_mul(out, x)",))
 def threshold_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """(a or 0, by a threshold) b: x[.., 2 d] holds a and b, the result is [.., d].
+    """(a or 0, by a threshold) b: x[.., 2 d] contains a and b, the result is [.., d].
 
-    FLOPs: 2 for an element of the result.
+    FLOPs: 2 per element of the result.
     Bytes: x read, the result written.
 
     Signature: vLLM csrc/torch_bindings.cpp.
@@ -108,13 +108,13 @@ def threshold_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
 
 @op(None, aten=("_C::swigluoai_and_mul(out, x)", "_C::silu_and_mul_with_clamp(out, x)"))
 def clamped_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """a sigmoid(alpha a) (b + 1) with a and b held between limits: x[.., 2 d] holds both.
+    """a sigmoid(alpha a) (b + 1) with clamped a and b: x[.., 2 d] contains both.
 
-    FLOPs: 29 for an element of the result (limits 3, alpha 1, silu 23, b + 1 1, times b 1).
+    FLOPs: 29 per element of the result (limits 3, alpha 1, silu 23, b + 1 1, times b 1).
     Bytes: x read, the result written.
 
-    Signatures: vLLM csrc/torch_bindings.cpp. silu_and_mul_with_clamp neither multiplies by alpha
-    nor adds 1, which is counted all the same.
+    Signatures: vLLM csrc/torch_bindings.cpp. The multiplication by alpha and the addition of 1,
+    absent in silu_and_mul_with_clamp, are also counted for it.
     """
     return _gate(x, out, _SILU + 5)
 
@@ -123,7 +123,7 @@ def clamped_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
 def gelu_tanh(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """gelu of x[..] by tanh.
 
-    FLOPs: 28 for an element.
+    FLOPs: 28 per element.
     Bytes: x read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/activation.py.
@@ -135,7 +135,7 @@ def gelu_tanh(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
 def quick_gelu(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """x sigmoid(1.702 x) of x[..].
 
-    FLOPs: 24 for an element (factor 1, sigmoid 22, times x 1).
+    FLOPs: 24 per element (factor 1, sigmoid 22, times x 1).
     Bytes: x read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc.
@@ -154,10 +154,10 @@ def quick_gelu(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
 def silu_gate_with_scale(
     x: Tensor, scale: Tensor | None = None, out: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """silu(a) b quantised by a scale that is given: x[.., 2 d] holds a and b.
+    """silu(a) b quantised by a given scale: x[.., 2 d] contains a and b.
 
-    FLOPs: 27 for an element of the result (silu 23, times b 1, quantising 3), 24 without a scale.
-    Bytes: x and scale read, the result written: of one byte each where the call does not hold it
+    FLOPs: 27 per element of the result (silu 23, times b 1, quantising 3), 24 without a scale.
+    Bytes: x and scale read, the result written: one byte per element if the call does not pass it
     and there is a scale.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/activation.py, TensorRT-LLM
@@ -184,11 +184,11 @@ def silu_gate_to_scale(
     scales: Tensor | None = None,
     limit: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """silu(a) b quantised by scales of groups that are found: x[.., 2 d] holds a and b.
+    """silu(a) b quantised by computed group scales: x[.., 2 d] contains a and b.
 
-    FLOPs: 29 for an element (silu 23, times b 1, magnitude compared 2, quantising 3).
-    Bytes: x read, the result and the scales written; where the call does not hold the result, a
-    byte for an element, and the scales are left out.
+    FLOPs: 29 per element (silu 23, times b 1, magnitude compared 2, quantising 3).
+    Bytes: x read, the result and the scales written; if the call does not pass the result, a byte
+    per element is assumed, and the scales are not counted.
 
     Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py.
     """
@@ -213,10 +213,10 @@ _OF_EXPERTS: Final = "silu_and_mul_scaled_fp4_experts_quant(out, scales, x, limi
 def silu_gate_of_some(
     x: Tensor, starts: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """silu(a) b quantised by found scales, of the rows that experts have: x[.., 2 d].
+    """silu(a) b of the experts' rows x[.., 2 d], quantised by computed scales.
 
-    FLOPs: 29 for an element of the result, a bound: how many rows are taken is a value.
-    Bytes: x read, the result and the scales written, a bound.
+    FLOPs: 29 per element of the result, an upper bound: the number of rows is a tensor value.
+    Bytes: x read, the result and the scales written, an upper bound.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     """

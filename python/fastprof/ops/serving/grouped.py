@@ -1,4 +1,4 @@
-"""Mixtures of experts: rows in the order of their experts, each times its expert's matrix."""
+"""Mixtures of experts: grouped products of rows with their experts' matrices."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def grouped_products(
     """Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
 
     FLOPs: 2 rows n k, the rows being the output's.
-    Bytes: x, scales, zeros and bias read, the output written; matrices of as many experts as can be
-        chosen, a bound.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
 
-    An estimate: rows may be padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and
-    csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp
+    and csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     """
     if out is None:
         if not (isinstance(columns, int) and isinstance(k, int) and isinstance(tokens, int)):
@@ -77,11 +77,11 @@ def grouped_float4_products(
 ) -> Work:
     """Rows of x[.., k / 2], float4 in pairs, each with its expert's matrix: output [rows, n].
 
-    FLOPs: 2 rows n k: an element holds two numbers.
-    Bytes: x and scales read, the output written; matrices of as many experts as can be chosen, a
+    FLOPs: 2 rows n k: an element contains two numbers.
+    Bytes: x and scales read, the output written; matrices of the selectable experts, an upper
         bound.
 
-    An estimate: rows may be padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp,
+    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp,
     SGLang sgl-kernel/csrc/common_extension.cc.
     """
     x, weight = packed_float4(x), packed_float4(weight)
@@ -125,8 +125,8 @@ def sized_products(
     """Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
 
     FLOPs: 2 m n k for each expert of a row.
-    Bytes: x, scales, zeros and bias read, the output written; matrices of as many experts as can be
-        chosen, a bound.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
 
     An estimate: experts may be on other devices. Signatures: vLLM
     csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.

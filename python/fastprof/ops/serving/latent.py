@@ -1,4 +1,4 @@
-"""Multi-head latent attention (MLA) over a cache of latent vectors that all heads share."""
+"""Multi-head latent attention (MLA) over a cache of latent vectors shared by all heads."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def latent_attention_in_parts(
 ) -> Work:
     """Attention of q in two parts, [tokens, h, w] and [tokens, h, r], over latent vectors of w + r.
 
-    FLOPs: 2 h (2 w + r) for each query and each vector that it may attend to, two products.
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
     Bytes: q read, the vectors of all sequences read once, the output written.
 
-    Exact where the range of the batch tells the lengths; else unknown. Signatures: vLLM
+    Exact if the batch's range records the lengths; else unknown. Signatures: vLLM
     csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     """
     del table
@@ -98,15 +98,15 @@ def latent_attention(
     _partial: Tensor | None = None,
     _part: Tensor | None = None,
 ) -> Work:
-    """Attention of q [tokens, h, w + r] over latent vectors of w + r, whose first w are the values.
+    """Attention of q [tokens, h, w + r] over latent vectors of w + r, the first w of which are the
+    values.
 
-    FLOPs: 2 h (2 w + r) for each query and each vector that it may attend to, two products.
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
     Bytes: q read, the vectors of all sequences read once, the output written.
 
-    w is that of the output, or 512 of 576 (DeepSeek). Exact where the range of the batch tells the
-    lengths; from the width of a table of blocks an estimate, a bound; else unknown. Signatures:
-    aiter aiter/ops/attention.py, vLLM vllm/_aiter_ops.py, SGLang
-    sgl-kernel/csrc/flashmla_extension.cc.
+    w is that of the output, or 512 of 576 (DeepSeek). Exact if the batch's range records the
+    lengths; else an upper bound from the width of the block table; else unknown. Signatures: aiter
+    aiter/ops/attention.py, vLLM vllm/_aiter_ops.py, SGLang sgl-kernel/csrc/flashmla_extension.cc.
     """
     tokens, heads, depth = heads_of(query, None)
     if cache.shape[-1:] != (depth,):

@@ -1,8 +1,8 @@
-"""Lengths of the sequences of a batch, as serving stacks write them into the names of their ranges.
+"""Parses sequence lengths from the names of serving stacks' ranges.
 
-The lengths are values of tensors, which no capture holds. But while a profiler runs, vLLM, SGLang
-and ATOM open a range around each step whose name tells how many queries (sq) and keys (sk) the
-step's requests have, and with detailed annotation the sums over requests of their products:
+The lengths are values of tensors, which no capture records. Under a profiler, vLLM, SGLang and ATOM
+open a range around each step. Its name contains the numbers of queries (sq) and keys (sk) of the
+step's requests and, with detailed annotation, the sums over requests of their products:
 
 | form | who writes it |
 |---|---|
@@ -12,7 +12,7 @@ step's requests have, and with detailed annotation the sums over requests of the
 | `step[DECODE bs=64 g_sq=64 g_sk=131072 g_sqsk=131072]` | SGLang, detailed |
 | `prefill[bs=2 tok=14721 sqsk=108745533 sk=14721]`, `decode[bs=64 tok=64 d=64]` | ATOM |
 
-Forms: vLLM vllm/v1/worker/gpu_worker.py, SGLang python/sglang/srt/managers/scheduler.py, and
+Formats: vLLM vllm/v1/worker/gpu_worker.py, SGLang python/sglang/srt/managers/scheduler.py, and
 AMD-AGI/TraceLens TraceLens/TraceUtils/annotation_utils.py.
 """
 
@@ -38,13 +38,13 @@ class Lengths(NamedTuple):
     ----------
     requests : int
     queries : int
-        Tokens that are computed now.
+        Tokens computed in this step.
     keys : int or None
-        Tokens that these attend to, those of earlier steps too.
+        Tokens they attend to, including those of earlier steps.
     scores : int or None
         Sum of the products of queries and keys.
     exact : bool
-        Whether keys and scores are told, not the least that they can be.
+        Whether keys and scores are exact, not lower bounds.
     """
 
     requests: int
@@ -54,7 +54,7 @@ class Lengths(NamedTuple):
     exact: bool = True
 
     def __add__(self, other: object) -> Lengths:
-        """Both batches together."""
+        """The sum of two batches."""
         if not isinstance(other, Lengths):
             return NotImplemented
         return Lengths(
@@ -75,12 +75,12 @@ _NONE: Final = Lengths(0, 0, 0, 0)
 
 
 def is_batch(name: str) -> bool:
-    """Whether the name of a range is one of these forms."""
+    """Whether a range's name has one of these formats."""
     return _read(name) is not None
 
 
 def is_detailed(name: str) -> bool:
-    """Whether the name of a batch's range tells the sums over requests, not totals alone."""
+    """Whether a batch's range name contains sums over requests, not only totals."""
     batch = _read(name)
     return batch is not None and all(
         part.exact and part.keys is not None and part.scores is not None for part in batch
@@ -88,15 +88,15 @@ def is_detailed(name: str) -> bool:
 
 
 def lengths_of(name: str, tokens: int) -> Lengths | None:
-    """Lengths of the requests that an operator with so many tokens works for.
+    """Lengths of the requests processed by an operator with `tokens` tokens.
 
-    All requests of the batch, or those of prefill or of decode alone, whichever have that many
-    tokens. A step that only decodes may be padded to more.
+    All requests of the batch, or only those of prefill or of decode, whichever have that number of
+    tokens. A decode-only step may be padded.
 
     Returns
     -------
     Lengths or None
-        None where the name is no batch's or no part of it fits.
+        None if the name is not a batch's or no part of it matches.
     """
     batch = _read(name)
     if batch is None:
@@ -154,14 +154,14 @@ def _atom(kind: str, pairs: dict[str, int]) -> _Batch | None:
 
 
 def _fresh(requests: int, tokens: int | None) -> Lengths:
-    # Prefill of which only totals are told: at least, equally long requests without a past.
+    # Prefill with totals only: a lower bound, for equally long requests without a past.
     if not requests or not tokens:
         return Lengths(requests, tokens or 0, 0, 0, not tokens)
     return Lengths(requests, tokens, tokens, tokens * tokens // requests, False)
 
 
 def _decode(requests: int, tokens: int) -> Lengths:
-    # The past of a decode is not told.
+    # The past of a decode is unknown.
     return Lengths(requests, tokens, None, None) if requests else _NONE
 
 

@@ -1,4 +1,4 @@
-"""Norms of serving stacks: with the residual added, with the result quantised."""
+"""Norms of serving stacks, with optional residual and quantisation."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ _ROOT: Final = 3  # squares added 2, x / root 1
 def norm(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> tuple[Cost, str]:
     """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
 
-    FLOPs: 4 for an element (squares added 2, scaling 1, weight 1), 3 without weight.
+    FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
     Bytes: x and weight read, y written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
     flashinfer/norm.py, aiter aiter/ops/rmsnorm.py, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. That gemma's kernels add 1 to the
-    weight counts nothing.
+    tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. The addition of 1 to the weight in
+    gemma's kernels is not counted.
     """
     _row(x, weight)
     y = fresh(x) if out is None else out
@@ -101,8 +101,8 @@ def added_norm(
 ) -> tuple[Cost, str]:
     """residual + x, and the RMS norm of it: both [.., d].
 
-    FLOPs: 5 for an element (added 1, squares added 2, scaling 1, weight 1), 6 where two are added.
-    Bytes: x, residual and weight read, the norm and the new residual written, in place or not.
+    FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
+    Bytes: x, residual and weight read, the norm and the new residual written.
 
     Signatures: those of the plain norm's files.
     """
@@ -134,9 +134,9 @@ def norm_with_scale(
     scale: Tensor | None = None,
     residual: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """The RMS norm of x[.., d] (+ residual), quantised by a scale that is given.
+    """The RMS norm of x[.., d] (+ residual), quantised by a given scale.
 
-    FLOPs: 7 for an element (norm 4, quantising 3), 8 with a residual.
+    FLOPs: 7 per element (norm 4, quantising 3), 8 with a residual.
     Bytes: x, residual, weight and scale read, the norm and the new residual written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, FlashInfer flashinfer/norm.py.
@@ -181,12 +181,12 @@ def norm_to_scale(
     smooth: Tensor | None = None,
     unquantised: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """The RMS norm of x[.., d] (+ residual), quantised by scales that are found: of rows or groups.
+    """The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
 
-    FLOPs: 9 for an element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one
-    more where it is smoothed.
-    Bytes: x, residual and weight read, the norm, the scales and the new residual written; where
-    the call does not hold the norm, a byte for an element, and the scales are left out.
+    FLOPs: 9 per element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one more
+    with smoothing.
+    Bytes: x, residual and weight read, the norm, the scales and the new residual written; if the
+    call does not pass the norm, a byte per element is assumed, and the scales are not counted.
 
     Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py, aiter aiter/ops/rmsnorm.py.
     """
@@ -222,12 +222,12 @@ def norms_of_heads(
 ) -> tuple[Cost, str]:
     """RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
 
-    FLOPs: 7 for an element of q and k (norm 4, rotation 3).
+    FLOPs: 7 per element of q and k (norm 4, rotation 3).
     Bytes: q and k read and written, weights, positions and their cosines and sines read.
 
     Signatures: vLLM csrc/torch_bindings.cpp, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp. Where the numbers of heads are not in the capture,
-    all of x counts, an estimate.
+    cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp. If the numbers of heads are not recorded, all of x
+    counts, an estimate.
     """
     known = [each for each in (queries, keys, values) if not isinstance(each, Unknown)]
     width = x.shape[-1] if x.shape else 0
@@ -235,7 +235,7 @@ def norms_of_heads(
     if len(known) == 3:
         heads = sum(known)
         if not heads or width % heads:
-            raise CannotModel(f"{x.shape} does not hold {heads} heads")
+            raise CannotModel(f"{x.shape} does not contain {heads} heads")
         turned = width // heads * (known[0] + known[1])
     del size
     part = Tensor((*x.shape[:-1], turned), x.dtype)
@@ -256,7 +256,7 @@ def norms_of_heads(
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
     """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
 
-    FLOPs: 8 for an element (mean 1, variance 3, normalising 2, weight 1, bias 1).
+    FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1).
     Bytes: x, weight and bias read, y written.
 
     Signatures: FlashInfer flashinfer/norm.py, aiter aiter/ops/norm.py.
@@ -283,7 +283,7 @@ def group_norm(
 ) -> tuple[Cost, str]:
     """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
 
-    FLOPs: 8 for an element, as torch's group_norm.
+    FLOPs: 8 per element, as torch's group_norm.
     Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
 
     Signatures: aiter aiter/ops/groupnorm.py.

@@ -1,7 +1,7 @@
-"""Operators that SGLang's profiler wraps around functions: their names end in a number.
+"""SGLang's profiler operators, which wrap functions and have numbered names.
 
 `sglang_profiler::rmsnorm_rmsnorm2d_fwd_3` is the fourth wrapper, around `rmsnorm2d_fwd` of a module
-`rmsnorm`. Its arguments are the tensors of the function in their order, without the numbers.
+`rmsnorm`. Its arguments are the function's tensors in order, without non-tensors.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType
+from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import forward
 from fastprof.ops.registry import op
-from fastprof.ops.serving.sizes import given, with_columns
+from fastprof.ops.serving.sizes import with_columns
 from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.traffic import moved, present, texts
 
 __all__ = ["packed_product", "repacked", "sized_product"]
 
@@ -46,15 +46,15 @@ def packed_product(
     order: Tensor | None = None,
     columns: Size | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     more: Tensor | None = None,
     sums: Tensor | None = None,
 ) -> Work:
-    """x[.., k] times a packed weight of n columns: n is that of the output or of the scales.
+    """x[.., k] times a packed weight of n columns; n follows from the output or the scales.
 
-    FLOPs: 2 rows n k; turning the weight into floats counts nothing.
-    Bytes: x, the weight as it is stored, scales, zeros and orders read, the output written, in the
-    type that is asked for or x's (of int8 and float8: float16).
+    FLOPs: 2 rows n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
+    type or x's (float16 for int8 and float8).
 
     Signatures: vLLM csrc/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, SGLang
     sgl-kernel/csrc/common_extension.cc.
@@ -66,7 +66,7 @@ def packed_product(
     if scales is None and more is not None:
         of_columns = Tensor((elements(more.shape),), more.dtype)
     product = with_columns(x, weight, _columns(columns, out, of_columns), out, written)
-    return Work((forward(product, *given(scales, zeros, order, more, sums)),))
+    return Work((forward(product, *present(scales, zeros, order, more, sums)),))
 
 
 _MARLIN: Final = (
@@ -112,19 +112,19 @@ def sized_product(
 ) -> Work:
     """x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
 
-    FLOPs: 2 m n k; turning the weight into floats counts nothing.
-    Bytes: x, the weight as it is stored, scales, zeros, orders and bias read, the output written in
-    x's type (of int8 and float8: float16).
+    FLOPs: 2 m n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros, orders and bias read, the output written in x's type
+    (float16 for int8 and float8).
 
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc. Where the
-    capture does not hold n, it is that of the scales.
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc. If n is
+    not recorded, it follows from the scales.
     """
     del rows
     if isinstance(inner, int) and x.shape[-1:] != (inner,):
         raise CannotModel(f"{x.shape} is not {inner} wide")
     written = "float16" if _short(x) else None
     product = with_columns(x, weight, _columns(columns, out, scales), out, written)
-    addends = given(bias, scales, more, global_scale, zeros, order, permutation)
+    addends = present(bias, scales, more, global_scale, zeros, order, permutation)
     return Work((forward(product, *addends),))
 
 
@@ -146,7 +146,7 @@ def repacked(weight: Tensor, order: Tensor | None = None) -> tuple[Cost, str]:
     """A packed weight in another order.
 
     FLOPs: 0.
-    Bytes: the weight and the order read, as much as the weight written.
+    Bytes: the weight and the order read, the size of the weight written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     """
@@ -154,7 +154,7 @@ def repacked(weight: Tensor, order: Tensor | None = None) -> tuple[Cost, str]:
 
 
 def _short(x: Tensor) -> bool:
-    # int8 and float8, in which no product is written.
+    # int8 and float8 are never output types.
     name = x.dtype or ""
     return "8" in name or name.endswith("char")
 

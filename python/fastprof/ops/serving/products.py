@@ -7,11 +7,12 @@ from typing import Final
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Work
 from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.matrix.matrices import AskedType
+from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import forward
 from fastprof.ops.registry import op
-from fastprof.ops.serving.sizes import dense, given
+from fastprof.ops.serving.sizes import dense
 from fastprof.ops.tensor import canonical_type
+from fastprof.ops.traffic import present
 
 __all__ = ["float4_product", "plain_product", "scaled_product"]
 
@@ -48,13 +49,13 @@ def plain_product(
     weight: Tensor,
     bias: Tensor | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = None,
+    out_dtype: Dtype = None,
     _semaphores: Tensor | None = None,
     _scale: Tensor | None = None,
 ) -> Work:
     """x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
 
-    FLOPs: 2 rows n k, the bias nothing.
+    FLOPs: 2 rows n k, bias not counted.
     Bytes: x, weight and bias read, the output written in its own type or x's.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, aiter
@@ -62,7 +63,7 @@ def plain_product(
     cpp/tensorrt_llm/thop/cublasScaledMM.cpp and dsv3RouterGemmOp.cpp.
     """
     product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *given(bias)),))
+    return Work((forward(product, *present(bias)),))
 
 
 _SCALED: Final = "(x, weight, x_scale, w_scale, out_dtype, bias)"
@@ -137,16 +138,16 @@ def scaled_product(
     w_scale: Tensor | None = None,
     bias: Tensor | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = "bfloat16",
+    out_dtype: Dtype = "bfloat16",
     zero: Tensor | None = None,
     more_zero: Tensor | None = None,
     _workspace: Tensor | None = None,
 ) -> Work:
-    """x[.., k] times a weight of n columns, both of float8 or int8, times scales (+ bias[n]).
+    """x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
 
-    FLOPs: 2 rows n k; scales, zeros and bias count nothing.
-    Bytes: x, weight, scales and bias read, the output written in its own type or the one asked for,
-    which is bfloat16 unless the call says otherwise.
+    FLOPs: 2 rows n k; scales, zeros and bias are not counted.
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
     vllm/_aiter_ops.py and vllm/model_executor/layers/quantization/utils/fp8_utils.py; SGLang
@@ -154,7 +155,7 @@ def scaled_product(
     cpp/tensorrt_llm/thop/cublasScaledMM.cpp and fp8BlockScalingGemm.cpp.
     """
     product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *given(x_scale, w_scale, zero, more_zero, bias)),))
+    return Work((forward(product, *present(x_scale, w_scale, zero, more_zero, bias)),))
 
 
 _FP4: Final = "(x, weight, x_scale, w_scale, alpha, {}out_dtype, ...)"
@@ -188,14 +189,14 @@ def float4_product(
     alpha: Tensor | None = None,
     bias: Tensor | None = None,
     out: Tensor | None = None,
-    out_dtype: AskedType = "bfloat16",
+    out_dtype: Dtype = "bfloat16",
 ) -> Work:
-    """x[.., k / 2] times a weight of n columns, both of float4 in pairs, times scales (+ bias[n]).
+    """x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
 
-    FLOPs: 2 rows n k: an element holds two numbers, also where it is called uint8; x may be of 16
-    bits, [.., k].
-    Bytes: x, weight, scales and bias read, the output written in its own type or the one asked for,
-    which is bfloat16 unless the call says otherwise.
+    FLOPs: 2 rows n k: an element contains two numbers, also if its type is recorded as uint8; x may
+    have 16 bits, [.., k].
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/utils/flashinfer.py, SGLang
     sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/gemm_op_a4w4.py and
@@ -205,4 +206,4 @@ def float4_product(
     if canonical_type(weight.dtype) is None:
         weight = Tensor(weight.shape, "uint8", weight.strides)
     product = dense(x, weight, out, asked_type(out_dtype), float4=True)
-    return Work((forward(product, *given(x_scale, w_scale, alpha, bias)),))
+    return Work((forward(product, *present(x_scale, w_scale, alpha, bias)),))

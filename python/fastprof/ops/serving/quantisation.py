@@ -1,4 +1,4 @@
-"""Quantising activations for the products of serving stacks, and back."""
+"""Quantisation and dequantisation for the products of serving stacks."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = [
 def quantised_with_scale(
     x: Tensor, scale: Tensor, out: Tensor | None = None, zero: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """x[..] as float8 or int8, by a scale that is given.
+    """x[..] as float8 or int8, by a given scale.
 
-    FLOPs: 3 for an element (times scale 1, limits 2).
+    FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: x and scale read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, TensorRT-LLM
@@ -66,13 +66,13 @@ def quantised_by_tensor(
     given: bool | Unknown = False,
     searched: bool | Unknown = True,
 ) -> tuple[Cost, str]:
-    """x[..] as float8 by one scale, which is found first unless it is given.
+    """x[..] as float8 by one scale, which is computed unless given.
 
-    FLOPs: 5 for an element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
     Bytes: x read twice (once with the scale given), the result and the scale written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, SGLang
-    sgl-kernel/csrc/common_extension.cc. An estimate where the capture does not say which.
+    sgl-kernel/csrc/common_extension.cc. An estimate if the capture does not record which.
     """
     known = given is True or searched is False
     reads = [x] if known else [x, x]
@@ -110,9 +110,9 @@ _INTO: Final = "(x, out, scales, ...)"
 def quantised_by_row(
     x: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """x[..] as float8, float4 or int8, by a scale that is found for each row or group of a row.
+    """x[..] as float8, float4 or int8, by a computed scale per row or group of a row.
 
-    FLOPs: 5 for an element (magnitude compared 2, times scale 1, limits 2).
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
     Bytes: x read once (a row stays on the chip), the result and the scales written.
 
     Signatures: vLLM csrc/torch_bindings.cpp and csrc/libtorch_stable/torch_bindings.cpp, SGLang
@@ -142,10 +142,10 @@ def quantised_of_some(
     limit: Tensor | None = None,
     _offsets: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """The rows of x that experts have, as float8 or float4, by found scales.
+    """The experts' rows of x as float8 or float4, by computed scales.
 
-    FLOPs: 5 for an element of x, a bound: how many rows are taken is a value.
-    Bytes: x read, the result and the scales written, a bound.
+    FLOPs: 5 per element of x, an upper bound: the number of rows is a tensor value.
+    Bytes: x read, the result and the scales written, an upper bound.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, aiter aiter/ops/quant.py.
     """
@@ -183,11 +183,11 @@ def quantised_to_new(
     _scale: Tensor | None = None,
     _rows: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """x[..] as float8 or float4, by scales that are found; both are new tensors.
+    """x[..] as float8 or float4, by computed scales; both are new tensors.
 
-    FLOPs: 5 for an element (magnitude compared 2, times scale 1, limits 2).
-    Bytes: x read, the result written, of the type that is asked for or of one byte an element
-    (float4: half of one); scales that are new, one for a group or a row, are left out.
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
+    Bytes: x read, the result written, of the requested type or of one byte per element (float4:
+    half a byte); new scales, one per group or row, are not counted.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/_aiter_ops.py, aiter
     aiter/ops/quant.py, TensorRT-LLM cpp/tensorrt_llm/thop/fp4Quantize.cpp and fp8Quantize.cpp.
@@ -218,10 +218,10 @@ def both_quantised(
     v_scale: Tensor,
     _rows: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Keys and values as float8, by scales that are given, into rows of larger tensors.
+    """Keys and values as float8, by given scales, into rows of larger tensors.
 
-    FLOPs: 3 for an element (times scale 1, limits 2).
-    Bytes: keys, values and scales read, as many elements written.
+    FLOPs: 3 per element (times scale 1, limits 2).
+    Bytes: keys, values and scales read, the same number of elements written.
 
     Signature: SGLang sgl-kernel/csrc/common_extension.cc.
     """
@@ -246,9 +246,9 @@ def dequantised(
     columns: int | Unknown | None = None,
     dtype: Dtype = "float16",
 ) -> tuple[Cost, str]:
-    """Packed weights [k, n / 8] of 4 bits as floats [k, n], n from their scales [groups, n].
+    """Packed weights [k, n / 8] of 4 bits as floats [k, n], with n from the scales [groups, n].
 
-    FLOPs: 2 for an element (zero subtracted, times scale).
+    FLOPs: 2 per element (zero subtracted, times scale).
     Bytes: packed weights, scales and zeros read, the floats written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.

@@ -1,4 +1,4 @@
-"""What turning numbers into float8, float4 or int8 counts, here and inside of fused kernels."""
+"""FLOPs of quantisation to float8, float4 or int8, alone and in fused kernels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastprof.ops.tensor import canonical_type, elements
 
 __all__ = ["SCALE", "SEARCH", "packed_float4", "scaled_up"]
 
-SCALE: Final = 3  # times the scale, held between two limits
-SEARCH: Final = 2  # magnitude, compared: what finds a scale
+SCALE: Final = 3  # times the scale, clamped between two limits
+SEARCH: Final = 2  # magnitude, comparison: the search for a scale
 
 
 def packed_float4(tensor: Tensor) -> Tensor:
@@ -21,5 +21,5 @@ def packed_float4(tensor: Tensor) -> Tensor:
 
 
 def scaled_up(x: Tensor, *, searched: bool) -> int:
-    """FLOPs of quantising x, with the search for its scale or without."""
+    """FLOPs of quantising x, with or without the search for its scale."""
     return elements(x.shape) * (SCALE + (SEARCH if searched else 0))

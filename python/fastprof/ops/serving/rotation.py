@@ -36,15 +36,15 @@ def rotated_in_place(
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Queries and keys [tokens, heads d] turned in place by the angles of their positions.
+    """Queries and keys [tokens, heads d] rotated in place by the angles of their positions.
 
-    FLOPs: 3 for an element that is turned: the first r of each head of d, where the cache of
-    cosines and sines is [positions, r].
-    Bytes: what is turned read and written, positions and a row of the cache for each token read.
+    FLOPs: 3 per rotated element: the first r of each head of d, with a cache of cosines and sines
+    [positions, r].
+    Bytes: rotated elements read and written, positions and a row of the cache for each token read.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc,
-    TensorRT-LLM tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. Where the capture does not
-    hold d, whole heads count, an estimate.
+    TensorRT-LLM tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. If d is not recorded,
+    complete heads count, an estimate.
     """
     tokens = query.shape[0] if query.shape else 0
     depth = size if isinstance(size, int) and size > 0 else None
@@ -98,10 +98,10 @@ def rotated_from_cache(
     value_cache: Tensor | None = None,
     slots: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Queries and keys [tokens, heads, d] turned by the angles of their positions, to new tensors.
+    """Queries and keys [tokens, heads, d] rotated by the angles of their positions, into new
+    tensors.
 
-    FLOPs: 3 for an element that is turned, the first r of each head; angles that are found on the
-    way count nothing.
+    FLOPs: 3 per rotated element, the first r of each head; computing angles is not counted.
     Bytes: queries and keys read and written, positions and a row of the cache for each token read;
     with slots of a key-value cache, values read and keys and values written there.
 
@@ -156,12 +156,12 @@ def rotated_by_angles(
     more_out: Tensor | None = None,
     _starts: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """x [s, b, h, d], and a second tensor, turned by angles or their cosines and sines.
+    """x [s, b, h, d], and a second tensor, rotated by angles or their cosines and sines.
 
-    FLOPs: 3 for an element.
+    FLOPs: 3 per element.
     Bytes: x and the second read, both results written, a row of angles for each position read.
 
-    Signatures: aiter aiter/ops/rope.py. Heads of which only a part is turned count whole.
+    Signatures: aiter aiter/ops/rope.py. Partially rotated heads count completely.
     """
     del out, more_out
     positions = elements(x.shape[:-2])
@@ -179,10 +179,10 @@ def rotated_by_angles(
 
 
 def _turned(x: Tensor, depth: int | None, turned: int | None) -> Tensor:
-    # What is turned of x [tokens, heads d] or [tokens, heads, d].
+    # The rotated part of x [tokens, heads d] or [tokens, heads, d].
     count = elements(x.shape)
     if depth is None or turned is None:
         return Tensor((count,), x.dtype)
     if count % depth:
-        raise CannotModel(f"{x.shape} holds no heads of {depth}")
+        raise CannotModel(f"{x.shape} does not contain heads of {depth}")
     return Tensor((count // depth, turned), x.dtype)

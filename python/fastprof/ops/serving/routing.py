@@ -1,4 +1,4 @@
-"""Mixtures of experts: choosing experts, ordering tokens by them, and adding up what they give."""
+"""Mixtures of experts: selecting experts, ordering tokens by expert, and summing the results."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def chosen_by_softmax(
 ) -> tuple[Cost, str]:
     """The k experts of each token with the greatest softmax of its scores [tokens, experts].
 
-    FLOPs: 25 for a score (softmax 24, compared 1), 26 with a bias.
-    Bytes: scores and bias read; weights, indices and what else is asked for written.
+    FLOPs: 25 per score (softmax 24, compared 1), 26 with a bias.
+    Bytes: scores and bias read; weights, indices and other requested outputs written.
 
     Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
     aiter/ops/moe_op.py.
@@ -73,8 +73,8 @@ def chosen_by_sigmoid(
 ) -> tuple[Cost, str]:
     """The k experts of each token with the greatest sigmoid of its scores [tokens, experts].
 
-    FLOPs: 23 for a score (sigmoid 22, compared 1), 24 with a bias.
-    Bytes: scores and bias read; weights, indices and what else is asked for written.
+    FLOPs: 23 per score (sigmoid 22, compared 1), 24 with a bias.
+    Bytes: scores and bias read; weights, indices and other requested outputs written.
 
     Signatures: those of topk_softmax.
     """
@@ -99,9 +99,9 @@ def chosen_by_softplus(
 ) -> tuple[Cost, str]:
     """The k experts of each token with the greatest sqrt(log(1 + e^score)) of its scores.
 
-    FLOPs: 62 for a score (exponential, logarithm and square root 60, added 1, compared 1), 63 with
-    a bias.
-    Bytes: scores and bias read; weights, indices and what else is asked for written.
+    FLOPs: 62 per score (exponential, logarithm and square root 60, added 1, compared 1), 63 with a
+    bias.
+    Bytes: scores and bias read; weights, indices and other requested outputs written.
 
     Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, aiter aiter/ops/topk.py.
     """
@@ -135,22 +135,22 @@ def chosen_in_groups(
     weights: Tensor | None = None,
     ids: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """The k best experts of each token, out of its best groups: scores [tokens, experts].
+    """The k best experts of each token from its best groups: scores [tokens, experts].
 
-    FLOPs: 25 for a score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
-    Bytes: scores and bias read; weights and indices written, each of 4 bytes where the call does
-    not hold them.
+    FLOPs: 25 per score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
+    Bytes: scores and bias read; weights and indices written, of 4 bytes each if the call does not
+    pass them.
 
     Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
     sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/topk.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/noAuxTcOp.cpp. An estimate: whether a softmax takes the sigmoid's place is
-    an argument.
+    cpp/tensorrt_llm/thop/noAuxTcOp.cpp. An estimate: an argument may replace the sigmoid by a
+    softmax.
     """
     tokens = elements(scores.shape[:-1])
     if weights is None or ids is None:
         chosen = Tensor((tokens, k), "float32") if isinstance(k, int) else None
         if chosen is None:
-            raise CannotModel("how many experts are chosen is not in the capture")
+            raise CannotModel("the number of selected experts is not in the capture")
         weights, ids = chosen, Tensor(chosen.shape, "int32")
     flops = elements(scores.shape) * (SIGMOID + 3)
     return Cost(flops, moved(scores, bias, weights, ids), exact=False), texts(scores)
@@ -180,11 +180,11 @@ def aligned(
     buffer: Tensor | None = None,
     more: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Tokens in the order of their experts, each expert's filled up to whole blocks.
+    """Tokens ordered by expert, each expert's padded to complete blocks.
 
-    FLOPs: 0: what is counted and added up are positions.
+    FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens (and weights) read, the order, the expert of each block and totals
-    written, a buffer cleared; a bound: tensors are as large as the worst routing needs.
+    written, a buffer cleared; an upper bound: tensors have the worst-case size.
 
     Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
     aiter/ops/moe_op.py and aiter/ops/moe_sorting.py.
@@ -212,9 +212,9 @@ def counted(
     more: Tensor | None = None,
     others: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """How many tokens each expert has, and the orders from tokens to experts and back.
+    """The number of tokens per expert, and the permutations between token and expert order.
 
-    FLOPs: 0: what is counted and added up are positions.
+    FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens read, all tables written.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, SGLang
@@ -246,13 +246,13 @@ def ordered(
     order: Tensor | None = None,
     experts: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """Rows of x[tokens, d], each once for each of its experts, in the order of these.
+    """Rows of x[tokens, d], repeated for each of their experts, in expert order.
 
     FLOPs: 0.
     Bytes: each row read once for each expert and written, experts read, starts and orders written.
 
-    Signatures: vLLM csrc/moe/torch_bindings.cpp. A bound: the output may have more rows than are
-    chosen.
+    Signatures: vLLM csrc/moe/torch_bindings.cpp. An upper bound: the output may have more rows than
+    are selected.
     """
     tables = ids, sources, weights, more, starts, inverse, order, experts
     return Cost(0, moved(out, out, *tables), exact=False), texts(x, ids)
@@ -268,9 +268,9 @@ def ordered(
     ),
 )
 def added_up(x: Tensor, out: Tensor) -> tuple[Cost, str]:
-    """What k experts give for each token, x[tokens, k, d], added to [tokens, d].
+    """The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
 
-    FLOPs: k - 1 for an element of the sum.
+    FLOPs: k - 1 per element of the sum.
     Bytes: x read, the sum written.
 
     Signatures: vLLM csrc/moe/torch_bindings.cpp, aiter aiter/ops/moe_op.py, SGLang
@@ -300,9 +300,9 @@ def added_up_in_order(
     starts: Tensor | None = None,
     ids: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """What experts give, x[rows, d] in their order, weighted and added for each token.
+    """The results of experts, x[rows, d] in expert order, weighted and summed per token.
 
-    FLOPs: 2 for an element that is taken: k rows for each token, weighted and added.
+    FLOPs: 2 per used element: k rows for each token, weighted and added.
     Bytes: the rows, weights and orders read, the sums written.
 
     Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc,
@@ -335,7 +335,7 @@ def rows_shuffled(
     """Rows of x[tokens, d] in a given order.
 
     FLOPs: 0.
-    Bytes: as many rows as the order has read and written, the order read.
+    Bytes: one row per entry of the order read and written, the order read.
 
     Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
     sgl-kernel/csrc/common_extension.cc, TensorRT-LLM

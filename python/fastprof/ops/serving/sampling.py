@@ -1,4 +1,4 @@
-"""Choosing the next token: penalties, masks, cut-offs and draws over logits or probabilities."""
+"""Sampling the next token: penalties, masks, cut-offs and draws over logits or probabilities."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["best_of_rows", "cut_off", "drawn", "masked", "penalised", "softmax"]
 def penalised(
     logits: Tensor, of_prompt: Tensor, of_output: Tensor, penalties: Tensor
 ) -> tuple[Cost, str]:
-    """Logits [rows, tokens] of tokens that were there before, divided or multiplied in place.
+    """Logits [rows, tokens] of earlier tokens, divided or multiplied in place.
 
-    FLOPs: 3 for an element (masks joined 1, compared 1, scaled 1).
+    FLOPs: 3 per element (masks joined 1, compared 1, scaled 1).
     Bytes: logits read and written, masks and penalties read.
 
     Signature: vLLM csrc/torch_bindings.cpp.
@@ -34,10 +34,10 @@ def penalised(
     aten=("sgl_kernel::apply_token_bitmask_inplace_cuda(logits, bits, rows)",),
 )
 def masked(logits: Tensor, bits: Tensor, rows: Tensor | None = None) -> tuple[Cost, str]:
-    """Logits [rows, tokens] set to minus infinity where a bit is not set, in place.
+    """Logits [rows, tokens] set to minus infinity in place if a bit is not set.
 
     FLOPs: 0.
-    Bytes: bits read, logits written, a bound: those that are left alone are not.
+    Bytes: bits read, logits written, an upper bound: only masked logits are written.
 
     Signature: SGLang sgl-kernel/csrc/common_extension.cc.
     """
@@ -56,7 +56,7 @@ def softmax(
 ) -> tuple[Cost, str]:
     """Probabilities of logits [rows, tokens], divided by temperatures first.
 
-    FLOPs: 25 for an element (divided 1, softmax 24).
+    FLOPs: 25 per element (divided 1, softmax 24).
     Bytes: logits read, probabilities written in float32.
 
     Signature: FlashInfer flashinfer/sampling.py.
@@ -81,12 +81,12 @@ _LIMITS: Final = "(x, out, limits, _)"
     ),
 )
 def cut_off(x: Tensor, out: Tensor | None = None, limits: Tensor | None = None) -> tuple[Cost, str]:
-    """Rows of x[rows, tokens] without what lies beyond a cut-off, which is searched for.
+    """Rows of x[rows, tokens] without elements beyond a computed cut-off.
 
-    FLOPs: 3 for an element (compared 1, added 1, scaled 1), for one pass.
+    FLOPs: 3 per element (compared 1, added 1, scaled 1), for one pass.
     Bytes: x read twice (searched, written), the result written.
 
-    An estimate: the search takes several passes over what the chip may hold. Signatures: SGLang
+    An estimate: the search takes several passes, possibly from cache. Signatures: SGLang
     sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/sampling.py.
     """
     written = fresh(x, dtype="float32") if out is None else out
@@ -125,10 +125,10 @@ def drawn(
 ) -> tuple[Cost, str]:
     """A token of each row of x[rows, tokens], drawn by its probabilities or the most likely.
 
-    FLOPs: 2 for an element (added or scaled 1, compared 1), for one pass.
-    Bytes: x and limits read, an index a row written (4 bytes where the call does not hold it).
+    FLOPs: 2 per element (added or scaled 1, compared 1), for one pass.
+    Bytes: x and limits read, an index per row written (4 bytes if the call does not pass it).
 
-    An estimate: a draw that is rejected takes another pass. Signatures: SGLang
+    An estimate: a rejected draw takes another pass. Signatures: SGLang
     sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/sampling.py, aiter
     aiter/ops/sample.py.
     """
@@ -158,10 +158,10 @@ _ROWS: Final = "(x, starts, ends, out, ...)"
 def best_of_rows(
     x: Tensor, ends: Tensor, out: Tensor, starts: Tensor | None = None
 ) -> tuple[Cost, str]:
-    """Indices of the greatest scores of each row of x[rows, keys], between its start and end.
+    """Indices of the highest scores of each row of x[rows, keys], between its start and end.
 
-    FLOPs: a comparison for each element, a bound: rows may be shorter.
-    Bytes: x, starts and ends read, the indices written, a bound.
+    FLOPs: a comparison for each element, an upper bound: rows may be shorter.
+    Bytes: x, starts and ends read, the indices written, an upper bound.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc, aiter
     aiter/ops/topk.py, TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.

@@ -1,4 +1,4 @@
-"""Attention over caches to its sizes: from batches, longest sequences and tables of blocks."""
+"""Sizes of attention over caches, from batch ranges, maximum lengths and block tables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Batch", "Length", "attended", "heads_of", "longest", "over_cache", "
 Batch = str | Unknown | None
 Length = int | Unknown | None
 
-_NOT_TOLD = "the lengths of the sequences are values, which this capture does not hold"
+_NOT_RECORDED = "the lengths of the sequences are not in the capture"
 
 
 class Attended(NamedTuple):
-    """Queries times keys of one head, the keys that are read, and whether both are exact."""
+    """Queries times keys of one head, the keys read, and whether both are exact."""
 
     scores: int
     keys: int
@@ -27,35 +27,35 @@ class Attended(NamedTuple):
 
 
 def longest(*limits: Length) -> int | None:
-    """The least of the limits that are known."""
+    """The minimum of the known limits."""
     known = [each for each in limits if isinstance(each, int) and each > 0]
     return min(known) if known else None
 
 
 def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None) -> Attended:
-    """What so many queries attend to.
+    """The keys that a number of queries attend to.
 
     Parameters
     ----------
     tokens : int
         Queries of all sequences.
     batch : str, Unknown or None
-        Name of the range of the batch, which tells the lengths.
+        Name of the batch's range, which contains the lengths.
     sequences : int or None
-        How many there are.
+        Number of sequences.
     limit : int or None
-        Keys that the longest sequence has, or a bound of it: what follows from it is an estimate.
+        Number of keys of the longest sequence, or an upper bound; the result is then an estimate.
 
     Raises
     ------
     CannotModel
-        When nothing tells how many keys there are.
+        When the number of keys is unknown.
     """
-    told = lengths_of(batch, tokens) if isinstance(batch, str) else None
-    if told is not None and told.scores is not None and told.keys is not None:
-        return Attended(told.scores, told.keys, told.exact)
+    recorded = lengths_of(batch, tokens) if isinstance(batch, str) else None
+    if recorded is not None and recorded.scores is not None and recorded.keys is not None:
+        return Attended(recorded.scores, recorded.keys, recorded.exact)
     if limit is None:
-        raise CannotModel(_NOT_TOLD)
+        raise CannotModel(_NOT_RECORDED)
     return Attended(tokens * limit, min(sequences or tokens, tokens) * limit, False)
 
 
@@ -65,22 +65,22 @@ def heads_of(x: Tensor, size: int | None) -> tuple[int, int, int]:
     Raises
     ------
     CannotModel
-        When the heads cannot be told.
+        When the heads cannot be determined.
     """
     if len(x.shape) >= 3:
         return elements(x.shape[:-2]), x.shape[-2], x.shape[-1]
     if len(x.shape) == 2 and size and x.shape[1] % size == 0:
         return x.shape[0], x.shape[1] // size, size
-    raise CannotModel(f"the heads of {x.shape} cannot be told")
+    raise CannotModel(f"cannot determine the heads of {x.shape}")
 
 
 def size_of_head(x: Tensor) -> int:
-    """The last size.
+    """The last size of a tensor.
 
     Raises
     ------
     CannotModel
-        When there is none.
+        When it has no dimensions.
     """
     if not x.shape:
         raise CannotModel("no heads")
@@ -94,7 +94,7 @@ def over_cache(
     key: tuple[int, int, str | None],
     value: tuple[int, int, str | None],
 ) -> Work:
-    """Attention whose keys and values lie in a cache.
+    """The work of attention over cached keys and values.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def over_cache(
         Queries of all heads.
     found : Attended
     key, value : tuple
-        Heads, their size and the type of keys and of values. Values without heads are a part of
-        the keys, and are not read again.
+        Heads, their size and the type of keys and of values. Values without heads are part of the
+        keys and not read again.
     """
     (key_heads, depth, key_type), (value_heads, width, value_type) = key, value
     keys = Tensor((found.keys, key_heads, depth), key_type)

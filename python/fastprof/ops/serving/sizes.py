@@ -1,4 +1,4 @@
-"""Operands of a product to its sizes, however the weight is stored."""
+"""Sizes of a product from its operands, for any storage of the weight."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.matrix.product import Product
 from fastprof.ops.serving.quantising import packed_float4
-from fastprof.ops.tensor import canonical_type, elements
+from fastprof.ops.tensor import canonical_type, elements, numbers_per_element
 
-__all__ = ["dense", "given", "with_columns"]
-
-
-def given(*tensors: Tensor | None) -> list[Tensor]:
-    """The tensors that there are."""
-    return [each for each in tensors if each is not None]
+__all__ = ["dense", "with_columns"]
 
 
 def dense(
@@ -24,19 +19,19 @@ def dense(
     *,
     float4: bool = False,
 ) -> Product:
-    """x[.., k] times a weight that holds k n numbers, as [n, k], [k, n] or in tiles of these.
+    """x[.., k] times a weight of k n numbers, stored as [n, k], [k, n] or in tiles.
 
-    The orientation need not be known: n is what k leaves of the weight. With three dimensions
-    each, the first is a batch. Of float4 an element holds two numbers along k, of either operand;
-    with `float4`, bytes are such elements.
+    The orientation is irrelevant: n is the weight's size over k. With three dimensions each, the
+    first is a batch. A float4 element of either operand contains two numbers along k; with
+    `float4`, bytes are such elements.
 
     Raises
     ------
     CannotModel
-        When the weight does not hold a multiple of k numbers, or the output has another width.
+        When the size of the weight is not a multiple of k, or the output has another width.
     """
     if not x.shape or not weight.shape:
-        raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+        raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
     if float4:
         x, weight = packed_float4(x), packed_float4(weight)
     inner = x.shape[-1]
@@ -46,11 +41,11 @@ def dense(
     if len(x.shape) == len(weight.shape) == 3 and weight.shape[0] in x.shape[:2]:
         batch = weight.shape[0]
         if not batch:
-            raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+            raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
         rows, numbers = rows // batch, numbers // batch
-    k, numbers = inner * _pair(x), numbers * _pair(weight)
+    k, numbers = inner * numbers_per_element(x), numbers * numbers_per_element(weight)
     if not k or numbers % k:
-        raise CannotModel(f"no product of {x.shape} and {weight.shape}")
+        raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
     columns = numbers // k
     _fits(out, columns)
     return Product(rows, columns, k, x, weight, batch, written=_type(out, written))
@@ -59,26 +54,21 @@ def dense(
 def with_columns(
     x: Tensor, weight: Tensor, columns: int, out: Tensor | None, written: str | Unknown | None
 ) -> Product:
-    """x[.., k] times a packed weight of n columns, whose storage does not tell them.
+    """x[.., k] times a packed weight of n columns, which do not follow from its shape.
 
     Raises
     ------
     CannotModel
-        When the weight has no room for k n numbers of one bit, or holds more than k n of 64.
+        When the weight is too small for k n numbers of one bit or too large for k n of 64.
     """
     if not x.shape or columns < 1:
-        raise CannotModel(f"no product of {x.shape} with {columns} columns")
+        raise CannotModel(f"cannot multiply {x.shape} with {columns} columns")
     inner, stored = x.shape[-1], elements(weight.shape)
     if stored > inner * columns * 2 or inner * columns > stored * 64:
         raise CannotModel(f"{weight.shape} does not pack {inner} times {columns} numbers")
     _fits(out, columns)
     written = _type(out, written)
     return Product(elements(x.shape[:-1]), columns, inner, x, weight, written=written)
-
-
-def _pair(tensor: Tensor) -> int:
-    # Numbers in an element.
-    return 2 if (canonical_type(tensor.dtype) or "").startswith("float4") else 1
 
 
 def _type(out: Tensor | None, written: str | Unknown | None) -> str | Unknown | None:

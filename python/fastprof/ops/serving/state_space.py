@@ -13,7 +13,7 @@ from fastprof.ops.traffic import moved, texts
 
 __all__ = ["convolved", "convolved_step", "scanned"]
 
-# For each number of the state: exp(delta A) 21, delta B u 2, the state 2, C times it added 2.
+# For each element of the state: exp(delta A) 21, delta B u 2, the state 2, C times it added 2.
 _STATE: Final = EXPONENTIAL + 1 + 2 + 2 + 2
 
 
@@ -41,10 +41,10 @@ def scanned(
 ) -> tuple[Cost, str]:
     """The selective scan of Mamba over u [d, tokens] or [batch, d, tokens], with states of n.
 
-    FLOPs: 27 n for an element of u (exp(delta A) 21, delta B u 2, state 2, C times state 2), and 2
-    for the skip D, 23 for the gate z, 1 for the bias, 41 for the softplus of delta where there are.
-    Bytes: u, delta, A, B, C, D, z, bias read, the result written over u (over z where there is
-    one), the state of each sequence read and written.
+    FLOPs: 27 n per element of u (exp(delta A) 21, delta B u 2, state 2, C times state 2), and 2 for
+    the skip D, 23 for the gate z, 1 for the bias, 41 for the softplus of delta, if present.
+    Bytes: u, delta, A, B, C, D, z, bias read, the result written over u (over z if present), the
+    state of each sequence read and written.
 
     Signature: vLLM csrc/torch_bindings.cpp.
     """
@@ -84,7 +84,7 @@ def convolved(
 ) -> tuple[Cost, str]:
     """Each channel of x [d, tokens] or [batch, d, tokens] convolved with its w weights [d, w].
 
-    FLOPs: 2 w for an element, bias and SiLU nothing.
+    FLOPs: 2 w per element; bias and SiLU are not counted.
     Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
     and written.
 
@@ -116,9 +116,9 @@ def convolved_step(
     lengths: Tensor | None = None,
     slots: Tensor | None = None,
 ) -> tuple[Cost, str]:
-    """The next numbers of each channel, x [batch, d] or [batch, d, s], convolved with w weights.
+    """The next outputs of each channel, x [batch, d] or [batch, d, s], convolved with w weights.
 
-    FLOPs: 2 w for an element, bias and SiLU nothing.
+    FLOPs: 2 w per element; bias and SiLU are not counted.
     Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
     and written.
 
@@ -142,7 +142,7 @@ def _sequences(x: Tensor, starts: Tensor | None) -> int:
 
 
 def _states(states: Tensor, slots: Tensor | None, sequences: int) -> Tensor:
-    # The states of all sequences, out of a cache [slots, ..].
+    # The states of all sequences in a cache [slots, ..].
     count = slots.shape[0] if slots is not None and slots.shape else sequences
     if not states.shape:
         raise CannotModel("no states")

@@ -1,4 +1,4 @@
-"""Kernels that torch.compile fused."""
+"""Kernels fused by torch.compile."""
 
 from fastprof.ops.triton import fused
 

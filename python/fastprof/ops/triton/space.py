@@ -1,4 +1,4 @@
-"""Arguments of a generated kernel to how many elements it goes through, and what of its tensors."""
+"""The iteration space of a generated kernel, and the part of its tensors that it accesses."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from fastprof.ops.tensor import byte_count, elements
 
 __all__ = ["iterations", "product_flops", "touched_bytes"]
 
-# A buffer that holds so many parts side by side, as one product for several layers leaves it, is
-# read as a whole; of one that is larger in another way a kernel reads a slice.
+# A buffer with this number of concatenated parts, such as from one product for several layers, is
+# read entirely; of other larger buffers, a kernel reads a slice.
 _MOST_PARTS: Final = 4
 
 
 def iterations(tensors: Sequence[Tensor], sizes: Sequence[int]) -> int:
-    """Elements that a kernel goes through: the product of its extents.
+    """Number of elements a kernel iterates over: the product of its extents.
 
     Parameters
     ----------
     tensors : sequence of Tensor
     sizes : sequence of int
-        The numbers behind the tensors: those of dynamic shapes, then the extents (ynumel, xnumel,
-        r0_numel). Empty where the capture does not tell them.
+        The numbers after the tensors: dynamic sizes, then the extents (ynumel, xnumel, r0_numel).
+        Empty if not recorded.
 
     Returns
     -------
     int
-        The product of as many of the last numbers as make the size of one of the tensors; where
-        none do, that are no more than the largest has; the largest where there are no numbers.
+        The product of the trailing numbers that equals the size of a tensor; else the largest
+        product that does not exceed the largest tensor; without numbers, the size of the largest
+        tensor.
     """
     counts = {elements(each.shape) for each in tensors}
     largest = max(counts)
@@ -45,7 +46,7 @@ def iterations(tensors: Sequence[Tensor], sizes: Sequence[int]) -> int:
 
 
 def touched_bytes(tensors: Sequence[Tensor], count: int) -> int | None:
-    """Bytes of the tensors, of each no more than `count` elements where that is a slice of it."""
+    """Bytes of the tensors, each limited to `count` elements if that is a slice of it."""
     return add_known(*(byte_count(_touched(each, count), each.dtype) for each in tensors))
 
 
@@ -59,9 +60,9 @@ def _touched(tensor: Tensor, count: int) -> int:
 
 
 def product_flops(tensors: Sequence[Tensor]) -> int | None:
-    """FLOPs of a template of a matrix product, None where its tensors do not look like one.
+    """FLOPs of a matrix-product template; None if its tensors do not form one.
 
-    The operands stand side by side, [.., m, k] and [.., k, n]; a later tensor is [.., m, n].
+    The operands are adjacent, [.., m, k] and [.., k, n]; a later tensor is [.., m, n].
     """
     for i, (left, right) in enumerate(pairwise(tensors)):
         a, b = left.shape, right.shape
