@@ -94,7 +94,7 @@ def write(path):
 WRONG = {
     "ValueError: mistake": lambda path: int("mistake"),
     "2 lines for an error": lambda path: refuse("fastprof: x.trace: a", "b"),
-    "does not name the file": lambda path: refuse("fastprof: an index points outside"),
+    "does not name the file": lambda path: refuse("fastprof: an index is out of bounds"),
     "memory ran out": lambda path: refuse("fastprof: x.trace: not enough memory"),
     "exit code 3": lambda path: 3,
     "overflow encountered": lambda path: warnings.warn("overflow encountered", stacklevel=1),

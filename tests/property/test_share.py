@@ -76,7 +76,7 @@ def test_a_single_row_gets_all():
 
 
 def test_weights_whose_sum_does_not_fit_are_refused():
-    with pytest.raises(BadInputError, match="sharing costs: a number does not fit"):
+    with pytest.raises(BadInputError, match="sharing costs: a number is out of range"):
         shared([(0, INT64_MAX), (0, 1)], [1])
 
 

@@ -262,7 +262,7 @@ def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path)
     done = subprocess.run(command, capture_output=True, timeout=60)
     assert done.returncode == 0
     lines = done.stderr.decode().splitlines()
-    assert [("done before" in line, "rank3" in line) for line in lines] == [
+    assert [("unchanged in the store" in line, "rank3" in line) for line in lines] == [
         *[(True, False)] * 3,
         (False, True),
     ]

@@ -339,7 +339,7 @@ def test_dict_lines_say_what_they_do_not_tell_and_print_na(dict_file):
     assert done.returncode == 0
     assert done.stdout.decode().splitlines()[2] == "2 na na mine"
     told = done.stderr.decode()
-    assert "dict lines do not tell start,kind: na; give prof the trace" in told
+    assert "dict lines do not contain start,kind, shown as na; run prof on the original trace" in told
 
 
 def test_blanks_in_names_of_kernels_become_underscores(tmp_path):

@@ -216,9 +216,9 @@ def test_a_path_is_opened(tmp_path):
 
 def test_a_line_that_is_no_dict_line_is_named_with_its_number_and_start():
     assert refusal(f"{LINE}\n\nERROR: no such table: CUPTI_ACTIVITY_KIND_MARKER\n") == (
-        "x.dict: line 3: expected a dict line as `fastprof parse` prints, found "
-        "'ERROR: no such table: CUPTI_ACTIVITY_KIN' (unreadable at byte 1 of the line); "
-        "make the file with: fastprof parse TRACE > net.dict"
+        "x.dict: line 3: expected a dict line, found "
+        "'ERROR: no such table: CUPTI_ACTIVITY_KIN' (invalid at byte 1 of the line); "
+        "create the file with: fastprof parse TRACE > net.dict"
     )
 
 
@@ -263,7 +263,7 @@ def test_damaged_lines_are_refused(line):
 def test_a_number_that_does_not_fit_is_refused():
     for text in ("{'tid': 9223372036854775808}", "{'seqId': [-9223372036854775809]}"):
         assert "line 1: a number at byte" in refusal(text)
-    assert "does not fit" in refusal("{'grid': (2147483648, 1, 1)}")
+    assert "out of range" in refusal("{'grid': (2147483648, 1, 1)}")
 
 
 @pytest.mark.parametrize(
