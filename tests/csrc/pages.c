@@ -275,14 +275,14 @@ static void pages_that_are_met_twice_are_refused(void) {
   make_file();
   put_32(page(ROOT) + 8, FIRST_LEAF);
   CHECK(read_rows(&out, INT64_MIN, INT64_MAX, 100) == FP_E_UNUSUAL);
-  CHECK(strcmp(out.why, "two interior pages point to one page") == 0);
+  CHECK(strcmp(out.why, "two interior pages refer to the same page") == 0);
   make_file();
   put_32(page(ROOT) + 8, ROOT);
   CHECK(read_rows(&out, INT64_MIN, INT64_MAX, 100) == FP_E_UNUSUAL);
   make_file();
   put_32(page(PAGES - 1), PAGES - 1);
   CHECK(read_rows(&out, INT64_MIN, INT64_MAX, 100) == FP_E_UNUSUAL);
-  CHECK(strcmp(out.why, "two long values share a page") == 0);
+  CHECK(strcmp(out.why, "two overflow chains share a page") == 0);
   done(&out);
 }
 
@@ -314,7 +314,7 @@ static const char *refusal_with(int at, uint8_t value) {
 static void headers_that_are_not_known_are_refused(void) {
   static const int places[] = {0, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 27, 28, 31, 44, 47, 59};
   for (int i = 0; i < LENGTH(places); i++) CHECK(*refusal_with(places[i], 77));
-  CHECK(strcmp(refusal_with(59, 2), "its text is not UTF-8") == 0);
+  CHECK(strcmp(refusal_with(59, 2), "the text encoding is not UTF-8") == 0);
   CHECK(strncmp(refusal_with(19, 2), "it has a write-ahead log", 24) == 0);
 }
 

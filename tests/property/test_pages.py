@@ -195,7 +195,7 @@ def test_what_is_forced_and_cannot_be_says_why(tmp_path, monkeypatch):
     with Database(path) as database:
         table, columns = next(iter(database.tables.items()))
         fields, _ = fields_of(list(columns), _column.I64)
-        with pytest.raises(SettingError, match="FASTPROF_SCAN=pages, but its text is not UTF-8"):
+        with pytest.raises(SettingError, match="FASTPROF_SCAN=pages, but the text encoding is not UTF-8"):
             database.scan(table, fields)
 
 

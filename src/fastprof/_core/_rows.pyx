@@ -75,8 +75,8 @@ cdef extern from "fp_rows.h":
 # Padding after each text: C reads past its end.
 cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
 
-# Size of a block of rows: large, so threads seldom wait for their turn to write. The remainder up
-# to 4 MiB leaves room for the header of the memory handler.
+# Size of a block of rows: large, so threads seldom wait for their turn to write, and just below
+# 4 MiB to leave room for the header of the allocator.
 cdef int64_t BLOCK_SIZE = (1 << 22) - 4096
 
 

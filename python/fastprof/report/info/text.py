@@ -33,7 +33,7 @@ def info_text(info: dict[str, Any]) -> str:
     for label, value in _lines(info):
         lines += _wrapped(label, value, _LABEL)
     if info["coverage"] and info["gpu_time"]:
-        lines += ["", f"GPU time of kernels known, by level of detail ({_time(info['gpu_time'])})"]
+        lines += ["", f"known share of GPU kernel time ({_time(info['gpu_time'])})"]
     told = dict(info["advice"])
     for each in info["coverage"] if info["gpu_time"] else ():
         depth = each["depth"]
