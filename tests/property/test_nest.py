@@ -1,4 +1,4 @@
-"""The sweep against the definition: what had begun and not ended, outermost first."""
+"""The sweep against the definition: ranges begun and not ended, outermost first."""
 
 from itertools import combinations
 
@@ -32,7 +32,7 @@ def sweep(ranges, points, n_threads=N_THREADS):
 
 
 def chains(ranges, points):
-    """The ranges around each range, itself the last, and around each point."""
+    """The ranges around each range, ending with itself, and around each point."""
     parent, frame_range, of_range, of_point = sweep(ranges, points)
     assert all(-1 <= p < i for i, p in enumerate(parent))
     return [

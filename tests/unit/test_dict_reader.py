@@ -1,4 +1,4 @@
-"""Dict lines -> columns: the forms a line may have, and what is said about those it may not."""
+"""Reading dict lines: accepted forms, and the errors for others."""
 
 import ast
 import io
@@ -179,7 +179,7 @@ def test_more_rows_and_numbers_than_there_was_room_for_are_read():
 
 @pytest.mark.parametrize("first", [1, 400])
 def test_file_whose_first_lines_say_little_about_the_rest_is_read(first, monkeypatch, tmp_path):
-    """Room is made by the length of the first lines: too little here, then far too much."""
+    """Capacity is estimated from the first lines: here too small, then far too large."""
     monkeypatch.setattr(dict_lines, "BLOCK_SIZE", 4096)
     lengths = [first] * 50 + [401 - first] * 5_000
     lines = [

@@ -1,4 +1,4 @@
-"""`fastprof info`: what it counts, and what it says to record next time."""
+"""`fastprof info`: counts, and advice on what to record."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ FLOATS = {"Input type": ["float", "float"]}
 
 @pytest.fixture
 def info(tmp_path):
-    """What is said of a file that a test has put together."""
+    """The summary of a file built by a test."""
 
     def read(file, **options):
         path = tmp_path / "net"
@@ -33,7 +33,7 @@ def info(tmp_path):
 
 
 def nsys(*ranges, **kernel):
-    """One kernel of 10 ns whose launch is inside of the ranges."""
+    """One kernel of 10 ns launched inside the ranges."""
     export = Export()
     for text in ranges:
         export.push_pop(0, 100, text, tid=1)
@@ -111,7 +111,7 @@ def test_what_the_calls_of_a_trace_say_is_told(info, trace, has):
     assert {name for name, there in info(trace)["has"].items() if there} == has
 
 
-# What to record next time.
+# Advice.
 
 
 def test_without_ranges_the_advice_is_to_record_them(info):

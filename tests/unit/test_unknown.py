@@ -1,4 +1,4 @@
-"""`prof --unknown`: why the cost of a kernel is not known, and what to do about it."""
+"""`prof --unknown`: reasons for unknown costs, and remedies."""
 
 import re
 
@@ -23,7 +23,7 @@ def reasons(path, **options):
 
 
 def without_operator(tmp_path):
-    """A kernel for each reason why an operator is not known."""
+    """One kernel for each reason for an unknown operator."""
     export = Export().push_pop(0, 30, "mine", tid=1)
     for corr, time in ((1, 10), (2, 40), (3, 50)):
         name = "cudaGraphLaunch_v10000" if corr == 3 else "cudaLaunchKernel_v7000"
@@ -44,7 +44,7 @@ def test_kernels_without_an_operator_are_told_apart(tmp_path):
         (1, 9, Without.RANGE.value),
     ]
     assert {each.direction for each in found.unknown()} == {"na"}
-    assert "--unknown" not in str(found)  # there is no operator to list
+    assert "--unknown" not in str(found)  # no operator to list
 
 
 def test_a_replayed_graph_points_to_its_capture_and_not_to_custom_op(tmp_path):

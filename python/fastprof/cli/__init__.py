@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="fastprof",
-        description="Attribute the GPU time of a PyTorch run to operators, layers and source lines.",
+        description="Attribute GPU time of PyTorch runs to operators, layers and source lines.",
         epilog="Run 'fastprof COMMAND --help' for the options of a command.",
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")

@@ -211,5 +211,5 @@ def _size(text: str) -> int:
         r"([0-9]{1,15}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
     )
     if match is None:
-        raise argparse.ArgumentTypeError(f"expected a size such as 4G or 512M, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a size as 4G or 512M, found {text!r}")
     return int(float(match[1]) * _UNITS[match[2].upper()])

@@ -161,7 +161,7 @@ _States = dict[Path, tuple[int, ...] | None]
 
 
 def _states(name: str) -> _States:
-    """Inode, size and time of each file of the recording, to detect new files; None if missing."""
+    """What changes when a file of the recording is written anew; None for one that is not there."""
     found: _States = {}
     for suffix in _SUFFIXES:
         path = Path(name + suffix)

@@ -23,7 +23,7 @@ cdef extern from "Python.h":
         ternaryfunc tp_call
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
     void PyType_Modified(PyTypeObject *type)
-    # Declared noexcept and returning NULL unchanged: exceptions pass without a frame of this module.
+    # noexcept, so NULL is returned unchanged and exceptions pass without a frame of this module.
     PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
     void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
     void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept

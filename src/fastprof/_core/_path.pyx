@@ -37,8 +37,8 @@ NOWHERE, FORWARD, BACKWARD = FP_NOWHERE, FP_FORWARD, FP_BACKWARD
 
 cdef int32_t _length(const int32_t[::1] parent, const int32_t[::1] other) except -1:
     if parent.shape[0] != other.shape[0] or parent.shape[0] > 2147483647:
-        raise ValueError(
-            f"expected equal lengths up to 2147483647, found {parent.shape[0]} and {other.shape[0]}")
+        raise ValueError(f"expected equal lengths up to 2147483647, found {parent.shape[0]} and "
+                         f"{other.shape[0]}")
     return <int32_t>parent.shape[0]
 
 
