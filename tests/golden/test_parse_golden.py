@@ -76,7 +76,8 @@ def test_numbers_are_told_apart_differently_where_a_product_encloses_another(
 ) -> None:
     """SPEC 4: seqId is the number of the innermost range that has one, which the backward kernel
     shares. PyProf took the smallest number not seen before (`matmul, seq = 71` around
-    `mm, seq = 72`). It also put the single 0 of a kernel that accumulates a gradient into altSeqId."""
+    `mm, seq = 72`), and put the single 0 of a kernel that accumulates a gradient in altSeqId.
+    """
     differing = [
         (ours, theirs)
         for ours, theirs in lines
