@@ -124,8 +124,10 @@ def test_crossing_without_bound_is_refused_before_memory_is_full():
     n = 3000
     ranges = [Interval(i, n + i) for i in range(n)]
     points = [Interval(n + i, n + i) for i in range(n)]
-    with pytest.raises(BadInputError, match="cross"):
+    with pytest.raises(BadInputError, match=r"cross each other .* in reverse order"):
         sweep(ranges, points)
+    in_reverse = [Interval(i, 3 * n - i) for i in range(n)]
+    assert len(sweep(in_reverse, points)[0]) == n
 
 
 @pytest.mark.parametrize(
