@@ -6,24 +6,24 @@
 
 static bool is_outside(int32_t index, int32_t n) { return index < -1 || index >= n; }
 
-/* A kernel and the frames that say something of it; -1 for none. */
+/* The frames that characterize a kernel; -1 for none. */
 typedef struct {
-  int32_t own, forward; /* of its own call, and of the forward call that it does backward work of */
-  int32_t backward;     /* of the backward call around it */
-  int32_t instance;     /* that stands for the call: own, forward, or of the backward calls */
-  int32_t inner;        /* of the innermost operator of known cost within the call */
-  int32_t retyped;      /* of the call that autocast makes within the one that tells the cost */
+  int32_t own, forward; /* its own call, and the forward call whose backward pass it does */
+  int32_t backward;     /* the enclosing backward call */
+  int32_t instance;     /* represents the call: own, forward, or one of the backward calls */
+  int32_t inner;        /* the innermost operator of known cost in the call */
+  int32_t retyped;      /* the call that autocast makes inside the one that determines the cost */
 } fp_kernel;
 
-/* What is found on the way. */
+/* Intermediate results. */
 typedef struct {
-  int32_t *retyped; /* [n_frames] the frame of the call in another type around it, -1 for none */
-  int32_t *inside;  /* [n_frames] of a call: the label of one inside of it that tells the cost */
-  int32_t *n_taken; /* [n_frames] how many operators inside have a cost of their own, 0 or more */
-  int32_t *number;  /* [n_frames] of an instance, after which of an operator: whether it counts */
+  int32_t *retyped; /* [n_frames] the enclosing call in another type, -1 for none */
+  int32_t *inside;  /* [n_frames] of a call: label of the call inside that determines the cost */
+  int32_t *n_taken; /* [n_frames] number of operators inside that have their own cost */
+  int32_t *number;  /* [n_frames] first pass: 0 for operators counted; then number of the group */
 } fp_calls_state;
 
-/* What a frame's label says; nothing without a frame. */
+/* The bits of a frame's label; 0 without a frame. */
 static uint16_t said(const fp_calls_frames *t, int32_t frame) {
   return frame < 0 ? 0 : t->says[t->label[frame]];
 }
@@ -47,7 +47,7 @@ static bool frames_are_sound(const fp_calls_frames *t) {
   return true;
 }
 
-/* Autocast calls an operator again within itself, or what does its work, in another type. */
+/* Autocast calls the operator, or one that does its work, again inside itself in another type. */
 static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
   int32_t call = t->picked[frame];
   if (!says(t, call, FP_CALL_KNOWN) || !says(t, frame, FP_CALL_KNOWN)) return false;
@@ -75,7 +75,7 @@ static fp_kernel kernel_of(const fp_calls_frames *t, const fp_calls_state *s, in
   if (frame < 0) return k;
   if (k.forward >= 0) k.backward = t->backward[frame];
   if (k.backward >= 0 && t->instance[k.backward] >= 0) k.instance = t->instance[k.backward];
-  /* Parents come first: what comes before the outermost frame of the call is around it. */
+  /* Parents precede children: frames before the outermost frame of the call enclose it. */
   int32_t outermost = k.forward >= 0 ? k.backward : k.own;
   if (t->inner[frame] >= outermost) k.inner = t->inner[frame];
   return k;
@@ -87,13 +87,13 @@ static bool does_product(const fp_calls_frames *t, const fp_kernel *k) {
   return says(t, k->inner, FP_CALL_MATRICES) || says(t, k->forward, FP_CALL_UNKNOWN_BACKWARD);
 }
 
-/* One of the main parts of a frame is done by an operator inside. */
+/* Counts a main part of a frame's call that an operator inside does. */
 static void take_one(const fp_calls_frames *t, int32_t frame, const fp_calls_state *s) {
   int32_t *taken = &s->n_taken[t->first[frame]];
   if (*taken < FP_ALL_TAKEN - 1) ++*taken;
 }
 
-/* Others than the instance's own kernels do its main parts: those of a call inside of it. */
+/* Records main parts that kernels of a call inside the instance do. */
 static void take_parts(const fp_calls_frames *t, const fp_kernel *k, const fp_calls_state *s) {
   if (k->forward < 0 && k->retyped >= 0) {
     s->inside[t->first[k->own]] = t->label[k->retyped];
@@ -101,7 +101,7 @@ static void take_parts(const fp_calls_frames *t, const fp_kernel *k, const fp_ca
   }
   if (!does_product(t, k) || k->backward < 0) return;
   int32_t product = t->first[k->inner];
-  if (s->number[product] == 0) return; /* another kernel of it came before */
+  if (s->number[product] == 0) return; /* counted for an earlier kernel */
   s->number[product] = 0;
   bool reaches_instance = product == t->first[k->instance];
   for (int32_t at = k->inner; at > k->backward && t->parent[at] >= 0;) {
@@ -113,18 +113,18 @@ static void take_parts(const fp_calls_frames *t, const fp_kernel *k, const fp_ca
   if (!reaches_instance) take_one(t, k->instance, s);
 }
 
-/* The label of the call whose cost tells, but for what is inside of it. */
+/* The label of the call that determines the cost, ignoring rules 1, 2 and 4. */
 static int32_t base_of(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
   int32_t call = k->forward >= 0 ? k->forward : k->own;
   if (k->retyped >= 0) return t->label[k->retyped];
   if (call < 0) return -1;
-  /* A cast before the call in another type is none of its kernels, but of its type. */
+  /* A cast before the call in another type is outside that call, but has its cost. */
   int32_t retyped = inside[t->first[call]];
   return retyped >= 0 && says(t, call, FP_CALL_KNOWN) ? retyped : t->label[call];
 }
 
-/* Whether the kernel's own operator only helps the products of its call, or the call in another
- * type. */
+/* Whether the kernel's own operator is a helper of its call's products, or of the call in another
+ * type: rule 4. */
 static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
   int32_t call = k->forward >= 0 ? k->forward : k->own;
   uint16_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
@@ -134,9 +134,9 @@ static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *i
   return inner & FP_CALL_MOVES || !(said(t, call) & bias);
 }
 
-/* Writes all but the group of kernel i. The frame of the instance that it belongs to. */
-static int32_t tell(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside,
-                    const fp_calls_of *of, int64_t i) {
+/* Writes all results but the group of kernel i; returns the frame of its instance. */
+static int32_t write_result(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside,
+                            const fp_calls_of *of, int64_t i) {
   bool is_backward = k->forward >= 0;
   of->is_backward[i] = is_backward;
   of->is_gradient[i] = is_backward;
@@ -189,7 +189,7 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
-    int32_t instance = tell(t, &k, s.inside, of, i);
+    int32_t instance = write_result(t, &k, s.inside, of, i);
     of->group[i] = -1;
     if (instance < 0) continue;
     instance = t->first[instance];
@@ -203,22 +203,22 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   return FP_OK;
 }
 
-/* What the kernels of one call are together. */
+/* The state of the kernels of one call together. */
 enum {
-  RECOGNISED = 1, /* one does a main part */
-  UNKNOWN = 2,    /* of one nothing is known */
-  CLAIMED = 4,    /* the first gradient, and with the next bit the second, is claimed */
-  SETTLED = 16,   /* one does its gradient for sure */
-  UNSURE = 32,    /* one is not sure which it does */
-  SEVERAL = 64,   /* two are not */
-  MET = 128,      /* one that is not was before */
+  RECOGNISED = 1, /* a kernel does a main part */
+  UNKNOWN = 2,    /* a kernel is unrecognised */
+  CLAIMED = 4,    /* a kernel matches the first gradient; the next bit: the second */
+  SETTLED = 16,   /* a kernel matches its gradient unambiguously */
+  UNSURE = 32,    /* a kernel matches ambiguously */
+  SEVERAL = 64,   /* two or more do */
+  MET = 128,      /* an ambiguous kernel has been resolved */
 };
 
 static bool is_gradient(const fp_parts_tables *t, int32_t row, int part) {
   return t->main[row * FP_PARTS + 1] && (part == 0 || part == 1);
 }
 
-/* What one kernel adds to the state of its group. */
+/* The state bits that one kernel adds to its group. */
 static int added(const fp_parts_tables *t, int32_t row, int32_t info, int before) {
   int64_t cell = (int64_t)row * t->n_infos + info;
   int part = t->part_of[cell], state = 0;
@@ -230,7 +230,7 @@ static int added(const fp_parts_tables *t, int32_t row, int32_t info, int before
   return state | (before & UNSURE ? SEVERAL : UNSURE);
 }
 
-/* The part of a kernel whose group is known; *group_state learns that it was met. */
+/* The part of a kernel, given the complete state of its group; sets MET in *group_state. */
 static int8_t resolved(const fp_parts_tables *t, int32_t row, int32_t info, bool has_group,
                        int n_taken, uint8_t *group_state) {
   const uint8_t *is_main = &t->main[row * FP_PARTS];

@@ -5,11 +5,11 @@
 typedef struct {
   uint64_t digits;
   int64_t power;
-  int n;    /* how many digits there are, leading zeros not counted */
-  int next; /* the first digit that had no room */
+  int n;    /* number of digits without leading zeros */
+  int next; /* the first digit beyond those stored */
 } decimal;
 
-/* What fits has at most 19 digits before the point, and rounding looks at one digit more only. */
+/* An int64 has at most 19 digits, and rounding needs only one more. */
 enum { MOST_DIGITS = 19, MOST_POWER = 100000 };
 
 static inline int is_digit(const char *at, const char *end) {
@@ -32,7 +32,7 @@ static inline const char *read_digits(const char *at, const char *end, int64_t s
   return at;
 }
 
-/* Reads `e+5` if it is there; `at` if that is malformed. */
+/* Parses an optional exponent such as `e+5`; returns `at` if it is malformed. */
 static const char *read_exponent(const char *at, const char *end, decimal *number) {
   int64_t exponent = 0;
   const char *start = at++;
@@ -45,10 +45,10 @@ static const char *read_exponent(const char *at, const char *end, decimal *numbe
   return at;
 }
 
-/* digits * 10^power, rounded; FP_E_RANGE from 2^63 on. */
+/* digits * 10^power, rounded; FP_E_RANGE for 2^63 and above. */
 static fp_status to_integer(const decimal *number, uint64_t *value) {
   uint64_t digits = number->digits;
-  uint64_t last = (uint64_t)number->next; /* of what the rounding cuts off, the first digit */
+  uint64_t last = (uint64_t)number->next; /* the first digit that rounding drops */
   int64_t power = number->power;
   if (digits == 0 || power < -MOST_DIGITS) {
     *value = 0;

@@ -9,7 +9,7 @@
 typedef struct {
   const char *name;
   int length;
-  const char *usual; /* how it is usually written, with its colon */
+  const char *usual; /* the usual spelling, with colon */
   int usual_length;
   fp_dict_kind kind;
   int column;
@@ -18,7 +18,7 @@ typedef struct {
 #define TEXT(text) text, sizeof(text) - 1
 #define KEY(name, kind, column) {TEXT(name), TEXT("'" name "': "), kind, column}
 
-/* In the order of the lines, so that the next key is nearly always the one behind the last. */
+/* In line order: the next key is nearly always the one after the last. */
 static const dict_key KEYS[] = {
     KEY("kShortName", FP_DICT_TEXT, 0),  KEY("kDuration", FP_DICT_INT, 0),
     KEY("layer", FP_DICT_TEXT, 1),       KEY("trace", FP_DICT_TEXT, 2),
@@ -33,7 +33,7 @@ static const dict_key KEYS[] = {
 };
 enum { N_KEYS = sizeof KEYS / sizeof KEYS[0], SEQ_MARKER = 5 };
 
-/* Distinct texts of one key, and the line of each. */
+/* Distinct texts of one key, and the line of the first occurrence of each. */
 typedef struct {
   fp_names *names;
   int64_t *lines;
@@ -42,7 +42,7 @@ typedef struct {
 
 struct fp_dict {
   text_pool pools[FP_DICT_TEXTS];
-  char *stripped; /* a seqMarker without its numbers */
+  char *stripped; /* scratch: a seqMarker without its numbers */
   size_t stripped_capacity;
   int64_t line, stop;
 };
@@ -95,8 +95,9 @@ static fp_status intern(text_pool *pool, fp_text text, int64_t line, int32_t *id
   return status;
 }
 
-/* 1 if the text is a list or tuple of plain strings; then *stripped is the same list with the names
- * and sizes of its torch ranges only. It is never longer than the text, which is what fits. */
+/* Returns 1 if the text is a list or tuple of plain strings, and sets *stripped to the same list
+ * with only the names and sizes of its torch ranges. It is never longer than the text; *stripped
+ * has room for that. */
 static int strip_numbers(fp_text text, char *out, fp_text *stripped) {
   fp_literal list = {text.bytes, text.bytes + text.length};
   char *at = out;
@@ -109,7 +110,7 @@ static int strip_numbers(fp_text text, char *out, fp_text *stripped) {
     if (fp_literal_string(&list, &label) != FP_OK) return 0;
     fp_names_split(label.bytes, (size_t)label.length, &parts);
     if (parts.name_length && label.bytes[parts.name_length - 1] == '\\')
-      return 0; /* the cut would part an escape from its backslash */
+      return 0; /* the cut would split an escape sequence */
     size_t head = (size_t)(label.bytes - start) + parts.name_length;
     memcpy(at, start, head);
     at += head;
@@ -155,7 +156,7 @@ static fp_status read_int(fp_literal *line, int64_t *value) {
   return FP_OK;
 }
 
-/* A bracketed list of at most `capacity` numbers; None is an empty one. FP_MORE: it has more. */
+/* Parses a list of at most `capacity` numbers; None is an empty list. FP_MORE: it has more. */
 static fp_status read_list(fp_literal *line, int64_t *values, int64_t capacity, int64_t *n) {
   *n = 0;
   if (fp_literal_none(line)) return FP_OK;
@@ -220,7 +221,7 @@ static void clear_row(fp_dict_columns *columns) {
   }
 }
 
-/* The known key of that name, or NULL. */
+/* The known key with this name, or NULL. */
 static const dict_key *find_key(fp_text name) {
   for (const dict_key *key = KEYS; key < KEYS + N_KEYS; key++)
     if (key->length == name.length && memcmp(key->name, name.bytes, (size_t)name.length) == 0)
@@ -228,7 +229,7 @@ static const dict_key *find_key(fp_text name) {
   return NULL;
 }
 
-/* Reads a key and its colon; *found is NULL where the key is none of ours. */
+/* Parses a key and its colon; *found is NULL for unknown keys. */
 static fp_status read_key(fp_literal *line, const dict_key **found) {
   fp_text name;
   fp_status status = fp_literal_string(line, &name);
@@ -240,7 +241,7 @@ static fp_status read_key(fp_literal *line, const dict_key **found) {
   return FP_OK;
 }
 
-/* *expected is the key that stands behind the last one if the line is like most lines. */
+/* *expected is the key that usually follows the last one. */
 static fp_status read_item(fp_dict *dict, fp_literal *line, fp_dict_columns *columns,
                            const dict_key **expected) {
   const dict_key *key = *expected;
@@ -254,7 +255,7 @@ static fp_status read_item(fp_dict *dict, fp_literal *line, fp_dict_columns *col
   return read_value(dict, key, line, columns);
 }
 
-/* `line` is one line without its newline, and not blank. */
+/* Parses one line, without its newline; it must not be blank. */
 static fp_status read_row(fp_dict *dict, fp_literal *line, fp_dict_columns *columns) {
   const dict_key *expected = KEYS;
   clear_row(columns);

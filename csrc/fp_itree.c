@@ -1,4 +1,4 @@
-/* fp_itree.c: see fp_itree.h. Recursion is as deep as the tree: at most 32. */
+/* fp_itree.c: see fp_itree.h. The recursion depth is that of the tree, at most 32. */
 #include "fp_itree.h"
 
 typedef struct {

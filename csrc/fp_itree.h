@@ -1,9 +1,9 @@
-/* fp_itree.h: ranges in any arrangement -> all that are open at an instant, by an interval tree.
+/* fp_itree.h: an interval tree that finds all ranges open at an instant.
  *
- * For ranges that belong to no one thread (phases of a process), which a sweep by thread cannot
- * order. The tree lies in the sorted array itself: the root of [first, last) is its middle element,
- * and max_end[] holds the largest end below each root, so that a look-up leaves out what ends too
- * early (an augmented interval tree; Cormen et al., Introduction to Algorithms, 14.3). */
+ * For ranges that overlap in any way because they do not belong to one thread (phases of a
+ * process). The tree is implicit in the sorted array: the root of [first, last) is its middle
+ * element, and max_end[] holds the largest end of each subtree, which lets a look-up skip subtrees
+ * that end too early (Cormen et al., Introduction to Algorithms, 14.3). */
 #ifndef FP_ITREE_H
 #define FP_ITREE_H
 
@@ -13,23 +13,23 @@
 #include "fp_tree.h"
 
 typedef struct {
-  const int64_t *start, *end; /* sorted as fp_order.h says */
+  const int64_t *start, *end; /* sorted as in fp_order.h */
   const int64_t *max_end;
   int32_t n;
 } fp_itree;
 
-/* max_end of the tree over the sorted ranges [0, n). */
+/* Computes max_end for n sorted ranges. */
 void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end);
 
-/* Indices, ascending, of the ranges with start <= t < end, the first `limit` of them; returns how
- * many there are in all. `found` may be NULL when limit is 0. */
+/* Stores the ascending indices of the first `limit` ranges with start <= t < end, and returns the
+ * total number of such ranges. `found` may be NULL if limit is 0. */
 int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit);
 
-/* What is open at each of n instants, as nodes of a tree of labels: equal chains of labels are the
- * same node. `nodes` grows.
+/* Finds the ranges open at each of n instants, as a node of a tree of labels: equal chains of
+ * labels give the same node. Adds nodes to `nodes`.
  *   label   [tree.n]
  *   found   scratch, [tree.n]
- *   node    [n], -1 where nothing is open */
+ *   node    out, [n], -1 if no range is open */
 fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
                          fp_tree *nodes, int32_t *found, int32_t *node);
 

@@ -1,10 +1,9 @@
 /* fp_join.c: see fp_join.h.
  *
- * Correlation ids grow with time: those of one process are dense. So a bit for each number between
- * the smallest and the largest says whether it is an id, and how many there are before it says
- * where its row stands: what is asked most, for ids that are none, is answered by bits that fit
- * into a core's cache. Pairs of a process whose ids lie too far apart for that go to a hash table.
- */
+ * Correlation ids increase with time, so those of one process are dense. A bitmap over the numbers
+ * from the smallest to the largest id marks the ids; the count of marks before an id is the index
+ * of its row. The most frequent query, for numbers that are not in the table, needs only the
+ * bitmap, which fits in a core's cache. A process with sparse ids uses a hash table instead. */
 #include "fp_join.h"
 
 #include <stdlib.h>
@@ -12,21 +11,22 @@
 
 #include "fp_mix.h"
 
-/* Where a row stands: none yet, or FIRST_ROW + row. */
+/* A stored row: none yet, or FIRST_ROW + row. */
 enum { NO_ROW = 0, FIRST_ROW = 1 };
 
-/* So many numbers an id are worth their bits; a hash slot takes 16 bytes, and so do 64 numbers. */
+/* Up to this many numbers per id, the bitmap is no larger than a hash table: 16 bytes per slot, and
+ * 16 bytes per 64 numbers. Spans below FEW_NUMBERS always use the bitmap. */
 enum { MOST_NUMBERS_AN_ID = 64, FEW_NUMBERS = 1024 };
 
 typedef struct {
   uint64_t bits;   /* of 64 numbers */
-  uint64_t before; /* ids of all smaller numbers */
+  uint64_t before; /* number of ids before these */
 } numbers;
 
 typedef struct {
-  int64_t first, last; /* ids; first > last: there are none */
-  int64_t n;           /* pairs of the process, repeats counted */
-  numbers *numbers;    /* [(last - first) / 64 + 1], or NULL: they are in slots */
+  int64_t first, last; /* smallest and largest id; first > last: no ids */
+  int64_t n;           /* pairs of the process, including repeats */
+  numbers *numbers;    /* [(last - first) / 64 + 1], or NULL if the ids are in slots */
   uint32_t *rows;      /* [ids] */
 } process_ids;
 
@@ -43,7 +43,7 @@ struct fp_join {
   uint64_t mask;
 };
 
-/* Bits that are set: pairs, fours and bytes of bits are added up, then all bytes in the highest. */
+/* Population count: adds pairs, groups of four and bytes, then all bytes into the highest. */
 static uint64_t count_bits(uint64_t x) {
   x -= x >> 1 & 0x5555555555555555u;
   x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
@@ -58,7 +58,7 @@ static slot *slot_of(const fp_join *join, int32_t process, int64_t id) {
   }
 }
 
-/* The numbers among which an id of the process would be; NULL: among none. */
+/* The bitmap word for an id of the process, or NULL if the id is out of range. */
 static numbers *numbers_of(const process_ids *p, int64_t id) {
   return id < p->first || id > p->last ? NULL : &p->numbers[(id - p->first) >> 6];
 }
@@ -72,7 +72,7 @@ static bool is_among(const process_ids *p, int64_t id) {
   return among && among->bits & bit_of(p, id);
 }
 
-/* Where the row of a pair stands; NULL if the pair is not in the table. */
+/* The stored row of a pair, or NULL if the pair is not in the table. */
 static uint32_t *place_of(const fp_join *join, int32_t process, int64_t id) {
   if (id < 0 || (uint32_t)process >= (uint32_t)join->n_processes) return NULL;
   const process_ids *p = &join->processes[process];
@@ -101,13 +101,13 @@ static fp_status count_ids(fp_join *join, const int32_t *process, const int64_t 
   return FP_OK;
 }
 
-/* Bits for each process whose ids are dense, slots for the others. */
+/* Allocates bitmaps for processes with dense ids and slots for the others. */
 static fp_status allocate(fp_join *join) {
   uint64_t n_scattered = 0, n_slots = 64;
   for (int32_t i = 0; i < join->n_processes; i++) {
     process_ids *p = &join->processes[i];
     if (p->n == 0) continue;
-    uint64_t span = (uint64_t)(p->last - p->first); /* plus one; ids are not negative */
+    uint64_t span = (uint64_t)(p->last - p->first); /* minus 1; ids are not negative */
     if (span / MOST_NUMBERS_AN_ID >= (uint64_t)p->n && span >= FEW_NUMBERS) {
       n_scattered += (uint64_t)p->n;
       continue;
@@ -132,7 +132,7 @@ static void add(fp_join *join, int32_t process, int64_t id) {
     *slot_of(join, process, id) = (slot){id, process, NO_ROW};
 }
 
-/* Count the ids before each 64 numbers, and make room for their rows. */
+/* Computes `before` of each word and allocates the rows. */
 static fp_status number_ids(process_ids *p) {
   uint64_t n = 0;
   for (int64_t i = 0; i <= (p->last - p->first) >> 6; i++) {

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-/* Each byte 1, and the highest bit of each byte. */
+/* 1 in each byte, and the highest bit of each byte. */
 #define ONES 0x0101010101010101u
 #define HIGHS 0x8080808080808080u
 
-/* Not 0 if one of the eight bytes is 0. */
+/* Nonzero if one of the eight bytes is 0. */
 static inline uint64_t has_zero(uint64_t bytes) { return (bytes - ONES) & ~bytes & HIGHS; }
 
 static inline uint64_t load8(const char *at) {
@@ -64,7 +64,7 @@ static fp_status walk_brackets(fp_json *json) {
       case '[':
       case '{':
         if (depth == FP_JSON_DEPTH) return FP_E_SYNTAX;
-        closing[depth++] = (char)(c + 2); /* ']' and '}' are two behind '[' and '{' */
+        closing[depth++] = (char)(c + 2); /* ']' is '[' + 2, '}' is '{' + 2 */
         break;
       case ']':
       case '}':
@@ -137,8 +137,8 @@ static char *write_utf8(uint32_t character, char *out) {
   return out;
 }
 
-/* Reads \uXXXX, or two of them that are a surrogate pair, from their backslash on; returns where
- * that ends, or `at` if it is no such escape. */
+/* Decodes \uXXXX, or a surrogate pair of two, starting at the backslash; returns the end, or `at`
+ * if it is not such an escape. */
 static const char *read_unicode(const char *at, const char *end, char **out) {
   int32_t high = hexadecimal(at + 2, end);
   if (high < 0) return at;

@@ -1,4 +1,4 @@
-/* fp_keys.c: see fp_keys.h. Open addressing; the last key is remembered, since runs are common. */
+/* fp_keys.c: see fp_keys.h. Open addressing; the last key is cached, because runs are common. */
 #include "fp_keys.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ void fp_keys_free(fp_keys *keys) {
   free(keys);
 }
 
-/* Slot that holds the key, or the empty one where it belongs. */
+/* The slot of the key, or the empty slot to insert it in. */
 static uint64_t place_of(const fp_keys *keys, int64_t key) {
   uint64_t at = hash_of(key) & keys->mask;
   while (keys->slots[at] >= 0 && keys->values[keys->slots[at]] != key) at = (at + 1) & keys->mask;

@@ -6,17 +6,17 @@
 
 #include "fp_kineto_events.h"
 
-/* What is expected next. */
+/* The expected next token. */
 typedef enum {
   AT_START,
-  AT_KEY,   /* a key beside the events, or the end of the root object */
-  AT_COMMA, /* behind a value beside the events */
+  AT_KEY,   /* a key of the root object, or its end */
+  AT_COMMA, /* after a value of the root object */
   AT_EVENT, /* an event, or the end of their list */
   AT_END,
   AT_NO_TRACE,
 } place;
 
-/* A longer value beside the events is passed over. */
+/* Longer values of the root object are skipped. */
 enum { LONGEST_VALUE = 1 << 24 };
 
 struct fp_kineto {
@@ -25,7 +25,7 @@ struct fp_kineto {
   fp_kineto_event event;
   place at;
   int is_list, has_events;
-  int first_field; /* that the last event with a duration started with */
+  int first_field; /* the first field of the last event with a duration */
   int64_t lost, lost_bytes;
 };
 
@@ -45,8 +45,8 @@ void fp_kineto_free(fp_kineto *kineto) {
   free(kineto);
 }
 
-/* The comma before the next event from `at` on, known by the key behind its '{'. NULL: there is
- * none. */
+/* The comma before the next event after `at`, recognised by the first key of the event; NULL if
+ * there is none. */
 static const char *find_event(const fp_kineto *kineto, const char *at, const char *end) {
   const char *known[] = {fp_kineto_field_key(FP_FIELD_PH),
                          fp_kineto_field_key(kineto->first_field)};
@@ -67,13 +67,13 @@ static const char *find_event(const fp_kineto *kineto, const char *at, const cha
 }
 
 static void lose(fp_kineto *kineto, const char *start, const char *end) {
-  kineto->lost += end > start; /* where only a comma is missing, nothing is */
+  kineto->lost += end > start; /* nothing is lost if only a comma is missing */
   kineto->lost_bytes += end - start;
 }
 
-/* What starts at `start` is no event: moves the cursor behind it, if its brackets close before the
- * next event starts, else to the comma before that. A quote too many turns the text inside out, so
- * the brackets alone cannot be trusted. FP_MORE: neither is in the text. */
+/* Skips the malformed event at `start`: to its end if its brackets close before the next event
+ * starts, else to the comma before that event. Brackets alone are not reliable, because an extra
+ * quote swaps the inside and outside of strings. FP_MORE: neither is in the text. */
 static fp_status pass_malformed(fp_kineto *kineto, const char *start, fp_json *json) {
   const char *comma = find_event(kineto, start, json->end);
   fp_json whole = {start, comma ? comma + 1 : json->end};
@@ -108,7 +108,7 @@ static fp_status read_event(fp_kineto *kineto, fp_json *json, fp_kineto_rows *ta
   return fp_kineto_events_add(&kineto->events, &kineto->event, tables);
 }
 
-/* Keeps a value beside the events. */
+/* Stores a key and value of the root object. */
 static fp_status keep_value(fp_kineto *kineto, const fp_json_value *key, const char *start,
                             const char *end) {
   if (end - start > LONGEST_VALUE) return FP_OK;
@@ -122,7 +122,7 @@ static int is_events(const fp_json_value *key) {
   return key->length == sizeof name - 1 && memcmp(key->bytes, name, sizeof name - 1) == 0;
 }
 
-/* A key and a value beside the events, or the key and the '[' of the events. */
+/* Reads a key and value of the root object, or the key and the '[' of the events. */
 static fp_status read_pair(fp_kineto *kineto, fp_json *json) {
   char c;
   fp_json_value key, value;
@@ -144,8 +144,8 @@ static fp_status read_pair(fp_kineto *kineto, fp_json *json) {
   return keep_value(kineto, &key, start, json->at);
 }
 
-/* Something beside the events is malformed at the cursor: on to the key of the events, or where
- * those were met already to the next one. */
+/* Skips malformed text of the root object: to the key of the events or, after these, to the next
+ * key. */
 static fp_status pass_malformed_pair(fp_kineto *kineto, const char *start, fp_json *json) {
   static const char name[] = "\"traceEvents\"";
   if (kineto->has_events) return pass_malformed(kineto, start, json);
@@ -167,7 +167,7 @@ static fp_status read_root(fp_kineto *kineto, fp_json *json) {
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
   const char *start = json->at;
   fp_status status = FP_E_SYNTAX;
-  if (c == ',') { /* too many of them do no harm */
+  if (c == ',') { /* repeated commas are accepted */
     json->at++;
     kineto->at = AT_KEY;
     return FP_OK;

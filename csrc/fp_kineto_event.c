@@ -15,7 +15,7 @@ typedef struct {
 #define KEY(text, field) {text, sizeof(text) - 1, 0, field}
 #define ARG(text, field) {text, sizeof(text) - 1, 1, field}
 
-/* Names of 2021 and later side by side; the first of a field is its usual one. */
+/* Keys of all versions since 2021; the first key of a field is the usual one. */
 static const known_key KEYS[] = {
     KEY("ph", FP_FIELD_PH),
     KEY("cat", FP_FIELD_CATEGORY),
@@ -88,7 +88,7 @@ static const known_key KEYS[] = {
 };
 enum { N_KEYS = sizeof KEYS / sizeof KEYS[0], NO_KEY = 255, LONGEST_KEY = 31 };
 
-/* Length, both ends and the middle tell all known keys well apart. */
+/* Length, first, last and middle characters distinguish the known keys well. */
 static inline uint8_t hash_of(const char *text, int64_t length) {
   const unsigned char *bytes = (const unsigned char *)text;
   return (uint8_t)(length * 11 + bytes[0] * 7 + bytes[length / 2] * 37 + bytes[length - 1] * 101);
@@ -144,7 +144,7 @@ static void keep(fp_kineto_event *event, int field, const fp_json_value *value) 
   event->seen |= (uint64_t)1 << field;
 }
 
-/* Behind a key: its colon, up to the value. */
+/* Skips the colon after a key, up to the value. */
 static fp_status pass_colon(fp_json *json) {
   char c;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
@@ -152,7 +152,7 @@ static fp_status pass_colon(fp_json *json) {
   return fp_json_next(json, &c);
 }
 
-/* Behind a value: *is_last says whether the object ends there. */
+/* Skips the comma after a value; sets *is_last if the object ends instead. */
 static fp_status pass_comma(fp_json *json, int *is_last) {
   char c;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
@@ -162,7 +162,7 @@ static fp_status pass_comma(fp_json *json, int *is_last) {
   return FP_OK;
 }
 
-/* Past '{'; *is_last if the object is empty. */
+/* Skips '{'; sets *is_last if the object is empty. */
 static fp_status open_object(fp_json *json, int *is_last) {
   char c;
   json->at++;
@@ -213,8 +213,8 @@ int fp_kineto_is_behind_event(fp_json json, int is_list) {
   return json.at == json.end ? is_closed : !is_closed && *json.at == '"';
 }
 
-/* Whether the cursor stands behind a field that is not the last: a comma, a key and its colon
- * follow; with `keys` one that events have. */
+/* Whether a comma, a key and a colon follow the cursor; with `keys`, the key must be a known one.
+ */
 static fp_status expect_field(const fp_kineto_keys *keys, fp_json json) {
   char c;
   fp_json_value key;
@@ -228,16 +228,16 @@ static fp_status expect_field(const fp_kineto_keys *keys, fp_json json) {
   return c == ':' ? FP_OK : FP_E_SYNTAX;
 }
 
-/* Whether what stands between two quotes cannot be inside a name: it opens an object of JSON, or
- * holds an end of line, which torch takes out of names. */
+/* Whether the text before a quote cannot be part of a name: it opens a JSON object or contains a
+ * line end, which torch removes from names. */
 static int is_outside_name(const char *start, const char *quote) {
   if (memchr(start, '\n', (size_t)(quote - start))) return 1;
   while (quote > start && (unsigned char)quote[-1] <= ' ') quote--;
   return quote > start && quote[-1] == '{';
 }
 
-/* torch writes names of ranges as they are: a quote in one stands bare in the text, and the name
- * seems to end there. Behind its true end the event goes on, or ends, as events do. */
+/* torch does not escape names of ranges: a quote in a name seems to end it. The true end is the
+ * quote after which the event continues, or ends, as a valid event does. */
 static fp_status pass_bare_quotes(const fp_kineto_keys *keys, fp_json *json, fp_json_value *name) {
   const char *start = name->bytes;
   char c;
@@ -280,7 +280,7 @@ fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_json *json, fp_kin
     if (status != FP_OK) return status;
     if (event->first == FP_FIELDS) event->first = (uint8_t)field;
     if (field == FP_FIELD_ARGS)
-      event->seen &= ((uint64_t)1 << FP_FIELD_ARGS) - 1; /* an earlier "args" counts no more */
+      event->seen &= ((uint64_t)1 << FP_FIELD_ARGS) - 1; /* discard an earlier "args" */
     if (field == FP_FIELD_ARGS && *json->at == '{') {
       status = read_args(keys, json, event);
     } else {

@@ -1,5 +1,4 @@
-/* fp_kineto_event.h: one trace event as JSON text -> its known fields, as they stand in the text.
- */
+/* fp_kineto_event.h: parse one trace event into the raw text of its known fields. */
 #ifndef FP_KINETO_EVENT_H
 #define FP_KINETO_EVENT_H
 
@@ -7,7 +6,7 @@
 
 #include "fp_json.h"
 
-/* Fields of an event, then those of its "args". */
+/* Fields of an event, followed by fields of its "args". */
 typedef enum {
   FP_FIELD_PH,
   FP_FIELD_CATEGORY,
@@ -48,41 +47,41 @@ typedef enum {
   FP_FIELD_META_NAME,
   FP_FIELD_META_LABELS,
   FP_FIELD_META_SORT_INDEX,
-  /* The parts of a label, in its order. */
+  /* The parts of a label, in label order. */
   FP_FIELD_DIMS,
   FP_FIELD_TYPE,
   FP_FIELD_STRIDES,
   FP_FIELD_CONCRETE,
-  FP_FIELD_COLLECTIVE, /* first of those that make the part of a collective */
+  FP_FIELD_COLLECTIVE, /* first field of the collective part */
   FP_FIELD_COLLECTIVE_LAST = FP_FIELD_COLLECTIVE + 10,
-  FP_FIELD_TRITON, /* first of those that make the part of a Triton kernel; the grid is one too */
+  FP_FIELD_TRITON, /* first field of the Triton part, which also has the grid */
   FP_FIELD_TRITON_LAST = FP_FIELD_TRITON + 6,
   FP_FIELDS
 } fp_kineto_field;
 
 typedef struct {
-  uint64_t seen; /* bit f: values[f] is there; null is not */
-  uint8_t first; /* the field that stands first, or FP_FIELDS */
+  uint64_t seen; /* bit f: values[f] is present and not null */
+  uint8_t first; /* the first field in the text, or FP_FIELDS */
   fp_json_value values[FP_FIELDS];
 } fp_kineto_event;
 
-/* Which key is which field, for looking them up. */
+/* A hash table from keys to fields. */
 typedef struct {
   uint8_t slots[2][256];
 } fp_kineto_keys;
 
 void fp_kineto_keys_make(fp_kineto_keys *keys);
 
-/* The usual key of a field, as it stands in JSON. */
+/* The usual JSON key of a field. */
 const char *fp_kineto_field_key(int field);
 
-/* Reads the event that starts at the cursor with '{'. FP_MORE: the text ends inside. FP_E_SYNTAX:
- * it is malformed at the cursor. Of a key that is there twice, the last value counts. Quotes that
- * stand bare in the event's name are read as parts of it, where that is sure. */
+/* Reads the event whose '{' is at the cursor. FP_MORE: the text ends inside. FP_E_SYNTAX: malformed
+ * at the cursor. The last value of a repeated key counts. Unescaped quotes in the event's name are
+ * read as part of the name if that is unambiguous. */
 fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_json *json, fp_kineto_event *event);
 
-/* Whether the cursor stands behind an event: the next one starts, or their list ends there;
- * `is_list` says that nothing is around that list. */
+/* Whether the cursor is at the end of an event: the next event starts, or the list ends. `is_list`:
+ * the root of the text is the list itself. */
 int fp_kineto_is_behind_event(fp_json json, int is_list);
 
 static inline const fp_json_value *fp_kineto_value(const fp_kineto_event *event, int field) {

@@ -18,7 +18,7 @@ void fp_kineto_events_free(fp_kineto_events *events) {
   free(events->classes);
 }
 
-/* Room for item `i`; what is new is 0. */
+/* Grows an array for item `i`; new items are zeroed. */
 static fp_status grow(void *items, int32_t *capacity, int32_t i, size_t size) {
   void **place = items;
   if (i < *capacity) return FP_OK;
@@ -41,7 +41,7 @@ static fp_status count_event(fp_kineto_events *events, int32_t phase, int32_t ca
   return status;
 }
 
-/* Id and class of the event's category; -1 and no class where it has none. */
+/* The id and class of the event's category; -1 and no class if missing. */
 static fp_status read_category(fp_kineto_events *events, const fp_kineto_event *event,
                                int32_t *category, fp_kineto_class *means) {
   const fp_json_value *value = fp_kineto_value(event, FP_FIELD_CATEGORY);

@@ -1,4 +1,4 @@
-/* fp_kineto_events.h: events one by one -> tables, and how many there were of each kind. */
+/* fp_kineto_events.h: append events to tables, and count them by phase and category. */
 #ifndef FP_KINETO_EVENTS_H
 #define FP_KINETO_EVENTS_H
 
@@ -10,15 +10,15 @@ typedef struct {
   fp_keys *count_keys; /* phase << 32 | category + 1 */
   int64_t *counts;
   int32_t counts_capacity;
-  fp_kineto_class *classes; /* of the categories */
+  fp_kineto_class *classes; /* by category id */
   int32_t n_classes, classes_capacity;
 } fp_kineto_events;
 
-/* FP_E_MEMORY leaves something that fp_kineto_events_free frees. */
+/* Call fp_kineto_events_free even after FP_E_MEMORY. */
 fp_status fp_kineto_events_make(fp_kineto_events *events);
 void fp_kineto_events_free(fp_kineto_events *events);
 
-/* Counts the event, and appends it to the table it belongs to, which has room. */
+/* Counts the event and appends it to its table, which must have room. */
 fp_status fp_kineto_events_add(fp_kineto_events *events, const fp_kineto_event *event,
                                fp_kineto_rows *tables);
 

@@ -5,18 +5,18 @@
 
 #include "fp_decimal.h"
 
-/* How the value of a column is made. */
+/* How a column's value is computed. */
 typedef enum {
-  TIME,     /* microseconds -> ns */
+  TIME,     /* microseconds in the text, ns in the column */
   NUMBER,   /* -1 if missing */
   SIGNED,   /* FP_KINETO_NONE if missing */
-  SMALL,    /* a NUMBER of 32 bits */
-  TRIPLE,   /* three SMALL ones */
+  SMALL,    /* a 32-bit NUMBER */
+  TRIPLE,   /* three SMALL numbers */
   PLACE,    /* pid or tid */
   NAME,     /* text */
   STACK,    /* text */
-  META,     /* text of the value of metadata */
-  LABEL,    /* see fp_kineto_append */
+  META,     /* text of a metadata value */
+  LABEL,    /* see fp_kineto_label */
   CATEGORY, /* of the event */
   KIND,     /* of GPU work */
   PHASE,    /* the letter of ph */
@@ -102,11 +102,11 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
 };
 
 typedef struct {
-  const char *category; /* in small letters */
+  const char *category; /* lower case */
   fp_kineto_class means;
 } category_class;
 
-/* Names of 2021, of today, and those of accelerators other than Nvidia's. */
+/* Categories of all versions since 2021, including those of other accelerators than Nvidia's. */
 static const category_class CLASSES[] = {
     {"kernel", {FP_KINETO_GPU, 0}},
     {"gpu_memcpy", {FP_KINETO_GPU, 1}},
@@ -170,7 +170,7 @@ static int32_t small_of(const fp_json_value *value) {
   return number < INT32_MIN || number > INT32_MAX ? -1 : (int32_t)number;
 }
 
-/* [a, b, c], also inside a string; three times -1 if it is anything else. */
+/* Parses [a, b, c], also inside a string; -1, -1, -1 for any other value. */
 static void triple_of(const fp_json_value *value, int32_t triple[3]) {
   int32_t found[3];
   triple[0] = triple[1] = triple[2] = -1;

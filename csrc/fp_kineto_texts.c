@@ -42,12 +42,12 @@ fp_status fp_kineto_intern(fp_kineto_texts *texts, int pool, const fp_json_value
   return fp_names_intern(texts->pools[pool], text, length, id);
 }
 
-/* Room for `length` bytes and a few signs behind the first `used` ones. */
+/* Reserves `length` bytes and some punctuation after the first `used` bytes. */
 static fp_status make_more_room(fp_kineto_texts *texts, size_t used, int64_t length) {
   return make_room(texts, used + (size_t)length + 8);
 }
 
-/* Appends a value as it stands in the text; a string has its quotes again. */
+/* Appends the raw text of a value; strings with their quotes. */
 static fp_status add_value(fp_kineto_texts *texts, const fp_json_value *value, size_t *used) {
   int64_t quotes = value->kind == FP_JSON_STRING;
   int64_t length = value->length + 2 * quotes;
@@ -57,7 +57,7 @@ static fp_status add_value(fp_kineto_texts *texts, const fp_json_value *value, s
   return FP_OK;
 }
 
-/* Appends "key":value, and a comma before it if it is not the first one of its part. */
+/* Appends "key":value, preceded by a comma unless it is the first of its part. */
 static fp_status add_pair(fp_kineto_texts *texts, const fp_kineto_event *event, int field,
                           int *is_first, size_t *used) {
   const fp_json_value *value = fp_kineto_value(event, field);
@@ -77,7 +77,8 @@ static fp_status add_pair(fp_kineto_texts *texts, const fp_kineto_event *event, 
   return add_value(texts, value, used);
 }
 
-/* Appends the pairs of the fields from `first` to `last`, if there are any; then `extra` leads. */
+/* Appends the pairs of the fields `first` to `last` that are present; if any, `extra` comes first.
+ */
 static fp_status add_pairs(fp_kineto_texts *texts, const fp_kineto_event *event, int first,
                            int last, int extra, size_t *used) {
   uint64_t fields = ((uint64_t)2 << last) - ((uint64_t)1 << first);

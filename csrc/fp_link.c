@@ -7,8 +7,8 @@
 
 #include "fp_mix.h"
 
-/* (scope, seq) -> the latest range with both, -1 for none. Numbers count up, so mostly there is a
- * place for each between the smallest and the largest; else they are in slots. */
+/* A table from (scope, seq) to the latest range, -1 for none. Numbers are usually dense, and then
+ * index an array from the smallest to the largest; otherwise they are in hash slots. */
 enum { MOST_PLACES_A_RANGE = 8 };
 
 typedef struct {
@@ -18,9 +18,9 @@ typedef struct {
 } slot;
 
 typedef struct {
-  int64_t first_seq, last_seq; /* of the ranges that will be put */
+  int64_t first_seq, last_seq; /* of the ranges to insert */
   int64_t first_scope, last_scope;
-  uint64_t n; /* how many ranges */
+  uint64_t n; /* number of ranges to insert */
   int32_t *places;
   slot *slots;
   uint64_t n_slots;
@@ -36,7 +36,7 @@ static void count(table *t, int32_t scope, int64_t seq) {
 
 static fp_status allocate(table *t) {
   uint64_t most = (t->n + 64) * MOST_PLACES_A_RANGE;
-  uint64_t numbers = (uint64_t)(t->last_seq - t->first_seq); /* and one more; none is negative */
+  uint64_t numbers = (uint64_t)(t->last_seq - t->first_seq); /* minus 1; none is negative */
   uint64_t scopes = (uint64_t)(t->last_scope - t->first_scope);
   if (numbers < most && scopes < most && (numbers + 1) * (scopes + 1) <= most) {
     size_t size = (numbers + 1) * (scopes + 1) * sizeof(int32_t);
@@ -60,7 +60,7 @@ static slot *slot_of(const table *t, int32_t scope, int64_t seq) {
   }
 }
 
-/* Of the numbers that were counted. */
+/* The array index of a number within the counted bounds. */
 static size_t place_of(const table *t, int32_t scope, int64_t seq) {
   uint64_t in_scope = (uint64_t)(seq - t->first_seq);
   return (uint64_t)(scope - t->first_scope) * (uint64_t)(t->last_seq - t->first_seq + 1) + in_scope;
@@ -150,7 +150,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The chain's numbers other than the linking one, sorted, each once, without 0 if others exist. */
+/* Sorts the chain's numbers and removes duplicates, the linking one, and 0 if others exist. */
 static int32_t other_numbers(int64_t *numbers, int32_t n, int64_t linking) {
   int32_t kept = 0;
   qsort(numbers, (size_t)n, sizeof *numbers, compare);
@@ -178,7 +178,7 @@ fp_status fp_link_numbers(const fp_link_frames *t, const int32_t *frame, const u
       if (!t->is_torch[t->label[range]]) continue;
       if (found == depth) return FP_E_INDEX;
       scratch[found++] = seq;
-      /* The innermost that counts; a 0 gives way to any other number further out. */
+      /* The innermost number that counts; an outer number replaces 0. */
       if ((!inside[i] || t->backward[f]) && (linking < 0 || (linking == 0 && seq > 0)))
         linking = seq;
     }

@@ -1,8 +1,8 @@
 /* fp_literal.c: see fp_literal.h. */
 #include "fp_literal.h"
 
-/* From behind the opening quote to behind the closing one. The next quote is looked for only once
- * for all the backslashes before it, so that a text of escapes costs its length. */
+/* Moves from after the opening quote to after the closing one. Searches each next quote only once
+ * for all backslashes before it, to stay linear for strings of many escapes. */
 static fp_status to_closing_quote(fp_literal *line, char quote) {
   const char *p = line->at, *end = line->end, *next_quote = NULL;
   while (p < end) {

@@ -1,4 +1,4 @@
-/* fp_names.c: see fp_names.h. Open addressing, linear probing, the hash kept beside the id. */
+/* fp_names.c: see fp_names.h. Open addressing with linear probing; slots hold hash and id. */
 #include "fp_names.h"
 
 #include <stdbool.h>
@@ -139,7 +139,7 @@ const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) {
 #define ONES 0x0101010101010101u
 #define HIGHS (ONES << 7)
 
-/* Eight characters, the last one in the highest bits. */
+/* Loads eight characters, the last one in the highest bits. */
 static uint64_t load_last_high(const char *p) {
   uint64_t word = load8(p);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -151,8 +151,8 @@ static uint64_t load_last_high(const char *p) {
 /* The highest bit of each byte that is zero. */
 static uint64_t zeros_in(uint64_t word) { return ~(((word & ~HIGHS) + ~HIGHS) | word) & HIGHS; }
 
-/* Where the bracket is that the last character of text[0 .. length), a ']', closes; or -1. Of eight
- * characters at a time, only brackets are looked at. */
+/* The index of the bracket that the last character of text[0 .. length), a ']', closes; or -1.
+ * Scans eight characters at a time for brackets. */
 static ptrdiff_t opening_of_last(const char *text, size_t length) {
   size_t at = length - 1;
   int64_t depth = 1;
@@ -174,8 +174,8 @@ static ptrdiff_t opening_of_last(const char *text, size_t length) {
   return -1;
 }
 
-/* If text[0 .. *length) ends with `key` and a number from 0 to 2^63 - 1, cut it off. Inline, so
- * that the key is compared at once. */
+/* Cuts `key` and a number from 0 to 2^63 - 1 off the end of text[0 .. *length), if present. Inlined
+ * to compare constant keys without a call. */
 static inline int64_t cut_number(const char *text, size_t *length, const char *key,
                                  size_t key_length) {
   size_t at = *length;
@@ -191,8 +191,8 @@ static inline int64_t cut_number(const char *text, size_t *length, const char *k
   return (int64_t)value;
 }
 
-/* If text[0 .. *length) ends with a list, and `key`, which ends with the list's first bracket, is
- * before it, cut both off and tell where they are; else NULL. */
+/* Cuts `key`, which ends with the opening bracket, and its list off the end of text[0 .. *length),
+ * and returns their start; NULL if they are not there. */
 static inline const char *cut_list(const char *text, size_t *length, ptrdiff_t bracket,
                                    const char *key, size_t key_length) {
   if (bracket + 1 < (ptrdiff_t)key_length) return NULL;

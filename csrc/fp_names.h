@@ -1,4 +1,4 @@
-/* fp_names.h: a pool of texts (bytes -> dense int32 id), and the parts of a torch range name. */
+/* fp_names.h: a pool of texts with dense int32 ids, and a parser of torch's range names. */
 #ifndef FP_NAMES_H
 #define FP_NAMES_H
 
@@ -13,16 +13,18 @@ typedef struct fp_names fp_names;
 fp_names *fp_names_new(void);
 void fp_names_free(fp_names *names);
 
-/* id of the text, a new one (0, 1, 2, ...) when it was not there. */
+/* *id is the id of the text; new texts get the next id (0, 1, 2, ...). */
 fp_status fp_names_intern(fp_names *names, const char *text, size_t length, int32_t *id);
 
-/* Number of texts; text i is bytes[offsets[i] .. offsets[i + 1]), valid until the next intern. */
+/* The number of texts; text i is bytes[offsets[i] .. offsets[i + 1]), valid until the next intern.
+ */
 int32_t fp_names_count(const fp_names *names);
 const char *fp_names_bytes(const fp_names *names, const int64_t **offsets);
 
-/* A range name as torch's emit_nvtx writes it:
+/* A range name of torch's emit_nvtx:
  *   NAME[, seq = N][, op_id = M][, sizes = [..]][, input_op_ids = [..]]
- * read from the right, since NAME may hold commas. What is absent is -1 or of length 0. */
+ * It is parsed from the right, because NAME may contain commas. Missing numbers are -1, missing
+ * sizes have length 0. */
 typedef struct {
   size_t name_length; /* text[0 .. name_length) is NAME */
   const char *sizes;  /* ", sizes = [..]" including its comma, or NULL */

@@ -13,8 +13,9 @@ static fp_status add_frame(fp_frames *frames, const int64_t *end, int32_t parent
   return FP_OK;
 }
 
-/* The frame of what is still open at t of the chain of *frame. Where all that ended lies on top,
- * as in nested ranges, that frame is there already; else the open ones above get new frames. */
+/* Replaces *frame by the frame of those ranges of its chain that are still open at t. If the ended
+ * ranges are all on top, as for nested ranges, that frame exists; otherwise the open ranges above
+ * an ended one get new frames. */
 static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, int32_t *frame) {
   int32_t top = *frame;
   while (top >= 0 && end[frames->range[top]] <= t) top = frames->parent[top];
@@ -24,7 +25,7 @@ static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, in
   for (; below >= 0 && end[frames->first[below]] <= t; below = frames->parent[below])
     n_open += end[frames->range[below]] > t;
   if (n_open > frames->capacity - frames->n) return FP_MORE;
-  /* Parents come first, so the places are filled from the top downwards. */
+  /* Parents precede children, so the slots are filled from the top down. */
   int32_t first = frames->n, place = first + n_open;
   for (int32_t old = top; old != below; old = frames->parent[old]) {
     if (end[frames->range[old]] <= t) continue;

@@ -1,4 +1,4 @@
-/* fp_order.c: see fp_order.h. A stable bottom-up merge sort that copies runs already in order. */
+/* fp_order.c: see fp_order.h. A stable bottom-up merge sort that copies sorted runs. */
 #include "fp_order.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fp_order.h: the order of intervals in which an outer one comes before what it contains. */
+/* fp_order.h: sort intervals so that outer ones precede those they contain. */
 #ifndef FP_ORDER_H
 #define FP_ORDER_H
 
@@ -7,11 +7,11 @@
 
 #include "fp_status.h"
 
-/* Whether (start ascending, end descending) already holds. */
+/* Whether the intervals are sorted by (start ascending, end descending). */
 bool fp_order_holds(const int64_t *start, const int64_t *end, int32_t n);
 
-/* order[0 .. n): the indices sorted by (start ascending, end descending, index ascending).
- * `scratch` has room for n. Time near n for nearly sorted input. */
+/* order[0 .. n) = the indices sorted by (start ascending, end descending, index ascending).
+ * `scratch` is [n]. Nearly linear for nearly sorted input. */
 void fp_order_sort(const int64_t *start, const int64_t *end, int32_t n, int32_t *order,
                    int32_t *scratch);
 

@@ -8,40 +8,42 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the header says what ("The Database Header"). */
+/* Offsets of header fields ("The Database Header"). */
 enum {
   AT_PAGE_SIZE = 16,
   AT_WRITE_VERSION = 18,
   AT_READ_VERSION = 19,
   AT_RESERVED = 20,
-  AT_FRACTIONS = 21, /* three bytes that are always 64, 32, 32 */
+  AT_FRACTIONS = 21, /* three bytes, always 64, 32, 32 */
   AT_CHANGE_COUNTER = 24,
   AT_N_PAGES = 28,
   AT_SCHEMA_FORMAT = 44,
-  AT_LARGEST_ROOT = 52, /* 0 where there is no pointer map */
+  AT_LARGEST_ROOT = 52, /* 0 without a pointer map */
   AT_ENCODING = 56,
   AT_VALID_FOR = 92, /* the change counter when AT_N_PAGES was written */
 };
 enum { ROLLBACK_JOURNAL = 1, UTF_8 = 1, LEAST_USABLE = 480, LEAST_FORMAT = 1, MOST_FORMAT = 4 };
 
-/* SQLite locks bytes of this page, and puts nothing there ("The Lock-Byte Page"). */
+/* The page with this offset holds only locks, no data ("The Lock-Byte Page"). */
 static const uint32_t LOCK_BYTE = 0x40000000;
 
 static const char *refusal(const uint8_t *header, int64_t file_size, const fp_pages *pages) {
   static const uint8_t fractions[] = {64, 32, 32};
   uint32_t size = pages->page_size, format = fp_load_32(header + AT_SCHEMA_FORMAT);
-  if (memcmp(header, "SQLite format 3", 16) != 0) return "it is no SQLite file";
-  if (size < 512 || size > 65536 || (size & (size - 1))) return "its page size is none";
+  if (memcmp(header, "SQLite format 3", 16) != 0) return "the file is not an SQLite database";
+  if (size < 512 || size > 65536 || (size & (size - 1))) return "the page size is invalid";
   if (header[AT_WRITE_VERSION] != ROLLBACK_JOURNAL || header[AT_READ_VERSION] != ROLLBACK_JOURNAL)
-    return "it has a write-ahead log, or is of a version that is not known";
-  if (header[AT_RESERVED] > size - LEAST_USABLE) return "its pages have no room";
+    return "the file has a write-ahead log or an unknown format version";
+  if (header[AT_RESERVED] > size - LEAST_USABLE)
+    return "the reserved space leaves no usable page space";
   if (memcmp(header + AT_FRACTIONS, fractions, sizeof fractions) != 0)
-    return "its payload fractions are not 64, 32, 32";
-  if (format < LEAST_FORMAT || format > MOST_FORMAT) return "its schema format is not known";
-  if (fp_load_32(header + AT_ENCODING) != UTF_8) return "its text is not UTF-8";
+    return "the payload fractions are not 64, 32, 32";
+  if (format < LEAST_FORMAT || format > MOST_FORMAT) return "the schema format is unknown";
+  if (fp_load_32(header + AT_ENCODING) != UTF_8) return "the text encoding is not UTF-8";
   if (memcmp(header + AT_CHANGE_COUNTER, header + AT_VALID_FOR, 4) != 0)
-    return "it does not say how many pages it has";
-  if ((int64_t)pages->n_pages * size != file_size) return "its size is not that of its pages";
+    return "the header has no valid page count";
+  if ((int64_t)pages->n_pages * size != file_size)
+    return "the file size does not match the page count";
   return NULL;
 }
 
@@ -64,7 +66,7 @@ int fp_pages_has(const fp_pages *pages, uint32_t page) {
 fp_status fp_pages_read(const fp_pages *pages, uint32_t first, uint32_t n, uint8_t *bytes,
                         const char **why) {
   if (first < 1 || n > pages->n_pages || first - 1 > pages->n_pages - n) {
-    *why = "a page is not in the file";
+    *why = "a page lies outside the file";
     return FP_E_UNUSUAL;
   }
   size_t left = (size_t)n * pages->page_size;
@@ -97,7 +99,7 @@ void fp_window_free(fp_window *window) {
 
 fp_status fp_window_load(const fp_pages *pages, fp_window *window, uint32_t first, uint32_t n,
                          const char **why) {
-  window->n = 0; /* what a failed reading leaves is not looked at */
+  window->n = 0; /* stays empty if reading fails */
   if (n > window->capacity) return FP_E_INDEX;
   fp_status status = fp_pages_read(pages, first, n, window->bytes, why);
   if (status != FP_OK) return status;

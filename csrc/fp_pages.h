@@ -1,7 +1,7 @@
-/* fp_pages.h: an open SQLite file -> its pages, once its header says that they can be read as such.
+/* fp_pages.h: read pages of an SQLite file whose header permits direct reading.
  *
- * The format: https://www.sqlite.org/fileformat2.html, "The Database Header". Pages count from 1.
- * They are read, not mapped: a file that shrinks meanwhile is then an error and not a signal. */
+ * The format: https://www.sqlite.org/fileformat2.html, "The Database Header". Page numbers start at
+ * 1. Pages are read, not mapped: a file that shrinks then causes an error, not a signal. */
 #ifndef FP_PAGES_H
 #define FP_PAGES_H
 
@@ -13,25 +13,25 @@
 
 enum {
   FP_PAGES_HEADER = 100, /* bytes of the header */
-  FP_PAGES_BEYOND = 8,   /* bytes behind pages in memory that may be read, as part of a number */
+  FP_PAGES_BEYOND = 8,   /* readable bytes after pages in memory, for loading numbers */
 };
 
 typedef struct {
-  int file; /* open for reading; the caller's */
+  int file; /* descriptor open for reading; borrowed */
   uint32_t page_size;
-  uint32_t usable; /* bytes of each page that are not reserved for extensions */
+  uint32_t usable; /* page size without the bytes reserved for extensions */
   uint32_t n_pages;
-  bool has_pointer_map; /* as in files with auto_vacuum: SQLite may follow it instead of a chain */
+  bool has_pointer_map; /* auto_vacuum: SQLite may follow the map instead of an overflow chain */
 } fp_pages;
 
-/* FP_E_UNUSUAL, and *why in words, where SQLite may know what to do and we do not. */
+/* Checks the header. FP_E_UNUSUAL: the file needs SQLite; *why has the reason. */
 fp_status fp_pages_init(const uint8_t header[FP_PAGES_HEADER], int64_t file_size, int file,
                         fp_pages *pages, const char **why);
 
-/* Whether there is such a page, for a table to use. */
+/* Whether the page exists and can belong to a table. */
 int fp_pages_has(const fp_pages *pages, uint32_t page);
 
-/* Pages first .. first + n - 1 into `bytes`; all of them must be there. */
+/* Reads pages first .. first + n - 1 into `bytes`; all must exist. */
 fp_status fp_pages_read(const fp_pages *pages, uint32_t first, uint32_t n, uint8_t *bytes,
                         const char **why);
 
@@ -41,18 +41,18 @@ typedef struct {
   uint32_t first, n, capacity; /* pages */
 } fp_window;
 
-/* FP_E_MEMORY, or FP_OK and an empty window with room for so many pages; fp_window_free. */
+/* Creates an empty window with the given capacity in pages; release it with fp_window_free. */
 fp_status fp_window_init(const fp_pages *pages, uint32_t capacity, fp_window *window);
 void fp_window_free(fp_window *window);
 
-/* Pages first .. first + n - 1, n at most its capacity, take the place of those in it. */
+/* Replaces the contents by pages first .. first + n - 1; n is at most the capacity. */
 fp_status fp_window_load(const fp_pages *pages, fp_window *window, uint32_t first, uint32_t n,
                          const char **why);
 
 /* A page in the window, or NULL. */
 static inline const uint8_t *fp_window_page(const fp_pages *pages, const fp_window *window,
                                             uint32_t page) {
-  if (page - window->first >= window->n) return NULL; /* unsigned: smaller ones are large */
+  if (page - window->first >= window->n) return NULL; /* unsigned: wraps for smaller pages */
   return window->bytes + (size_t)(page - window->first) * pages->page_size;
 }
 
@@ -66,8 +66,8 @@ static inline uint64_t fp_load_64(const uint8_t *p) {
   return (uint64_t)fp_load_32(p) << 32 | fp_load_32(p + 4);
 }
 
-/* A number of 1 to 9 bytes at p, before `end` ("A variable-length integer or varint"): where it
- * ends, or NULL when it does not end in time. */
+/* Reads a varint of 1 to 9 bytes at p ("A variable-length integer or varint"); returns its end, or
+ * NULL if it does not end before `end`. */
 static inline const uint8_t *fp_varint(const uint8_t *p, const uint8_t *end, uint64_t *value) {
   if (p < end && *p < 0x80) {
     *value = *p;
@@ -82,7 +82,7 @@ static inline const uint8_t *fp_varint(const uint8_t *p, const uint8_t *end, uin
     }
   }
   if (p >= end) return NULL;
-  *value = sum << 8 | *p; /* all bits of the ninth byte count */
+  *value = sum << 8 | *p; /* the ninth byte has 8 value bits */
   return p + 1;
 }
 

@@ -37,7 +37,7 @@ fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, c
 
 fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
                              const uint8_t *says, int32_t n_labels, uint8_t *direction) {
-  /* Until all is known, bits: backward, and inside a range that torch made. */
+  /* First pass: direction holds two bits, backward and inside a range of torch. */
   for (int32_t i = 0; i < n; i++) {
     if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
     uint8_t own = says[label[i]], state = parent[i] < 0 ? 0 : direction[parent[i]];

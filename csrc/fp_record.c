@@ -8,7 +8,7 @@
 #include "fp_mix.h"
 
 bool fp_record_real(const uint8_t *p, int64_t *value) {
-  /* The largest double below 2^63; what lies beyond becomes the nearest integer there is. */
+  /* The largest double below 2^63; larger values are clamped. */
   static const double most = 9223372036854774784.0;
   uint64_t bits = fp_load_64(p);
   double real;
@@ -26,7 +26,7 @@ uint32_t fp_record_header_length(const uint8_t *bytes, uint32_t length) {
   return (uint32_t)header_length;
 }
 
-/* The last place is for headers that are too long to be remembered. */
+/* The last entry is for headers that are too long to cache. */
 enum { PLACES = 64 };
 
 static fp_layout *layout_at(const fp_record *record, uint64_t place) {
@@ -45,7 +45,7 @@ fp_status fp_record_init(fp_record *record, int n) {
 
 void fp_record_free(fp_record *record) { free(record->layouts); }
 
-/* fp_type_length of the types that are one byte in a header. */
+/* fp_type_length of all one-byte types. */
 #define EIGHT(length) \
   length, length, (length) + 1, (length) + 1, (length) + 2, (length) + 2, (length) + 3, (length) + 3
 static const uint8_t short_lengths[0x80] = {
@@ -57,7 +57,8 @@ static const uint8_t short_lengths[0x80] = {
 
 static bool no_row_has(uint64_t type) { return (type | 1) == FP_TYPE_ROW_ID; }
 
-/* The types from p to the end, the columns' values from `at` on: where these end, or UINT64_MAX. */
+/* Parses the types from p to end; values start at `at`. Returns the end of the values, or
+ * UINT64_MAX if a type is invalid. */
 static uint64_t read_types(fp_layout *layout, int n_columns, const uint8_t *p, const uint8_t *end,
                            uint64_t at) {
   int n = 0;
@@ -78,7 +79,7 @@ static uint64_t read_types(fp_layout *layout, int n_columns, const uint8_t *p, c
   return bad ? UINT64_MAX : at;
 }
 
-/* Whether this is the layout's header. Most that differ do so in their first bytes. */
+/* Whether the header matches the layout. Most mismatches are in the first bytes. */
 static bool is_of(const fp_layout *layout, const uint8_t *bytes, uint32_t n, uint32_t length) {
   if (layout->header_length != n || layout->length != length) return false;
   if (n < 8) return memcmp(layout->header, bytes, n) == 0;

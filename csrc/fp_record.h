@@ -1,8 +1,8 @@
-/* fp_record.h: the header of a row's record -> where its columns are, and of what type they are.
+/* fp_record.h: parse the header of a record: the offset and type of each column.
  *
- * A record is a header, which gives the type of each column, and the columns' values one after the
- * other (https://www.sqlite.org/fileformat2.html, "Record Format"). A table's rows have few
- * different headers: those met last are remembered, and nothing is done anew for them. */
+ * A record is a header with the type of each column, followed by the values
+ * (https://www.sqlite.org/fileformat2.html, "Record Format"). The rows of a table have few distinct
+ * headers, so parsed headers are cached. */
 #ifndef FP_RECORD_H
 #define FP_RECORD_H
 
@@ -13,39 +13,39 @@
 #include "fp_status.h"
 
 enum {
-  FP_RECORD_COLUMNS = 256,   /* the first columns; where others are is not kept */
-  FP_RECORD_REMEMBERED = 96, /* bytes of a header; longer ones are read each time */
+  FP_RECORD_COLUMNS = 256,   /* maximum number of columns to locate */
+  FP_RECORD_REMEMBERED = 96, /* maximum bytes of cached headers; longer ones are parsed each time */
 };
 
-/* Types 1 to 6 are integers, 8 and 9 the numbers 0 and 1, 7 is a real; an even type from 12 on is a
- * blob, an odd one text. 10 and 11 no row has: here they say what else a column can be. */
+/* Serial types: 1 to 6 are integers, 7 is a real, 8 and 9 are the numbers 0 and 1; even types from
+ * 12 on are blobs, odd ones text. 10 and 11 do not occur in files and have other meanings here. */
 enum {
   FP_TYPE_NULL = 0,
   FP_TYPE_REAL = 7,
   FP_TYPE_0 = 8,
   FP_TYPE_1 = 9,
-  FP_TYPE_ABSENT = 10, /* the row ends before it */
+  FP_TYPE_ABSENT = 10, /* the record ends before the column */
   FP_TYPE_ROW_ID = 11,
   FP_TYPE_BYTES = 12,
 };
 
 typedef struct {
   uint32_t type;
-  uint32_t at; /* where the value begins, in bytes from the record's start */
+  uint32_t at; /* offset of the value in the record, in bytes */
 } fp_part;
 
-/* What all records with one header have. */
+/* The layout of all records with the same header. */
 typedef struct {
-  uint32_t header_length, length; /* of the record; 0: there is none */
+  uint32_t header_length, length; /* of the record in bytes; 0: unused cache entry */
   uint8_t header[FP_RECORD_REMEMBERED];
-  fp_part part[]; /* [0] stands for the row id, [1 + i] for column i, absent ones too */
+  fp_part part[]; /* [0]: row id; [1 + i]: column i, also if absent */
 } fp_layout;
 
 typedef struct {
-  int n; /* columns that are told */
+  int n; /* number of columns to locate */
   size_t size;
-  char *layouts;   /* by their headers' hashes, `size` bytes each */
-  fp_layout *last; /* the one that was told last */
+  char *layouts;   /* hash table of layouts, `size` bytes each */
+  fp_layout *last; /* the last result */
 } fp_record;
 
 static inline uint32_t fp_type_length(uint32_t type) {
@@ -55,25 +55,25 @@ static inline uint32_t fp_type_length(uint32_t type) {
 
 static inline bool fp_type_is_integer(uint32_t type) { return type - 1 < 6; }
 
-/* The integer of type 1 to 6 at p; reads FP_PAGES_BEYOND bytes whatever its length. */
+/* The integer of type 1 to 6 at p; always reads FP_PAGES_BEYOND bytes. */
 static inline int64_t fp_record_integer(uint32_t type, const uint8_t *p) {
   static const uint8_t shifts[] = {0, 56, 48, 40, 32, 16, 0};
   return (int64_t)fp_load_64(p) >> shifts[type];
 }
 
-/* What SQLite's column_int64 makes of the real at p; false where it is no number, which is NULL. */
+/* Converts the real at p as SQLite's column_int64 does; false for NaN, which SQLite reads as NULL.
+ */
 bool fp_record_real(const uint8_t *p, int64_t *value);
 
-/* How long the header is, or 0 when it begins as no header does. */
+/* The length of the record header in bytes, or 0 if it is invalid. */
 uint32_t fp_record_header_length(const uint8_t *bytes, uint32_t length);
 
-/* Nothing is read yet. Of each record the first n columns will be told, whether it has them or not.
- * FP_E_MEMORY. */
+/* Prepares to locate the first n columns of records. Returns FP_OK or FP_E_MEMORY. */
 fp_status fp_record_init(fp_record *record, int n);
 void fp_record_free(fp_record *record);
 
-/* Read the header of a record of `length` bytes, of which the header's are there: the record's
- * layout, until the next is read. NULL when the parts do not add up to the record. */
+/* Parses the header of a record of `length` bytes; at least the header must be in `bytes`. Returns
+ * the layout, valid until the next call, or NULL if the column sizes do not match `length`. */
 const fp_layout *fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
                                 uint32_t length);
 

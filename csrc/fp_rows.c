@@ -7,9 +7,9 @@ typedef struct {
   char *at, *end;
 } room;
 
-enum { LONG = 256 }; /* bytes: a text that a call copies faster */
+enum { LONG = 256 }; /* bytes: from here on, memcpy is faster */
 
-/* Behind the text are FP_TEXT_BEYOND bytes. */
+/* Appends a text, which must be padded with FP_TEXT_BEYOND bytes. */
 static inline fp_status put_text(room *out, fp_text text) {
   int64_t left = out->end - out->at;
   if (left < text.length) return FP_MORE;
@@ -37,7 +37,7 @@ static inline fp_status put_number(room *out, int64_t value) {
   return put_text(out, (fp_text){start, end - start});
 }
 
-/* Cuts or pads what was written since `start` to the width. */
+/* Cuts or pads the text since `start` to the width. */
 static fp_status fit(room *out, char *start, int64_t width) {
   int64_t written = out->at - start;
   if (width == 0) return FP_OK;
@@ -59,7 +59,7 @@ static fp_status write_int(const fp_cell *cell, int64_t row, room *out) {
   return status == FP_OK ? put_text(out, text) : status;
 }
 
-/* open, values[first .. last) with separators between them, close. */
+/* Writes open, values[first .. last) with separators, close. */
 static fp_status write_numbers(const fp_cell *cell, int64_t first, int64_t last, room *out) {
   fp_status status = put_text(out, cell->open);
   for (int64_t i = first; i < last && status == FP_OK; i++) {

@@ -12,8 +12,8 @@ struct fp_scan {
   bool was_null[FP_MAX_COLUMNS];
 };
 
-/* SQLite calls this when the file that holds it is loaded as an extension: the routine table is
- * the same for every connection of one SQLite, and kept here for fp_scan_new's callers. */
+/* SQLite calls this when it loads the extension. The routine table is the same for all connections
+ * of one SQLite library; it is stored for fp_scan_loaded_api. */
 static const fp_sqlite_api *loaded_api;
 
 __attribute__((visibility("default"))) int fp_scan_extension_init(sqlite3 *db, char **error,
@@ -46,14 +46,14 @@ void fp_scan_free(fp_scan *scan) {
 
 static fp_status put_text(fp_scan *scan, const fp_column *column, int i, int64_t row) {
   const char *text = (const char *)scan->api->column_text(scan->statement, i);
-  /* NULL is also what SQLite returns when it cannot allocate: then the type is not NULL. */
+  /* SQLite also returns NULL when out of memory; the type is then not NULL. */
   if (!text && scan->api->column_type(scan->statement, i) != FP_SQLITE_NULL) return FP_E_MEMORY;
   size_t length = text ? (size_t)scan->api->column_bytes(scan->statement, i) : 0;
   return fp_column_put_text(column, &scan->scratch, row, text, length);
 }
 
-/* A column's number. NULL reads as 0, so the type is asked for only then; where the row before was
- * NULL, this one is likely to be, and the type comes first. */
+/* The number in a column. NULL reads as 0, so only 0 requires a check of the type. After a NULL,
+ * the type is checked first, because the next row is likely NULL, too. */
 static int64_t number_of(fp_scan *scan, int i, const fp_column *column) {
   const fp_sqlite_api *api = scan->api;
   if (scan->was_null[i]) {

@@ -11,11 +11,11 @@ typedef struct {
 
 struct fp_seqmarkers {
   fp_seqmarkers_tables tables;
-  marker *found; /* those of the current row */
+  marker *found; /* torch ranges of the current row */
   size_t n_found, found_capacity;
-  char *list; /* the text made from them */
+  char *list; /* the formatted list */
   size_t list_length, list_capacity;
-  int is_valid; /* 1: the list is that of the frame */
+  int is_valid; /* 1: `list` is the list of `frame` */
   int32_t frame;
 };
 
@@ -39,7 +39,7 @@ void fp_seqmarkers_free(fp_seqmarkers *markers) {
   free(markers);
 }
 
-/* Makes room for `needed` items of `size` bytes; what is there stays. */
+/* Grows an array to at least `needed` items of `size` bytes, keeping its contents. */
 static fp_status reserve(void **items, size_t *capacity, size_t needed, size_t size) {
   if (needed <= *capacity) return FP_OK;
   if (needed > SIZE_MAX / 2 / size) return FP_E_MEMORY;
@@ -135,8 +135,9 @@ static int contains(fp_text text, fp_text part) {
   return 0;
 }
 
-/* PyTorch 1 wrote `layer_norm, seq = 7` around `native_layer_norm, seq = 7`; PyProf kept the first
- * of two with one number of which one name holds the other. With op_id or sizes each is its own. */
+/* PyTorch 1 nested `native_layer_norm, seq = 7` in `layer_norm, seq = 7`. Of two ranges with equal
+ * numbers where one name contains the other, PyProf kept the first; so does this. Ranges with op_id
+ * or sizes are always distinct. */
 static int repeats(const marker *before, const marker *one) {
   if (compare_markers(before, one) == 0) return 1;
   if (one->seq < 0 || before->seq != one->seq) return 0;

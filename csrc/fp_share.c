@@ -5,7 +5,7 @@
 
 static int64_t counted(int64_t weight) { return weight > 0 ? weight : 1; }
 
-/* Whether a row does this part of a call. */
+/* Whether a row belongs to a group and has this part. */
 static bool does(const fp_share_rows *rows, int64_t i, int8_t part) {
   return rows->group[i] >= 0 && rows->part[i] == part;
 }

@@ -1,9 +1,9 @@
-/* fp_sqlite.h: the few functions of the SQLite that APSW carries which stepping a SELECT needs.
+/* fp_sqlite.h: the functions of APSW's SQLite that are needed to step a SELECT.
  *
- * SQLite hands a run-time extension a table of its functions, whose layout only ever grows at the
- * end (https://www.sqlite.org/loadext.html, struct sqlite3_api_routines). The members used here
- * are named, the others are counted; a wrong count would show at once, since the caller compares
- * libversion_number() with what APSW says. */
+ * SQLite passes run-time extensions a table of its functions, which only grows at the end
+ * (https://www.sqlite.org/loadext.html, struct sqlite3_api_routines). Only the members in use are
+ * named here. The caller detects a wrong layout by comparing libversion_number() with APSW's
+ * version. */
 #ifndef FP_SQLITE_H
 #define FP_SQLITE_H
 
@@ -36,7 +36,7 @@ typedef struct {
 } fp_sqlite_api;
 
 _Static_assert(offsetof(fp_sqlite_api, prepare_v2) == 116 * sizeof(fp_unused_routine),
-               "the layout of SQLite's routine table is counted wrongly");
+               "wrong layout of SQLite's routine table");
 
 enum { FP_SQLITE_ROW = 100, FP_SQLITE_DONE = 101, FP_SQLITE_NULL = 5 };
 

@@ -1,4 +1,4 @@
-/* fp_text.h: a piece of text, a table of texts, and a number as text. */
+/* fp_text.h: texts, tables of texts, and formatting of numbers. */
 #ifndef FP_TEXT_H
 #define FP_TEXT_H
 
@@ -10,8 +10,8 @@ typedef struct {
   int64_t length;
 } fp_text;
 
-/* Where it is said, so many bytes behind a text can be read: it is then copied in steps of so many,
- * which costs less than a call for the few bytes that most texts have. */
+/* Texts documented as padded have this many readable bytes past their end. They are copied in steps
+ * of this size, which is faster than memcpy for typical short texts. */
 enum { FP_TEXT_BEYOND = 32 };
 
 /* Text i is bytes[offsets[i] .. offsets[i + 1]); offsets [count + 1] never decrease. */
@@ -26,10 +26,10 @@ static inline fp_text fp_texts_at(const fp_texts *texts, int64_t i) {
   return (fp_text){texts->bytes + start, texts->offsets[i + 1] - start};
 }
 
-/* The longest number: a sign and 19 digits. */
+/* Maximum length of a number: a sign and 19 digits. */
 enum { FP_NUMBER_LENGTH = 20 };
 
-/* Writes the digits of `value` so that they end before `end`, and returns where they start. */
+/* Formats `value` backward from `end`; returns the first character. */
 static inline char *fp_number_before(char *end, int64_t value) {
   static const char pairs[] =
       "00010203040506070809101112131415161718192021222324"

@@ -1,5 +1,5 @@
-/* fp_tree.c: see fp_tree.h. The nodes below a node are a ring in order of appearance; where they
- * are many they are in a hash table, too (open addressing). */
+/* fp_tree.c: see fp_tree.h. The children of a node form a ring in order of insertion; if there are
+ * many, they are also in a hash table with open addressing. */
 #include "fp_tree.h"
 
 #include <stdlib.h>
@@ -10,15 +10,15 @@ enum { FEW = 8 };
 
 typedef struct {
   int32_t above, label;
-  int32_t next;    /* of the ring of nodes below `above` */
-  int32_t last;    /* of the nodes below this one, that which was found last; -1: there are none */
-  int32_t n_below; /* how many there are */
+  int32_t next;    /* next in the ring of children of `above` */
+  int32_t last;    /* the child found last; -1: no children */
+  int32_t n_below; /* number of children */
 } node;
 
 struct fp_tree {
   node *nodes;
   int32_t count, capacity;
-  node roots; /* what the roots are below of */
+  node roots; /* virtual parent of the roots */
   int32_t *slots;
   uint64_t mask;
   uint64_t n_in_slots;
@@ -44,7 +44,7 @@ void fp_tree_free(fp_tree *tree) {
   free(tree);
 }
 
-/* The slot that holds the node, or the empty one where it belongs. */
+/* The slot of the node, or the empty slot to insert it in. */
 static int32_t *slot_of(const fp_tree *tree, int32_t above, int32_t label) {
   uint64_t h = fp_mix((uint64_t)(uint32_t)above ^ FP_MIX_1, (uint64_t)(uint32_t)label ^ FP_MIX_0);
   for (uint64_t at = h & tree->mask;; at = (at + 1) & tree->mask) {
@@ -59,7 +59,7 @@ static void put(fp_tree *tree, int32_t i) {
   tree->n_in_slots++;
 }
 
-/* Room in the table for FEW nodes more. */
+/* Grows the hash table for FEW more nodes. */
 static fp_status grow_slots(fp_tree *tree) {
   if (tree->slots && (tree->n_in_slots + FEW + 1) * 2 <= tree->mask + 1) return FP_OK;
   uint64_t n_slots = tree->slots ? (tree->mask + 1) * 2 : 256, n_before = tree->mask + 1;
@@ -108,7 +108,7 @@ static fp_status add(fp_tree *tree, int32_t above, int32_t label, int32_t *out) 
   tree->nodes[i] = (node){above, label, next, -1, 0};
   top->last = i;
   top->n_below++;
-  /* When they become too many, all are put: from this one round the ring. */
+  /* On exceeding FEW, all children are inserted into the hash table, starting here. */
   int32_t n_to_put = top->n_below > FEW + 1 ? 1 : top->n_below == FEW + 1 ? FEW + 1 : 0;
   for (int32_t n = 0, each = i; n < n_to_put; n++, each = tree->nodes[each].next) put(tree, each);
   *out = i;

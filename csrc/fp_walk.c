@@ -8,8 +8,8 @@
 #include "fp_mix.h"
 #include "fp_record.h"
 
-/* A run is read at once: large enough for few calls, small enough to stay in a core's cache. Pages
- * of other tables between two leaves are read with them where they are few. */
+/* Size of a run: large enough for few calls, small enough for a core's cache. A run may include up
+ * to MOST_BETWEEN pages of other tables between two leaves. */
 enum { RUN_BYTES = 1 << 18, MOST_BETWEEN = 4, OVERFLOW_PAGES = 16, MOST_PAYLOAD = 1000000000 };
 
 struct fp_walk {
@@ -18,19 +18,19 @@ struct fp_walk {
   const fp_place *places;
   int n_places;
   int64_t first, last;
-  int64_t leaf; /* the next one to read */
+  int64_t leaf; /* the next leaf to read */
   fp_window run;
-  const uint8_t *page; /* the leaf being read, in `run`, and its cells */
+  const uint8_t *page; /* the current leaf, in `run`, and its cells */
   const uint8_t *cells;
   uint32_t cell, n_cells;
-  int64_t row_id, most_row_id; /* of the row before, and of what the leaf may have */
+  int64_t row_id, most_row_id; /* of the previous row; upper bound in the leaf */
   uint32_t most_local, least_local;
   fp_record record;
-  const fp_layout *layout; /* of the row that was read */
-  uint8_t *whole;          /* a record of several pages, put together as far as needed */
+  const fp_layout *layout; /* of the current row */
+  uint8_t *whole;          /* a record of several pages, assembled as far as needed */
   uint32_t whole_length, whole_capacity, next_page;
   fp_window beyond;   /* overflow pages */
-  uint8_t *seen;      /* a bit a page: whether it was one of a chain; NULL until there is one */
+  uint8_t *seen;      /* one bit per page: overflow pages used; NULL before the first */
   fp_scratch scratch; /* for labels */
   const char *why;
 };
@@ -40,7 +40,7 @@ static fp_status unusual(fp_walk *w, const char *why) {
   return FP_E_UNUSUAL;
 }
 
-/* The first leaf that may have row ids from `first` on. */
+/* The first leaf that may contain row ids >= `first`. */
 static int64_t leaf_of(const fp_btree *tree, int64_t first) {
   int64_t low = 0, high = tree->n;
   while (low < high) {
@@ -71,7 +71,7 @@ fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place
   w->leaf = leaf_of(tree, first);
   w->why = "";
   w->n_places = n_places;
-  /* How much of a record is in its leaf: "B-tree Cell Format", X and M. */
+  /* The part of a record in its leaf: "B-tree Cell Format", X and M. */
   w->most_local = usable - 35;
   w->least_local = (usable - 12) * 32 / 255 - 23;
   if (fp_record_init(&w->record, n_known) != FP_OK ||
@@ -95,7 +95,7 @@ void fp_walk_free(fp_walk *w) {
 
 const char *fp_walk_why(const fp_walk *w) { return w->why; }
 
-/* Read the run of pages that begins with the next leaf. */
+/* Reads the run of pages that starts with the next leaf. */
 static fp_status load_run(fp_walk *w) {
   const fp_leaf *leaves = w->tree->leaves;
   uint32_t first = leaves[w->leaf].page, end = first + 1;
@@ -115,10 +115,10 @@ static fp_status next_leaf(fp_walk *w) {
     if (status != FP_OK) return status;
     w->page = fp_window_page(w->pages, &w->run, leaf->page);
   }
-  if (w->page[0] != FP_BTREE_LEAF) return unusual(w, "a page is not one of a table's rows");
+  if (w->page[0] != FP_BTREE_LEAF) return unusual(w, "a page is not a table leaf page");
   w->cells = fp_btree_cells(w->pages, w->page, FP_BTREE_LEAF_HEADER, &w->n_cells);
   if (!w->cells || (!w->n_cells && w->tree->n > 1))
-    return unusual(w, "a page has no rows, or too many");
+    return unusual(w, "a leaf page has an invalid number of rows");
   w->cell = 0;
   w->row_id = w->leaf ? leaf[-1].last : INT64_MIN;
   w->most_row_id = leaf->last;
@@ -126,17 +126,17 @@ static fp_status next_leaf(fp_walk *w) {
   return FP_OK;
 }
 
-/* An overflow page, for the first time. */
+/* Reads an overflow page; a page that occurs twice is an error. */
 static fp_status overflow_page(fp_walk *w, uint32_t page, const uint8_t **bytes) {
   const fp_pages *pages = w->pages;
-  if (!fp_pages_has(pages, page)) return unusual(w, "a long value ends early");
+  if (!fp_pages_has(pages, page)) return unusual(w, "an overflow chain ends early");
   if (!w->seen) {
     w->seen = calloc(pages->n_pages / 8 + 1, 1);
     if (!w->seen) return FP_E_MEMORY;
     if (fp_window_init(pages, OVERFLOW_PAGES, &w->beyond) != FP_OK) return FP_E_MEMORY;
   }
   uint8_t bit = (uint8_t)(1u << (page & 7));
-  if (w->seen[page >> 3] & bit) return unusual(w, "two long values share a page");
+  if (w->seen[page >> 3] & bit) return unusual(w, "two overflow chains share a page");
   w->seen[page >> 3] |= bit;
   *bytes = fp_window_page(pages, &w->run, page);
   if (!*bytes) *bytes = fp_window_page(pages, &w->beyond, page);
@@ -158,7 +158,7 @@ static fp_status reserve(fp_walk *w, uint32_t length) {
   return FP_OK;
 }
 
-/* Put the first `needed` bytes of the record together, following its chain of overflow pages. */
+/* Assembles the first `needed` bytes of the record from its chain of overflow pages. */
 static fp_status gather(fp_walk *w, uint32_t needed, uint32_t length) {
   uint32_t most = w->pages->usable - 4;
   while (w->whole_length < needed) {
@@ -175,7 +175,7 @@ static fp_status gather(fp_walk *w, uint32_t needed, uint32_t length) {
   return FP_OK;
 }
 
-/* Where the columns end that are wanted of the record that was read. */
+/* The end of the wanted columns in the current record. */
 static uint32_t end_of_wanted(const fp_walk *w, int n_columns) {
   uint32_t end = 0;
   for (int i = 0; i < n_columns; i++) {
@@ -187,10 +187,11 @@ static uint32_t end_of_wanted(const fp_walk *w, int n_columns) {
   return end;
 }
 
-/* A record that goes on in overflow pages: *bytes, as far as the columns need it. */
+/* Reads a record that continues in overflow pages, as far as the columns need it, into *bytes. */
 static fp_status read_long(fp_walk *w, const uint8_t *local, uint32_t n_local, uint32_t length,
                            int n_columns, const uint8_t **bytes) {
-  if (w->pages->has_pointer_map) return unusual(w, "a row goes on beside a pointer map");
+  if (w->pages->has_pointer_map)
+    return unusual(w, "a record overflows in a file with a pointer map");
   w->whole_length = 0;
   w->next_page = fp_load_32(local + n_local);
   fp_status status = reserve(w, n_local);
@@ -198,17 +199,17 @@ static fp_status read_long(fp_walk *w, const uint8_t *local, uint32_t n_local, u
   memcpy(w->whole, local, n_local);
   w->whole_length = n_local;
   uint32_t header_length = fp_record_header_length(w->whole, length);
-  if (!header_length) return unusual(w, "a row begins as none does");
+  if (!header_length) return unusual(w, "invalid record header");
   status = gather(w, header_length, length);
   if (status != FP_OK) return status;
   w->layout = fp_record_read(&w->record, w->whole, header_length, length);
-  if (!w->layout) return unusual(w, "the parts of a row do not add up");
+  if (!w->layout) return unusual(w, "the column sizes of a record do not match its length");
   status = gather(w, end_of_wanted(w, n_columns), length);
   *bytes = w->whole;
   return status;
 }
 
-/* The next row of the leaf: its id and its record ("B-tree Cell Format", table leaf cell). */
+/* Reads the next row of the leaf: its id and record ("B-tree Cell Format", table leaf cell). */
 static fp_status read_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
   uint32_t usable = w->pages->usable, at = fp_load_16(w->cells + 2 * w->cell);
   const uint8_t *end = w->page + usable, *p;
@@ -217,29 +218,29 @@ static fp_status read_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
     return unusual(w, "a row lies outside its page");
   p = fp_varint(w->page + at, end, &length);
   if (p) p = fp_varint(p, end, &id);
-  if (!p || length > MOST_PAYLOAD) return unusual(w, "a row's length is none");
-  bool first = w->leaf == 1 && w->cell == 0; /* its id may be the least there is */
+  if (!p || length > MOST_PAYLOAD) return unusual(w, "invalid record length");
+  bool first = w->leaf == 1 && w->cell == 0; /* its id may be INT64_MIN */
   if ((int64_t)id > w->most_row_id || ((int64_t)id <= w->row_id && !first))
-    return unusual(w, "the row ids of a page are not in order");
+    return unusual(w, "the row ids of a leaf page are out of order");
   w->row_id = (int64_t)id;
   w->cell++;
   uint32_t n = (uint32_t)length, room = (uint32_t)(end - p);
   if (n > w->most_local) {
     uint32_t surplus = w->least_local + (n - w->least_local) % (usable - 4);
     uint32_t n_local = surplus <= w->most_local ? surplus : w->least_local;
-    if (n_local + 4 > room) return unusual(w, "a row goes on past its page");
+    if (n_local + 4 > room) return unusual(w, "a record extends past its page");
     return read_long(w, p, n_local, n, n_columns, bytes);
   }
-  if (n > room) return unusual(w, "a row goes on past its page");
+  if (n > room) return unusual(w, "a record extends past its page");
   uint32_t header_length = fp_record_header_length(p, n);
-  if (!header_length) return unusual(w, "a row begins as none does");
+  if (!header_length) return unusual(w, "invalid record header");
   w->layout = fp_record_read(&w->record, p, header_length, n);
-  if (!w->layout) return unusual(w, "the parts of a row do not add up");
+  if (!w->layout) return unusual(w, "the column sizes of a record do not match its length");
   *bytes = p;
   return FP_OK;
 }
 
-/* The number of a column that is neither an integer in the row nor 0 or 1. */
+/* The number of a column whose type is not an integer, 0 or 1. */
 static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *place,
                               const fp_column *column, int64_t *value) {
   uint32_t type = w->layout->part[place->place + 1].type;
@@ -255,11 +256,12 @@ static fp_status other_number(fp_walk *w, const uint8_t *bytes, const fp_place *
       *value = w->row_id;
       return FP_OK;
     case FP_TYPE_ABSENT:
-      if (place->added == FP_ADDED_OTHER) return unusual(w, "a column was added with a default");
+      if (place->added == FP_ADDED_OTHER)
+        return unusual(w, "a column was added with an unsupported default value");
       if (place->added == FP_ADDED_NUMBER) *value = place->added_number;
       return FP_OK;
     default:
-      return unusual(w, "a number is text");
+      return unusual(w, "a numeric column contains text");
   }
 }
 
@@ -281,7 +283,8 @@ static fp_status put_text(fp_walk *w, const uint8_t *bytes, const fp_place *plac
   uint32_t type = w->layout->part[place->place + 1].type;
   bool none = type == FP_TYPE_NULL || (type == FP_TYPE_ABSENT && place->added == FP_ADDED_NULL);
   if (none) return fp_column_put_text(column, &w->scratch, row, NULL, 0);
-  if (type < FP_TYPE_BYTES) return unusual(w, "a text is a number, or was added with a default");
+  if (type < FP_TYPE_BYTES)
+    return unusual(w, "a text column contains a number or was added with a default value");
   const char *text = (const char *)bytes + w->layout->part[place->place + 1].at;
   return fp_column_put_text(column, &w->scratch, row, text, fp_type_length(type));
 }
@@ -313,7 +316,7 @@ static fp_status is_wanted(fp_walk *w, const uint8_t *bytes, const fp_column *co
   return FP_OK;
 }
 
-/* The next row with an id that is wanted: *bytes is its record, NULL behind the last. */
+/* Reads the next row with a wanted id into *bytes; NULL after the last. */
 static inline fp_status next_row(fp_walk *w, int n_columns, const uint8_t **bytes) {
   *bytes = NULL;
   if (w->cell == w->n_cells) {

@@ -1,7 +1,7 @@
-"""Calls torch's own database of operators with and without annotation, and prints what differs.
+"""Calls torch's database of operators with and without annotation, and prints differences.
 
-A program of its own: the database must be imported after `init`, so that it holds what `init` put
-in the place of torch's functions.
+A separate program, because the database must be imported after `init` to contain the wrapped
+functions.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from annotation_modes import MODES, listening
 from annotation_outcomes import described, refusal
 from fastprof._core._hooks import Wrapped
 
-SAMPLES = 2  # of each operator; with each the function, the method and what works in place
-UNDEFINED = re.compile(r"(new_)?empty|resize_")  # what they return holds anything
+SAMPLES = 2  # per operator; with each the function, the method and the in-place form
+UNDEFINED = re.compile(r"(new_)?empty|resize_")  # their results are uninitialized
 
 
 class Call(NamedTuple):
-    """A call to make: what, of which operator, with what."""
+    """A call: its form, operator and arguments."""
 
     title: str
     function: Callable[..., Any]
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 def calls() -> Iterator[Call]:
-    """The calls of all operators that the CPU has."""
+    """The calls of all operators of the CPU."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     for operator in op_db:
@@ -60,7 +60,7 @@ def calls() -> Iterator[Call]:
 
 
 def variants(operator: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The ways to call an operator."""
+    """The forms of calling an operator."""
     ways = {
         "": operator.op,
         " as a method": operator.method_variant,
@@ -72,7 +72,7 @@ def variants(operator: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def outcome(call: Call) -> list[Any]:
-    """What a call comes to: values, types, strides, gradients, what became of its arguments."""
+    """The outcome of a call: values, types, strides, gradients, and the arguments afterwards."""
     given = tree_map(copied, (call.arguments, call.named))
     leaves = tree_flatten(given)[0]
     torch.manual_seed(2)

@@ -1,10 +1,9 @@
-"""Expressions in which C code asks a tensor what it is -> what each comes to, as JSON on stdout.
+"""Evaluates expressions in which C code inspects a tensor's type; prints the results as JSON.
 
 python annotation_expressions.py never|on|profiled|off
 
-A program of its own: what an annotation leaves behind in a type stays until the process ends.
-"never" imports no fastprof; "on" annotates, "profiled" lets torch.profiler listen, "off" takes it
-back.
+A separate program, because changes of a type last until the process ends. "never" does not import
+fastprof; "on" annotates, "profiled" also runs torch.profiler, "off" annotates and undoes it.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def expressions() -> list[str]:
 
 
 class Before(torch.Tensor):
-    """A subclass that is there before the annotation."""
+    """A subclass created before the annotation."""
 
 
 def _c_check(name: str) -> Any:
@@ -119,10 +118,10 @@ def _c_check(name: str) -> Any:
 
 
 def names() -> dict[str, Any]:
-    """Objects that an expression may change."""
+    """New objects for each expression, which may change them."""
 
     class Late(torch.Tensor):
-        """A subclass that is made when the annotation is on."""
+        """A subclass created while the annotation is on."""
 
     return {
         **{name: _c_check(name) for name in C_CHECKS},
@@ -142,7 +141,7 @@ MODULES = (array, collections, copy, ctypes, itertools, math, operator, statisti
 
 
 def told(expression: str) -> str:
-    """What it comes to: type and text of the value, or of the exception; and warnings."""
+    """The outcome: type and text of the value or exception, and warnings."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
@@ -162,7 +161,7 @@ PARTS = {
     "as_async": 4,
     "as_buffer": 2,
 }
-# The fields of a type in C, from `tp_basicsize` on (Include/cpython/object.h).
+# The C fields of a type from `tp_basicsize` on (Include/cpython/object.h).
 FIELDS = (
     *("basicsize", "itemsize", "dealloc", "vectorcall_offset", "getattr", "setattr", "as_async"),
     *("repr", "as_number", "as_sequence", "as_mapping", "hash", "call", "str", "getattro"),
@@ -171,11 +170,11 @@ FIELDS = (
     *("descr_get", "descr_set", "dictoffset", "init", "alloc", "new", "free", "is_gc"),
 )  # fmt: skip
 _SKIPPED = ("doc", "dict", "base", "methods", "members", "getset")
-VALID_VERSION_TAG = 1 << 19  # of tp_flags: whether attributes are cached at the moment
+VALID_VERSION_TAG = 1 << 19  # flag of tp_flags: whether attributes are currently cached
 
 
 def filled_slots(kind: type) -> dict[str, bool | int]:
-    """Which slots of a type hold a function, and its flags."""
+    """The filled slots of a type, and its flags."""
     words = 4 + len(FIELDS)
     held = (ctypes.c_size_t * words).from_address(id(kind))[4:]
     found: dict[str, bool | int] = {}

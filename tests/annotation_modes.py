@@ -1,4 +1,4 @@
-"""The states that a program runs in: nobody listens to its ranges, a profiler records, a tool does.
+"""The listeners of a program's ranges: none, a profiler, or an NVTX tool.
 
 with listening("a tool takes ranges") as heard:
     torch.relu(x)
@@ -23,26 +23,26 @@ MODES = (NOBODY, PROFILER, TOOL)
 
 
 class Heard:
-    """Nothing: nobody listens."""
+    """No listener."""
 
     def texts(self) -> list[str]:
-        """The texts of our ranges, in order of their starts."""
+        """The texts of fastprof's ranges by start."""
         return []
 
     def is_nested(self) -> bool:
-        """Whether all ranges that began have ended, within those around them."""
+        """Whether all ranges have ended and nest."""
         return True
 
 
 class Profiled(Heard):
-    """What torch.profiler recorded; a range that has no end is not among its events."""
+    """Events of torch.profiler, which has no events for unfinished ranges."""
 
     def __init__(self) -> None:
         cpu = [torch.profiler.ProfilerActivity.CPU]
         self.profile = torch.profiler.profile(activities=cpu)
 
     def _events(self) -> list[Any]:
-        # Some of torch's own cross: a mode's and that of an optimizer's step.
+        # Some of torch's own ranges cross: those of a mode and of an optimizer's step.
         events = self.profile.profiler.kineto_results.events()
         events = [event for event in events if is_ours(event.name())]
         return sorted(events, key=lambda event: (event.start_ns(), -event.end_ns()))
@@ -63,7 +63,7 @@ class Profiled(Heard):
 
 
 class Tool(Heard):
-    """Stands where the nvtx package has its domain when a tool is attached."""
+    """Replaces the domain of the nvtx package, as if a tool were attached."""
 
     def __init__(self) -> None:
         self.pushed: list[str] = []
@@ -95,7 +95,7 @@ def is_ours(text: str) -> bool:
 
 
 class Attached(Heard):
-    """A real tool hears the whole process; what it heard is told elsewhere."""
+    """A real tool listens to the entire process; its recording is checked elsewhere."""
 
     def texts(self) -> list[str]:
         return ["what the tool recorded"]
@@ -103,7 +103,7 @@ class Attached(Heard):
 
 @contextmanager
 def listening(mode: str) -> Iterator[Heard]:
-    """Within it someone listens, or nobody."""
+    """Context with a listener, or without."""
     channels.connect()
     if mode == PROFILER:
         heard = Profiled()

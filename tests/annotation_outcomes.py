@@ -1,4 +1,4 @@
-"""What a program comes to, in a form that can be compared: with annotation and without.
+"""Comparable outcomes of a program with and without annotation.
 
 plain, *annotated = outcomes(program)
 assert annotated == [plain] * 3
@@ -20,7 +20,7 @@ ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def outcomes(program: Callable[[], Any]) -> list[Any]:
-    """What a program returns: without annotation, then with it in each of the three states."""
+    """The results of a program: without annotation, then with it and each kind of listener."""
     fastprof.uninit()
     found = [_outcome(program)]
     with fastprof.init():
@@ -41,7 +41,7 @@ def _outcome(program: Callable[[], Any]) -> Any:
 
 
 def statement_outcomes(statements: Sequence[str], make: Callable[[], dict[str, Any]]) -> list[Any]:
-    """What statements make of names: (statement, names or refusal), each on names of its own."""
+    """The effects of statements: (statement, names or exception), each on a fresh namespace."""
 
     def program() -> dict[str, Any]:
         return {statement: _names_after(statement, make()) for statement in statements}
@@ -58,12 +58,12 @@ def _names_after(statement: str, names: dict[str, Any]) -> Any:
 
 
 def refusal(error: BaseException) -> tuple[str, str]:
-    """The type and the words of an exception."""
+    """The type and text of an exception."""
     return type(error).__name__, ADDRESS.sub("", str(error))
 
 
 def described(value: Any, given: Sequence[Any] = ()) -> Any:
-    """What can be compared of a value; of a tensor also which of those given it is."""
+    """A comparable form of a value; tensors also record which of the given tensors they are."""
     if isinstance(value, torch.Tensor):
         return _tensor(value, given)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Runs the command in a process of its own, and says what its folder looked like after."""
+"""Runs the command in its own process and compares the folder before and after."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 
 
 def command(*words: str | os.PathLike[str]) -> list[str]:
-    """The words that run `fastprof` with these arguments."""
+    """The command line of `fastprof` with these arguments."""
     return [sys.executable, "-m", "fastprof", *map(os.fsdecode, words)]
 
 
 def run(
     *words: str | os.PathLike[str], stdin: bytes = b"", **others: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end."""
+    """Run it and wait."""
     options = {"input": stdin, "capture_output": True, "timeout": 60, **others}
     return subprocess.run(command(*words), **options)
 
 
 def state_of(folder: Path) -> dict[str, str]:
-    """Every file below a folder, and what is in it."""
+    """Every file below a folder, with its content."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -33,7 +33,7 @@ def state_of(folder: Path) -> dict[str, str]:
 
 
 def one_line(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
-    """The one line that a command says when it fails."""
+    """The single line of a failing command on stderr."""
     message = done.stderr.decode()
     assert done.returncode == code, message
     assert message.count("\n") == 1, message
@@ -44,7 +44,7 @@ def one_line(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
 
 
 def refusal(path: Path, folder: Path) -> str:
-    """What both commands say of a file; nothing in the folder may change by it."""
+    """The error of both commands for a file; nothing in the folder may change."""
     before = state_of(folder)
     messages = {
         one_line(run("parse", path, "-o", folder / "out")),

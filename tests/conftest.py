@@ -1,4 +1,4 @@
-"""What every test has: the builders that lie beside this file, and the option --run-slow."""
+"""Fixtures of all tests, the path of the builders, and the option --run-slow."""
 
 import functools
 import importlib.util

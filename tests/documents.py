@@ -1,4 +1,4 @@
-"""What the documents show: the commands, the outputs and the Python of their blocks."""
+"""Commands, outputs and Python code in the documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCUMENTS = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs
 
 
 class Block(NamedTuple):
-    """What stands between two lines of ```, and the number of the first of them."""
+    """A block between two lines of ```, and the line number of the first."""
 
     document: str
     line: int

@@ -27,7 +27,7 @@ def global_tid(pid: int, tid: int) -> int:
 
 
 class Export:
-    """The events of one capture. Any method takes further columns of its row by name.
+    """The events of one capture. All methods accept further columns of their row by name.
 
     Parameters
     ----------

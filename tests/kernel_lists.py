@@ -1,4 +1,4 @@
-"""Lists of kernel names and what each is, written and reviewed by hand."""
+"""Hand-reviewed lists of kernel names and their classification."""
 
 from __future__ import annotations
 

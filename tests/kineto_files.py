@@ -18,7 +18,7 @@ PID, TID = 100, 1
 
 
 class KinetoFile:
-    """The events of one capture; `root` holds what stands beside them."""
+    """The events of one capture; `root` has the other keys of the file."""
 
     def __init__(self, **root: Any) -> None:
         self.root = {"schemaVersion": 1, **root}
@@ -90,7 +90,7 @@ class KinetoFile:
         return json.dumps({**self.root, "traceEvents": self.events})
 
     def write(self, path: Path) -> Path:
-        """Write the file, compressed where its name ends in .gz."""
+        """Write the file, compressed if its name ends in .gz."""
         data = self.text().encode()
         path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
         return path

@@ -1,7 +1,7 @@
-"""What columns a trace of torch.profiler must give, by json.loads and dictionaries.
+"""A reference for the columns of a torch.profiler trace, with json.loads and dictionaries.
 
-Rows are dicts of plain values, None for what is missing: `expected` makes them from the JSON text,
-`found` from what was read.
+Rows are dicts of plain values, None for missing ones. `expected` makes them from the JSON text,
+`found` from the columns read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SIGNED = {"start", "duration", "time", "pid", "tid", "id"}
 
 
 class Number(str):
-    """A number as it stands in the text."""
+    """The text of a number."""
 
 
 def loads(text):
@@ -68,7 +68,7 @@ def loads(text):
 
 
 def integer(value, shift=0, bits=64):
-    """A number, or a text that is one, times 10^shift and rounded; None if it is no such thing."""
+    """A number, or a string with one, times 10^shift and rounded; None for other values."""
     if not isinstance(value, str):
         return None
     text = value.strip("".join(map(chr, range(33))))

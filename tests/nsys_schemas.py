@@ -1,7 +1,7 @@
-"""The tables of an Nsight Systems export as they were written from 2020 to 2026, as data.
+"""The tables of Nsight Systems exports from 2020 to 2026, as data.
 
-Compared column by column with real exports of 2021, 2022, 2024, 2025 and 2026; what is said of
-2020 is 2021 without what was added then.
+Compared column by column with real exports of 2021, 2022, 2024, 2025 and 2026. The schema of 2020
+is that of 2021 without its additions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 
 SCHEMAS = ("2020", "2021", "2022", "2024", "2025", "2026")
 
-# EXPORT_SCHEMA_VERSION and the product's version, from when exports say them.
+# EXPORT_SCHEMA_VERSION and the product's version, for exports that contain them.
 VERSIONS = {
     "2022": ("3.0.0", "2022.4.2.1"),
     "2024": ("3.11.1", "2024.2.1.106"),
@@ -32,8 +32,8 @@ EVENT_TYPES = {
     "NvtxDomainDestroy": 76,
 }
 
-# A column is an INTEGER that is NOT NULL. `?` may be NULL, `*` is the primary key, `:TEXT` is
-# another type, `@2024` is there since that schema; `@2022` alone is said of the whole table.
+# Columns are INTEGER NOT NULL by default. `?`: may be NULL; `*`: primary key; `:TEXT`: other type;
+# `@2024`: since that schema. `@2022` alone applies to the table.
 _TABLES = {
     "StringIds": "id* value:TEXT",
     "CUPTI_ACTIVITY_KIND_KERNEL": """
@@ -85,7 +85,7 @@ _TABLES = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table: `kind` is its SQL type, `default` what a row without it holds."""
+    """One column of a table: `kind` is its SQL type, `default` the value for rows without it."""
 
     name: str
     kind: str
@@ -122,12 +122,12 @@ def tables(schema: str) -> dict[str, list[Column]]:
 
 @cache
 def column_names(table: str) -> frozenset[str]:
-    """The columns that a table has had in any schema."""
+    """The columns of a table in all schemas."""
     return frozenset(column.name for schema in SCHEMAS for column in tables(schema).get(table, ()))
 
 
 def create_table(schema: str, table: str, columns: list[Column]) -> str:
-    """The statement that makes the table: on one line to 2021, later a column a line, commented."""
+    """The CREATE statement: one line up to 2021, later one commented line per column."""
     if schema <= "2021":
         return f"CREATE TABLE {table} ({', '.join(column.definition for column in columns)})"
     lines = [

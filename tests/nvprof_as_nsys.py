@@ -1,6 +1,6 @@
-"""Turns an NVProf file into the Nsight Systems export that would say the same.
+"""Converts an NVProf file to an equivalent Nsight Systems export.
 
-So that a pipeline that reads exports can be held against what PyProf printed for the NVProf file.
+Tests compare the report on the export with PyProf's output for the NVProf file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from exports import Export
 from real_data import open_read_only
 
 _KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUPTI_ACTIVITY_KIND_KERNEL")
-# Later ones win: a kernel's id may be in both, and then the runtime call is the one.
+# Later ones win: if a kernel's id is in both, the runtime call counts.
 _CALL_TABLES = ("CUPTI_ACTIVITY_KIND_DRIVER", "CUPTI_ACTIVITY_KIND_RUNTIME")
 _OBJECT_IS_THREAD = 2
 _MARK, _START, _END = 1, 2, 4
@@ -25,10 +25,10 @@ _MARK, _START, _END = 1, 2, 4
 
 @dataclass
 class Conversion:
-    """An export and what it could not hold.
+    """An export and the values that it cannot represent.
 
     NVProf's thread ids have 32 bits, those of an export 24: the export's threads are 1, 2, … and
-    `threads` gives NVProf's id for each. `epoch` is what was taken off all times.
+    `threads` maps them to NVProf's ids. `epoch` was subtracted from all times.
     """
 
     export: Export = field(default_factory=Export)
@@ -60,7 +60,7 @@ def convert(path: Path) -> Conversion:
 
 
 def short_name(demangled: str) -> str:
-    """The short name that PyProf makes of a kernel's demangled one."""
+    """PyProf's short name of a demangled kernel name."""
     name = demangled.split("<")[0]
     for word in ("void ", "at::", "cuda::", "native::", "(anonymous namespace)::"):
         name = name.replace(word, "")
@@ -68,7 +68,7 @@ def short_name(demangled: str) -> str:
 
 
 def demangle(names: Iterable[str]) -> dict[str, str]:
-    """Mangled -> demangled, by c++filt. Where that is not installed, names stay as they are."""
+    """Mangled -> demangled, by c++filt; unchanged if it is not installed."""
     names = list(names)
     program = shutil.which("c++filt")
     if program is None or not names:
@@ -86,7 +86,7 @@ def _tables(connection: sqlite3.Connection, wanted: Iterable[str]) -> list[str]:
 
 
 def _add_launches(connection: sqlite3.Connection, result: Conversion) -> dict[int, int]:
-    """Add the calls; tell the process of each correlation id."""
+    """Add the calls; return the process of each correlation id."""
     calls = {}
     for table in _tables(connection, _CALL_TABLES):
         for row in connection.execute(f"SELECT * FROM {table}"):

@@ -137,7 +137,7 @@ class NvprofFile:
         self, start: int, end: int | None, text: str, tid: int, *, pid: int = PID,
         end_tid: int | None = None,
     ) -> NvprofFile:  # fmt: skip
-        """A range: a row where it starts, and one where it ends unless `end` is None."""
+        """A range: a row for its start, and one for its end unless `end` is None."""
         self._markers += 1
         self.marker(start, START, self._markers, text, tid, pid=pid)
         if end is None:
@@ -146,7 +146,7 @@ class NvprofFile:
         return self.marker(end, END, self._markers, None, thread, pid=pid)
 
     def write(self, path: Path, without: tuple[str, ...] = ()) -> Path:
-        """Write the file; tables in `without` are left out."""
+        """Write the file without the tables in `without`."""
         connection = sqlite3.connect(path)
         with connection:
             connection.execute("CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY, value TEXT)")

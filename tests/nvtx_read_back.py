@@ -1,4 +1,4 @@
-"""A recording, read with fastprof's own reader: its ranges with what they mean, in their places."""
+"""Reads a recording with fastprof: the nested ranges and their meanings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nvtx_recording import Range, Recording
 
 @dataclass(eq=False)
 class ReadRange:
-    """A range as fastprof read it; `seq` and `op_id` are -1 where its text told none."""
+    """A range read by fastprof; `seq` and `op_id` are -1 if its text has none."""
 
     meaning: Meaning
     label: str
@@ -31,26 +31,26 @@ class ReadRange:
 
     @property
     def text(self) -> str:
-        """The text that was recorded, put together from its parts; without `input_op_ids`."""
+        """The recorded text, assembled from its parts, without `input_op_ids`."""
         name, sizes, of = label_text(self.label).partition(", sizes = ")
         seq = f", seq = {self.seq}" if self.seq >= 0 else ""
         op_id = f", op_id = {self.op_id}" if self.op_id >= 0 else ""
         return name + seq + op_id + sizes + of
 
     def chain(self) -> list[ReadRange]:
-        """The range and those around it, outermost first."""
+        """The range and its ancestors, outermost first."""
         return [*(self.parent.chain() if self.parent else ()), self]
 
 
 def read_back(path: Path) -> list[ReadRange]:
     """The ranges of a file, thread by thread, in the order in which they began.
 
-    Those that ended on another thread than they began on are not among them: see `read_phases`.
+    Without those that end on another thread: see `read_phases`.
     """
     trace = read_trace(path)
     assert trace.warnings == []
     found = attribute(trace)
-    # The first frame of a range is that of its beginning; it has more where ranges cross.
+    # The first frame of a range is that of its start; crossing ranges have more.
     _, frames = np.unique(found.frame_range, return_index=True)
     read: list[ReadRange] = []
     for row, frame in enumerate(frames.tolist()):
@@ -75,7 +75,7 @@ def read_back(path: Path) -> list[ReadRange]:
 
 
 def read_phases(path: Path) -> list[tuple[str, int, int]]:
-    """Text, start and end of the ranges that ended on another thread, by start."""
+    """Text, start and end of the ranges that end on another thread, by start."""
     trace = read_trace(path)
     columns = (trace.phases.label, trace.phases.start, trace.phases.end)
     return [
@@ -85,9 +85,9 @@ def read_phases(path: Path) -> list[tuple[str, int, int]]:
 
 
 def assert_agrees(recording: Recording) -> list[ReadRange]:
-    """Check that fastprof reads what the file says, range by range; what it read.
+    """Check fastprof's ranges against the file; return them.
 
-    Ranges without a text are not read.
+    Ranges without a text are ignored.
     """
     named = [range_ for range_ in recording.ranges if range_.text is not None]
     read = read_back(recording.path)
@@ -100,7 +100,7 @@ def assert_agrees(recording: Recording) -> list[ReadRange]:
 
 
 def _place(range_: Range | ReadRange) -> tuple[object, ...]:
-    """What both views must say of a range; the ranges around it follow from its parent's place."""
+    """The comparable attributes of a range; the position of its parent determines its ancestors."""
     parent = range_.parent
     while parent is not None and parent.text is None:
         parent = parent.parent
@@ -109,5 +109,5 @@ def _place(range_: Range | ReadRange) -> tuple[object, ...]:
 
 
 def _told(range_: Range | ReadRange) -> tuple[int, str]:
-    """What tells a range from others, without what fastprof does not keep of its text."""
+    """The identity of a range, without the parts of its text that fastprof drops."""
     return range_.start, (range_.text or "").partition(", input_op_ids = ")[0]

@@ -1,4 +1,4 @@
-"""Runs a program with a real consumer of NVTX attached: its calls out, as an export and as ranges.
+"""Runs a program with a real consumer of NVTX, which records an export and ranges.
 
 recording = record('''
     import nvtx
@@ -8,7 +8,7 @@ recording = record('''
 assert recording.texts() == ["outer"] and recording.open_ranges == []
 profile = fastprof.open(recording.path)
 
-What it says of ranges is read from the file alone, by SQL; nvtx_read_back reads it with fastprof.
+The ranges are read from the file by SQL; nvtx_read_back reads them with fastprof.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from nvtx_tool.library import Unavailable, core_api, library, why_not
 
 __all__ = ["Range", "Recording", "Unavailable", "core_api", "library", "record", "why_not"]
 
-_MEMORY = Path("/dev/shm")  # files in memory cost the program half of what those on a disk do
+_MEMORY = Path("/dev/shm")  # files in memory take half the time of files on disk
 
 
 class ProgramFailed(Exception):
-    """The program ended with another status than was expected; the text is what it printed."""
+    """The program ended with an unexpected status; the message is its output."""
 
 
 def attached(log: Path) -> dict[str, str]:
-    """The variables with which a program is recorded; `log` is what its logs' names begin with."""
+    """The environment of a recorded program; `log` is the prefix of its logs."""
     return {"NVTX_INJECTION64_PATH": str(library()), "FASTPROF_NVTX_LOG": str(log)}
 
 
@@ -47,7 +47,7 @@ def record(
     status: int = 0,
     directory: Path | None = None,
 ) -> Recording:
-    """Run a Python program and record what it and its child processes tell NVTX.
+    """Run a Python program and record the NVTX calls of it and its child processes.
 
     Parameters
     ----------
@@ -56,20 +56,20 @@ def record(
     *args : str
         The program's arguments.
     env : mapping, optional
-        Variables of its environment in addition to those here.
+        Environment variables in addition to the current ones.
     timeout : float
-        Seconds that it may take.
+        Timeout in seconds.
     status : int
-        What it is expected to end with; -N for signal N.
+        The expected exit status; -N for signal N.
     directory : Path, optional
-        Where the export is put, to stay. By default it is deleted with the Recording.
+        Where to keep the export. By default it is deleted with the Recording.
 
     Raises
     ------
     Unavailable
-        There is no compiler or no header to build the consumer with.
+        A compiler or the headers for the consumer are missing.
     ProgramFailed
-        It ended with another status.
+        The program ended with another status.
     """
     kept = None if directory else tempfile.TemporaryDirectory(prefix="fastprof-nvtx-")
     place = Path(kept.name if kept else tempfile.mkdtemp(prefix="nvtx-", dir=directory)).resolve()

@@ -1,4 +1,4 @@
-"""An export's NVTX events to ranges that know their parents and children, by SQL alone."""
+"""Ranges with parents and children from the NVTX events of an export, by SQL alone."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _QUERY = """
 class Range:
     """A range, or a mark, whose `end` is None.
 
-    `parent` is the latest-begun range of the thread that was open when this one began, in whatever
-    domain, and `depth` how many were. A range that ended on another thread stands outside of that.
+    `parent` is the latest-started range of the thread, of any domain, that is open at this one's
+    start; `depth` is the number of open ones. Ranges that end on another thread have neither.
     """
 
     text: str | None
     start: int
-    end: int | None  # ns; None where it was never closed
+    end: int | None  # ns; None if never closed
     process: int
     thread: int
     kind: str  # push_pop, start_end or mark
     domain: str | None  # None for the default one
-    category: str | int | None  # its name, where it got one
+    category: str | int | None  # its name, if it has one
     color: int | None
     payload: float | None
     registered: bool
-    end_thread: int | None  # of a start/end range that was closed
+    end_thread: int | None  # of a closed start/end range
     range_id: int | None
     parent: Range | None = field(default=None, repr=False)
     children: list[Range] = field(default_factory=list, repr=False)
@@ -48,11 +48,11 @@ class Range:
 
     @property
     def moved(self) -> bool:
-        """Whether it ended on another thread than it began on."""
+        """Whether it ended on another thread."""
         return self.end_thread not in (None, self.thread)
 
     def tree(self) -> Any:
-        """Its text, or (text, trees of its children) where it has any."""
+        """Its text, or (text, trees of its children) if it has any."""
         return (
             (self.text, [child.tree() for child in self.children]) if self.children else self.text
         )
@@ -60,19 +60,19 @@ class Range:
 
 @dataclass(eq=False)
 class Recording:
-    """What a program told NVTX.
+    """The NVTX calls of a program.
 
     Parameters
     ----------
     path : Path
         The export: an SQLite file as Nsight Systems makes them.
     stdout, stderr : str
-        What the program printed.
+        The output of the program.
     stray : int
-        How many pops and ends ended nothing. A forked child that closes what its parent opened
-        makes one, too.
+        Number of pops and ends without a matching range, including those of a forked child that
+        closes a range of its parent.
     kept : object, optional
-        What must live as long as the file is wanted.
+        An object to keep alive with the file.
     """
 
     path: Path
@@ -83,7 +83,7 @@ class Recording:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of NVTX_EVENTS as they stand in the file, which is by start."""
+        """The rows of NVTX_EVENTS in file order, which is by start."""
         return [dict(row) for row in self._select("SELECT * FROM NVTX_EVENTS ORDER BY rowid")]
 
     @cached_property
@@ -105,7 +105,7 @@ class Recording:
 
     @property
     def forest(self) -> dict[tuple[int, int], list[Range]]:
-        """(process, thread) -> its outermost ranges, without those that ended elsewhere."""
+        """(process, thread) -> its outermost ranges, without those that end on another thread."""
         found: dict[tuple[int, int], list[Range]] = {}
         for range_ in self.ranges:
             if range_.parent is None and not range_.moved:
@@ -127,7 +127,7 @@ class Recording:
 
     @cached_property
     def domains(self) -> dict[int, str]:
-        """The number of each domain that was made -> its name."""
+        """The numbers and names of the created domains."""
         return {row["domainId"]: row["text"] for row in self.rows if row["eventType"] == _DOMAIN}
 
     @cached_property
@@ -168,7 +168,7 @@ class Recording:
 
 
 def _nest(ranges: Iterable[Range]) -> None:
-    """Tell ranges, by start, their parents, children and depths."""
+    """Set the parents, children and depths of ranges, which are sorted by start."""
     open_ranges: dict[tuple[int, int], list[Range]] = {}
     for range_ in ranges:
         thread = range_.process, range_.thread

@@ -1,13 +1,12 @@
-"""torch's own samples of its operators (OpInfo), without annotation and with it: the same in all.
+"""Compares the results of torch's samples of its operators (OpInfo) with and without annotation.
 
 PYTHONPATH=tests python -m opinfo_sweep [--part 1/4] [--ops 40] [--dtypes float32,int64] [--seed 1]
 
-Of each operator, type and sample: the result of the function, the method and the form in place,
-gradients, forward-mode derivatives, the result in functionalize and of fake tensors; what wrong
-arguments raise; the _foreach operators on lists. Compared are bits, errors and warnings. The
-samples run twice without annotation, so that what is random or not written is known and left out;
-then with it while nobody listens, while a tool does, and when it was taken back. A difference is
-printed, and the exit code is 1.
+For each operator, type and sample, it runs the function, the method and the in-place form,
+gradients, forward-mode derivatives, functionalize and fake tensors; also calls with wrong arguments
+and the _foreach operators on lists. It compares bits, errors and warnings. Samples run twice
+without annotation, to exclude random and uninitialized results; then with it without a listener,
+with a tool, and after `uninit`. Differences are printed, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from annotation_modes import TOOL, listening
 from annotation_outcomes import described, refusal
 
 FOREACH = ("unary", "binary", "pointwise", "reduce", "other")
-MOST_SAMPLES = 12  # of an operator and type; the first are the plain ones, so some are drawn
+MOST_SAMPLES = 12  # per operator and type; drawn at random, because the first ones are simple
 
 
 def main() -> int:
@@ -55,13 +54,13 @@ def main() -> int:
 
 
 def all_ops() -> list[Any]:
-    """All operators that torch has samples of, on the CPU."""
+    """All operators with samples on the CPU."""
     foreach = (getattr(infos, f"foreach_{name}_op_db", ()) for name in FOREACH)
     return [*infos.op_db, *itertools.chain(*foreach)]
 
 
 def swept(ops: list[Any], dtypes: list[torch.dtype] | None) -> list[str]:
-    """What differs; prints how much was compared."""
+    """Return the differences; print the number of comparisons."""
     torch.set_num_threads(1)
     fastprof.uninit()
     plain = outcomes(ops, dtypes)
@@ -85,7 +84,7 @@ def swept(ops: list[Any], dtypes: list[torch.dtype] | None) -> list[str]:
 
 
 def outcomes(ops: list[Any], dtypes: list[torch.dtype] | None) -> dict[str, str]:
-    """By way, operator, type and number of the sample: a digest of what came of it."""
+    """A digest of each outcome, by form, operator, type and number of the sample."""
     found = {}
     for op in ops:
         for dtype in sorted(op.supported_dtypes("cpu"), key=str):
@@ -105,7 +104,7 @@ def samples(op: Any, dtype: torch.dtype) -> list[Any]:
     differentiable = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
     try:
         made = list(op.sample_inputs("cpu", dtype, requires_grad=differentiable))
-    except Exception:  # the samples of some need what this torch was built without
+    except Exception:  # some samples need features that this build of torch lacks
         return []
     drawn = random.Random(op.name).sample(range(len(made)), min(len(made), MOST_SAMPLES))
     return [made[i] for i in sorted(drawn)]
@@ -125,9 +124,9 @@ def errors(op: Any) -> Iterator[Callable[[], Any]]:
 
 
 def ways(op: Any, sample: Any, dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """All that is done with a sample."""
+    """The operations on a sample."""
     args, kwargs = (sample.input, *sample.args), sample.kwargs
-    if "empty" in op.name:  # what nobody has written yet may be the same twice
+    if "empty" in op.name:  # uninitialized memory may be equal twice
         yield "function", lambda: tree_map(kind, op(*args, **kwargs))
         return
     yield "function", lambda: op(*args, **kwargs)
@@ -153,7 +152,7 @@ def copied(value: Any) -> Any:
 
 
 def kind(value: Any) -> Any:
-    """What a tensor is, without what it holds."""
+    """The properties of a tensor without its values."""
     if not isinstance(value, torch.Tensor):
         return value
     return value.shape, value.stride(), value.dtype, value.requires_grad
@@ -193,7 +192,7 @@ def faked(op: Any, args: Any, kwargs: Any) -> Any:
 
 
 def digest(run: Callable[[], Any]) -> str:
-    """What came of a call: its bits or its error, and its warnings."""
+    """The outcome of a call: its bits or error, and its warnings."""
     torch.manual_seed(0)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

@@ -1,8 +1,7 @@
 """Worked examples of op models: what `test_ops_*` modules list and check.
 
-An `EXAMPLES` list in such a module holds calls with the FLOPs and bytes that the formula must give,
-written as arithmetic that a reader can follow. `test_ops_complete` fails for a registered operator
-that no list has.
+An `EXAMPLES` list in such a module has calls with the expected FLOPs and bytes, written as explicit
+arithmetic. `test_ops_complete` fails for registered operators without an example.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from fastprof.ops import work
 
 
 class Example(NamedTuple):
-    """A call and what it must cost. `params` is compared where it is given."""
+    """A call and its expected cost. `params` is compared if given."""
 
     call: Call
     flops: int | None
@@ -24,19 +23,19 @@ class Example(NamedTuple):
 
 
 def python(mod: str, op: str, *values: Any, **named: Any) -> Call:
-    """A Python call, as an argument marker has it."""
+    """A Python call as in an argument marker."""
     args = [Arg("", value) for value in values]
     return Call(mod, op, (*args, *(Arg(name, value) for name, value in named.items())))
 
 
 def aten(name: str, *values: Any) -> Call:
-    """An operator of torch with all that a trace may hold; "aten::" may be left out."""
+    """An operator of torch with all details of a trace; "aten::" is optional."""
     space, _, op = name.rpartition("::")
     return Call(space or "aten", op, tuple(Arg("", value) for value in values))
 
 
 def sizes(name: str, *shapes: tuple[int, ...]) -> Call:
-    """An operator of torch as emit_nvtx writes it: shapes and nothing else, () for no tensor."""
+    """An operator of torch as in emit_nvtx: shapes only, () for non-tensors."""
     return aten(name, *map(Tensor, shapes))
 
 
@@ -61,7 +60,7 @@ def int64(*shape: int) -> Tensor:
 
 
 def check(example: Example) -> None:
-    """The model answers with the FLOPs and bytes (and params) of the example."""
+    """Check that the model gives the FLOPs and bytes (and params) of the example."""
     done = work(example.call, example.direction)
     assert done is not None, example.call
     assert (done.cost.flops, done.cost.bytes) == (example.flops, example.bytes)

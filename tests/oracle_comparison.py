@@ -1,4 +1,4 @@
-"""The oracle against fastprof, kernel by kernel and call by call: where they differ."""
+"""Differences between the oracle and fastprof, by kernel and by call."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ BIAS = "bias"
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs, without numbers that tell one row from another, so that many are alike."""
+    """A difference, without numbers of single rows, so equal ones can be counted."""
 
     check: str
     what: str
 
 
 class Comparison:
-    """A capture as the oracle reads it beside the rows that fastprof makes of it."""
+    """The oracle's capture and fastprof's rows of the same file."""
 
     def __init__(self, path: Path) -> None:
         self.capture = read(path)
@@ -119,7 +119,7 @@ def pairs(kernels: list[Kernel], rows: list[Row]) -> Iterator[tuple[Kernel, Row]
 
 
 def has_namespace(name: str) -> bool:
-    """Whether a range is an operator, or a node, that can be nothing else."""
+    """Whether a range is certainly an operator or a node."""
     return re.match(r"\w+::", name) is not None
 
 

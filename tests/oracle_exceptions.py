@@ -1,4 +1,4 @@
-"""Where fastprof may differ from the oracle, one by one, with the reason.
+"""The permitted differences between fastprof and the oracle, with reasons.
 
 By the file, the check and what differs there, as `oracle_comparison.Difference` says it. An
 exception that no longer occurs fails `test_oracle.py`: delete it then.

@@ -1,4 +1,4 @@
-"""Calls of ATen's `out` overloads, made from calls of the plain ones in torch's own samples."""
+"""Calls of ATen's `out` overloads, derived from plain calls in torch's samples."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fastprof.model.call import Arg, Call, Tensor
 from record_calls import _in_order, value
 
-# Arguments of a creation that a tensor for the result tells instead.
+# Arguments of creations that the output tensor determines instead.
 _OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory"})
 
 
 class Pair(NamedTuple):
-    """One call in two forms: plain, and with tensors for its results."""
+    """One call in two forms: plain, and with output tensors."""
 
     overload: str
     plain: Call
@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 
 
 def _results(schema: Any) -> int:
-    """How many tensors for results an overload takes: they come last."""
+    """The number of output tensors of an overload; they are the last arguments."""
     return sum(
         each.kwarg_only and each.alias_info is not None and each.alias_info.is_write
         for each in schema.arguments
@@ -43,7 +43,7 @@ def _inputs(schema: Any) -> tuple[tuple[str, str], ...]:
 
 @cache
 def out_overloads() -> dict[str, list[Any]]:
-    """Schemas of ATen's operators that take tensors for their results, by operator name."""
+    """Schemas of ATen's `out` overloads by operator name."""
     found = defaultdict(list)
     for schema in torch._C._jit_get_all_schemas():
         if schema.name.startswith("aten::") and _results(schema):
@@ -52,7 +52,7 @@ def out_overloads() -> dict[str, list[Any]]:
 
 
 def with_results(plain: Call, schema: Any, results: Iterable[Any]) -> Iterator[Pair]:
-    """The call of a plain overload, as each of its `out` overloads would be called."""
+    """The calls of each `out` overload that correspond to a call of a plain overload."""
     kept = [
         arg
         for arg, each in zip(plain.args, schema.arguments, strict=True)
@@ -88,7 +88,7 @@ class _Pairs(TorchDispatchMode):
 
 
 def sampled_pairs(samples: int) -> list[Pair]:
-    """Pairs of torch's own samples (OpInfo): so many of each operator, on the processor."""
+    """Pairs from torch's samples (OpInfo) on the CPU, a limited number per operator."""
     with _Pairs() as recorder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for info in op_db:
@@ -96,13 +96,13 @@ def sampled_pairs(samples: int) -> list[Pair]:
             try:
                 for sample in islice(info.sample_inputs("cpu", dtype), samples):
                     info.op(sample.input, *sample.args, **sample.kwargs)
-            except Exception:  # not on this machine, or not in this build
+            except Exception:  # not available on this machine or in this build
                 continue
     return list(recorder.found.values())
 
 
 def pairs_of(calls: Iterable[Call]) -> list[Pair]:
-    """Pairs of calls that have all their arguments; their results are made up, without types."""
+    """Pairs of calls with all arguments and invented results without types."""
     made_up = [Tensor((7, 3))] * 7
     plain = defaultdict(list)
     for schema in torch._C._jit_get_all_schemas():
@@ -118,7 +118,7 @@ def pairs_of(calls: Iterable[Call]) -> list[Pair]:
 
 
 def _could_be(schema: Any, call: Call) -> bool:
-    # Tensors stand where tensors belong, lists of them where lists do.
+    # Tensors for tensor arguments, lists of tensors for list arguments.
     for argument, given in zip(schema.arguments, call.args, strict=True):
         kind, each = str(argument.type), given.value
         listed = isinstance(each, tuple) and any(isinstance(item, Tensor) for item in each)
@@ -127,5 +127,5 @@ def _could_be(schema: Any, call: Call) -> bool:
         if isinstance(each, Tensor) and "Tensor" not in kind:
             return False
         if argument.name in _OPTIONS and each is not None:
-            return False  # a tensor for the result has a type of its own
+            return False  # an output tensor has its own type
     return True

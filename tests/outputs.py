@@ -1,4 +1,4 @@
-"""All outputs of some files, made in a process of its own with the settings of a machine."""
+"""All outputs for some files, from a separate process with given machine settings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Calls of one ATen overload with real tensors: run, as a `Call`, and as ranges would show it.
 
-What holds of the calls of any family is asserted by the `check_` functions.
+The `check_` functions assert properties common to all families.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from record_calls import _in_order, aten_calls, python_calls, recorded, value
 
 
 class Ran(NamedTuple):
-    """A call that torch has accepted: with types, without, and bytes of what went in and out."""
+    """A call accepted by torch, with and without types, and the bytes of its inputs and outputs."""
 
     call: Call
     read: int
@@ -25,7 +25,7 @@ class Ran(NamedTuple):
 
     @property
     def sizes_only(self) -> Call:
-        """The call as emit_nvtx shows it: lists written out, shapes and nothing else."""
+        """The call as in emit_nvtx: shapes only, lists expanded."""
         shapes = []
         for each in self.call.args:
             nested = isinstance(each.value, tuple) and any(map(_is_tensor, each.value))
@@ -35,7 +35,7 @@ class Ran(NamedTuple):
 
     @property
     def without_values(self) -> Call:
-        """The call as a trace without concrete inputs shows it: types, but no plain values."""
+        """The call as in a trace without concrete inputs: types, but no plain values."""
         args = [each if _is_kept(each.value) else Arg("", UNKNOWN) for each in self.call.args]
         return Call(self.call.mod, self.call.op, tuple(args))
 
@@ -69,7 +69,7 @@ def ran(overload: str, *args: Any, **kwargs: Any) -> Ran:
 
 
 def served_by(*modules: str) -> set[str]:
-    """Names of the ATen operators that the formulas in these parts of fastprof.ops serve."""
+    """Names of the ATen operators with formulas in these parts of fastprof.ops."""
     homes = tuple(f"fastprof.ops.{module}." for module in modules)
     return {
         name
@@ -81,25 +81,25 @@ def served_by(*modules: str) -> set[str]:
 
 
 def in_torch(names: set[str]) -> set[str]:
-    """Those of the names that the installed torch has operators of."""
+    """The names that exist in the installed torch."""
     known = {schema.name for schema in torch._C._jit_get_all_schemas()}
     return {name for name in names if f"aten::{name}" in known}
 
 
 def untried(cases: Iterable[tuple[Any, ...]], modules: Iterable[str]) -> set[str]:
-    """ATen operators that torch has and these parts serve, and that no case is a call of."""
+    """ATen operators with formulas in these parts that no case calls."""
     return in_torch(served_by(*modules)) - {case[0].partition(".")[0] for case in cases}
 
 
 def check_bytes(done: Ran) -> None:
-    """The bytes of a call are those of what went in and out."""
+    """The bytes of a call are those of its inputs and outputs."""
     found = work(done.call, "fprop")
     assert found is not None, done.call
     assert found.cost.bytes == done.read + done.written
 
 
 def check_bare(done: Ran, may_be_unknown: bool = True) -> None:
-    """With less known of a call its cost is the same, or an estimate, or not known."""
+    """With fewer details of a call, its cost is equal, an estimate, or unknown."""
     typed = work(done.call, "fprop")
     assert typed is not None, done.call
     for call in (done.sizes_only, done.without_values):
@@ -112,9 +112,9 @@ def check_bare(done: Ran, may_be_unknown: bool = True) -> None:
 
 
 def check_both_doors(name: str, function: Callable[[], Any], modules: Iterable[str]) -> None:
-    """A step, forward and backward, of one call of Python: it and all operators in it have costs.
+    """In a forward and backward step of one Python call, it and all its operators have costs.
 
-    function : makes what is summed up and differentiated
+    function : computes the value to sum and differentiate
     """
 
     def step() -> None:

@@ -1,4 +1,4 @@
-"""What fastprof says of each kernel, as plain values, to be compared with the oracle's."""
+"""fastprof's results for each kernel as plain values, to compare with the oracle's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The calls that PyProf's own NVTX test makes, in fp32 and small: what its hooks had to see.
+"""The calls of PyProf's NVTX test, which its hooks record; in fp32 and small sizes.
 
-Each is a name, the arguments as shapes and values, and the named ones. `R` is a random tensor of a
-shape, `I` one of indices below a number.
+Each is a name, positional arguments and keyword arguments. `R` is a random tensor of a shape, `I` a
+tensor of indices below a number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds the exports of a made-up run for tests: a file a rank, with what each does known exactly.
+"""Builds the exports of an invented run: one file per rank, with known work.
 
 Each rank runs CALLS times: a matrix product in each of LAYERS, then an all-reduce, for which it
 waits for the others. Clocks differ. `costs` writes a file of costs that stops its process.

@@ -1,4 +1,4 @@
-"""Where the real traces are, which the repository does not carry."""
+"""Locates the real traces, which are not in the repository."""
 
 from __future__ import annotations
 

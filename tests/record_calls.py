@@ -1,4 +1,4 @@
-"""What a piece of PyTorch calls, as `Call`s: by both doors, Python functions and ATen operators."""
+"""Records the calls of PyTorch code as `Call`s: Python functions or ATen operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 
 def value(found: Any) -> Any:
-    """An argument as a trace would hold it: shape, type and strides of tensors, plain values."""
+    """An argument as in a trace: shape, type and strides of tensors, plain values."""
     if isinstance(found, torch.Tensor):
         dtype = str(found.dtype).removeprefix("torch.")
         strides = tuple(found.stride()) if found.layout == torch.strided else None
@@ -43,7 +43,7 @@ class _Functions(TorchFunctionMode):
         if name is not None and "__get__" not in name:
             mod, _, op = name.rpartition(".")
             self._calls.append(call(mod, op, args, kwargs))
-        return function(*args, **(kwargs or {}))  # inside, this mode is off: outermost calls only
+        return function(*args, **(kwargs or {}))  # this mode is off inside: outermost calls only
 
 
 class _Operators(TorchDispatchMode):
@@ -69,7 +69,7 @@ def _in_order(schema: Any, args: Any, kwargs: Any) -> Iterator[Any]:
 
 @contextmanager
 def python_calls() -> Iterator[list[Call]]:
-    """The outermost Python functions and methods of torch that are called."""
+    """Records the outermost calls of torch's Python functions and methods."""
     calls: list[Call] = []
     with _Functions(calls):
         yield calls
@@ -77,7 +77,7 @@ def python_calls() -> Iterator[list[Call]]:
 
 @contextmanager
 def aten_calls() -> Iterator[list[Call]]:
-    """The ATen operators that are dispatched, backward too, as autograd runs them."""
+    """Records the dispatched ATen operators, including those of the backward pass."""
     calls: list[Call] = []
     with _Operators(calls):
         yield calls

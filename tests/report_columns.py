@@ -1,4 +1,4 @@
-"""A report of four kernels in which every kind of cell has its odd values."""
+"""A report of four kernels with special values in every kind of cell."""
 
 import io
 
@@ -11,20 +11,20 @@ INT64_MAX = 2**63 - 1
 
 
 def values(*cells):
-    """One value a row; None is "not known"."""
+    """One value per row; None is "unknown"."""
     distinct = list(dict.fromkeys(cell for cell in cells if cell is not None))
     ids = [-1 if cell is None else distinct.index(cell) for cell in cells]
     return Values(np.array(ids, np.int32), distinct)
 
 
 def lists(*cells):
-    """One list of numbers a row."""
+    """One list of numbers per row."""
     offsets = np.cumsum([0, *map(len, cells)], dtype=np.int64)
     return Lists(offsets, np.array([number for cell in cells for number in cell], np.int64))
 
 
 def ints(*cells, dtype=np.int64):
-    """One number a row, or three; None is "not known"."""
+    """One number per row, or three; None is "unknown"."""
     width = max((len(cell) for cell in cells if isinstance(cell, tuple)), default=1)
     filled = [(-1,) * width if cell is None else cell for cell in cells]
     flat = [
@@ -59,7 +59,7 @@ COLUMNS = {
 
 
 def report(keys, style, width=None, columns=COLUMNS):
-    """What `write_report` writes, as text."""
+    """The output of `write_report` as text."""
     file = io.BytesIO()
     write_report(columns, keys, style, file, width)
     return file.getvalue().decode()

@@ -1,4 +1,4 @@
-"""Operators of serving stacks as tables: a line a call, its arguments by name in schema order."""
+"""Operators of serving stacks as tables: one call per line, arguments in schema order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def listed(
     moved: int,
     params: str | None = None,
 ) -> list[Example]:
-    """All calls of the table, which cost the same."""
+    """All calls of the table, which have equal costs."""
     return [Example(call, flops, moved, params) for call in calls(table, values)]
 
 

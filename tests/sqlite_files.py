@@ -1,4 +1,4 @@
-"""Made-up SQLite files with everything that a table can have, and the same files damaged."""
+"""Random SQLite files with all features of tables, and the same files damaged."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TEXTS += ["aten::add, seq = 8, op_id = 2, sizes = [[2, 3], []]"]
 NOT_UTF_8 = [b"\xff", b"a\xc3", b"\xed\xa0\x80"]
 TYPES = ["INTEGER", "INT", "BIGINT", "TEXT", "BLOB", "", "NUMERIC", "VARCHAR(5)"]
 REAL_TYPES = ["REAL", "DOUBLE", "FLOAT"]
-# What SQLite reads and we do not: the file as a whole, or a table.
+# Features that require SQLite, of files and of tables.
 UNUSUAL_FILES = ("utf-16", "wal")
 UNUSUAL_TABLES = ("without rowid", "generated")
 
 
 class Maker:
-    """Makes one file, as its random numbers say."""
+    """Makes one file from its random numbers."""
 
     def __init__(self, path: Path, seed: int, unusual: str = "", page_size: int | None = None):
         self.random = random.Random(seed)
@@ -119,7 +119,7 @@ class Maker:
                 else:
                     values.insert(0, row_id)
                 places = ["CAST(? AS TEXT)" if value in NOT_UTF_8 else "?" for value in values]
-                # A STRICT table refuses some values, and one whose last row id is taken all.
+                # STRICT tables reject some values; a table whose last row id is used rejects all.
                 with contextlib.suppress(apsw.Error):
                     self.connection.execute(
                         f"INSERT OR IGNORE INTO {quoted} ({', '.join(names)}) "
@@ -151,13 +151,13 @@ class Maker:
 
 
 def make(path: Path, seed: int, unusual: str = "", page_size: int | None = None) -> Path:
-    """A file as this seed says; `unusual` is one of UNUSUAL_FILES or UNUSUAL_TABLES."""
+    """The file of a seed; `unusual` is one of UNUSUAL_FILES or UNUSUAL_TABLES."""
     Maker(path, seed, unusual, page_size).make()
     return path
 
 
 def damaged(content: bytes, seed: int) -> bytes:
-    """The same file after an accident."""
+    """The same file, damaged."""
     chance = random.Random(seed)
     size = int.from_bytes(content[16:18], "big")
     size = 65536 if size == 1 else size

@@ -1,45 +1,48 @@
-"""The errors that fastprof raises: one class a cause, all under FastprofError."""
+"""Exceptions raised by fastprof; all derive from FastprofError."""
 
 
 class FastprofError(Exception):
-    """Base of all errors that fastprof raises on purpose; its text is one line for the user."""
+    """Base class of fastprof's exceptions. The message is a single line for the user."""
 
 
 class BadInputError(FastprofError):
-    """The file cannot be read as what it was given for: missing, damaged, or another format."""
+    """The input file is missing, damaged or not in a supported format."""
 
 
 class MissingDependencyError(FastprofError):
-    """An optional package is needed for what was asked; the text names the extra to install."""
+    """An optional dependency is not installed; the message names the extra to install."""
 
 
 class UnknownColumnError(FastprofError, ValueError):
-    """A column was asked for that the report does not have; the text lists those it has."""
+    """The report has no such column; the message lists the valid names."""
 
 
 class NotEnoughMemoryError(FastprofError, MemoryError):
-    """A file needs more memory than there is; the text says how much, and how to go on anyway."""
+    """Reading the file would exceed the available memory.
+
+    The message gives the estimate and the setting that overrides the limit.
+    """
 
 
 class SettingError(FastprofError, ValueError):
-    """An environment variable asks for what cannot be done; the text says what is possible."""
+    """An environment variable requests something impossible; the message gives alternatives."""
 
 
 class InternalError(FastprofError):
-    """A promise inside fastprof was broken; please report it with the file if you can share it."""
+    """An internal invariant does not hold: a bug in fastprof. Please report it with the file."""
 
 
 class CheckError(InternalError):
-    """Two sums that have to agree do not: a mistake in fastprof; the text says what to report."""
+    """Two totals that must agree differ: a bug in fastprof. The message says what to report."""
 
 
 class OpError(FastprofError, ValueError):
-    """The cost of an operator cannot be registered; the text says what is wrong with it."""
+    """A cost formula cannot be registered; the message gives the reason."""
 
 
 class AnnotateError(FastprofError):
-    """What was asked of a running program cannot be annotated; the text says why."""
+    """An object of the running program cannot be annotated; the message gives the reason."""
 
 
 class CaptureError(FastprofError, ValueError):
-    """A capture cannot be made as it was asked for; the text says why, and what can be done."""
+    """The requested capture is not possible; the message gives the reason and the remedy."""

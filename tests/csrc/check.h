@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the program with the place and the condition that does not hold. */
+/* If the condition is false, exits with its source line. */
 #define CHECK(condition)                                                      \
   do {                                                                        \
     if (!(condition)) {                                                       \
@@ -31,7 +31,7 @@ static inline uint64_t random_bits(void) {
 
 static inline int32_t random_below(int32_t n) { return (int32_t)(random_bits() % (uint64_t)n); }
 
-/* Room for n items, freed by the caller; one byte behind it is already out of bounds. */
+/* Allocates exactly n items, freed by the caller; the next byte is out of bounds. */
 static inline void *array_of(int64_t n, size_t size) {
   void *items = malloc(n > 0 ? (size_t)n * size : 1);
   CHECK(items);
@@ -40,7 +40,7 @@ static inline void *array_of(int64_t n, size_t size) {
 
 #define ARRAY(type, n) ((type *)array_of(n, sizeof(type)))
 
-/* The same bytes in a place of exactly that size. */
+/* Copies bytes into an allocation of exactly that size. */
 static inline char *exactly(const char *bytes, size_t length) {
   char *copy = array_of((int64_t)length, 1);
   if (length) memcpy(copy, bytes, length);

@@ -1,4 +1,4 @@
-"""What the drivers and the sanitized modules both need."""
+"""Fixtures of the drivers and of the sanitized modules."""
 
 import pytest
 import test_sanitized
@@ -6,7 +6,7 @@ import test_sanitized
 
 @pytest.fixture(scope="session")
 def finds_leaks(tmp_path_factory):
-    """Whether LeakSanitizer works: it cannot where a process may not trace itself."""
+    """Whether LeakSanitizer works; it requires that a process may trace itself."""
     if test_sanitized.why_not():
         pytest.skip(test_sanitized.why_not())
     folder = tmp_path_factory.mktemp("leak")

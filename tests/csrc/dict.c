@@ -1,4 +1,4 @@
-/* dict.c: fp_dict: lines fed whole, in pieces, cut short and damaged. */
+/* dict.c: fp_dict: complete lines, lines in pieces, truncated and damaged lines. */
 #include "check.h"
 #include "fp_dict.h"
 
@@ -30,7 +30,7 @@ static void make_rows(fp_dict_columns *columns, int64_t capacity) {
     grow(&columns->list_offsets[i], capacity + 1, sizeof(int64_t));
 }
 
-/* Makes room for one row or one number more, so that every line is met full at some time. */
+/* Grows by one row or number at a time, so that FP_MORE occurs at every line. */
 static void make_room(fp_dict_columns *columns) {
   if (columns->rows == columns->capacity) {
     make_rows(columns, columns->capacity + 1);
@@ -50,7 +50,7 @@ static void free_columns(fp_dict_columns *columns) {
   }
 }
 
-/* Feeds bytes in blocks that start at `block` bytes and grow where no whole line fits. */
+/* Feeds bytes in blocks of `block` bytes, which grow if no complete line fits. */
 static fp_status read_all(fp_dict *dict, const char *bytes, size_t length, size_t block,
                           fp_dict_columns *columns) {
   size_t at = 0, size = block;

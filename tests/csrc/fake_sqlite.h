@@ -18,11 +18,11 @@ typedef struct {
 #define TEXT(bytes) {CELL_TEXT, 0, bytes, (int)sizeof(bytes) - 1}
 #define NOTHING {CELL_NULL, 0, NULL, 0}
 
-/* What a statement serves: rows, then `result`. */
+/* The data of a statement: rows, then `result`. */
 struct sqlite3_stmt {
   const cell (*rows)[FAKE_COLUMNS];
   int n_rows, at, result;
-  char *text; /* the last text handed out, gone with the next step, as in SQLite */
+  char *text; /* the last text returned; freed at the next step, as in SQLite */
 };
 
 struct sqlite3 {

@@ -1,4 +1,4 @@
-/* join.c: fp_join against a walk over all launches. */
+/* join.c: fp_join against a search of all launches. */
 #include "check.h"
 #include "fp_join.h"
 
@@ -8,7 +8,7 @@ typedef struct {
   int64_t *id;
 } pairs;
 
-/* Ids from `first` on; now and then one that is far from all others, or none at all. */
+/* Ids from `first` on, with occasional outliers and missing ones. */
 static pairs random_pairs(int32_t n, int64_t first, int32_t span) {
   pairs out = {n, ARRAY(int32_t, n), ARRAY(int64_t, n)};
   static const int64_t special[] = {INT64_MIN, INT64_MAX, -1, 1LL << 32, 1LL << 31};

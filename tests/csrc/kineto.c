@@ -1,4 +1,4 @@
-/* kineto.c: fp_kineto, fp_json, fp_decimal: traces fed in any pieces, cut short and damaged. */
+/* kineto.c: fp_kineto, fp_json, fp_decimal: traces in pieces, truncated and damaged traces. */
 #include "check.h"
 #include "fp_decimal.h"
 #include "fp_kineto.h"
@@ -25,7 +25,7 @@ typedef struct {
   fp_kineto_rows tables[FP_KINETO_TABLES];
 } reader;
 
-/* Makes room for one row more, so that every event is met full at some time. */
+/* Grows by one row at a time, so that FP_MORE occurs at every event. */
 static void make_room(reader *read) {
   for (int t = 0; t < FP_KINETO_TABLES; t++) {
     fp_kineto_rows *table = &read->tables[t];
@@ -52,7 +52,7 @@ static void free_reader(reader *read) {
   fp_kineto_free(read->kineto);
 }
 
-/* Feeds bytes in blocks of `block` and what was left before; returns how many were read. */
+/* Feeds bytes in blocks of `block` plus the rest of the last one; returns the bytes consumed. */
 static size_t read_all(reader *read, const char *bytes, size_t length, size_t block) {
   size_t at = 0, end = 0;
   while (end < length) {
@@ -136,7 +136,7 @@ static int64_t n_events(const reader *read) {
   return sum;
 }
 
-/* How many events were read, and in *lost how many were not. */
+/* Returns the number of events read, and in *lost the number of events skipped. */
 static int64_t events_of(const char *text, size_t length, size_t block, int64_t *lost) {
   reader read;
   int64_t bytes;
@@ -232,7 +232,7 @@ static void deep_and_long_values_are_read_or_left_out(void) {
   text[7] = '"';
   memcpy(text + LONG - 3, "\"}]", 3);
   CHECK(events_of(text, LONG, LONG, &lost) == 1);
-  memset(text + 8, '\\', LONG - 12); /* an odd number: the last one takes the quote */
+  memset(text + 8, '\\', LONG - 12); /* an odd number: the last escapes the quote */
   text[LONG - 4] = '\\';
   CHECK(events_of(text, LONG, LONG, &lost) <= 1);
   free(text);

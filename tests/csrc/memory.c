@@ -1,4 +1,4 @@
-/* memory.c: every allocation fails once: FP_E_MEMORY or NULL comes back, nothing leaks or breaks.
+/* memory.c: each allocation fails once; the result is FP_E_MEMORY or NULL, without a leak.
  *
  * Linked with --wrap, so that the calls of malloc, calloc and realloc come here first. */
 #include "check.h"
@@ -31,7 +31,7 @@ void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); 
 void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
 void *__wrap_realloc(void *old, size_t size) { return fails() ? NULL : __real_realloc(old, size); }
 
-/* A call that may fail: once more with memory, and then it must do what it says. */
+/* Repeats a call that failed, with memory; it must then succeed. */
 #define TRY(call)               \
   do {                          \
     fp_status tried = (call);   \
@@ -82,7 +82,7 @@ static void keys_grow(void) {
   fp_keys_free(keys);
 }
 
-/* Process 0 has an array, 1 has its ids in slots, 2 has an array again. */
+/* Processes 0 and 2 have bitmaps, process 1 has its ids in slots. */
 static void a_join_is_made(void) {
   const int32_t process[] = {0, 1, 1, 2};
   const int64_t id[] = {7, 7, INT64_MAX, 8};
@@ -223,7 +223,7 @@ static fp_status read_event(fp_kineto *kineto, fp_kineto_rows *tables, int32_t r
     CHECK(used == (size_t)length);
     return status;
   }
-  until_failure = -1; /* what was read before it failed is not given again */
+  until_failure = -1; /* bytes consumed before the failure are not passed again */
   return fp_kineto_read(kineto, text + used, (size_t)length - used, tables, &used);
 }
 
@@ -254,7 +254,7 @@ static void traces_are_read(void) {
   fp_kineto_free(kineto);
 }
 
-/* Runs it with the first, the second, ... allocation failing, until none is left to fail. */
+/* Runs a test with the first, second, ... allocation failing, until all allocations succeed. */
 static void with_each_allocation_failing(void (*work)(void)) {
   int64_t n_allocations = 0;
   for (all_fail_then = 0; all_fail_then < 2; all_fail_then++)

@@ -1,4 +1,4 @@
-/* nest.c: fp_order, fp_nest and fp_itree against walks over all ranges. */
+/* nest.c: fp_order, fp_nest and fp_itree against searches of all ranges. */
 #include "check.h"
 #include "fp_itree.h"
 #include "fp_nest.h"
@@ -34,7 +34,7 @@ static int comes_before(const rows *some, int32_t a, int32_t b) {
   return a < b;
 }
 
-/* The same rows in order, by fp_order_sort, which is checked on the way. */
+/* Sorts rows by fp_order_sort, and checks it. */
 static rows in_order(rows some) {
   int32_t n = some.n, *order = ARRAY(int32_t, n), *scratch = ARRAY(int32_t, n);
   char *seen = ARRAY(char, n);
@@ -75,7 +75,7 @@ static void *longer(void *array, int32_t n, int32_t more, size_t size) {
   return out;
 }
 
-/* Room for exactly so many frames, with those that are there. */
+/* Reallocates for exactly this number of frames, keeping the existing ones. */
 static void make_room(fp_frames *frames, int32_t capacity) {
   frames->parent = longer(frames->parent, frames->n, capacity, sizeof(int32_t));
   frames->range = longer(frames->range, frames->n, capacity, sizeof(int32_t));
@@ -95,7 +95,7 @@ static void nothing_is_open(int32_t *top) {
   for (int32_t i = 0; i < N_THREADS; i++) top[i] = -1;
 }
 
-/* Sweeps with room that hardly suffices, and a little more whenever it does not. */
+/* Sweeps with minimal capacity, growing slightly after each FP_MORE. */
 static swept sweep(rows ranges, rows points) {
   swept out = {{0}, ARRAY(int32_t, ranges.n), ARRAY(int32_t, points.n)};
   int32_t top[N_THREADS], capacity = ranges.n;
@@ -113,7 +113,7 @@ static swept sweep(rows ranges, rows points) {
   return out;
 }
 
-/* Whether the chain down from `frame` is what was open at t of ranges[0 .. n). */
+/* Whether the chain of `frame` equals the ranges of [0 .. n) that are open at t. */
 static void check_chain(const swept *some, int32_t frame, rows ranges, int32_t n, int64_t t,
                         int32_t thread) {
   for (int32_t i = n - 1; i >= 0; i--) {
@@ -189,7 +189,7 @@ static void wrong_input_is_said_to_be_so(void) {
   free_rows(none);
 }
 
-/* Checks what the tree finds at t, with all limits around what there is. */
+/* Checks the result of the tree at t, with limits around the number of open ranges. */
 static void check_open(fp_itree tree, rows ranges, int64_t t) {
   int32_t *expected = ARRAY(int32_t, ranges.n), n = 0;
   for (int32_t i = 0; i < ranges.n; i++)

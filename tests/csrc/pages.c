@@ -29,7 +29,7 @@ enum { SIZE = 512, PAGES = 6, ROOT = 2, FIRST_LEAF = 3, SECOND_LEAF = 4, CHAIN =
 enum { LONG = 1100, N_ROWS = 5 };
 static uint8_t file[PAGES * SIZE];
 static int64_t file_size = sizeof file;
-static int64_t most_at_once = SIZE; /* a read may give less than it was asked for */
+static int64_t most_at_once = SIZE; /* reads may return fewer bytes than requested */
 static int reads_fail;
 
 ssize_t __wrap_pread(int descriptor, void *bytes, size_t n, off_t at) {
@@ -42,7 +42,7 @@ ssize_t __wrap_pread(int descriptor, void *bytes, size_t n, off_t at) {
   return most;
 }
 
-/* What the C library calls it where files may have more than 2^31 bytes. */
+/* The C library's name of pread with 64-bit offsets. */
 ssize_t __wrap_pread64(int descriptor, void *bytes, size_t n, int64_t at) {
   return __wrap_pread(descriptor, bytes, n, (off_t)at);
 }
@@ -69,7 +69,7 @@ static void make_header(void) {
   put_32(file + 92, 7);
 }
 
-/* Cells from the end of the page on, as SQLite puts them. */
+/* Puts cells at the end of the page, as SQLite does. */
 static uint8_t *add_cell(uint8_t *to, int i, uint32_t *end, const void *cell, uint32_t length) {
   *end -= length;
   memcpy(to + *end, cell, length);
@@ -141,7 +141,7 @@ static fp_status step(fp_walk *walk, rows *out, fp_row_filter filter, int64_t li
   return status;
 }
 
-/* All there is between opening the file and its rows. */
+/* All objects from the open file to its rows. */
 static fp_status read_rows(rows *out, int64_t first, int64_t last, int64_t limit) {
   fp_pages pages;
   fp_btree tree = {NULL, 0};
@@ -237,7 +237,7 @@ static void a_file_that_shrinks_is_unusual(void) {
   CHECK(strcmp(out.why, "the file cannot be read") == 0 && !tree.leaves);
 }
 
-/* Whatever a byte is: rows, or a refusal with a reason, and no more rows than pages can hold. */
+/* For any value of a byte: rows, at most as many as pages can hold, or a reason. */
 static void any_damaged_byte_ends_in_rows_or_in_a_reason(void) {
   int64_t n_refused = 0;
   rows out;
@@ -275,14 +275,14 @@ static void pages_that_are_met_twice_are_refused(void) {
   make_file();
   put_32(page(ROOT) + 8, FIRST_LEAF);
   CHECK(read_rows(&out, INT64_MIN, INT64_MAX, 100) == FP_E_UNUSUAL);
-  CHECK(strcmp(out.why, "two interior pages point to one page") == 0);
+  CHECK(strcmp(out.why, "two interior pages refer to the same page") == 0);
   make_file();
   put_32(page(ROOT) + 8, ROOT);
   CHECK(read_rows(&out, INT64_MIN, INT64_MAX, 100) == FP_E_UNUSUAL);
   make_file();
   put_32(page(PAGES - 1), PAGES - 1);
   CHECK(read_rows(&out, INT64_MIN, INT64_MAX, 100) == FP_E_UNUSUAL);
-  CHECK(strcmp(out.why, "two long values share a page") == 0);
+  CHECK(strcmp(out.why, "two overflow chains share a page") == 0);
   done(&out);
 }
 
@@ -314,7 +314,7 @@ static const char *refusal_with(int at, uint8_t value) {
 static void headers_that_are_not_known_are_refused(void) {
   static const int places[] = {0, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 27, 28, 31, 44, 47, 59};
   for (int i = 0; i < LENGTH(places); i++) CHECK(*refusal_with(places[i], 77));
-  CHECK(strcmp(refusal_with(59, 2), "its text is not UTF-8") == 0);
+  CHECK(strcmp(refusal_with(59, 2), "the text encoding is not UTF-8") == 0);
   CHECK(strncmp(refusal_with(19, 2), "it has a write-ahead log", 24) == 0);
 }
 
@@ -352,7 +352,7 @@ static void a_type_says_how_long_a_value_is(void) {
   }
 }
 
-/* More different headers than are remembered, short ones and long ones, in any order. */
+/* More distinct headers than the cache holds, short and long, in random order. */
 static void a_header_that_returns_says_the_same(void) {
   enum { HEADERS = 300, MOST = 120 };
   static uint8_t headers[HEADERS][MOST + 8];

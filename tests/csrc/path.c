@@ -32,7 +32,7 @@ static uint8_t *random_flags(int32_t n, int32_t count) {
   return flags;
 }
 
-/* Walks up frame and node side by side: they must have the same wanted labels. */
+/* The chains of a frame and its node must have the same wanted labels. */
 typedef struct {
   int32_t n, *above, *label;
 } chains;
@@ -60,7 +60,7 @@ static void check_path(const chains *nodes, int32_t node, const int32_t *parent,
   CHECK(node == -1);
 }
 
-/* Few labels and many, so that some nodes have few others below them and some have many. */
+/* Few and many labels, for nodes with few and many children. */
 static void equal_chains_are_one_node(int32_t n, int32_t n_labels) {
   fp_tree *tree = fp_tree_new();
   int32_t *found = ARRAY(int32_t, n), *above = ARRAY(int32_t, n), *label = ARRAY(int32_t, n);
@@ -344,7 +344,7 @@ static void shares_add_up(int32_t n) {
   free(part);
 }
 
-/* Whether a forward range of the thread carries a number above 0, by the roles found. */
+/* Whether a forward range of the thread has a number above 0, by the roles found. */
 static int counts(const fp_link_ranges *ranges, const uint8_t *role, int32_t thread) {
   for (int32_t i = 0; i < ranges->n; i++)
     if (ranges->thread[i] == thread && role[i] == FP_LINK_FORWARD && ranges->seq[i] > 0) return 1;

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "fp_rows.h"
 
-/* As much as is read behind a text. */
+/* The padding of texts. */
 #define BEYOND_8 "\0\0\0\0\0\0\0\0"
 #define BEYOND BEYOND_8 BEYOND_8 BEYOND_8 BEYOND_8
 #define TEXT(bytes) ((fp_text){bytes BEYOND, sizeof(bytes) - 1})
@@ -60,7 +60,7 @@ static fp_cell text_cell(void) {
                    .texts = {"gemm" BEYOND, text_offsets, 2}};
 }
 
-/* Writes all rows with a buffer of `capacity`, which grows where one row does not fit. */
+/* Writes all rows with a buffer of `capacity`, which grows if a row does not fit. */
 static char *written(const fp_cell *cells, int64_t n_cells, int64_t capacity) {
   char *out = ARRAY(char, 4096);
   int64_t length = 0, next = 0, used;

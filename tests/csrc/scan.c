@@ -1,4 +1,4 @@
-/* scan.c: fp_scan over rows that no SQLite made: NULL, extreme numbers, errors in the middle. */
+/* scan.c: fp_scan over rows of a fake SQLite: NULL, extreme numbers, errors between rows. */
 #include "check.h"
 #include "fake_sqlite.h"
 #include "fp_scan.h"
@@ -101,7 +101,7 @@ static void rows_fill_columns_in_steps_of_any_size(void) {
   }
 }
 
-/* The first two columns, and the process, are the same in rows 0 and 2 of these. */
+/* Rows 0 and 2 have equal first columns and processes. */
 static void numbers_of_rows_that_are_alike_are_kept_once(void) {
   static const cell rows[][FAKE_COLUMNS] = {
       {INT(INT64_MIN), NOTHING, TEXT("a"), INT(5 << 24)},

@@ -1,4 +1,4 @@
-"""Compiles each driver beside this file under ASan and UBSan and runs it."""
+"""Compiles each driver in this folder with ASan and UBSan and runs it."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ COMPILER = os.environ.get("CC", "gcc")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", *SANITIZE, f"-I{CSRC}", f"-I{HERE}")
 MEMORY = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
-# The drivers that stand between the C files and the C library.
+# Drivers that replace functions of the C library.
 WRAP = {
     "memory": [MEMORY],
     "pages": [MEMORY, "-Wl,--wrap=pread,--wrap=pread64", "-lm"],
@@ -69,7 +69,7 @@ def run(program, **variables):
 
 
 def compile_to(program, sources, *flags):
-    sources = [str(source) for source in sources]  # libraries come behind what needs them
+    sources = [str(source) for source in sources]  # libraries follow the objects that need them
     subprocess.run([COMPILER, *FLAGS, *sources, *flags, "-o", program], check=True)
 
 
@@ -79,7 +79,7 @@ def sources_of(driver):
 
 @functools.cache
 def why_not():
-    """Why nothing can be sanitized here, or None."""
+    """The reason why sanitizers are not available, or None."""
     if shutil.which(COMPILER) is None:
         return f"no compiler {COMPILER}"
     command = [COMPILER, *SANITIZE, "-x", "c", "-", "-o", os.devnull]

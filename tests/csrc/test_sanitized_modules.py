@@ -1,4 +1,4 @@
-"""Builds the modules anew with sanitizers and bounds checks, and runs tests on what was built."""
+"""Builds the modules with sanitizers and bounds checks, and runs tests on the build."""
 
 import os
 import re
@@ -15,7 +15,7 @@ READ_BY_TESTS = ("tests", "bench")
 NOT_COPIED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "_*.c", "out")
 UNITS = ("test_rows.py", "test_dict_reader.py", "test_kineto_file.py", "test_nvprof.py")
 TESTS = ("tests/property", "tests/fuzz/test_fuzz.py", *(f"tests/unit/{name}" for name in UNITS))
-# Reads one file of each kind, several times, and leaves what it does not free to LeakSanitizer.
+# Reads one file of each format several times; LeakSanitizer then reports leaks.
 READ_ALL = """
 import sys
 from fastprof import cli
@@ -40,7 +40,7 @@ def call(command, folder, **variables):
 
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory):
-    """A copy of the tree with its modules built in place, and the variables to use them with."""
+    """A copy of the tree with its modules built in place, and the environment to use them."""
     if shutil.which(COMPILER) is None:
         pytest.skip(f"no compiler {COMPILER}")
     found = subprocess.run(
@@ -98,8 +98,8 @@ def test_the_c_core_frees_what_it_allocates(sanitized, finds_leaks, tmp_path):
         env=os.environ | variables | leaks, cwd=folder, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "LeakSanitizer: detected memory leaks" in done.stderr  # some of Python's own
-    # What counts is what our C files asked for.
+    assert "LeakSanitizer: detected memory leaks" in done.stderr  # leaks of Python itself
+    # Only allocations of our C files count.
     records = re.split(r"\n\s*\n", done.stderr)
     ours = [each for each in records if re.search(r" in fp_\w+ .*/csrc/", each)]
     assert ours == []

@@ -1,4 +1,4 @@
-"""The source distribution and the wheel of it, as users get them: `make dist-test`."""
+"""The source distribution and its wheel, as users get them: `make dist-test`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def in_wheel() -> set[str]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that has the wheel and what it depends on, and no more."""
+    """The Python of an environment with only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("empty") / "env"
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
@@ -67,7 +67,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, python: Path | str, *words: str) -> str:
-    """What a program prints in a folder, with none of this environment's settings."""
+    """The output of a program run in a folder without this environment's settings."""
     done = subprocess.run(
         [python, *words], cwd=folder, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
     )

@@ -1,1 +1,1 @@
-"""Files of every format, mutated: `python -m fuzz --help`, and a short slice among the tests."""
+"""Fuzzing with mutated files of every format: `python -m fuzz --help`; tests run a small part."""

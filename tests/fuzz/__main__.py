@@ -1,4 +1,4 @@
-"""Mutate traces and dict lines, read them, and say what was wrong: `python -m fuzz --help`."""
+"""Mutate traces and dict lines, read them, and report errors: `python -m fuzz --help`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SLOWEST = 5
 
 
 def main() -> int:
-    """The exit code: 1 when a mutant ended wrong."""
+    """Run the command; the exit code is 1 if a mutant failed."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("--mutants", type=int, default=20_000, help="how many (default: 20000)")
     parser.add_argument("--seed", type=int, default=1, help="another seed, other mutants")
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def summary(done: list[Outcome], seconds: float) -> str:
-    """Counts by kind, the slowest, and the memory that was needed."""
+    """Counts by kind, the slowest mutants, and the peak memory."""
     counts = collections.Counter((each.mutant.kind, each.what) for each in done)
     lines = [f"{'kind':14} {'rows':>6} {'refused':>8} {'wrong':>6}"]
     for kind in sorted({each.mutant.kind for each in done}):

@@ -16,8 +16,7 @@ INTEGERS = [number for number in EXTREMES if -(2**63) <= number < 2**63]
 class Chance(random.Random):
     """Random numbers that depend on the name of the mutant.
 
-    The first place that one mutant after the other asks for goes evenly over what there is, so
-    that no region stays untouched.
+    The first position of consecutive mutants is evenly distributed, so every region is reached.
     """
 
     def __init__(self, name: str, number: int) -> None:
@@ -36,6 +35,6 @@ class Chance(random.Random):
         return place
 
     def stretch(self, n: int, most: int) -> slice:
-        """Up to `most` of n things that lie beside each other."""
+        """A slice of up to `most` adjacent ones of n items."""
         at = self.place(n)
         return slice(at, min(n, at + 1 + int(most ** self.random()) - 1))

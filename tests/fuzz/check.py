@@ -1,8 +1,8 @@
-"""A mutant to how the commands end on it, and what of that is wrong.
+"""Run the commands on a mutant and check their results.
 
-Right is: rows, or one line on stderr and the exit code 1. The same whichever way the file is read:
-by pages or by SQLite, in large or in small blocks. As many rows as the file has where that can be
-told without fastprof; and what `parse` writes `prof` reads.
+Correct results are rows, or one line on stderr and exit code 1. They must not depend on the way of
+reading: by pages or by SQLite, in large or in small blocks. The number of rows must be that of the
+file if it can be counted without fastprof, and `prof` must read the output of `parse`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kineto_oracle import table_of
 
 ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
 OF_TRACES = ",".join(column.key for column in COLUMNS + TRACE_COLUMNS)
-# What SQL calls a row of the report, by format.
+# SQL that counts the rows of the report, by format.
 TABLES_OF_ROWS = {
     NSYS: ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
            "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
@@ -41,12 +41,12 @@ csv.field_size_limit(1 << 30)
 
 
 class WrongError(Exception):
-    """What a command did is not right; the text says what it was."""
+    """A command gave a wrong result; the message describes it."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit code, and what it wrote where."""
+    """The result of a command: exit code and output."""
 
     code: int
     stderr: str
@@ -61,9 +61,9 @@ class Ended:
 
 
 def check(path: Path, format_: str, number: int) -> Ended:
-    """Run commands on a file, and compare; how the report ended.
+    """Run commands on a file and compare them; return the result of the report.
 
-    number : one mutant after another is asked for different things beside the report
+    number : selects the further check to run; consecutive numbers select different ones
 
     Raises
     ------
@@ -92,7 +92,7 @@ def check(path: Path, format_: str, number: int) -> Ended:
 
 
 def check_shape(path: Path) -> Ended:
-    """Run one report on a large file; how it ended.
+    """Run one report on a large file; return its result.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def check_shape(path: Path) -> Ended:
 
 
 def _run(words: list[str], path: Path, within: Callable[[], Any] | None = None) -> Ended:
-    """Run a command in this process, and look at what every end has in common."""
+    """Run a command in this process and check the properties common to all results."""
     out = path.with_name("out")
     told = io.StringIO()
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
@@ -134,7 +134,7 @@ def _run(words: list[str], path: Path, within: Callable[[], Any] | None = None) 
 
 @contextmanager
 def _unraised() -> Iterator[list[str]]:
-    """Exceptions that nobody gets: of threads, of what is freed."""
+    """Collects unhandled exceptions of threads and finalizers."""
     found: list[str] = []
     hooks = sys.unraisablehook, threading.excepthook
 
@@ -185,7 +185,7 @@ def _difference(one: Ended, other: Ended) -> str:
     return "nothing"
 
 
-# Ways to read a file that give the same.
+# Ways of reading that must give equal results.
 
 
 @contextmanager
@@ -221,13 +221,13 @@ WAYS: dict[str, dict[str, Callable[[], Any] | None]] = {
 }
 
 
-# What a mutant is asked for beside the report.
+# Further checks of a mutant.
 
 
 def _parse(path: Path, format_: str, ended: Ended) -> None:
-    """What `parse` writes has the rows of the report without copies, and `prof` reads it."""
+    """The output of `parse` has the report's rows without copies, and `prof` reads it."""
     lines = _run(["parse", str(path)], path)
-    if lines.code > ended.code:  # it does not read copies, and what is wrong with them
+    if lines.code > ended.code:  # parse does not read copies, nor errors in them
         raise WrongError(f"parse ends with {lines.code}, prof with {ended.code}: {lines.stderr}")
     if not lines.output:
         return
@@ -253,7 +253,7 @@ def _info(path: Path, format_: str, ended: Ended) -> None:
 
 
 def _forced(path: Path, format_: str, ended: Ended) -> None:
-    """With FASTPROF_SCAN=pages a file is read as it is without, or refused with the reason."""
+    """With FASTPROF_SCAN=pages, results are equal, or the file is rejected with the reason."""
     if format_ not in SQLITE:
         return _width(path, ended)
     report = ["prof", "--csv", "--all", "-c", OF_TRACES, str(path)]
@@ -264,7 +264,7 @@ def _forced(path: Path, format_: str, ended: Ended) -> None:
 
 
 def _width(path: Path, ended: Ended) -> None:
-    """Aligned columns have as many rows; so have objects."""
+    """Aligned columns and JSON objects have as many rows."""
     for style in (["-w", "900"], ["--json"]):
         wide = _run(["prof", *style, "--all", "-c", ALL_COLUMNS, str(path)], path)
         n = (wide.output or b"").count(b"\n") - (style[0] == "-w")
@@ -273,8 +273,8 @@ def _width(path: Path, ended: Ended) -> None:
 
 
 def _may_differ(path: Path, format_: str, ends: tuple[Ended, Ended]) -> bool:
-    """Whether SQLite itself finds other rows when it looks for some than when it takes all; or the
-    next event behind something malformed is a guess, which depends on how much text there is."""
+    """Whether results may differ: SQLite finds other rows by id than in order, or the next event
+    after malformed text is a guess that depends on the block size."""
     if format_ not in SQLITE:
         return any("malformed events were left out" in ended.stderr for ended in ends)
     with closing(_connect(path)) as connection:
@@ -289,7 +289,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
-# How many rows there must be.
+# The expected number of rows.
 
 
 def _rows_in(path: Path, format_: str, content: bytes) -> int | None:
@@ -301,7 +301,7 @@ def _rows_in(path: Path, format_: str, content: bytes) -> int | None:
 
 
 def _rows_by_sql(path: Path) -> int | None:
-    """None where SQLite finds anything wrong with the file."""
+    """None if SQLite finds an error in the file."""
     with closing(_connect(path)) as connection:
         try:
             if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
@@ -317,7 +317,7 @@ def _rows_by_sql(path: Path) -> int | None:
 
 
 def _rows_by_json(content: bytes) -> int | None:
-    """None where it is not JSON with a list of events."""
+    """None if the file is not JSON with a list of events."""
     try:
         root = json.loads(content, strict=False)
     except (ValueError, RecursionError):

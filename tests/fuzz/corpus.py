@@ -1,6 +1,6 @@
-"""What is mutated: small files of every format, made by the tests' builders and cut from real ones.
+"""Seeds: small files of every format, made by the tests' builders and cut from real files.
 
-Each mutant costs what its seed costs to read, so that seeds have some tens of rows a table.
+Seeds have tens of rows per table, because reading a mutant costs as much as reading its seed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ TENSORS = ", ".join(
 TORCH_CALL = f"{{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{TENSORS}]}}"
 STACK = "{'traceMarker': ['train.py:310', 'net.py:12'], 'funcStack': '/<module>/main/Net::forward'}"
 MODULE = "{'mod': 'LSTMCell', 'strRepr': '512, 512'}"
-MOST_ROWS = 40  # a table, of what is cut from real files
-MOST_BYTES = 150_000  # of what is cut from a real file
+MOST_ROWS = 40  # per table, of seeds cut from real files
+MOST_BYTES = 150_000  # of a seed cut from a real file
 
 
 @dataclass(frozen=True)
 class Seed:
-    """A whole file."""
+    """The content of a file."""
 
     name: str
     format: str
@@ -46,7 +46,7 @@ class Seed:
 
 
 def corpus(real: bool = True) -> dict[str, Seed]:
-    """All seeds by name, those cut from real traces where there are any and `real` says so."""
+    """All seeds by name; with `real`, also those cut from real traces, if available."""
     with tempfile.TemporaryDirectory() as folder:
         made = [*_nsys(Path(folder)), *_nvprof(Path(folder)), *_kineto(), *_dict(Path(folder))]
         if real and (directory := data_dir()) is not None:
@@ -55,7 +55,7 @@ def corpus(real: bool = True) -> dict[str, Seed]:
 
 
 def _steps(write: Export | NvprofFile, n_steps: int = 4) -> None:
-    """Forward on one thread and backward on another, with every form of range around launches."""
+    """Forward on one thread and backward on another, with all forms of ranges around launches."""
     for i in range(n_steps):
         at = 10_000 * i
         write.push_pop(at, at + 4000, f"step {i}", tid=1)
@@ -105,7 +105,7 @@ def _nsys(folder: Path) -> list[Seed]:
         path = folder / f"nsys-{schema}"
         _export(schema).write(path, schema, page_size=(512, 1024, 4096)[i % 3])
         seeds.append(Seed(path.name, NSYS, path.read_bytes()))
-    many = folder / "nsys-pages"  # tables of several pages and values of pages of their own
+    many = folder / "nsys-pages"  # tables of several pages, and values with overflow pages
     export = Export().gpu()
     for i in range(60):
         at, long = 1000 * i, f"long {i}" + "x" * (1500 if i % 20 == 0 else 0)
@@ -185,8 +185,8 @@ def _cut_databases(directory: Path) -> list[Seed]:
 
 
 def _cut_database(path: Path, kind: str) -> bytes:
-    """The file without its many small tables of constants, with the first rows of each other table
-    and the strings that they name."""
+    """The file without its small tables of constants, with the first rows of each other table and
+    the strings that they refer to."""
     connection = apsw.Connection(":memory:")
     connection.deserialize("main", path.read_bytes())
     run = connection.execute

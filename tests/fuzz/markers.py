@@ -1,8 +1,8 @@
-"""The readers of range names under atheris, which follows coverage of Python code:
+"""The readers of range names under atheris, a coverage-guided fuzzer of Python code:
 
     python -m fuzz.markers -max_total_time=60     (any option of libFuzzer)
 
-Needs `pip install atheris`. tests/fuzz/test_markers.py does a little of it without.
+Needs `pip install atheris`. tests/fuzz/test_markers.py runs a small part without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEEDS = (
 
 
 def check(text: str) -> None:
-    """Read a text in every way; any text means something, and nothing is raised."""
+    """Read a text in every way; every text must have a meaning, without an exception."""
     from fastprof.model.markers import Kind, Meaning, op_name, read, read_event
 
     for suffix in (False, True):
@@ -41,7 +41,7 @@ def check(text: str) -> None:
 
 
 def main() -> None:
-    """Run until libFuzzer's limits, or until something is raised."""
+    """Run until libFuzzer's limits or an exception."""
     import atheris
 
     with atheris.instrument_imports(include=["fastprof.model.markers", "fastprof.model.call"]):

@@ -1,4 +1,4 @@
-"""The name of a mutant, its random numbers, and its content, which the name alone says again."""
+"""A mutant: its name determines its random numbers and content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuzz.corpus import DICT, GZIP, KINETO, NSYS, NVPROF, Seed
 Mutate = Callable[[bytes, Chance], bytes]
 
 _SQLITE = of_bytes.KINDS | of_pages.KINDS | of_databases.KINDS
-# What can be done to a file of each format, by names.
+# The mutations of each format, by name.
 KINDS: Mapping[str, Mapping[str, Mutate]] = {
     NSYS: _SQLITE,
     NVPROF: _SQLITE,
@@ -41,7 +41,7 @@ class Mutant:
         return cls(seed, kind, int(number))
 
     def content(self, seeds: Mapping[str, Seed]) -> bytes:
-        """The same bytes whenever and wherever it is made, from the same seeds."""
+        """The content; it depends only on the name and the seeds."""
         seed = seeds[self.seed]
         make = (KINDS[seed.format] | of_shapes.KINDS)[self.kind]
         return make(seed.content, Chance(str(self), self.number))
@@ -53,7 +53,7 @@ class Mutant:
 
 
 def mutants(seeds: Mapping[str, Seed], n: int, seed: int) -> list[Mutant]:
-    """n mutants, of each kind of each seed about as many; other ones for another `seed`."""
+    """n mutants, evenly distributed over seeds and kinds; `seed` selects others."""
     ways = [(each.name, kind) for each in seeds.values() for kind in KINDS[each.format]]
     random.Random(seed).shuffle(ways)
     first = seed * 1_000_000
@@ -61,5 +61,5 @@ def mutants(seeds: Mapping[str, Seed], n: int, seed: int) -> list[Mutant]:
 
 
 def shapes(part: float = 1) -> list[Mutant]:
-    """All large files, or such with a part of the rows."""
+    """All large files, optionally with a fraction of the rows."""
     return [Mutant(seed, kind, int(n * part)) for kind, (seed, n, _) in of_shapes.SHAPES.items()]

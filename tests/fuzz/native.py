@@ -1,7 +1,7 @@
 """The C readers under a coverage-guided fuzzer and sanitizers: `python -m fuzz.native --help`.
 
-The targets in native/ have libFuzzer's entry point. A clang with libFuzzer builds them with it; any
-other compiler with native/driver.c, which does the same in small.
+The targets in native/ have libFuzzer's entry point. A clang with libFuzzer uses that; for other
+compilers, native/driver.c is a small replacement.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ TARGETS = {
     "pages": "walk record btree pages column names keys",
 }
 LONGEST = 1 << 16  # bytes of an input
-_LINES = 30  # the last of those that a target said before it crashed
+_LINES = 30  # the last output lines of a target before a crash
 NAMES = (
     "aten::mm, seq = 7, op_id = 9, sizes = [[2, 3], []], input_op_ids = [(5, 0), (0, -1)]\n"
     "a, seq = 9223372036854775807\nb, op_id = 1\nc, sizes = [[]]\nlayer:x\n\n",
 )
 
 
-# An abort is what the driver sees of either sanitizer.
+# The driver detects errors of either sanitizer by an abort.
 _OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "abort_on_error=1"}
 
 
 class BuildError(Exception):
-    """The compiler cannot build a target; the text is what it said."""
+    """The compiler cannot build a target; the message is its output."""
 
 
 def compiler() -> str:
@@ -54,13 +54,13 @@ def compiler() -> str:
 
 @functools.cache
 def has_libfuzzer() -> bool:
-    """Whether the compiler comes with libFuzzer."""
+    """Whether the compiler has libFuzzer."""
     return _compiles(("-fsanitize=fuzzer",), "int LLVMFuzzerTestOneInput(void) { return 0; }")
 
 
 @functools.cache
 def why_not() -> str | None:
-    """Why targets cannot be built here, or None."""
+    """The reason why targets cannot be built, or None."""
     if has_libfuzzer():
         return None
     if _compiles((*SANITIZE, "-fsanitize-coverage=trace-pc"), "int main(void) { return 0; }", "-c"):
@@ -77,7 +77,7 @@ def _compiles(flags: Sequence[str], text: str, *more: str) -> bool:
 
 
 def build(target: str, folder: Path) -> Path:
-    """The program of a target, made in a folder.
+    """Build the program of a target in a folder.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _call(command: Sequence[str | Path]) -> None:
 def run(
     program: Path, inputs: Sequence[bytes], seconds: float, seed: int = 1
 ) -> subprocess.CompletedProcess[str]:
-    """Run a target; with an exit code that is not 0, its folder has the input under `crash-`."""
+    """Run a target; if it fails, the input is in its folder in a file `crash-*`."""
     given = program.parent / f"{program.name}.corpus"
     given.mkdir(exist_ok=True)
     for i, content in enumerate(inputs):
@@ -122,7 +122,7 @@ def run(
 
 
 def inputs_of(target: str) -> list[bytes]:
-    """What a target starts with: small files, since a short run is one of many."""
+    """The initial corpus of a target: small files, for many short runs."""
     if target == "pages":
         return [*_databases()]
     seeds = corpus(real=False)
@@ -144,7 +144,7 @@ def _databases() -> Iterator[bytes]:
 
 
 def main() -> int:
-    """The exit code: 1 when a target crashed."""
+    """Run the command; the exit code is 1 if a target crashed."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.native", description=__doc__)
     parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)} (default: all)")
     parser.add_argument("--seconds", type=float, default=60, help="for each (default: 60)")

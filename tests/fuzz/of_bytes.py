@@ -41,7 +41,7 @@ def _zeros(content: bytes, chance: Chance) -> bytes:
 
 
 def _moved(content: bytes, chance: Chance) -> bytes:
-    """A part in the place of another one."""
+    """Replace a part by another part."""
     part = chance.stretch(len(content), 5000)
     length = part.stop - part.start
     at = chance.randrange(len(content) - length + 1)

@@ -1,4 +1,4 @@
-"""Mutations of the rows and tables of an SQLite file, made by SQL: the file itself stays sound."""
+"""Mutations of the rows and tables of an SQLite file by SQL; the file format stays valid."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _HOSTILE = [
 
 
 class _File:
-    """A file in memory; rows that its tables do not allow can be put into it."""
+    """An in-memory file without the constraints of its tables."""
 
     def __init__(self, content: bytes, chance: Chance) -> None:
         self.chance = chance
@@ -100,7 +100,7 @@ class _File:
                 self.columns[name] = [column for _, column, *_ in told]
 
     def content(self) -> bytes:
-        """The file; half of the time its tables again say what they do not keep."""
+        """The file; half of the time its tables declare constraints again that rows violate."""
         if self.chance.random() < 0.5:
             self.run("PRAGMA writable_schema = ON")
             for name, sql in self._sql.items():
@@ -117,7 +117,7 @@ class _File:
         return found[self.chance.place(len(found))] if found else ("sqlite_schema", "rootpage")
 
     def some(self, table: str) -> str:
-        """A condition for some rows, in the order of their ids."""
+        """A condition that selects some rows, in id order."""
         ids = [number for (number,) in self.run(f'SELECT rowid FROM "{table}"')]
         if not ids or self.chance.random() < 0.2:
             return "1"
@@ -127,7 +127,7 @@ class _File:
         return f"rowid IN ({', '.join(map(str, chosen))})"
 
     def set(self, table: str, column: str, value: str, *values: Any) -> None:
-        """Set a column of some rows, where no unique index forbids it."""
+        """Set a column of some rows unless a unique index forbids it."""
         sql = f'UPDATE OR REPLACE "{table}" SET "{column}" = {value} WHERE {self.some(table)}'
         with contextlib.suppress(apsw.Error):
             self.run(sql, values)
@@ -144,7 +144,7 @@ def _kind(change: Callable[[_File, Chance], None]) -> Callable[[bytes, Chance], 
 
 
 def _types(file: _File, chance: Chance) -> None:
-    """A text or a blob where a number was, a number where a text was."""
+    """Replace numbers by texts or blobs, and texts by numbers."""
     value = chance.choice([*_VALUES, chance.choice(INTEGERS)])
     file.set(*file.column(), chance.choice(["?", "?", "CAST(? AS BLOB)", "? || ''"]), value)
 
@@ -170,7 +170,7 @@ def _times(file: _File, chance: Chance) -> None:
 
 
 def _ids(file: _File, chance: Chance) -> None:
-    """Ids of other rows, of rows that there are not, the same everywhere, far apart, in circles."""
+    """Ids of other rows, of missing rows, all equal, far apart, or cyclic."""
     table, column = file.column(_IDS)
     other = chance.choice(file.columns.get(table, [column]))
     value = chance.choice(
@@ -183,7 +183,7 @@ def _ids(file: _File, chance: Chance) -> None:
 
 
 def _rows(file: _File, chance: Chance) -> None:
-    """Rows that are lost, there twice, at other ids, in another order."""
+    """Delete, duplicate, renumber or reorder rows."""
     table, _ = file.column()
     if table not in file.columns:
         return
@@ -222,7 +222,7 @@ def _texts(file: _File, chance: Chance) -> None:
 
 
 def _schema(file: _File, chance: Chance) -> None:
-    """Tables and columns that are lost, named otherwise, declared otherwise, views, indexes."""
+    """Drop, rename or redeclare tables and columns; add views and indexes."""
     table, column = file.column()
     if table not in file.columns:
         return

@@ -10,13 +10,13 @@ from fuzz.chance import Chance
 
 
 def _text(content: bytes, chance: Chance) -> bytes:
-    """Sound members of unsound text."""
+    """Valid members of invalid text."""
     kinds = list((of_bytes.KINDS | of_text.KINDS).values())
     return gzip.compress(chance.choice(kinds)(gzip.decompress(content), chance), mtime=0)
 
 
 def _members(content: bytes, chance: Chance) -> bytes:
-    """The text in several members, with something between or behind them."""
+    """The text in several members, with bytes between or after them."""
     text, members = gzip.decompress(content), []
     cuts = sorted(chance.randrange(len(text)) for _ in range(chance.choice([1, 2, 20])))
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
@@ -29,7 +29,7 @@ def _members(content: bytes, chance: Chance) -> bytes:
 
 
 def _inflated(content: bytes, chance: Chance) -> bytes:
-    """Blanks, quotes or brackets without end: 16 MB from some kB."""
+    """Long runs of blanks, quotes or brackets: 16 MB from a few kB."""
     filler = chance.choice([b" ", b'"', b"[", b"{", b"x", b"\0", b"\\", b"1", b'{"a":1},'])
     text = gzip.decompress(content)
     at = chance.place(len(text))
@@ -38,7 +38,7 @@ def _inflated(content: bytes, chance: Chance) -> bytes:
 
 
 def _raw(content: bytes, chance: Chance) -> bytes:
-    """Other headers, other ends, no gzip at all."""
+    """Other headers or trailers, or no gzip."""
     text = gzip.decompress(content)
     deflated = content[10:-8]
     name = b"name\0" if chance.random() < 0.5 else b"x" * 70_000

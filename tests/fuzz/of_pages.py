@@ -8,7 +8,7 @@ _HEADER = 100
 
 
 class _Pages:
-    """The pages of a file, to be changed one by one."""
+    """The pages of a file, to be changed individually."""
 
     def __init__(self, content: bytes) -> None:
         size = int.from_bytes(content[16:18], "big")
@@ -24,11 +24,11 @@ class _Pages:
         return b"".join(self.pages)
 
     def head(self, number: int) -> int:
-        """Where the header of a page of a B-tree starts."""
+        """The offset of the header of a B-tree page."""
         return _HEADER if number == 0 else 0
 
     def cells(self, number: int) -> list[int]:
-        """Where the pointers to the cells of such a page lie; none on other pages."""
+        """The offsets of the cell pointers of a B-tree page; none for other pages."""
         page, head = self.pages[number], self.head(number)
         if page[head] not in (2, 5, 10, 13):
             return []
@@ -68,7 +68,7 @@ def _swapped(content: bytes, chance: Chance) -> bytes:
 
 
 def _removed(content: bytes, chance: Chance) -> bytes:
-    """A page less or one twice; the header may know of it."""
+    """Remove or duplicate a page, with or without an updated header."""
     pages = _Pages(content)
     number = chance.place(len(pages))
     pages.pages[number : number + 1] = [pages.pages[number]] * chance.choice([0, 2])
@@ -78,7 +78,7 @@ def _removed(content: bytes, chance: Chance) -> bytes:
 
 
 def _head(content: bytes, chance: Chance) -> bytes:
-    """What begins a page: its kind, free blocks, number of cells, where they begin."""
+    """Change a page header: its kind, free blocks, number of cells, start of cells."""
     pages = _Pages(content)
     number = chance.place(len(pages))
     page, head = pages.pages[number], pages.head(number)
@@ -89,7 +89,7 @@ def _head(content: bytes, chance: Chance) -> bytes:
 
 
 def _pointers(content: bytes, chance: Chance) -> bytes:
-    """Cells that lie elsewhere, also where another cell does or on another page."""
+    """Move cells, also onto another cell or beyond the page."""
     pages = _Pages(content)
     number = chance.place(len(pages))
     page, cells = pages.pages[number], pages.cells(number)
@@ -106,7 +106,7 @@ def _pointers(content: bytes, chance: Chance) -> bytes:
 
 
 def _cells(content: bytes, chance: Chance) -> bytes:
-    """What begins a cell: its length, row id, child page, and the types of its values."""
+    """Change the start of a cell: its length, row id, child page, types of values."""
     pages = _Pages(content)
     number = chance.place(len(pages))
     page, cells = pages.pages[number], pages.cells(number)

@@ -1,6 +1,6 @@
-"""Files that are large in one way: a million ranges in each other, a million threads, gzip bombs.
+"""Files that are large in one dimension: a million nested ranges, a million threads, gzip bombs.
 
-Each is made from a seed as a mutant is; the mutant's number says how many there are.
+Each is made from a seed like a mutant; the mutant's number is the size.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Columns = dict[str, str]
 def _export(
     kernels: Columns, calls: Columns, ranges: Columns, *, one: tuple[str, ...] = ()
 ) -> Callable[[bytes, Chance], bytes]:
-    """An export with n rows in each of three tables, like their first ones but for some columns.
+    """An export with n rows in each of three tables, modified copies of their first ones.
 
-    The columns are expressions of i, the row, and ?1, n. `one` names tables that get one row.
+    The columns are expressions of i, the row, and ?1, n. Tables in `one` get one row.
     """
 
     def make(content: bytes, chance: Chance) -> bytes:
@@ -83,7 +83,7 @@ _names = _export(
 
 
 def _events(content: bytes, chance: Chance) -> bytes:
-    """A thread, an operator, a call and a kernel, over and over."""
+    """n times a thread, an operator, a call and a kernel."""
     wanted = ("cpu_op", "cuda_runtime", "kernel")
     events = {event.get("cat"): event for event in json.loads(content)["traceEvents"]}
     parts = []
@@ -97,7 +97,7 @@ def _events(content: bytes, chance: Chance) -> bytes:
 
 
 def _inflated(filler: bytes) -> Callable[[bytes, Chance], bytes]:
-    """Gzip of a text with n MB of the same at its end, within a string."""
+    """Gzip of a text that ends with n MB of one character in a string."""
 
     def make(content: bytes, chance: Chance) -> bytes:
         text = json.dumps({**json.loads(content), "a": "b"}).encode()[:-2]
@@ -114,7 +114,7 @@ def _long_line(content: bytes, chance: Chance) -> bytes:
     return content + line.replace(b"'layer': [", more) + b"\n"
 
 
-# Kind: the seed, how many, and how it is made.
+# kind: (seed, size, function)
 SHAPES: dict[str, tuple[str, int, Callable[[bytes, Chance], bytes]]] = {
     "nested": ("nsys-2024", 1_000_000, _nested),
     "threads": ("nsys-2024", 1_000_000, _threads),

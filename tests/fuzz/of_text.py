@@ -106,7 +106,7 @@ _DEPTHS = (10, 99, 100, 101, 511, 512, 513, 3000, 100_000)
 
 
 def _token(content: bytes, chance: Chance) -> re.Match[bytes] | None:
-    """One that begins behind some place."""
+    """The next token after a random position."""
     return _TOKEN.search(content, chance.place(max(1, len(content))))
 
 
@@ -127,13 +127,13 @@ def _name(content: bytes, chance: Chance) -> bytes:
 
 
 def _other(content: bytes, chance: Chance) -> bytes:
-    """A token in the place of another one: a key, a name, an id."""
+    """Replace a token by another one: a key, a name, an id."""
     found = _token(content, chance)
     return _replaced(content, chance, [found.group()]) if found else content
 
 
 def _string(content: bytes, chance: Chance) -> bytes:
-    """Bytes within a string."""
+    """Change bytes in a string."""
     for _ in range(chance.choice([1, 1, 4])):
         found = _token(content, chance)
         if found and found.group()[:1] in (b'"', b"'"):
@@ -143,7 +143,7 @@ def _string(content: bytes, chance: Chance) -> bytes:
 
 
 def _bracket(content: bytes, chance: Chance) -> bytes:
-    """A bracket, comma, colon or quote less, or one twice."""
+    """Delete or duplicate a bracket, comma, colon or quote."""
     found = _BRACKETS.search(content, chance.place(max(1, len(content))))
     if not found:
         return content
@@ -151,7 +151,7 @@ def _bracket(content: bytes, chance: Chance) -> bytes:
 
 
 def _deep(content: bytes, chance: Chance) -> bytes:
-    """A value within very many brackets, closed or not."""
+    """Nest a value in very many brackets, closed or not."""
     found = _token(content, chance)
     if not found:
         return content

@@ -1,4 +1,4 @@
-"""Mutations of the events of a torch.profiler trace that stay JSON."""
+"""Mutations of the events of a torch.profiler trace; the file stays valid JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TIMES = ("ts", "dur")
 
 
 def _kind(change: Callable[[Events, Chance], None]) -> Callable[[bytes, Chance], bytes]:
-    """The mutation of a file that is this change of its events."""
+    """Turn a change of the events into a mutation of a file."""
 
     def mutate(content: bytes, chance: Chance) -> bytes:
         root = json.loads(content)
@@ -87,7 +87,7 @@ def _value(events: Events, chance: Chance) -> None:
 
 
 def _key(events: Events, chance: Chance) -> None:
-    """A key that is lost, another one, or the same for all events."""
+    """Delete or replace a key, or set it equal for all events."""
     some = _some(events, chance)
     other = chance.choice(["ts", "dur", "ph", "cat", "name", "args", "x", "", "correlation"])
     for holder, key in some:
@@ -98,7 +98,7 @@ def _key(events: Events, chance: Chance) -> None:
 
 
 def _ids(events: Events, chance: Chance) -> None:
-    """Ids that are missing, of another event, the same everywhere, or far apart."""
+    """Ids that are missing, of another event, all equal, or far apart."""
     way = chance.choice(["one", "same", "far", "text", "shuffled"])
     some = _some(events, chance, (chance.choice(_IDS),))
     if not some:
@@ -116,7 +116,7 @@ def _ids(events: Events, chance: Chance) -> None:
 
 
 def _times(events: Events, chance: Chance) -> None:
-    """Times that are negative, huge, backwards, equal, or not numbers."""
+    """Times that are negative, huge, decreasing, equal, or not numbers."""
     way = chance.choice(["one", "one", "same", "backwards", "huge", "negative", "long"])
     if way == "one":
         times = [*INTEGERS, -1, 0, 1e18, 9.3e15, 1e-9, "5", None, float("nan"), 2**63 / 1000]
@@ -135,7 +135,7 @@ def _times(events: Events, chance: Chance) -> None:
 
 
 def _events(events: Events, chance: Chance) -> None:
-    """Events that are lost, there twice, in another order, or no events."""
+    """Delete, duplicate, reorder or replace events."""
     way = chance.choice(["lost", "twice", "shuffled", "many", "none"])
     part = chance.stretch(len(events), len(events))
     if way == "lost":
@@ -151,7 +151,7 @@ def _events(events: Events, chance: Chance) -> None:
 
 
 def _arrows(events: Events, chance: Chance) -> None:
-    """Arrows from anywhere to anywhere, in circles, without an end or to several."""
+    """Flows between any events, cyclic, without an end or with several."""
     spans = [event for event in events if event.get("ph") == "X" and "ts" in event]
     for number in range(chance.choice([2, 20])):
         for phase in chance.choice(["sf", "fs", "s", "f", "sff", "stf"]):

@@ -1,4 +1,4 @@
-"""A fixed slice of the mutants of `make fuzz`, and that the engine sees what is wrong."""
+"""A fixed part of the mutants of `make fuzz`, and checks that the engine detects errors."""
 
 import os
 import re
@@ -90,11 +90,11 @@ def write(path):
     return refuse("fastprof: x.trace: bad")
 
 
-# What a command may do wrong with the file it is given, and what is said of it.
+# Errors of a command, and the text that the engine reports.
 WRONG = {
     "ValueError: mistake": lambda path: int("mistake"),
     "2 lines for an error": lambda path: refuse("fastprof: x.trace: a", "b"),
-    "does not name the file": lambda path: refuse("fastprof: an index points outside"),
+    "does not name the file": lambda path: refuse("fastprof: an index is out of bounds"),
     "memory ran out": lambda path: refuse("fastprof: x.trace: not enough memory"),
     "exit code 3": lambda path: 3,
     "overflow encountered": lambda path: warnings.warn("overflow encountered", stacklevel=1),
@@ -138,14 +138,14 @@ def test_ways_that_differ_and_rows_that_are_lost_are_seen(seeds, tmp_path, monke
 
 
 class Killer(Mutant):
-    """A mutant that ends the process that makes it."""
+    """A mutant that kills the process that makes it."""
 
     def content(self, seeds):
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
 class Staller(Mutant):
-    """A mutant that is never made."""
+    """A mutant that never finishes."""
 
     def content(self, seeds):
         time.sleep(60)

@@ -1,4 +1,4 @@
-"""Any text that a range may have means something, and is read in bounded time."""
+"""Every text of a range has a meaning and is read in bounded time."""
 
 import time
 

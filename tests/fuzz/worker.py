@@ -1,4 +1,4 @@
-"""Mutants in processes of their own: what kills or stalls one is named, and another one goes on."""
+"""Runs mutants in worker processes; reports those that kill or stall a worker, and replaces it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from typing import Any
 from fuzz.corpus import Seed
 from fuzz.mutant import Mutant
 
-SECONDS = 20.0  # for all that is done with one mutant
-MEMORY = 3 << 30  # bytes of addresses; a worker alone has some 700 MB of them
+SECONDS = 20.0  # for all commands on one mutant
+MEMORY = 3 << 30  # bytes of address space; an idle worker uses about 700 MB
 _FAULTS = "faults"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant: "rows", "refused" or "wrong", and how in words."""
+    """The result of a mutant: "rows", "refused" or "wrong", and its description."""
 
     mutant: Mutant
     what: str
     detail: str
     seconds: float
-    memory: int  # bytes that the worker had at most until then
+    memory: int  # peak memory of the worker so far, in bytes
 
 
 def outcomes(
     mutants: Sequence[Mutant], seeds: Mapping[str, Seed], jobs: int = 1, seconds: float = SECONDS
 ) -> Iterator[Outcome]:
-    """What became of each mutant, in the order in which they end."""
+    """The result of each mutant, in order of completion."""
     left = iter(mutants)
     with tempfile.TemporaryDirectory() as folder:
         workers = [_Worker(Path(folder) / str(i), seeds, seconds) for i in range(jobs)]
@@ -58,7 +58,7 @@ def outcomes(
 
 
 class _Worker:
-    """The parent's side of a process."""
+    """The parent's side of a worker."""
 
     def __init__(self, folder: Path, seeds: Mapping[str, Seed], seconds: float) -> None:
         folder.mkdir()
@@ -76,7 +76,7 @@ class _Worker:
         self.connection.recv()
 
     def give(self, mutant: Mutant | None) -> bool:
-        """Have a mutant tried; False when there is none."""
+        """Send the next mutant; False if there is none."""
         if mutant is None:
             return False
         if self._process is None:
@@ -108,13 +108,15 @@ class _Worker:
 
 
 def _serve(connection: Connection, folder: str, seconds: float) -> None:
-    """The process: a mutant in, what became of it out, until nobody asks any more."""
+    """The main loop of a worker: receives mutants and returns results until the pipe closes."""
     from fuzz.check import WrongError, check, check_shape
 
     faults = open(Path(folder) / _FAULTS, "w+")  # noqa: SIM115, for as long as the process lives
     os.dup2(faults.fileno(), 2)
     faulthandler.enable(faults)
-    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which takes terabytes of addresses
+    if "libasan" not in os.environ.get(
+        "LD_PRELOAD", ""
+    ):  # which reserves terabytes of address space
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     seeds = connection.recv()
     connection.send("ready")

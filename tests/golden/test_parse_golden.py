@@ -1,4 +1,4 @@
-"""`parse` against the dict that PyProf's author got from the same run.
+"""`parse` against PyProf's own dict lines of the same run.
 
 The run was recorded by NVProf: a real PyTorch 1 training step, forward and backward.
 """
@@ -19,7 +19,7 @@ Line = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Line, Line]]:
-    """Our line and the author's line of every kernel."""
+    """Pairs of our line and PyProf's line, one per kernel."""
     folder = tmp_path_factory.mktemp("parse")
     source = real("pyprof/lm_v100_nvprof.sql")
     assert main(["parse", str(source), "-o", str(folder / "lm.dict")]) == 0
@@ -47,8 +47,8 @@ def test_key_is_the_authors_on_every_line(lines: list[tuple[Line, Line]], key: s
 def test_direction_is_the_authors_but_of_what_the_autograd_thread_does_between_nodes(
     lines: list[tuple[Line, Line]],
 ) -> None:
-    """Sums of gradients and copies into `.grad` on the thread that runs the backward pass are
-    backward work; PyProf called them fprop, as no range around them says Backward."""
+    """Sums of gradients and copies into `.grad` on the backward thread are backward work. PyProf
+    classified them as fprop, because no enclosing range is named Backward."""
     backward_threads = {theirs["tid"] for _, theirs in lines if theirs["dir"] == "bprop"}
     forward_threads = {
         theirs["tid"] for _, theirs in lines if theirs["tid"] not in backward_threads
@@ -74,9 +74,10 @@ def test_numbers_are_the_authors_as_a_set(lines: list[tuple[Line, Line]]) -> Non
 def test_numbers_are_told_apart_differently_where_a_product_encloses_another(
     lines: list[tuple[Line, Line]],
 ) -> None:
-    """SPEC 4: seqId is the innermost carrier's, with which the backward kernel comes; PyProf took
-    the smallest not seen before (`matmul, seq = 71` around `mm, seq = 72`). And PyProf put the
-    lone 0 of a kernel that accumulates a gradient into altSeqId."""
+    """SPEC 4: seqId is the number of the innermost range that has one, which the backward kernel
+    shares. PyProf took the smallest number not seen before (`matmul, seq = 71` around
+    `mm, seq = 72`), and put the single 0 of a kernel that accumulates a gradient in altSeqId.
+    """
     differing = [
         (ours, theirs)
         for ours, theirs in lines

@@ -1,4 +1,4 @@
-"""`prof` against what PyProf printed, cell by cell; every difference has a named reason."""
+"""`prof` against PyProf's output, cell by cell; every difference has a named reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLIPPED = ("/torch/nn/utils/clip_grad.py:32", "/torch/nn/utils/clip_grad.py:38")
 Row = dict[str, str]
 Difference = tuple[str, Callable[[str, Row, Row], bool]]
 
-# (why, whether it explains why our row has another cell in this column than PyProf's)
+# (reason, predicate: whether it explains a cell of ours that differs from PyProf's)
 OF_BOTH: list[Difference] = [
     (
         "SPEC 9: the call is the outermost with a model, not a wrapper around it",
@@ -130,7 +130,7 @@ def test_every_cell_agrees_or_differs_for_a_named_reason(
     theirs = read(real(f"pyprof/golden/{golden}"))
     ours = report(real(f"pyprof/{source}"), tmp_path)
     assert len(theirs) == n
-    assert len(ours) >= n  # PyProf itself stopped at row 144 of the language model
+    assert len(ours) >= n  # PyProf fails at row 144 of the language model
     reasons = OF_BOTH + differences
     used, unexplained = set(), []
     for our_row, their_row in zip(ours, theirs, strict=False):
@@ -151,7 +151,7 @@ def test_parse_then_prof_says_what_prof_says(tmp_path: Path) -> None:
     assert main(["parse", str(source), "-o", str(lines)]) == 0
     by_lines, by_capture = report(lines, tmp_path), report(source, tmp_path)
     for of_line, of_capture in zip(by_lines, by_capture, strict=True):
-        # Lines do not name the GPU: its remedy may be another one.
+        # Dict lines do not name the GPU, so the remedy may differ.
         reasons = of_line.pop("TCReason"), of_capture.pop("TCReason")
         assert reasons[0] == reasons[1] or all(each.startswith("fp32 ") for each in reasons)
     assert by_lines == by_capture

@@ -1,1 +1,1 @@
-"""A tool that records NVTX: a library that programs load, and what makes its logs an export."""
+"""Records NVTX: a library that programs load, and a converter of its logs to an export."""

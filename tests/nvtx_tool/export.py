@@ -1,6 +1,6 @@
-"""Logs of NVTX calls to the SQLite export that Nsight Systems would make of them.
+"""Convert logs of NVTX calls to an SQLite export as of Nsight Systems.
 
-Unlike in a real one, a domain has one number in all processes of the file.
+Unlike in a real export, a domain has the same number in all processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def write(logs: Iterable[Log], path: Path) -> tuple[Path, list[Call]]:
     Path
         The same path.
     list of Call
-        The pops and ends that ended nothing, which an export does not tell.
+        The pops and ends that match no range; an export does not contain them.
     """
     export = Export()
     stray: list[Call] = []
@@ -35,7 +35,7 @@ def write(logs: Iterable[Log], path: Path) -> tuple[Path, list[Call]]:
 
 
 class _Process:
-    """The events of one process on their way into an export."""
+    """Adds the events of one process to an export."""
 
     def __init__(self, export: Export, log: Log, domains: dict[tuple[int, int], int]) -> None:
         self._export = export
@@ -43,7 +43,7 @@ class _Process:
         self._domains = domains  # (id() of its maker, number there) -> number here
 
     def add(self) -> list[Call]:
-        """Add them; the pops and ends that ended nothing."""
+        """Add the events; return the pops and ends that match no range."""
         pid, program = self._log.pid, self._log.program
         self._export.row("PROCESSES", globalPid=global_tid(pid, 0), pid=pid, name=program)
         for text in self._log.strings.values():
@@ -57,11 +57,11 @@ class _Process:
         return stray
 
     def _ends(self) -> tuple[dict[int, Call], list[Call]]:
-        """What ended each push and start, by the id() of that call; and what ended nothing."""
+        """The end of each push and start, by the id() of the call; and unmatched ends."""
         open_ranges: dict[Any, list[Call]] = {}
         ends, stray = {}, []
         for call in self._log.calls:
-            # A pop ends the latest push of its thread and domain, an end the range of its number.
+            # A pop ends the last push of its thread and domain, an end the range with its number.
             pushed = call.kind in (Kind.PUSH, Kind.POP)
             key = (call.tid, call.domain) if pushed else call.number
             if call.kind in (Kind.PUSH, Kind.START):

@@ -90,13 +90,13 @@ static void record_event(int kind, uint32_t domain, attributes event, uint64_t r
   log_add(record);
 }
 
-/* The level of the range that begins: how many are open around it. */
+/* The level of a beginning range: the number of open ranges around it. */
 static int level_of_push(uint32_t domain) {
   int32_t *depth = log_depth(domain);
   return depth == NULL ? NVTX_NO_PUSH_POP_TRACKING : (*depth)++;
 }
 
-/* The level of the range that ends. */
+/* The level of an ending range. */
 static int level_of_pop(uint32_t domain) {
   int32_t *depth = log_depth(domain);
   return depth == NULL || *depth == 0 ? NVTX_NO_PUSH_POP_TRACKING : --*depth;
@@ -188,7 +188,7 @@ static void NVTX_API thread_name_wide(uint32_t tid, const wchar_t *name) {
   record_wide(LOG_THREAD, 0, name, tid, 0);
 }
 
-/* A registered string is told by a record whose `range` is its number. */
+/* Records a registered string; `range` is its number. */
 static nvtxStringHandle_t NVTX_API string(nvtxDomainHandle_t domain, const char *text) {
   uint32_t number = NEXT(n_strings);
   record_text(LOG_STRING, number_of(domain), text, number, 0);
@@ -259,7 +259,7 @@ static void open_log(void) {
   is_open = prefix != NULL && log_open(prefix) == 0;
 }
 
-/* NVTX is compiled into each library that uses it, and each calls this with tables of its own. */
+/* NVTX is compiled into each library that uses it; each calls this with its own tables. */
 NVTX_DYNAMIC_EXPORT int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t tables) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   static const struct {

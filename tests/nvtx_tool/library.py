@@ -1,7 +1,7 @@
-"""The C files beside this one to a library that NVTX loads, and one that exports NVTX's functions.
+"""Builds a library that NVTX loads, and one that exports NVTX's functions, from C files.
 
-`LIBRARY` goes into NVTX_INJECTION64_PATH; a program that runs with it and with a prefix in
-FASTPROF_NVTX_LOG leaves a log for each of its processes.
+Set NVTX_INJECTION64_PATH to `LIBRARY` and FASTPROF_NVTX_LOG to a prefix: a program then writes one
+log per process.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared")
 
 
 class Unavailable(Exception):
-    """Nothing can be recorded here; the text says why."""
+    """Recording is not available; the message gives the reason."""
 
 
 def headers() -> Path:
-    """The directory of the headers, which are those of a PyPI package: of CUDA 13's or 12's.
+    """The directory of the headers in a PyPI package of CUDA 13 or 12.
 
     Raises
     ------
     Unavailable
-        When no package has them.
+        No package with headers is installed.
     """
     spec = importlib.util.find_spec("nvidia")
     places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
@@ -43,7 +43,7 @@ def headers() -> Path:
 
 @cache
 def library() -> Path:
-    """The library that records; it is built once in a process.
+    """The recording library, built once per process.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def core_api() -> Path:
 
 @cache
 def why_not() -> str | None:
-    """Why nothing can be recorded here, or None."""
+    """The reason why recording is not available, or None."""
     try:
         library()
     except Unavailable as error:

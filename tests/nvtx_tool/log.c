@@ -17,8 +17,8 @@
 enum { PAGE = 4096, MOST_FILES = 10000 };
 
 typedef struct {
-  char *chunk, *next, *end; /* the chunk that it writes to, NULL for none yet */
-  int64_t last;             /* time of its latest record */
+  char *chunk, *next, *end; /* the current chunk, NULL before the first */
+  int64_t last;             /* time of the last record */
   int32_t depth[LOG_DOMAINS];
 } log_thread;
 
@@ -26,7 +26,7 @@ typedef struct {
 static struct {
   pthread_mutex_t lock;
   const char *prefix;
-  int file; /* -1 until something is written */
+  int file; /* -1 before the first record */
   off_t end;
   log_head *head;
   char name[sizeof((log_head *)0)->parent]; /* PID.N of this process, or of an ancestor */
@@ -39,7 +39,8 @@ static void complain(const char *what) {
   fprintf(stderr, "NVTX recorder: %s: %s\n", what, strerror(errno));
 }
 
-/* So many more bytes of the file, in memory; they are on the disk already, or it is full. */
+/* Extends the file and maps the new bytes. The space is allocated first: a write through a mapping
+ * crashes if the disk is full. */
 static void *grow(size_t size) {
   int status = posix_fallocate(self.file, self.end, (off_t)size);
   if (status != 0) {
@@ -92,7 +93,7 @@ static void leave_chunk(log_thread *thread) {
   thread->chunk = thread->next = thread->end = NULL;
 }
 
-/* A chunk with room for a record of this size; 0, or -1. */
+/* Provides a chunk with room for a record of this size; returns 0, or -1 on failure. */
 static int take_chunk(log_thread *thread, size_t size) {
   leave_chunk(thread);
   size_t wanted = (size + sizeof(log_chunk) + PAGE - 1) / PAGE * PAGE;
@@ -131,7 +132,7 @@ static void before_fork(void) { pthread_mutex_lock(&self.lock); }
 
 static void after_fork(void) { pthread_mutex_unlock(&self.lock); }
 
-/* The child has nothing open, and no file until it records something. */
+/* The child has no open ranges, and no file before its first record. */
 static void in_child(void) {
   if (mine != NULL) {
     leave_chunk(mine);

@@ -1,4 +1,4 @@
-/* log.h: records of calls, from any thread, to a file of their process that outlives it.
+/* log.h: records calls of all threads in a file of the process, which survives a crash.
  *
  * The file is mapped into memory, so what was recorded is in it however the process ends: by
  * os._exit, by a signal, by a crash. A page with a log_head comes first, then chunks. A chunk
@@ -15,8 +15,8 @@ enum { LOG_HEAD_SIZE = 4096, LOG_CHUNK_SIZE = 1 << 18, LOG_DOMAINS = 256 };
 typedef struct {
   char magic[8]; /* "NVTXLOG1" */
   uint32_t pid;
-  uint32_t lost;   /* records that there was no room for */
-  char parent[48]; /* PID.N of the file of the process that this one was forked from; "" for none */
+  uint32_t lost;   /* number of records dropped for lack of room */
+  char parent[48]; /* PID.N of the file of the parent that forked this process; "" for none */
   char program[1024];
 } log_head;
 
@@ -26,7 +26,7 @@ typedef struct {
   uint32_t unused;
 } log_chunk;
 
-/* What a record says. */
+/* The kind of a record. */
 enum {
   LOG_PUSH = 1,
   LOG_POP,
@@ -39,27 +39,27 @@ enum {
   LOG_CATEGORY,
   LOG_THREAD
 };
-/* Where its text is. */
+/* The location of the text. */
 enum { LOG_NO_TEXT = 0, LOG_PLAIN, LOG_REGISTERED };
 
 typedef struct {
-  uint32_t size; /* bytes, a multiple of 8, with the text behind; written last */
+  uint32_t size; /* bytes including the text, a multiple of 8; written last */
   uint8_t kind, text_kind, payload_kind, has_color;
   int64_t time;   /* ns, CLOCK_MONOTONIC; no two records of a thread share one */
-  uint64_t range; /* of a start/end range; of a LOG_THREAD the thread that it names */
+  uint64_t range; /* number of a start/end range; for LOG_THREAD, the named thread */
   uint64_t payload;
   uint32_t domain, category, color;
   uint32_t text; /* bytes of the plain text, or the number of the registered one */
 } log_record;
 
-/* Files are called PREFIX.PID.N. 0, or -1 where the first cannot be made. */
+/* Starts logging to files PREFIX.PID.N; returns 0, or -1 if the first cannot be created. */
 int log_open(const char *prefix);
 
 /* A zeroed record of this thread with its time and text, not yet in the log; NULL if there is no
  * room. `text` may be NULL. */
 log_record *log_new(const char *text, size_t n);
 
-/* Put the latest record of this thread into the log. */
+/* Adds the last record of this thread to the log. */
 void log_add(log_record *record);
 
 /* How many ranges this thread has open in a domain, to be changed; NULL from LOG_DOMAINS on. */

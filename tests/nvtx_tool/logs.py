@@ -1,4 +1,4 @@
-"""The logs of a run to its calls of NVTX, process by process; log.h says how a log is written."""
+"""Read the logs of a run as NVTX calls by process; log.h defines the format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHUNK = struct.Struct("<QII")
 _RECORD = struct.Struct("<IBBBBqQ8sIIII")
 _PLAIN, _REGISTERED = 1, 2
 
-# The column of each type of payload, and how it lies in its eight bytes.
+# The column of each payload type, and its format in the eight bytes.
 _PAYLOADS = {
     1: ("uint64Value", "<Q"),
     2: ("int64Value", "<q"),
@@ -27,7 +27,7 @@ _PAYLOADS = {
 
 
 class Kind(IntEnum):
-    """What a call did."""
+    """The kind of a call."""
 
     PUSH = 1
     POP = 2
@@ -45,9 +45,9 @@ class Kind(IntEnum):
 class Call:
     """One call.
 
-    `number` is that of the start/end range, of the string that was registered, or of the thread
-    that got a name; `domain` and `string` are those of the process (see Log), 0 for the default
-    domain and for no registered text.
+    `number` identifies the start/end range, the registered string, or the named thread. `domain`
+    and `string` are numbers in the process (see Log), 0 for the default domain and for no
+    registered text.
     """
 
     kind: Kind
@@ -64,14 +64,14 @@ class Call:
 
 @dataclass
 class Log:
-    """What one process recorded. `lost` is how many records there was no room for."""
+    """The records of one process. `lost` is the number of records dropped for lack of room."""
 
     pid: int
     program: str
     lost: int
     parent_name: str
     calls: list[Call]  # in order of time
-    parent: Log | None = None  # the process that forked this one, if it recorded anything
+    parent: Log | None = None  # the process that forked this one, if it has records
     strings: dict[int, str] = field(default_factory=dict)
     domains: dict[int, str] = field(default_factory=dict)
 
@@ -83,22 +83,22 @@ class Log:
                 self.domains[call.domain] = call.text or ""
 
     def string(self, number: int) -> str:
-        """A registered text, which may have been registered before the process was forked."""
+        """A registered text, possibly registered before the process was forked."""
         if number in self.strings:
             return self.strings[number]
         return self.parent.string(number) if self.parent else ""
 
     def maker(self, domain: int) -> Log | None:
-        """The process in which a domain was made; None for the default domain."""
+        """The process that created a domain; None for the default domain."""
         if domain in self.domains:
             return self
         return self.parent.maker(domain) if self.parent else None
 
 
 def read(prefix: Path) -> list[Log]:
-    """The logs that were written to this prefix, by process.
+    """The logs with this prefix, by process.
 
-    A process that was killed while it made its file recorded nothing, and has no log.
+    A process killed while creating its file has no log.
     """
     contents = {
         path.name.removeprefix(f"{prefix.name}."): path.read_bytes()

@@ -1,4 +1,4 @@
-"""A capture as plain objects: ranges with what is around them, kernels with their launches."""
+"""A capture as plain objects: ranges with their parents, kernels with their launches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Thread = tuple[Any, Any]  # process, thread
 
 @dataclass(eq=False)
 class Range:
-    """A named range of a thread. Times are ns. What the file does not say is None.
+    """A named range of a thread. Times are ns. Missing values are None.
 
     Parameters
     ----------
     kind : "op" (of PyTorch), "marker" (of PyProf), "user" or "frame" (of Python)
-    dims : sizes of each argument, an empty list for what is no tensor
-    concrete : values of the arguments that are no tensors, as text
-    on_forward_thread : the number that torch gives the forward thread, 0 for a forward operator
-    told_forward : the forward operator that the file's own arrow points from
+    dims : sizes of each argument, an empty list for non-tensors
+    concrete : values of non-tensor arguments, as text
+    on_forward_thread : torch's number of the forward thread, 0 for a forward operator
+    told_forward : the forward operator at the start of the file's flow
     """
 
     name: str
@@ -36,7 +36,7 @@ class Range:
     children: list[Range] = field(default_factory=list)
 
     def chain(self) -> list[Range]:
-        """The range and all around it, innermost first."""
+        """The range and its ancestors, innermost first."""
         found, each = [], self
         while each is not None:
             found.append(each)

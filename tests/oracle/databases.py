@@ -17,7 +17,7 @@ from oracle.nodes import is_node
 ACTIVITY = "CUPTI_ACTIVITY_KIND_"
 PUSH_POP = (59, 70)
 START, END = 2, 4  # flags of NVProf's markers
-# What PyTorch writes behind the name of a range, the last first.
+# PyTorch's suffixes of a range name, last first.
 SUFFIX = re.compile(
     r"(?P<name>.*?)(?:, seq = (?P<seq>\d+))?(?:, op_id = (?P<op_id>\d+))?"
     r"(?:, sizes = (?P<sizes>\[.*\]))?(?:, input_op_ids = \[.*\])?\Z",

@@ -1,7 +1,7 @@
 """FLOPs of products, convolutions and attention, from the sizes of their own arguments.
 
-A multiply-add counts two. Sizes are those of `Input Dims` or of `sizes =`; a value that is no
-tensor has an empty list. None: the arguments do not tell.
+A multiply-add counts as two. Sizes are those of `Input Dims` or of `sizes =`; non-tensors have an
+empty list. The result is None if the arguments do not determine it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from oracle.capture import Range
 
-# The place of the left factor among the arguments; the right one follows it.
+# The position of the left factor among the arguments; the right one follows.
 PRODUCTS = {
     "mm": 0, "bmm": 0, "matmul": 0, "mv": 0, "dot": 0, "_int_mm": 0, "_scaled_mm": 0,
     "addmm": 1, "addmm_": 1, "_addmm_activation": 1, "baddbmm": 1, "baddbmm_": 1, "addbmm": 1,
@@ -26,7 +26,7 @@ CONVOLUTIONS = {
     *("_slow_conv2d_forward", "slow_conv3d_forward", "conv_depthwise3d", "_conv_depthwise2d"),
     *("cudnn_convolution_relu", "conv1d", "conv2d", "conv3d"),
 }
-# Where stride, padding, dilation and whether it is transposed stand, where they do.
+# The positions of stride, padding, dilation and transposed, if present.
 _FORMS = {
     "convolution": (3, 4, 5, 6),
     "_convolution": (3, 4, 5, 6),
@@ -37,7 +37,7 @@ _FORMS = {
     "miopen_convolution": (4, 3, 5, None),
     "miopen_depthwise_convolution": (4, 3, 5, None),
 }
-# The places of the gradient, the input, the weight and the mask of the gradients that are wanted.
+# The positions of the gradient, the input, the weight and the mask of wanted gradients.
 BACKWARD_CONVOLUTIONS = {
     "convolution_backward": (0, 1, 2, 10),
     "cudnn_convolution_backward": (1, 0, 2, 10),
@@ -45,7 +45,7 @@ BACKWARD_CONVOLUTIONS = {
 }
 ONE_GRADIENT = ("_backward_input", "_backward_weight")
 
-# The places of query, key and value, and how many products of that size there are.
+# The positions of query, key and value, and the number of products of that size.
 ATTENTIONS = {
     "scaled_dot_product_attention": (0, 2),
     "_scaled_dot_product_attention": (0, 2),
@@ -59,7 +59,7 @@ ATTENTIONS = {
 
 
 def bare(name: str) -> str:
-    """The operator of a range; "" for what is none of ATen."""
+    """The operator of a range; "" if it is not an ATen operator."""
     return name.removeprefix("aten::") if name.startswith("aten::") else ""
 
 
@@ -75,9 +75,9 @@ def is_counted(each: Range) -> bool:
 
 
 def flops(each: Range, gradient: list[int] | None = None) -> int | None:
-    """What a range that `is_counted` computes.
+    """FLOPs of a range that `is_counted`.
 
-    gradient : the sizes of a convolution's result, where its own arguments do not tell
+    gradient : the sizes of a convolution's result, if its own arguments do not determine them
     """
     name, dims = bare(each.name), each.dims
     if not dims:
@@ -156,7 +156,7 @@ def _convolution(each: Range, name: str, gradient: list[int] | None) -> int | No
 
 
 def _convolution_backward(each: Range, name: str) -> int | None:
-    """Each gradient of input or weight is as much as the forward product."""
+    """Each gradient of input or weight costs as much as the forward product."""
     grad_place, _, weight_place, mask_place = BACKWARD_CONVOLUTIONS[name]
     gradient, weight = each.dims[grad_place], each.dims[weight_place]
     if len(gradient) < 3 or len(weight) < 3:

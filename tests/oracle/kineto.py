@@ -16,7 +16,7 @@ CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
 
 
 def nanoseconds(microseconds: Any) -> int:
-    """A number of JSON as it stands in the text, in µs, to ns; half a ns is rounded up."""
+    """Convert the text of a JSON number in µs to ns; half a ns rounds up."""
     whole, _, fraction = str(microseconds).partition(".")
     digits = (fraction + "0000")[:4]
     return int(whole) * 1000 + (int(digits) + 5) // 10
@@ -72,7 +72,7 @@ def _range(event: dict[str, Any], kind: str) -> _KinetoRange:
 
 
 def _tell(ranges: list[Range], flows: list[dict[str, Any]]) -> None:
-    """Give backward ranges the forward operator that the file's arrows point from."""
+    """Set the forward operator of backward ranges from the flows in the file."""
     at: dict[Any, list[Range]] = {}
     for each in ranges:
         if each.kind == "op" and each.seq is not None:
@@ -117,7 +117,7 @@ def _kernel(
 
 
 def _autograd_threads(ranges: list[Range]) -> set[Any]:
-    """Threads on which nodes are evaluated inside of nothing: the engine's own."""
+    """Threads with node evaluations outside all other ranges: the engine's own."""
     return {
         each.thread
         for each in ranges

@@ -1,4 +1,4 @@
-"""Forward or backward, and the forward call of what runs backward."""
+"""Directions, and the forward call of backward work."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ FORWARD, BACKWARD = "fprop", "bprop"
 
 
 def is_recomputation(each: Range) -> bool:
-    """Whether a range is around forward work that activation checkpointing does again."""
+    """Whether a range encloses forward work that activation checkpointing repeats."""
     if each.kind == "frame":
         return "checkpoint.py(" in each.name and each.name.endswith(": recompute_fn")
     return node_of(each.name).startswith("CheckpointFunctionBackward")
 
 
 def deciding(chain: list[Range]) -> Range | None:
-    """The range that says which way the work in a chain goes: the innermost that says anything."""
+    """The range that determines the direction of work in a chain: the innermost that has one."""
     for each in chain:
         if is_recomputation(each):
             return each
@@ -28,7 +28,7 @@ def deciding(chain: list[Range]) -> Range | None:
 
 
 def direction(capture: Capture, kernel: Kernel) -> str | None:
-    """fprop, bprop, or None outside of all operators."""
+    """fprop, bprop, or None outside all operators."""
     chain = kernel.range.chain() if kernel.range else []
     decides = deciding(chain)
     if decides is not None:
@@ -74,7 +74,7 @@ class Links:
         return found
 
     def forwards(self, node: Range) -> list[Range]:
-        """The calls that can be meant, one where the name or an arrow tells; none: not recorded."""
+        """The candidate calls: one if the name or a flow identifies it, none if not recorded."""
         name = node_of(node.name)
         told = node.told_forward or next(
             (each.told_forward for each in node.children if each.told_forward), None
@@ -97,7 +97,7 @@ class Links:
     def _custom(self, name: str, latest: Range) -> list[Range]:
         """The operators that can have made a node after an operator with its number, or with the
         last below it, began."""
-        if name.endswith("DifferentiableGraphBackward"):  # of whatever TorchScript ran together
+        if name.endswith("DifferentiableGraphBackward"):  # of any fusion of TorchScript
             return [each for each in latest.chain() if each.kind == "op"]
         operators = self._operators[latest.thread]
         after = operators[operators.index(latest) :]

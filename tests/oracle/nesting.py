@@ -1,4 +1,4 @@
-"""Which range lies in which."""
+"""The nesting of ranges."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from oracle.capture import Range, Thread
 
 
 def nest(ranges: list[Range]) -> None:
-    """Give every range its parent: the last to start of those of its thread that are still open.
+    """Set the parent of every range: the latest-started range of its thread that is still open.
 
-    Of ranges that start together the longer is around, of equal ones the first of the file.
+    Of ranges with equal start, the longer is the parent; of equal ranges, the first in the file.
     """
     open_ranges: dict[Thread, list[Range]] = defaultdict(list)
     for each in sorted(ranges, key=lambda r: (r.start, -r.end)):
@@ -41,7 +41,7 @@ class Instants:
         return list(self._of_thread)
 
     def innermost(self, thread: Thread, instant: int) -> Range | None:
-        """The last to start of the ranges that are open at the instant."""
+        """The latest-started range that is open at the instant."""
         place = bisect_right(self._starts.get(thread, []), instant)
         each = self._of_thread[thread][place - 1] if place else None
         while each is not None and each.end < instant:

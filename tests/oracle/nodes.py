@@ -1,4 +1,4 @@
-"""Names of autograd nodes, and the forward operators that they can come from.
+"""Names of autograd nodes, and their possible forward operators.
 
 PyTorch's code generator names a node after its operator, in camel case: `_log_softmax` has
 `LogSoftmaxBackward0` (tools/autograd/gen_autograd_functions.py). A custom function's node is named
@@ -35,13 +35,13 @@ def _plain(name: str) -> str:
 
 
 def operator_of(node: str) -> str | None:
-    """The plain name of the operator that a node comes from; None where it does not tell one."""
+    """The plain name of a node's operator; None if the name does not identify it."""
     found = re.match(r"([A-Za-z]\w*?)Backwards?[0-9]*\Z", node)
     return _plain(found[1]) if found else None
 
 
 def plain_operator(name: str) -> str:
-    """`aten::_log_softmax`, `aten::relu_` -> the name that their nodes have, without case."""
+    """The lower-case name of the nodes of `aten::_log_softmax`, `aten::relu_`, ..."""
     bare = name.rpartition("::")[2]
     return _plain(re.sub(r"_forward\Z", "", bare))
 
@@ -52,11 +52,11 @@ def fits(node: str, operator: str) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    """`SplitLookupFunction_rowwise_Op` -> split, lookup, rowwise: without what says nothing."""
+    """The significant words: `SplitLookupFunction_rowwise_Op` -> split, lookup, rowwise."""
     found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)
     return {each.lower() for each in found} - {"function", "op", "aten", "torch", "autograd", "cpp"}
 
 
 def shared_words(node: str, operator: str) -> int:
-    """How many words of a custom function's node are in an operator's name."""
+    """The number of words of a custom function's node in an operator's name."""
     return len(_words(node) & _words(operator.rpartition("::")[2]))

@@ -1,4 +1,4 @@
-"""Products, convolutions and attention: which kernels are of one call, and what it computes."""
+"""Products, convolutions and attention: the kernels of one call, and its FLOPs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def innermost(each: Range | None) -> Range | None:
 
 
 def _below(each: Range) -> Iterator[Range]:
-    """The counted ranges that lie in a range, the outermost of them."""
+    """The outermost counted ranges in a range."""
     for child in each.children:
         if is_counted(child):
             yield child
@@ -30,7 +30,7 @@ def _below(each: Range) -> Iterator[Range]:
 
 
 class Work:
-    """What calls compute."""
+    """FLOPs of calls."""
 
     def __init__(self, ranges: list[Range], links: Links) -> None:
         self._gradient: dict[int, list[int]] = {}
@@ -50,7 +50,7 @@ class Work:
         return flops(call, self._result_of(call))
 
     def _result_of(self, each: Range) -> list[int] | None:
-        """The size of a convolution's result, from the backward work that is linked to it."""
+        """The size of a convolution's result, from its linked backward work."""
         around: Range | None = each
         while around is not None and bare(around.name) in CONVOLUTIONS:
             if id(around) in self._gradient:

@@ -1,4 +1,4 @@
-"""One training step of LeNet, annotated; prints what an independent witness saw of it, as JSON."""
+"""One annotated training step of LeNet; prints the records of an independent witness as JSON."""
 
 import json
 import sys

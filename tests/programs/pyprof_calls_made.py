@@ -1,4 +1,4 @@
-"""Makes all of pyprof_calls.CALLS, annotated, each within a range with its number."""
+"""Makes all calls of pyprof_calls.CALLS with annotation, each in a range with its number."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Draws ranges of threads, and says by definition what is open when, and what crosses what."""
+"""Strategies for ranges of threads, and reference functions for open and crossing ranges."""
 
 from typing import NamedTuple
 
@@ -20,14 +20,14 @@ class Interval(NamedTuple):
 
 
 def intervals(n_threads=1, time=TIME, max_size=12):
-    """Lists of intervals in the order of fp_order.h: an outer one before what it contains."""
+    """Lists of intervals in the order of fp_order.h: outer ones precede those they contain."""
     times = st.tuples(time, time).map(sorted)
     one = st.builds(lambda t, thread: Interval(*t, thread), times, st.integers(0, n_threads - 1))
     return st.lists(one, max_size=max_size).map(in_order)
 
 
 def nested(n_threads=1, time=TIME, max_size=12):
-    """The same, without those that cross one before them."""
+    """As `intervals`, without those that cross an earlier one."""
     return intervals(n_threads, time, max_size).map(without_crossing)
 
 

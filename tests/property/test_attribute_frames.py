@@ -1,4 +1,4 @@
-"""From a whole trace to the chain of labels of each launch, against a walk over all ranges."""
+"""The chain of labels of each launch of a trace, against a search of all ranges."""
 
 from collections import Counter
 from dataclasses import fields
@@ -25,7 +25,7 @@ def numbers(n, value=-1, dtype=np.int32):
 
 
 def kernels_of(rows):
-    """Kernels with these (launch, origin), and nothing else that is known."""
+    """Kernels with these (launch, origin); all other columns are unknown."""
     columns = {field.name: numbers(len(rows)) for field in fields(Kernels)}
     columns["configs"] = Configs(*(numbers(1) for _ in fields(Configs)))
     columns["config"] = numbers(len(rows), 0)

@@ -1,4 +1,4 @@
-"""Whole exports through fastprof and through the plain Python of bench/baseline: the same rows."""
+"""fastprof and the plain Python of bench/baseline give the same rows for generated exports."""
 
 import io
 import itertools
@@ -28,7 +28,7 @@ def marker(mod, op, *args):
 MARKERS = [
     marker("torch.nn.functional", "linear", tensor(8, 16), tensor(4, 16), tensor(4)),
     marker("torch", "matmul", tensor(8, 16), tensor(16, 4)),
-    # Again as autocast calls it, and what it does for that.
+    # The second call that autocast makes, and its casts.
     marker(
         "torch.nn.functional", "linear", *(tensor(*s, dtype="float32") for s in ((8, 16), (4, 16)))
     ),
@@ -93,9 +93,9 @@ AROUND_FORWARD = st.sampled_from(MARKERS + OTHERS) | torch_names(FORWARD)
 THREAD = st.sampled_from([(PID, 1), (PID, 2), (PID + 1, 1)])
 TIME = st.integers(0, 40).map(lambda time: 25 * time)
 RANGE = st.tuples(TIME, TIME | st.none(), TEXT, THREAD, st.sampled_from(["push", "start", "text"]))
-# When it was launched and on which thread, None: before the capture; its name and length.
+# (time and thread of the launch, None if before the capture; name; duration).
 WORK = st.tuples(TIME, THREAD | st.none(), st.sampled_from(KERNELS), st.integers(-1, 9))
-# What lies around a forward and around a backward call, outermost first, and their kernels.
+# The ranges around a forward and a backward call, outermost first, and their kernels.
 NAMES = st.lists(st.sampled_from(KERNELS), max_size=3)
 CALL = st.tuples(
     st.lists(AROUND_FORWARD, min_size=1, max_size=4), NAMES,
@@ -104,7 +104,7 @@ CALL = st.tuples(
 
 
 class Capture(Export):
-    """An export that counts correlation ids, two kernels to each."""
+    """An export that numbers correlation ids, with two kernels per id."""
 
     def __init__(self):
         super().__init__()
@@ -119,7 +119,7 @@ class Capture(Export):
         self.kernel(at + 5, at + 5 + length, corr, name=name, pid=pid)
 
     def nest(self, start, texts, names, thread):
-        """Ranges inside each other, and kernels launched inside the innermost."""
+        """Nested ranges, with kernels launched in the innermost."""
         pid, tid = thread
         for inset, text in enumerate(texts):
             self.push_pop(start + inset, start + 90 - inset, text, tid, pid=pid)
@@ -147,13 +147,13 @@ def captures(draw):
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
-    """Names of files that are not there yet."""
+    """Names of files that do not exist."""
     folder = tmp_path_factory.mktemp("baseline")
     return (folder / f"{i}.sqlite" for i in itertools.count())
 
 
 def check_rows(path):
-    """Every column that plain Python knows is the same in every row."""
+    """Every column that the baseline computes is equal in every row."""
     capture, profile = baseline.open_export(path), fastprof.open(path)
     expected = list(baseline.rows(capture))
     got = [{key: row[key] for key in expected[0]} for row in profile.rows()] if expected else []

@@ -1,4 +1,4 @@
-"""Calls and parts of kernels against the same told row by row."""
+"""Calls and parts of kernels against a row-by-row reference."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ class Calls:
                 around.append(self.first[at])
         if self.first[instance] not in {product, *around}:
             around.append(self.first[instance])
-        if (product, None) not in self.products:  # the first kernel of a product
+        if (product, None) not in self.products:  # first kernel of a product
             self.products[product, None] = 1
             for frame in around:
                 self.products[frame] = self.products.get(frame, 0) + 1
@@ -212,7 +212,7 @@ def shaped(tables):
 
 
 def parts_of_group(members, tables, has_group, n_taken):
-    """The parts of the kernels (row, info) of one group; others do some of the main ones."""
+    """The parts of the kernels (row, info) of one group, some of whose main parts are taken."""
     part_of, sure, main, costed, whole_always, other = tables
     claims = [int(part_of[row, info]) for row, info in members]
     both = list(zip(members, claims, strict=True))

@@ -1,4 +1,4 @@
-"""Whatever the values: dict lines say exactly them, and reading the lines gives them back."""
+"""Dict lines contain all values exactly, and reading them back gives the same values."""
 
 import ast
 import io
@@ -16,7 +16,7 @@ from fastprof.report.dict_lines import KEYS
 from fastprof.report.write_threads import write
 from report_columns import ints, lists, values
 
-# Rows of twenty columns are slow to make up, in a sanitized build above all.
+# Rows of twenty columns are slow to generate, especially in a sanitized build.
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=12)
 TEXT = st.one_of(st.sampled_from(["", "'", '"', "\\", "a, seq = 1", "', '", "\udcff"]), ANY_TEXT)
@@ -49,7 +49,7 @@ def lines_of(columns, form):
 
 
 def literal(row):
-    """A row as a dict line says it: tuples are lists, but grid and block."""
+    """A row as in a dict line: tuples become lists, except grid and block."""
     return {
         key: list(value) if isinstance(value, tuple) and key not in ("grid", "block") else value
         for key, value in row.items()
@@ -99,7 +99,7 @@ def test_any_bytes_are_read_or_refused(data):
         assert str(error).startswith("x.dict: line ")
 
 
-# Lists of torch ranges against ten lines of Python.
+# Lists of torch ranges against a reference.
 
 LABEL = st.tuples(
     st.sampled_from(["mm", "add", "a", "é", "it's", "layer:x"]),

@@ -1,4 +1,4 @@
-"""The interval tree against a walk over all ranges, and against the sweep of one thread."""
+"""The interval tree against a search of all ranges, and against the sweep of one thread."""
 
 import numpy as np
 import pytest

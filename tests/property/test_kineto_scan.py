@@ -1,4 +1,4 @@
-"""Whatever a trace holds, however it is cut and damaged: the columns are what json.loads says."""
+"""Columns of generated, split and damaged traces equal what json.loads gives."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ TEXT = st.one_of(
 
 
 class Raw:
-    """JSON as it is to stand in the text."""
+    """Raw JSON to insert into the text."""
 
     def __init__(self, text):
         self.text = text
@@ -106,7 +106,7 @@ def dump(value, style):
 
 
 def text_of(events, style, is_list=False):
-    """The text of a trace, and where in it each event ends."""
+    """The text of a trace, and the end of each event in it."""
     text = "[" if is_list else '{"schemaVersion": 1, "traceEvents": ['
     ends = []
     for event in events:
@@ -120,7 +120,7 @@ def read(text):
 
 
 def columns_of_pieces(text, cuts):
-    """The rows that a reader gives which is fed pieces of a text."""
+    """The rows of a reader that is fed a text in pieces."""
     reader = KinetoReader("trace.json")
     at = 0
     for end in [*sorted(cuts), len(text)]:
@@ -216,9 +216,9 @@ MARKER = st.builds(
     lambda op, values: repr({"mod": "torch", "op": op, "args": [{"value": v} for v in values]}),
     MARKER_TEXT, st.lists(MARKER_TEXT, max_size=3),
 )  # fmt: skip
-# Not a marker any more: torch writes a slash for it.
+# No longer a marker: torch replaces this character by a slash.
 BACKSLASH = re.compile(r"\\")
-# What could as well be JSON: an object opens, a field follows, the list of events goes on.
+# Ambiguous names: an object opens, a field follows, the list of events continues.
 JSON_IN_A_NAME = re.compile(r'\{\s*"|",\s*"[^"]*":|"\s*\}\s*,\s*\{\}|^[^"]*"\}')
 NAME = MARKER.filter(lambda text: not (BACKSLASH.search(text) or JSON_IN_A_NAME.search(text)))
 

@@ -1,4 +1,4 @@
-"""Forward and backward calls, sequence numbers and subs against the sentences of fp_link.h."""
+"""Forward and backward calls, sequence numbers and subs against the rules of fp_link.h."""
 
 import time
 from itertools import takewhile
@@ -56,7 +56,7 @@ def test_many_numbers_at_regular_distances_are_all_linked(step):
 
 
 def outermost_of_run(parent, number, frame):
-    """Of the numbered frames on the way up: the last before one with another number, or -1."""
+    """The last numbered frame on the path to the root before one with another number, or -1."""
     numbered = [at for at in reversed(chain(parent, frame)) if number[at] >= 0]
     run = list(takewhile(lambda at: number[at] == number[numbered[0]], numbered))
     return run[-1] if run else -1
@@ -128,7 +128,7 @@ def labelled_ranges(draw):
 
 
 def role_of(ranges, bits, parent, in_backward, i):
-    """The role of range i, whose frame is i, as long as 0 is a number like any other."""
+    """The role of range i, whose frame is i, if 0 counts as a number."""
     label, _, seq = ranges[i]
     if not bits[label] & TORCH or seq < 0:
         return NONE
@@ -172,7 +172,7 @@ def kernels_in_frames(draw):
 
 
 def numbers_of_chain(found, inside):
-    """found: (seq, backward) from the outermost frame in. The number that links, and the others."""
+    """The linking number and the others, from (seq, backward) of the frames, outermost first."""
     counted = [seq for seq, backward in found if seq >= 0 and (backward or not inside)]
     linking = next((seq for seq in reversed(counted) if seq > 0), 0 if counted else -1)
     others = {seq for seq, _ in found if seq >= 0} - {linking}
@@ -187,7 +187,7 @@ def numbers_of_chain(found, inside):
 @example(([-1, 0, 1], [7, 7, 0], [1, 1, 0], [True, True, True], [(2, 1)]))
 def test_the_number_that_links_and_the_others_are_those_of_the_chain(case):
     parent, seq, backward, is_torch, kernels = case
-    n = len(parent)  # ranges: those of the frames, from the last on; labels: torch's and another
+    n = len(parent)  # ranges: those of the frames in reverse order; labels: torch's and another
     linking, offsets, others = _link.numbers(
         frozen(parent, np.int32), frozen(range(n)[::-1], np.int32), frozen(backward, np.uint8),
         frozen(seq[::-1], np.int64), frozen([int(not each) for each in is_torch[::-1]], np.int32),
@@ -211,7 +211,7 @@ def ids(*values):
 
 
 def two_frames():
-    """One in the other, and a kernel inside of both."""
+    """Two nested frames with a kernel inside."""
     parent, own, flags = ids(-1, 0), ids(0, 1), np.zeros(2, np.uint8)
     seq, label, is_torch = np.array([1, 2]), ids(0, 0), np.ones(1, np.uint8)
     return [parent, own, flags, seq, label, is_torch, ids(1), np.zeros(1, np.uint8), 2]
@@ -254,7 +254,7 @@ SUB_ROW = st.tuples(st.integers(0, 1), st.integers(-1, 1) | st.just(INT64_MAX), 
 
 
 def rows_before_alike(rows, i):
-    """How many of the numbered rows of the process just before row i have its number and op."""
+    """The number of rows with the same number and operator directly before row i in its process."""
     process, seq, _ = rows[i]
     count, numbered = 0, [row for row in rows[:i] if row[0] == process and row[1] >= 0]
     while seq >= 0 and count < len(numbered) and numbered[-1 - count] == rows[i]:

@@ -16,7 +16,7 @@ INT32 = st.one_of(st.integers(-3, 3), st.integers(-(2**31), 2**31 - 1))
 
 
 def up_to(limit):
-    """A pattern for the numbers from 0 to `limit` that have no more digits than it."""
+    """A pattern for the numbers from 0 to `limit` with at most as many digits."""
     digits = str(limit)
     parts = [f"[0-9]{{1,{len(digits) - 1}}}", digits]
     for i, digit in enumerate(digits):
@@ -33,7 +33,7 @@ NUMBERED = re.compile(
 
 
 def cut_list(text, key):
-    """The text before `key`, and the rest, if the list that ends the text comes behind the key."""
+    """The text before `key` and the rest, if the text ends with `key` and a list."""
     depth = 0
     for place in range(len(text) - 1, -1, -1) if text.endswith("]") else ():
         depth += (text[place] == "]") - (text[place] == "[")
@@ -47,7 +47,7 @@ def cut_list(text, key):
 
 
 def by_pattern(text):
-    """label, seq and op_id of a name; byte 1 before a label says that there was a suffix."""
+    """label, seq and op_id of a name; byte 1 precedes a label with torch's suffix."""
     rest, _ = cut_list(text, ", input_op_ids = ")
     rest, sizes = cut_list(rest, ", sizes = ")
     name, seq, op_id = NUMBERED.match(rest).group("name", "seq", "op_id")

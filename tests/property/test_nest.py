@@ -1,4 +1,4 @@
-"""The sweep against the definition: what had begun and not ended, outermost first."""
+"""The sweep against the definition: ranges begun and not ended, outermost first."""
 
 from itertools import combinations
 
@@ -32,7 +32,7 @@ def sweep(ranges, points, n_threads=N_THREADS):
 
 
 def chains(ranges, points):
-    """The ranges around each range, itself the last, and around each point."""
+    """The ranges around each range, ending with itself, and around each point."""
     parent, frame_range, of_range, of_point = sweep(ranges, points)
     assert all(-1 <= p < i for i, p in enumerate(parent))
     return [
@@ -124,8 +124,10 @@ def test_crossing_without_bound_is_refused_before_memory_is_full():
     n = 3000
     ranges = [Interval(i, n + i) for i in range(n)]
     points = [Interval(n + i, n + i) for i in range(n)]
-    with pytest.raises(BadInputError, match="cross"):
+    with pytest.raises(BadInputError, match=r"cross each other .* in reverse order"):
         sweep(ranges, points)
+    in_reverse = [Interval(i, 3 * n - i) for i in range(n)]
+    assert len(sweep(in_reverse, points)[0]) == n
 
 
 @pytest.mark.parametrize(

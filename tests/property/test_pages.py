@@ -1,4 +1,4 @@
-"""Tables read from the pages of a file are what SQLite gives, cell by cell."""
+"""Tables read from pages equal those read through SQLite, cell by cell."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableRow
 from real_data import data_dir
 
 KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.RANGE)
-SECONDS = 20  # for any one file, however damaged
+SECONDS = 20  # for any single file, even if damaged
 
 
 def too_long(*_):
@@ -46,14 +46,14 @@ def fields_of(columns, kind):
 
 
 def fits(database, table, name, kind):
-    """Whether a column is declared to have what this kind is for."""
+    """Whether a column is declared with a type that this kind can read."""
     rows = database.rows(f'PRAGMA table_info("{table.replace(chr(34), chr(34) * 2)}")')
     number = any(row[1] == name and "INT" in row[2] for row in rows)
     return number == (kind < _column.TEXT)
 
 
 def cells(columns, pool):
-    """Plain values; ids are replaced by what they stand for, and stay beside it."""
+    """Plain values; ids become (id, value)."""
     found = {name: column.tolist() for name, column in columns.items()}
     if pool is not None:
         found["pool"] = pool.values().tolist() if hasattr(pool, "values") else pool.texts()
@@ -61,7 +61,7 @@ def cells(columns, pool):
 
 
 def scan_together(database, table, fields):
-    """What `scan` gives, but read with the values of all columns kept once for rows alike."""
+    """As `scan`, with the values of all columns stored once per distinct row."""
     rows = TableRows(database, table, [replace(field, together=True) for field in fields])
     rows.read(database, ALL_ROWS)
     (row,), values = rows.columns().values(), rows.together()
@@ -72,7 +72,7 @@ def scan_together(database, table, fields):
 
 
 def read(path, way, monkeypatch, each_alone=True):
-    """What comes out of each table of a file, and of how many reads the pages were the way."""
+    """The contents of each table of a file, and the number of reads from pages."""
     monkeypatch.setenv("FASTPROF_SCAN", way)
     found, by_pages = {}, 0
     with bounded(), contextlib.ExitStack() as stack:
@@ -101,7 +101,7 @@ def read(path, way, monkeypatch, each_alone=True):
 
 
 def check(path, monkeypatch, **others):
-    """Both ways give the same; how many reads were from pages."""
+    """Check that both ways give the same; return the number of reads from pages."""
     expected, none = read(path, "sqlite", monkeypatch, **others)
     found, by_pages = read(path, "", monkeypatch, **others)
     assert none == 0
@@ -195,7 +195,9 @@ def test_what_is_forced_and_cannot_be_says_why(tmp_path, monkeypatch):
     with Database(path) as database:
         table, columns = next(iter(database.tables.items()))
         fields, _ = fields_of(list(columns), _column.I64)
-        with pytest.raises(SettingError, match="FASTPROF_SCAN=pages, but its text is not UTF-8"):
+        with pytest.raises(
+            SettingError, match="FASTPROF_SCAN=pages, but the text encoding is not UTF-8"
+        ):
             database.scan(table, fields)
 
 

@@ -1,4 +1,4 @@
-"""The call-path tree, and what is around a node, against tuples of labels."""
+"""The call-path tree and values along its paths, against tuples of labels."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_a_node_is_one_distinct_path_of_wanted_labels(tree, wanted):
 
 
 def values_around(parent, own, i):
-    """The values from the root down to entry i, those that are none left out."""
+    """The values from the root down to entry i, without -1."""
     return [own[at] for at in chain(parent, i) if own[at] != -1]
 
 
@@ -68,7 +68,7 @@ def test_the_best_is_the_outermost_of_the_least_rank(tree, rank):
 
 
 def direction_of(says):
-    """By what is said from the root down to an entry."""
+    """The direction from the flags on the path from the root to an entry."""
     turns = [said for said in says if said & (_path.SAYS_BACKWARD | _path.SAYS_FORWARD)]
     if turns and turns[-1] & _path.SAYS_BACKWARD:
         return _path.BACKWARD

@@ -1,4 +1,4 @@
-"""What two sequences have in common, against the plain table of all pairs of prefixes."""
+"""The common subsequence of two sequences, against the table of all pairs of prefixes."""
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +11,7 @@ WITH_UNKNOWN = st.lists(st.integers(-1, 3), max_size=14)
 
 
 def longest(left, right):
-    """The length of a longest common subsequence; -1 on the right is any number."""
+    """The length of a longest common subsequence; -1 on the right matches any number."""
     table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i, one in enumerate(left):
         for j, other in enumerate(right):

@@ -18,7 +18,7 @@ ROWS = st.lists(st.tuples(st.integers(-1, N_GROUPS - 1), WEIGHT), max_size=12)
 
 
 def parts_of(group, weight, totals, part=None):
-    """Rows whose totals are those of their groups; all of part 0, unless it is told."""
+    """Rows with the totals of their groups; part 0 by default."""
     n = len(group)
     return Parts(
         frozen(group, np.int32),
@@ -76,7 +76,7 @@ def test_a_single_row_gets_all():
 
 
 def test_weights_whose_sum_does_not_fit_are_refused():
-    with pytest.raises(BadInputError, match="sharing costs: a number does not fit"):
+    with pytest.raises(BadInputError, match="sharing costs: a number is out of range"):
         shared([(0, INT64_MAX), (0, 1)], [1])
 
 

@@ -1,4 +1,4 @@
-"""What a report shows of any stack, and of any nested layers."""
+"""Lines and layers that a report shows for any stack and any nested layers."""
 
 from __future__ import annotations
 

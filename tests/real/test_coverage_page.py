@@ -1,4 +1,4 @@
-"""docs/coverage.md has every trace, and is what its command prints."""
+"""docs/coverage.md lists every trace and equals the output of its command."""
 
 from __future__ import annotations
 

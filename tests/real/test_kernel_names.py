@@ -1,4 +1,4 @@
-"""Every kernel name of the real traces is what a reviewed list says."""
+"""The classification of every kernel name of the real traces equals a reviewed list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACTIVITIES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERN
 NAME_COLUMNS = ("demangledName", "shortName", "mangledName", "name")
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "memcpy", "gpu_memset", "memset")
 
-# What stands around the function that an elementwise kernel of ATen applies.
+# The text around the function that an elementwise kernel of ATen applies.
 AROUND = re.compile(r"gpu_\w+|[AB]UnaryFunctor|BinaryFunctor")
 
 
@@ -84,7 +84,7 @@ def listed() -> dict[str, KernelInfo]:
 
 
 def short(name: str) -> str:
-    """What the list calls a kernel: its function, and in <> what else tells kernels apart."""
+    """A kernel's key in the list: its function, and in <> further distinctions."""
     name = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", name)
     name = re.sub(r"^(?:void|std::enable_if<.*?>::type) ", "", name)
     function = re.split(r"[<(]", name, maxsplit=1)[0].strip()
@@ -110,7 +110,7 @@ def demangler() -> Callable[..., bytes | None]:
 
 
 def demangled(name: str) -> str:
-    """The name as the C++ library reads it; as it is where it is not mangled, or cut off."""
+    """The name demangled by the C++ library; unchanged if not mangled, or truncated."""
     if not name.startswith("_Z"):
         return name
     text = demangler()(name.encode(), None, None, None)

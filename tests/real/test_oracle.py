@@ -1,4 +1,4 @@
-"""Every kernel and call of every real trace is what plain Python over JSON and SQL says."""
+"""Every kernel and call of every real trace equals the oracle: plain Python over JSON and SQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_exceptions_are_of_traces_that_are_there() -> None:
     assert set(EXCEPTIONS) <= set(TRACES)
 
 
-# Kernels that the oracle has something to say of; fewer would mean that it no longer looks.
+# Kernels that the oracle checks; a smaller number means that it no longer does.
 EXPECTED = {
     # path: (backward kernels, those with a forward call, calls with FLOPs)
     "kineto/resnet18_mi300_full.json.gz": (1310, 1310, 215),

@@ -1,4 +1,4 @@
-"""Real traces: which call backward, recomputed, compiled and scripted work belongs to."""
+"""The calls of backward, recomputed, compiled and scripted work in real traces."""
 
 import gzip
 import json
@@ -63,7 +63,7 @@ def test_backward_of_a_lookup_belongs_to_the_lookup(name, lookups):
 def test_operators_inside_of_a_compiled_backward_pass_show_themselves():
     kernels = fastprof.open(real("kineto/train_v100_2022.json.gz")).kernels
     ops = Counter(kernels["op"][kernels["dir"] == "bprop"].tolist())
-    assert ops["CompiledFunction"] == 2574  # launched outside of all operators
+    assert ops["CompiledFunction"] == 2574  # launched outside all operators
     assert ops["nccl:all_reduce"] == 18 and ops["clone"] > 0
 
 

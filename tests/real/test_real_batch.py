@@ -1,4 +1,4 @@
-"""fastprof.batch on four real ranks of one step, against what their JSON says."""
+"""fastprof.batch on four real ranks of one step, against their JSON."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ def found(paths):
 
 @pytest.fixture(scope="module")
 def kernels(paths):
-    """Name, start and duration (ns) of the kernels of each rank, as the files have them."""
+    """Name, start and duration (ns) of the kernels of each rank, from the files."""
     out = []
     for path in paths:
         events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]

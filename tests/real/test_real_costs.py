@@ -16,7 +16,7 @@ PRODUCTS = {
     *("conv1d", "conv2d", "conv3d", "convolution"),
 }
 
-# Products whose cost dict lines do not tell: (direction, op) -> why.
+# Products whose cost is unknown from dict lines: (direction, op) -> reason.
 NO_STRIDE = "lines hold no strides, and the backward pass that would tell the output is not there"
 UNTOLD = {
     "owlv2_h100": {("fprop", "conv2d"): NO_STRIDE},

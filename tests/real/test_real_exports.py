@@ -1,4 +1,4 @@
-"""Real exports of 2021 to 2026: what SQL says of them is what the profile says."""
+"""Profiles of real exports of 2021 to 2026 agree with SQL on the files."""
 
 import hashlib
 import io
@@ -22,7 +22,7 @@ every_export = pytest.mark.parametrize("path", EXPORTS)
 
 
 def select(path, what, tables):
-    """The rows of a SELECT from those of the tables that the export has."""
+    """The rows of a SELECT from each of the tables that exist in the export."""
     connection = open_read_only(real(path))
     try:
         query = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -108,7 +108,7 @@ def test_the_file_and_its_folder_are_left_as_they_are(path):
 
 @every_export
 def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
-    """But for the remedies of tc_reason: lines do not say which GPU it was."""
+    """Except for the remedies of tc_reason: dict lines do not name the GPU."""
     profile = fastprof.open(real(path))
     assert not any(row["dir"] == "bprop" and row["op"] for row in profile.rows())
     file = io.BytesIO()

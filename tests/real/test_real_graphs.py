@@ -1,4 +1,4 @@
-"""A real replay of a graph and its capture, against plain Python over their JSON."""
+"""A real graph replay and its capture, against plain Python over their JSON."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def end(event: dict[str, Any]) -> float:
 
 @pytest.fixture(scope="module")
 def replayed():
-    """The columns of each kernel of the graph, and the ranges around the call of its place in the
-    capture, outermost first."""
+    """The columns of each kernel of the graph, and the ranges around the call at its position in
+    the capture, outermost first."""
     trace, capture = (real(path) for path in PAIR)
     profile = fastprof.open(trace, graph_capture=capture)
     rows = [row for row in profile.rows() if row["launch"] == "hipGraphLaunch"]
@@ -84,8 +84,8 @@ def test_flops_of_products_are_those_of_their_own_dims(replayed):
     assert counted == 145
 
 
-# Real eager runs, as if a graph had been captured of them and launched: calls in one trace, kernels
-# in another.
+# Real eager runs as stand-ins for a graph's capture and launch: calls in one trace, kernels in
+# another.
 
 
 def as_graph(trace: list[dict[str, Any]], folder: Path, without: int | None = None) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Real files of all formats: what `fastprof info` says is what SQL and JSON say."""
+"""`fastprof info` on real files of all formats agrees with SQL and JSON."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ TABLES = {
     "memcpy": ["MEMCPY"],
     "memset": ["MEMSET"],
 }
-# Version, schema, and names of the GPUs that did some work, copied from the files by hand.
+# Version, schema and names of the GPUs with work, copied from the files by hand.
 TOLD = {
     "nsys/cudagraph_a100_nsys2024.sqlite": ("2024.6.2.225", "3.16.1", {"NVIDIA A100-SXM4-80GB"}),
     "nsys/emit_nvtx_2gpu_nsys2026.sqlite": ("2026.2.1.210", "3.25.0", {None}),

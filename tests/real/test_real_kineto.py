@@ -1,4 +1,4 @@
-"""Real traces of 2021 to 2026: every column is what json.load and dictionaries say."""
+"""Every column of real traces of 2021 to 2026 equals a reference with json.load."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""No call of a real trace computes or moves more than its GPU can, but for named reasons."""
+"""No call of a real trace exceeds the peaks of its GPU, except for named reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*"
 every_trace = pytest.mark.parametrize("path", TRACES)
 
 MICROSECOND = 1000  # ns
-# Files that name no GPU; all others have to resolve.
+# Files that do not name the GPU; in all others, the name must resolve.
 NAMELESS = {
     "kineto/recommender_2023.json.gz",
     "nsys/emit_nvtx_2gpu_after_nsys2026.sqlite",
@@ -39,7 +39,7 @@ class Call:
         return sum(max(0, getattr(row, column)) for row in self.rows)
 
     def longest(self) -> int:
-        """ns: what its kernels can have taken, for a clock of us says one less or more of each."""
+        """Upper bound of the kernels' time in ns: a clock in us is off by up to one for each."""
         durations = [row.duration for row in self.rows]
         rough = all(duration % MICROSECOND == 0 for duration in durations)
         return sum(durations) + rough * MICROSECOND * len(durations)
@@ -64,10 +64,10 @@ def calls(path: str) -> list[Call]:
 
 
 def most_flops(call: Call, gpu: Device) -> float | None:
-    """FLOP/s that its GPU can, with tensor cores where the call's kernels may use them."""
+    """Peak FLOP/s of the GPU, with tensor cores if the call's kernels may use them."""
     types = {each for row in call.rows for each in TYPE.findall(row.params)}
     uses = any(row.tc == "1" or row.tc is None for row in call.rows)
-    # 16 bits without tensor cores: two or four at a time, never more than with them.
+    # 16-bit types without tensor cores: 2 or 4 per instruction, never more than with them.
     peaks = [gpu.peak(each, tensor_cores=uses or each not in ("fp32", "fp64")) for each in types]
     known = [peak for peak in [*peaks, gpu.flops.get("fp32")] if peak]
     return max(known, default=None)
@@ -89,7 +89,7 @@ def test_every_gpu_with_kernels_resolves_or_says_why(path: str) -> None:
 
 @every_trace
 def test_no_call_computes_more_than_its_gpu_can(path: str) -> None:
-    """Winograd's convolutions do fewer operations than the formula counts."""
+    """Winograd convolutions do fewer operations than the formula counts."""
     beyond = []
     for call in calls(path):
         most = most_flops(call, device(path, call.rows[0].device))

@@ -1,4 +1,4 @@
-"""Source lines and layers of real traces, against what their JSON says."""
+"""Source lines and layers of real traces, against their JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import fastprof
 from real_data import real
 
-# Traces with stacks, and where the files of the program's own author are.
+# Traces with stacks, and the folders of the program's own files.
 STACKS = {
     "kineto/owlv2_h100.json.gz": "moca/",
     "kineto/resnet18_mi300_full.json.gz": "train_single_gpu.py",
@@ -23,7 +23,7 @@ STACKS = {
     "pyprof/lm_v100_nvprof.sql": "language-model.py",
     "pyprof/vsr_a100_nsys2024.sqlite": "/workspace/mmagic/",
 }
-# By the words of a path alone: what no stack may end in.
+# Path components that no stack may end in.
 NOT_AT_THE_END = re.compile(
     r"(?:^|/)(?:torch|triton)/|torchinductor|^<(?:frozen|eval_with_key)|"
     rf"^(?:{'|'.join(sys.stdlib_module_names)})(?:/|\.py:)"

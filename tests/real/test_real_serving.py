@@ -1,4 +1,4 @@
-"""Operators of SGLang and aiter in a real capture of a decode step: each that launches is known."""
+"""All operators of SGLang and aiter that launch kernels in a real decode step have a cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32s
 
 @pytest.fixture(scope="module")
 def launching() -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """The operators around each launch, outermost first, by their names."""
+    """The names of the operators around each launch, outermost first."""
     with gzip.open(real("kineto/sglang_graph_capture.json.gz")) as file:
         events = [each for each in json.load(file)["traceEvents"] if "dur" in each]
     operators = sorted(

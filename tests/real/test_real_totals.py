@@ -1,4 +1,4 @@
-"""Nothing of a real trace is lost: what SQL or json alone says is what the report adds up to."""
+"""Reports of real traces lose nothing: their totals equal those of SQL or json alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ every_trace = pytest.mark.parametrize("path", traces())
 
 
 def said_by_the_file(path: str) -> dict[str, list[int]]:
-    """Rows and ns of each kind of work, by SQL, json or a pattern alone."""
+    """Rows and ns of each kind of work, from SQL, json or a text search alone."""
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     if path.endswith(".json.gz"):
         trace = json.loads(gzip.decompress(real(path).read_bytes()), strict=False, parse_float=str)

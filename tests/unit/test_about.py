@@ -1,4 +1,4 @@
-"""What files say of themselves: versions, GPUs, ranks, names, steps, memory."""
+"""Metadata of files: versions, GPUs, ranks, names, steps, memory."""
 
 import sqlite3
 
@@ -16,7 +16,7 @@ END_OF_TIME = np.iinfo(np.int64).max
 
 @pytest.fixture
 def about(tmp_path):
-    """What is said of an export, an NVProf file or a trace that a test has put together."""
+    """The metadata of an export, NVProf file or trace built by a test."""
 
     def read(file, **options):
         return fastprof.open(file.write(tmp_path / "net", **options)).about

@@ -1,4 +1,4 @@
-"""Small captures with known answers: which range, call, direction and cost a kernel gets."""
+"""Range, call, direction and cost of kernels in small captures with known answers."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def tensor(*shape, dtype="float32"):
 
 
 def marker(op, *args, mod="torch.nn.functional"):
-    """An argument marker, as the annotator writes it."""
+    """An argument marker in the annotator's format."""
     return str({"mod": mod, "op": op, "args": list(args)})
 
 
@@ -24,7 +24,7 @@ UNKNOWN = marker("no_such_op", tensor(8, 16))
 
 
 class Capture(Export):
-    """An export in which `work` launches a kernel and says nothing of its correlation id."""
+    """An export whose `work` launches a kernel with the next correlation id."""
 
     def work(self, at, tid=1, name="elementwise_kernel", duration=10, *, pid=100, **columns):
         corr = len(self._rows.get("CUPTI_ACTIVITY_KIND_RUNTIME", ())) + 1
@@ -33,7 +33,7 @@ class Capture(Export):
         return self
 
     def nest(self, start, end, *texts, tid=1):
-        """Ranges inside each other, outermost first."""
+        """Nested ranges, outermost first."""
         for inset, text in enumerate(texts):
             self.push_pop(start + inset, end - inset, text, tid=tid)
         return self
@@ -41,7 +41,7 @@ class Capture(Export):
 
 @pytest.fixture
 def rows(tmp_path):
-    """A function from a capture and keys to the rows: a tuple a kernel, or its one value."""
+    """A function from a capture and keys to one tuple per kernel, or a value for a single key."""
 
     def read(export, *keys):
         profile = fastprof.open(export.write(tmp_path / "x.sqlite"))
@@ -54,7 +54,7 @@ def rows(tmp_path):
 
 @pytest.fixture
 def dict_lines(tmp_path):
-    """A function from a capture and keys to what dict lines say."""
+    """A function from a capture and keys to the values in its dict lines."""
 
     def read(export, *keys):
         profile = fastprof.open(export.write(tmp_path / "x.sqlite"))
@@ -65,7 +65,7 @@ def dict_lines(tmp_path):
 
 
 def _plain(value, key):
-    # seq has one number or none, be it kept as a list or not
+    # seq has at most one number, stored as a list or not
     if key == "seq" and isinstance(value, tuple):
         return value[0] if value else None
     return value
@@ -118,7 +118,7 @@ def test_a_users_range_around_torchs_changes_nothing(rows):
 
 
 def torch_2(*around) -> Capture:
-    """A linear layer forward on thread 1, within ranges, and backward on thread 2."""
+    """A linear layer, forward on thread 1 inside ranges, and backward on thread 2."""
     export = Capture()
     export.nest(0, 100, *around, "aten::linear, seq = 5, op_id = 1", "aten::addmm, seq = 5")
     export.work(40, name="sgemm_tn")
@@ -156,7 +156,7 @@ def test_torch_1_names_link_as_well(rows):
 def test_seq_0_of_torch_1_on_the_backward_thread_is_no_forward_carrier(rows):
     export = Capture().nest(0, 50, "layer:first", "mul, seq = 0").work(10)
     export.nest(60, 90, "layer:second", "sin, seq = 1").work(70)
-    # On the backward thread everything says 0, also what is not inside of a node.
+    # On the backward thread, all ranges have number 0, also those outside nodes.
     export.nest(100, 110, "layer:noise", "add, seq = 0", tid=2).work(105, tid=2)
     export.nest(200, 290, "SinBackward, seq = 1", "cos, seq = 0", tid=2).work(210, tid=2)
     export.nest(300, 390, "MulBackward, seq = 0", "mul, seq = 0", tid=2).work(310, tid=2)
@@ -298,7 +298,7 @@ def test_numbers_of_a_recomputation_are_its_own(rows):
     assert layers["outer"] == ("plain",)
 
 
-# Layers, source lines, the user's own ranges.
+# Layers, source lines, user ranges.
 
 
 def test_layers_are_nested_and_keep_their_colons(rows):
@@ -333,7 +333,7 @@ def test_backward_kernel_inherits_the_users_ranges_and_not_those_around_its_laun
     ]
 
 
-# Ranges that cross, or end elsewhere.
+# Ranges that cross, or end on another thread.
 
 
 def test_a_start_end_range_that_ends_on_its_thread_is_part_of_the_chain(rows):
@@ -392,7 +392,7 @@ def test_one_call_inside_ranges_that_cross_is_one_call(rows):
 
 
 def captured(*, copies=1) -> Capture:
-    """Node 10 was made inside of layer:made; it, or a copy of it, runs inside of `replay`."""
+    """Node 10 was created inside layer:made; it, or a clone of it, runs inside `replay`."""
     export = Capture()
     export.nest(0, 100, "mine", "layer:made", "aten::mul, seq = 4")
     export.graph_node_event(40, 41, tid=1, node=10)
@@ -458,7 +458,7 @@ def test_graphs_and_kernels_share_rows_and_gpu_time(rows, tmp_path):
     assert fastprof.open(tmp_path / "x.sqlite").coverage.total == 155
 
 
-# The call, and its cost.
+# The call and its cost.
 
 
 def test_kernels_of_a_call_share_its_flops_by_their_time(rows):

@@ -1,5 +1,7 @@
-"""Which call backward work belongs to: custom functions, hooks, recomputed passes, the engine's
-threads. Captures of Nsight Systems (text ranges) and of torch.profiler (events)."""
+"""The calls of backward work: custom functions, hooks, recomputed passes, threads of the engine.
+
+Captures of Nsight Systems (text ranges) and of torch.profiler (events).
+"""
 
 import pytest
 
@@ -41,7 +43,7 @@ class Capture(Export):
 
 
 def backward_of(export, node, seq=4, start=500):
-    """A kernel in the backward node of a number, on the engine's thread."""
+    """A kernel in the backward node with a sequence number, on the engine's thread."""
     texts = (f"{ENGINE}{node}, seq = {seq}", f"{node}, seq = {seq}")
     return export.nest(start, start + 90, *texts, tid=2).work(start + 50, tid=2)
 
@@ -113,7 +115,7 @@ def test_likeness_is_of_words_and_never_of_torchs_own_operators_for_nodes_in_cpp
     assert 0 < likeness("StdMeanBackward", "aten", "mean") < 0.1
 
 
-# -- what is no derivative ------------------------------------------------------------------------
+# -- work that is not a derivative ----------------------------------------------------------------
 
 
 def test_a_hook_beside_the_node_is_an_operator_of_its_own_and_backward(rows):
@@ -138,7 +140,7 @@ def test_an_operator_in_a_compiled_backward_pass_shows_itself(rows, own):
 
 
 def names_of_threads(export, **names):
-    """Says the names of threads t1, t2, ..."""
+    """Names the threads t1, t2, ..."""
     for thread, text in names.items():
         tid = global_tid(PID, int(thread[1:]))
         export.row("ThreadNames", nameId=export.string(text), priority=0, globalTid=tid)
@@ -173,7 +175,7 @@ def test_sums_of_gradients_on_the_engines_thread_are_backward(rows):
 
 
 def forward_again(export, start, tid, first, count=4):
-    """Some operators with numbers, one kernel each."""
+    """Numbered operators with one kernel each."""
     for i in range(count):
         sizes = f", sizes = [[8, {i + 2}]]"
         export.nest(
@@ -185,7 +187,7 @@ def forward_again(export, start, tid, first, count=4):
 def test_operators_with_numbers_inside_a_node_are_a_recomputed_forward_pass(rows):
     export = Capture()
     forward_again(export, 0, 1, 10)
-    for i in range(4):  # the nodes of the pass, the first of which asks for a saved tensor
+    for i in range(4):  # the nodes of the pass; the first requests a saved tensor
         start = 1000 + 300 * i
         texts = (f"{ENGINE}GeluBackward0, seq = {13 - i}", f"GeluBackward0, seq = {13 - i}")
         export.nest(start, start + 280, *texts, tid=2)
@@ -258,7 +260,7 @@ def test_a_script_function_hides_no_operator(rows):
         ("aten::mm", ["float", "float"], 0),
         ("aten::mm", ["float", "float", "float"], 0),  # an out tensor
         ("aten::no_such_operator", ["float"], 0),
-        ("aten::mm", ["Scalar", "", "float"], 0),  # fits nothing: as it is
+        ("aten::mm", ["Scalar", "", "float"], 0),  # matches nothing: unchanged
         ("fbgemm::mm", ["Scalar", "float", "float"], 0),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is wrong with a file is one line on stderr: no traceback, no leftovers, no changed input."""
+"""Bad input is reported in one line on stderr: no traceback, no leftovers, input unchanged."""
 
 import array
 import ast
@@ -42,7 +42,7 @@ def file(tmp_path):
     return tmp_path / "x.sqlite"
 
 
-# No export at all.
+# Not an export.
 
 
 def test_a_missing_file_is_named(file, tmp_path):
@@ -137,7 +137,7 @@ def test_a_trace_on_standard_input_is_refused(file):
 
 # Damaged exports.
 
-# Runs many commands one after another, each in a process of its own, and says how each ended.
+# Runs many commands in turn, each in its own process, and prints the result of each.
 MANY = """
 import json, os, signal, sys, traceback
 from fastprof.cli import main
@@ -162,7 +162,7 @@ for words in json.load(sys.stdin):
 
 
 def run_many(cases, tmp_path, before_file=("parse",)):
-    """Write each content, run a command on it, and check what every outcome has in common.
+    """Write each content, run a command on it, and check the properties common to all outcomes.
 
     Returns name -> (exit code, stderr, the lines written) for cases of name -> content.
     """
@@ -214,7 +214,7 @@ def run_many(cases, tmp_path, before_file=("parse",)):
 
 
 def export_of_many_pages(path) -> Path:
-    """Each table has several pages, and some texts have pages of their own."""
+    """An export whose tables have several pages and some overflow pages."""
     export = Export().gpu()
     for i in range(60):
         at = 1000 * i
@@ -286,7 +286,7 @@ def test_single_damaged_bytes_end_in_rows_or_in_one_line(whole, tmp_path):
     cases = {}
     for i in range(100):
         content = bytearray(whole)
-        # Half of them where they hurt: in the header, the schema, and what begins a page.
+        # Half of them at critical places: the header, the schema and page headers.
         for _ in range(1 + i % 3):
             page = generator.randrange(len(whole) // 1024) * 1024
             within = generator.randrange(16) if i % 2 else generator.randrange(1024)
@@ -336,11 +336,11 @@ def execute(path, *statements):
     connection.close()
 
 
-# Exports with strange contents: every kernel keeps its row.
+# Exports with invalid values: every kernel keeps its row.
 
 
 def lines_of(path, count=1, warnings=0):
-    """The dict lines of an export that is read in spite of what is strange in it."""
+    """The dict lines of an export with invalid values."""
     before = state_of(path.parent)
     done = run("parse", path)
     message = done.stderr.decode()
@@ -564,7 +564,7 @@ def test_values_of_another_type_end_in_rows_or_in_one_line(value, tmp_path):
     } == set()
 
 
-# Files beside the input.
+# Files next to the input.
 
 
 def test_an_export_in_write_ahead_mode_is_read_without_a_trace(file, tmp_path):
@@ -781,7 +781,7 @@ def test_an_interruption_while_waiting_for_input_is_one_line():
 
 
 def unread_bytes(pipe):
-    """How much of what was written to a pipe nobody has read."""
+    """The number of unread bytes in a pipe."""
     count = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]
@@ -791,7 +791,7 @@ def unread_bytes(pipe):
 
 
 def dict_refusal(content, tmp_path):
-    """What prof says of dict lines, from a file and from standard input."""
+    """Errors of prof on dict lines, from a file and from standard input."""
     path = tmp_path / "net.dict"
     path.write_bytes(content)
     before = state_of(tmp_path)

@@ -1,4 +1,4 @@
-"""fastprof.batch: what many files come to, whatever is in them, and however they are read."""
+"""fastprof.batch: tables over many files, for any contents and any way of reading."""
 
 import numpy as np
 import pytest
@@ -34,12 +34,12 @@ def found(folder):
 
 
 def read(*paths, **options):
-    """The same as `fastprof.batch`, in this process: starting others takes half a second."""
+    """`fastprof.batch` in this process, because starting others takes half a second."""
     return Batch([work(path, Options(**options)) for path in find(paths)])
 
 
 def rows(table, **wanted):
-    """The rows that have these values."""
+    """The rows with these values."""
     return [
         row for row in table.rows() if all(row[name] == value for name, value in wanted.items())
     ]
@@ -127,7 +127,7 @@ def test_ranks_wait_for_the_slow_one_in_collectives(found):
     assert row["collective"].startswith("ncclDevKernel_AllReduce")
     assert (row["ranks"], row["calls"], row["calls_min"]) == (6, CALLS, CALLS)
     assert (row["last"], row["last_share"]) == (3, 1)
-    assert row["waits"] == 1  # it lacks a layer, so that it is there first
+    assert row["waits"] == 1  # it lacks a layer and so arrives first
     assert row["longest"] == LATE - TIME
     waits = [LATE - EARLY, LATE - TIME, LATE - EARLY, 0, LATE - EARLY, LATE - EARLY]
     assert row["wait"] == round(CALLS * sum(waits) / 6)
@@ -171,7 +171,7 @@ def test_channels_are_matched_whatever_ranks_call_their_streams(tmp_path):
         export = Export()
         for i in range(4):
             for channel in (0, 1):
-                # The second channel takes turns: on rank 1 its call comes before the first's.
+                # The order of channels differs: on rank 1, the second channel's call comes first.
                 start = 1000 * i + (200 * channel if rank == 0 else 200 * (1 - channel))
                 export.kernel(start, 1000 * i + 500 + channel, corr=10 * i + channel,
                               name="ncclKernel_AllReduce", stream=streams[channel])  # fmt: skip
@@ -180,7 +180,7 @@ def test_channels_are_matched_whatever_ranks_call_their_streams(tmp_path):
     assert (row["calls"], row["ends"], row["longest"]) == (8, 0, 200)
 
 
-# What ranks lack.
+# Work that ranks lack.
 
 
 def test_a_rank_without_a_layer_lacks_it(found):
@@ -266,7 +266,7 @@ def test_processes_of_one_file_are_ranks_in_order_of_device(tmp_path):
     assert found.together.rule == "order"
 
 
-# Which rank, which files.
+# Ranks and files.
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_settings_that_do_not_fit_are_refused(words, message, folder):
         fastprof.batch(folder, **words)
 
 
-# What does not matter.
+# Settings without effect on results.
 
 
 def contents(found):
@@ -349,7 +349,7 @@ def test_the_order_of_the_paths_changes_nothing(found, folder):
     assert contents(fastprof.batch([str(path) for path in paths])) == contents(found)
 
 
-# Ways out.
+# Outputs.
 
 
 def test_progress_is_told_for_each_file(folder, capsys):

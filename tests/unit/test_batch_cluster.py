@@ -1,4 +1,4 @@
-"""A batch on a Dask cluster: a real scheduler with two workers on loopback, one killed at work."""
+"""A batch on a Dask cluster: a real scheduler and two workers on loopback, one of them killed."""
 
 import io
 import os
@@ -67,7 +67,7 @@ def test_a_worker_killed_at_work_loses_nothing_and_nothing_counts_twice(client, 
     def kill():
         for _ in range(1200):
             if flag.exists():
-                time.sleep(0.5)  # the other one works on meanwhile
+                time.sleep(0.5)  # the other worker continues
                 killed.append(int(flag.read_text()))
                 os.kill(killed[0], signal.SIGKILL)
                 return
@@ -86,7 +86,7 @@ def test_a_worker_killed_at_work_loses_nothing_and_nothing_counts_twice(client, 
     assert found.ranks["kernels"].tolist() == [3 * CALLS] * 8
     assert found.table("op")["kernels"].sum() == 24 * CALLS
     assert texts(found) == texts(fastprof.batch(folder, ops=[slow]))
-    # Costs stay with a process: other batches must not get them.
+    # Registered costs stay in a process; other batches must not get them.
     others = fastprof.batch(folder, client=client)
     assert others.failures
     assert all("client.restart()" in failure.error for failure in others.failures)

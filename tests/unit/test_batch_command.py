@@ -1,4 +1,4 @@
-"""`fastprof batch` as it is typed: what goes to stdout and what to stderr, exit codes."""
+"""The `fastprof batch` command: stdout, stderr and exit codes."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(monkeypatch, capfd):
-    """Runs the command in this process, and reads files in it too: code, stdout, stderr."""
+    """Run the command and its readers in this process; returns code, stdout, stderr."""
 
     def run_here(paths, options, jobs, memory):
         yield from (work(path, options) for path in paths)
@@ -56,7 +56,11 @@ def test_a_report_on_stdout_and_a_line_a_file_on_stderr(run, folder):
     assert lines[0].startswith(f"fastprof: [1/4] {folder}/rank0.sqlite: 12 kernels, 0.00")
     titles = [line for line in out.splitlines() if not line.startswith((" ", "op", "rank", "coll"))]
     assert titles[0].startswith("4 ranks in 4 files; ranks are as the names of the files say.")
-    for title in ("time by op, layer, class, dir", "waiting for other ranks", "what ranks lack"):
+    for title in (
+        "time by op, layer, class, dir",
+        "waiting for other ranks",
+        "work that some ranks lack",
+    ):
         assert title in titles
     assert "slowest" in out
     assert "head; 3 ranks have it" in out
@@ -119,7 +123,7 @@ def test_a_store_is_used_again(run, folder, tmp_path):
     first = run(folder, "--store", tmp_path / "s")
     second = run(folder, "--store", tmp_path / "s")
     assert first[1] == second[1]
-    assert second[2].count("done before") == 4
+    assert second[2].count("unchanged in the store") == 4
 
 
 def test_a_directory_without_traces_is_one_line(run, tmp_path):
@@ -138,7 +142,7 @@ def test_a_directory_without_traces_is_one_line(run, tmp_path):
         (["a", "--memory", "5M"], "256 MiB"),
         (["a", "-j", "0"], "1 or more"),
         (["a", "-j", "-1"], "expected"),
-        (["a", "--top", "x"], "expected a number"),
+        (["a", "--top", "x"], "expected a non-negative integer"),
     ],
 )
 def test_wrong_words_are_usage_errors(usage, words, said):

@@ -1,4 +1,4 @@
-"""The processes of a batch: one that dies, one that needs too much memory, one that is slow."""
+"""Worker processes of a batch that die, run out of memory or are slow."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def test_a_file_whose_process_dies_is_read_again(folder):
     seen = []
     found = fastprof.batch(folder, jobs=2, ops=[killing], progress=seen.append)
     check_whole(found, seen)
-    assert os.path.basename(seen[-1].result.path) == "rank2.sqlite"  # after all others, alone
+    assert os.path.basename(seen[-1].result.path) == "rank2.sqlite"  # last, by itself
 
 
 def test_a_process_that_is_killed_from_outside_loses_nothing(folder):
@@ -132,7 +132,7 @@ def test_a_script_without_a_main_guard_works(folder, tmp_path):
     done = subprocess.run(
         [sys.executable, script.name], capture_output=True, timeout=60, cwd=tmp_path
     )
-    # Python itself puts the script's directory first, for the script.
+    # Python puts the script's directory first.
     assert b"wrong pickle" in done.stderr
     (tmp_path / "pickle.py").rename(folder / "pickle.py")
     done = subprocess.run([sys.executable, script], capture_output=True, timeout=60, cwd=folder)

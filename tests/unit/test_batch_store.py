@@ -1,4 +1,4 @@
-"""The store of a batch: what is done and unchanged is not done again, and means the same."""
+"""The store of a batch: unchanged files are not read again, and results are the same."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 
 @pytest.fixture
 def here(monkeypatch):
-    """Files are read in this process: starting others takes half a second."""
+    """Read files in this process, because starting others takes half a second."""
 
     def run_here(paths, options, jobs, memory):
         yield from (work(path, options) for path in paths)
@@ -32,7 +32,7 @@ def here(monkeypatch):
 
 @pytest.fixture
 def run(tmp_path, here):
-    """The files of a run, and a function that reads them: the names of those that it did anew."""
+    """The files of a run, and a function that runs a batch and returns the names of files read."""
     paths = rank_files.run(tmp_path / "run", 4, slow=2, without=(1,))
 
     def read(**options):
@@ -242,14 +242,14 @@ def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path)
     words = ["batch", tmp_path / "run", "--store", tmp_path / "store", "--ops", costs, "-j", "1"]
     command = [sys.executable, "-m", "fastprof", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(600):  # until the last file is being read, and all before it are kept
+    for _ in range(600):  # until the last file is being read and all others are stored
         if flag.exists() and len([*(tmp_path / "store").glob("*.parquet")]) == 3:
             break
         time.sleep(0.05)
     worker = int(flag.read_text())
     process.send_signal(end)
     if end == signal.SIGKILL:
-        os.kill(worker, signal.SIGKILL)  # it would end by itself when its sleep is over
+        os.kill(worker, signal.SIGKILL)  # it would otherwise end after its sleep
     _, said = process.communicate(timeout=30)
     if end != signal.SIGKILL:
         assert process.returncode == 130
@@ -262,7 +262,7 @@ def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path)
     done = subprocess.run(command, capture_output=True, timeout=60)
     assert done.returncode == 0
     lines = done.stderr.decode().splitlines()
-    assert [("done before" in line, "rank3" in line) for line in lines] == [
+    assert [("unchanged in the store" in line, "rank3" in line) for line in lines] == [
         *[(True, False)] * 3,
         (False, True),
     ]

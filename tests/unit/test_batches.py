@@ -1,4 +1,4 @@
-"""The range of a batch tells the attention inside how long its sequences are."""
+"""The range of a batch gives the sequence lengths of the attention inside."""
 
 from types import SimpleNamespace
 
@@ -98,8 +98,8 @@ def test_a_replayed_graph_works_for_the_batch_of_its_launch():
     here = found("capture_5", launch=[4, 0])
     none = np.array([-1, 4], np.int32)
     meanings, (label, other), batch = with_batches(here, here.meanings, FRAMES, [LABELS, none])
-    assert label.tolist() == [5, 1]  # the second was launched under no batch
+    assert label.tolist() == [5, 1]  # the second was launched outside batches
     assert other.tolist() == [-1, 4]
     assert batch.tolist() == [3, -1]
-    # Of the ranges around the launch the one that tells the sums, though it is the inner one.
+    # Of the ranges around the launch, the inner one has the sums and counts.
     assert meanings[5].call.args[-1] == Arg("batch", DETAILED)

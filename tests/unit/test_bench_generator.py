@@ -1,4 +1,4 @@
-"""What the made-up exports of bench promise: real shape, exact size, the same rows each time."""
+"""Generated exports of bench: realistic shape, exact size, reproducible rows."""
 
 import sqlite3
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The runner's arithmetic and texts on made-up figures, and the contenders on a small run."""
+"""The runner's arithmetic and texts on invented figures, and the contenders on a small run."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""fastprof.capture: which iterations are recorded, into what, and how it ends.
+"""fastprof.capture: recorded iterations, output and termination.
 
-What is called of CUDA, and in which order, is checked with stand-ins that write it down; the tests
-marked gpu call CUDA itself.
+Calls of CUDA and their order are checked with stand-ins that log them; the tests marked gpu call
+CUDA itself.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ MARKER = "{'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'str', 'v
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path, monkeypatch):
-    """One process, in a folder of its own; no capture is left running."""
+    """One process in its own folder; no capture is left running."""
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
@@ -64,7 +64,7 @@ def events(path):
     return json.loads(gzip.decompress(text) if path.suffix == ".gz" else text)["traceEvents"]
 
 
-# Which iterations: of torch.profiler, on a CPU.
+# Selection of iterations, with torch.profiler on a CPU.
 
 
 @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
@@ -210,7 +210,7 @@ def test_an_error_in_the_loop_ends_the_capture_and_no_file_is_written(tmp_path, 
     assert steps(loop(captured(), 3).path) == [2]
 
 
-# What is asked for wrongly.
+# Invalid requests.
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_only_the_chosen_ranks_record(tmp_path, monkeypatch):
     assert loop(captured(ranks=range(2)), 3).path.name == "fastprof_trace.rank1.json.gz"
 
 
-# fastprof reads what was saved: no kernels, but all the rest.
+# fastprof reads the saved trace: everything but kernels.
 
 
 def test_a_trace_without_a_gpu_is_read_kindly_everywhere(capfd, tmp_path):
@@ -357,7 +357,7 @@ def test_markers_layers_and_lines_of_the_users_are_read_from_what_torch_wrote(fa
     make = torch._C._profiler._RecordFunctionFast if fast else torch.profiler.record_function
 
     def annotated(i):
-        # torch writes the quote in the marker bare: the file is no JSON, and is read.
+        # torch does not escape the quote in the marker: the file is invalid JSON, but is read.
         with make("layer:conv1"), make("{'traceMarker': ['train.py:310']}"), make(MARKER):
             work(i)
         if fast:
@@ -371,12 +371,12 @@ def test_markers_layers_and_lines_of_the_users_are_read_from_what_torch_wrote(fa
     assert (ranges["layers"], ranges["annotations"]) == (1 + fast, 2)
 
 
-# NVTX: in which order CUDA is called. Stand-ins write it down; there is no CUDA behind them.
+# NVTX: the order of CUDA calls, logged by stand-ins without CUDA.
 
 
 @pytest.fixture
 def cuda(monkeypatch):
-    """A machine with CUDA, as far as the recorder calls it: what was called, in order."""
+    """A stand-in for the CUDA functions that the recorder calls; returns the log of calls."""
     called = []
 
     def writes(word):

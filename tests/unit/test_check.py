@@ -1,4 +1,4 @@
-"""Sums that have to agree: along calls, along call paths, and with the file."""
+"""Totals that must agree: of calls, of call paths, and with the file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_work_of_a_path_is_its_own_and_that_of_its_children():
 
 def test_work_that_is_lost_between_two_trees_is_a_mistake():
     class Wrong(Found):
-        node_parent = ids(-1, 0, 0, 1)  # what is inside of 2 counts for 1
+        node_parent = ids(-1, 0, 0, 1)  # the parts inside 2 count for 1
 
     with pytest.raises(fastprof.CheckError, match="kernels of path 1 and those inside of it"):
         checks.inclusive("x", ids(4, 4, 1, 2, -1), np.array([5, 7, 1, 2, 9]), Wrong)
@@ -219,7 +219,7 @@ def test_the_file_is_found_from_another_directory(file, tmp_path, monkeypatch):
     assert "agree with the file" in profile.check()
 
 
-# The command. A fault is put into the second count, where the first has none.
+# The command. A fault is injected into the second count.
 
 
 @pytest.mark.parametrize("words", [["parse"], ["prof", "--csv"], ["prof", "-w", "150"]])

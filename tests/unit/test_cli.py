@@ -1,4 +1,4 @@
-"""Both commands as they are typed: arguments, formats, what goes to stdout and what to stderr."""
+"""The commands parse and prof: arguments, formats, stdout and stderr."""
 
 import ast
 import csv
@@ -38,7 +38,7 @@ def command(*words):
 
 
 def run(*words, module="fastprof", stdin=b"", **others):
-    """Run a command to its end; `stdin` is what it reads."""
+    """Run a command with this standard input and wait for it."""
     return subprocess.run(
         command(module, *words), input=stdin, capture_output=True, timeout=60, **others
     )
@@ -46,7 +46,7 @@ def run(*words, module="fastprof", stdin=b"", **others):
 
 @functools.cache
 def report(*words, **others):
-    """The standard output of a command that succeeds and complains of nothing."""
+    """The standard output of a command that succeeds without warnings."""
     done = run(*words, **others)
     assert done.returncode == 0, done.stderr
     assert b"Traceback" not in done.stderr
@@ -54,7 +54,7 @@ def report(*words, **others):
 
 
 def usage_error(*words):
-    """What a command that was typed wrongly says; it prints no report."""
+    """The error message of a usage error; nothing goes to stdout."""
     done = run(*words)
     assert done.returncode == 2, (done.returncode, done.stderr)
     assert done.stdout == b""
@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trace(folder):
-    """Three kernels: of a linear layer, within a user's range, and without a launch."""
+    """Three kernels: in a linear layer, in a user's range, and without a launch."""
     export = Export()
     export.push_pop(0, 100, "layer:net", tid=1).push_pop(5, 95, LINEAR, tid=1)
     export.launch(10, 20, corr=1, tid=1)
@@ -88,7 +88,7 @@ def empty(folder):
 
 @pytest.fixture(scope="module")
 def large(folder):
-    """Enough kernels that no pipe holds their lines."""
+    """Kernels whose lines exceed the capacity of a pipe."""
     export = Export()
     for i in range(5000):
         export.launch(10 * i, 10 * i + 1, corr=i, tid=1)
@@ -103,7 +103,7 @@ def dict_file(folder, trace):
     return path
 
 
-# Ways to call it.
+# Invocations.
 
 
 def test_the_modules_work_as_the_commands_do(trace, dict_file):
@@ -174,7 +174,7 @@ def test_a_file_name_that_is_not_utf8_will_do(trace, tmp_path):
     assert (done.returncode, done.stdout.decode()) == (0, report("prof", trace))
 
 
-# What parse writes.
+# Output of parse.
 
 
 def test_parse_writes_one_dict_literal_a_kernel_with_pyprofs_keys(trace):
@@ -267,7 +267,7 @@ def test_dict_lines_from_standard_input_are_not_the_output_either(dict_file, tmp
     assert path.read_bytes() == report_or_input[done.returncode > 0]
 
 
-# What prof prints.
+# Output of prof.
 
 
 def test_default_columns_are_pyprofs(trace):
@@ -339,7 +339,9 @@ def test_dict_lines_say_what_they_do_not_tell_and_print_na(dict_file):
     assert done.returncode == 0
     assert done.stdout.decode().splitlines()[2] == "2 na na mine"
     told = done.stderr.decode()
-    assert "dict lines do not tell start,kind: na; give prof the trace" in told
+    assert (
+        "dict lines do not contain start,kind, shown as na; run prof on the original trace" in told
+    )
 
 
 def test_blanks_in_names_of_kernels_become_underscores(tmp_path):
@@ -357,7 +359,7 @@ def test_aligned_columns_share_the_width(trace):
     lines = report("prof", "-w", "120", trace).splitlines()
     assert len({len(line) for line in lines}) == 1
     assert len(lines) == 4
-    # 7 + 5 + 3 + 15 + 15 + 10 are taken, what is left goes to kernel and params
+    # 7 + 5 + 3 + 15 + 15 + 10 are taken; kernel and params share the rest
     assert re.search(r"sgemm_tn {25,26}M=4,N=8", lines[1])
     assert lines[1].endswith("         40")
 
@@ -380,7 +382,7 @@ def test_columns_come_in_the_order_in_which_they_are_asked_for(trace):
     assert report("prof", "-c", "sil,idx", trace).splitlines()[:2] == ["Sil(ns) Idx", "40 1"]
 
 
-# What is typed wrongly.
+# Usage errors.
 
 
 def test_an_unknown_column_is_a_usage_error_that_lists_the_valid_ones(trace):
@@ -525,7 +527,7 @@ def test_output_is_utf8_whatever_the_locale_says(tmp_path):
     assert "é層" in report("prof", "--csv", "-c", "layer", path)
 
 
-# Help, and what is imported.
+# Help and imports.
 
 
 @pytest.mark.parametrize("words", [["--help"], ["parse", "--help"], ["prof", "-h"], ["--version"]])
@@ -575,7 +577,7 @@ def test_a_torch_that_is_there_is_not_touched(trace, dict_file, tmp_path):
         assert run(*words, env=env).stdout.decode()
 
 
-# Whose source lines.
+# Own source files.
 
 
 def test_globs_say_which_lines_are_mine_in_prof_parse_and_python(folder):

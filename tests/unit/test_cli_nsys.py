@@ -1,7 +1,7 @@
-"""fastprof nsys: records a program and reports on it.
+"""fastprof nsys: records a program and prints the report.
 
-There is no Nsight Systems here: `nsys` is a script that checks the options it gets, runs the
-program, and copies an export that tests/exports.py made to where --output says.
+`nsys` is a script here that checks its options, runs the program, and copies an export of
+tests/exports.py to the path of --output.
 """
 
 import os
@@ -18,7 +18,7 @@ from exports import Export
 from fastprof.cli import main
 from fastprof.cli import nsys as module
 
-# Options as `nsys profile --help` of 2021.2 and later lists them.
+# The options in `nsys profile --help` of 2021.2 and later.
 NSYS = f"""#!{sys.executable}
 import os, shutil, subprocess, sys
 known = {{
@@ -50,7 +50,7 @@ PROGRAM = [sys.executable, "-c", "import sys; print('trained', *sys.argv[1:])"]
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A folder to work in, and a stand-in for nsys on the PATH."""
+    """A working folder, and a stand-in for nsys on the PATH."""
     for name in ("bin", "work"):
         (tmp_path / name).mkdir()
     export = Export().push_pop(0, 90, "layer:net", tid=1).launch(10, 20, corr=1, tid=1)
@@ -93,7 +93,7 @@ def usage_error(capfd, *words):
     return capfd.readouterr().err
 
 
-# Recording, and the report.
+# Recording and report.
 
 
 def test_a_program_is_recorded_and_its_report_follows_its_output(machine, capfd):
@@ -168,8 +168,8 @@ def test_a_failing_program_without_a_recording_is_told(machine, capfd, monkeypat
     monkeypatch.setenv("FAKE_MAKES", "")
     assert main(["nsys", "--", sys.executable, "-c", "import sys; sys.exit(7)"]) == 7
     assert capfd.readouterr().err.splitlines()[1:] == [
-        "fastprof: fastprof.sqlite: there is none: nsys ended with exit code 7 and recorded "
-        "nothing; what it printed says why"
+        "fastprof: fastprof.sqlite: nsys recorded nothing and ended with exit code 7; see "
+        "its output above"
     ]
 
 
@@ -183,9 +183,9 @@ def test_a_tool_that_records_nothing_is_told_and_an_older_export_is_not_reported
     out, err = capfd.readouterr()
     assert len(out.splitlines()) == 2
     assert err == (
-        "fastprof: fastprof.sqlite: is of an earlier run, and nsys recorded nothing. --captured "
-        "records from cudaProfilerStart on: does the loop come to the iterations that "
-        "fastprof.capture is to pick?\n"
+        "fastprof: fastprof.sqlite: nsys recorded nothing (the existing file is from an earlier "
+        "run); --captured starts at cudaProfilerStart: check that the loop reaches the iterations "
+        "that fastprof.capture selects\n"
     )
 
 
@@ -228,7 +228,7 @@ def test_an_interruption_ends_nsys(machine):
         os.kill(int(machine.log[0]), 0)
 
 
-# Without nsys, and dry.
+# Without nsys, and with --print.
 
 
 def test_without_nsys_the_commands_are_printed_to_be_run_elsewhere(machine, capfd):
@@ -241,7 +241,7 @@ def test_without_nsys_the_commands_are_printed_to_be_run_elsewhere(machine, capf
         "fastprof prof -c sil --csv fastprof.sqlite",
     ]
     assert err == (
-        "fastprof: nsys was not found; run the above where it is, or get it from "
+        "fastprof: nsys not found; run the commands above where it is, or install it from "
         "https://developer.nvidia.com/nsight-systems\n"
     )
 
@@ -275,22 +275,22 @@ def test_another_nsys_is_named_by_the_environment(machine, capfd, monkeypatch):
     capfd.readouterr()
     monkeypatch.setenv("FASTPROF_NSYS", "/none/nsys")
     assert main(["nsys", *PROGRAM]) == 1
-    assert "/none/nsys ($FASTPROF_NSYS) was not found" in capfd.readouterr().err
+    assert "/none/nsys ($FASTPROF_NSYS) not found" in capfd.readouterr().err
 
 
-# What is typed wrongly.
+# Usage errors.
 
 
 @pytest.mark.parametrize("words", [[], ["--"], ["-w", "150"], ["--", "--bad"]])
 def test_no_program_is_a_usage_error(machine, capfd, words):
     message = usage_error(capfd, *words)
     assert message.startswith("usage: fastprof nsys [options] [--] PROGRAM")
-    assert "no PROGRAM: fastprof nsys -w 150 -- python train.py" in message
+    assert "no PROGRAM given; example: fastprof nsys -w 150 -- python train.py" in message
 
 
 @pytest.mark.parametrize("name", ["net%p", "", "sub/", ".sqlite"])
 def test_a_name_that_nsys_would_change_is_a_usage_error(machine, capfd, name):
-    assert "expected the name of a file, and no %" in usage_error(capfd, "-o", name, *PROGRAM)
+    assert "expected a file name without %" in usage_error(capfd, "-o", name, *PROGRAM)
 
 
 def test_options_of_the_report_are_looked_at_before_the_program_runs(machine, capfd):

@@ -1,4 +1,4 @@
-"""What tells the cost of a call: products inside, autocast, what it returned; dict lines too."""
+"""The call that determines a cost: products inside, autocast, results; also in dict lines."""
 
 import io
 
@@ -16,9 +16,9 @@ CAST = "void at::native::unrolled_elementwise_kernel<at::native::copy_kernel_cud
 
 
 class Program:
-    """A trace in the making: `run` launches kernels within ranges, outermost first.
+    """A trace builder: `run` launches kernels inside ranges, outermost first.
 
-    A range is (name, shapes) or (name, shapes, type or types); shapes are None where it shows none.
+    A range is (name, shapes) or (name, shapes, type or types); shapes is None for no shapes.
     """
 
     def __init__(self):
@@ -75,7 +75,7 @@ FLOPS = 2 * 8 * 16 * 4
 def linear():
     program = Program().run(FORWARD, NVJET, seq=5)
     program.run((*NODE, DGRAD), NVJET, seq=5, tid=2)
-    # Two kernels, of which one helps.
+    # Two kernels, one of them a helper.
     program.run((*NODE, WGRAD), NVJET, "splitKreduce_kernel", seq=5, tid=2)
     program.run((*NODE, ("aten::sum", [[8, 4], []])), "reduce_kernel", seq=5, tid=2)
     return program
@@ -183,7 +183,7 @@ def test_other_operators_that_autocast_calls_again_have_the_inner_types(told):
     ]
 
 
-# A convolution of which a trace tells neither stride nor padding: its output is [2, 8, 5, 5].
+# A convolution whose stride and padding are not recorded; its output is [2, 8, 5, 5].
 IMAGES, FILTERS, OUTPUT = [2, 3, 9, 9], [8, 3, 3, 3], [2, 8, 5, 5]
 CONVOLUTION = (
     ("aten::conv2d", [IMAGES, FILTERS, [], [], [], [], []]),
@@ -237,7 +237,7 @@ def test_another_thread_does_not_tell_it(told):
     assert told(program, "op", "flops")[0] == ("conv2d", None)
 
 
-# An index by a mask, of which no trace tells how many elements it picks.
+# Indexing by a mask: traces do not record the number of selected elements.
 PICKED = ("aten::index", [[900, 16], [[900]]], [FLOAT, ["bool"]])
 INDEX_KERNEL = "void at::native::index_elementwise_kernel<128, 4, at::native::f()>(int)"
 

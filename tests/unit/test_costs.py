@@ -1,4 +1,4 @@
-"""How the cost of a call gets to its kernels: parts, gradients, reasons, what is not known."""
+"""The shares of kernels in the cost of a call: parts, gradients, unknown costs and reasons."""
 
 import os
 import subprocess
@@ -180,7 +180,7 @@ def test_a_file_of_the_user_adds_costs(tmp_path):
     ]
 
 
-# The line of a decorator that fails: up to Python 3.10 that of the `def` below it.
+# The line of a failing decorator; up to Python 3.10, that of the `def` below.
 DECORATED = 2 if sys.version_info >= (3, 11) else 3
 
 

@@ -1,4 +1,4 @@
-"""The same input is the same output, byte by byte, on any machine with any settings."""
+"""The same input gives the same output, byte by byte, with any settings of the machine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def kineto(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A file of each source."""
+    """One file of each format."""
     folder = tmp_path_factory.mktemp("made")
     generate(folder / "net.sqlite", 4000, 3, 2)
     assert run("parse", folder / "net.sqlite", "-o", folder / "net.dict").returncode == 0
@@ -102,7 +102,7 @@ def test_outputs_are_the_same(machine, files, expected, tmp_path):
     settings = MACHINES[machine]
     found = outputs(files, tmp_path / "out", **settings)
     differ = {name for name in expected if found.get(name) != expected[name]}
-    if "FASTPROF_SCAN" in settings:  # which info tells
+    if "FASTPROF_SCAN" in settings:  # shown by info
         differ = {name for name in differ if not name.endswith(".info")}
     assert differ == set()
 

@@ -1,4 +1,4 @@
-"""Peaks of GPUs: which row a name has, what follows from the file, what is not known."""
+"""Peaks of GPUs: the row of a name, values from the file, unknown values."""
 
 import pytest
 
@@ -126,8 +126,8 @@ def test_peaks_by_compute_type() -> None:
     assert resolve("Tesla T4").peak("fp8", tensor_cores=True) is None
 
 
-# Quoted at another rate than the rule gives: A10G and L40 add up in fp32 at half the rate as
-# GeForce cards do, and of the L40 the rate of fp8 too.
+# Quoted rates that differ from the rule: A10G and L40 accumulate in fp32 at half rate, as
+# GeForce cards do; the L40's fp8 rate differs, too.
 HALF_RATE = {"a10g": ("tf32", "half"), "l40": ("tf32", "half", "fp8")}
 
 

@@ -1,4 +1,4 @@
-"""Dict lines -> columns: the forms a line may have, and what is said about those it may not."""
+"""Reading dict lines: accepted forms, and the errors for others."""
 
 import ast
 import io
@@ -179,7 +179,7 @@ def test_more_rows_and_numbers_than_there_was_room_for_are_read():
 
 @pytest.mark.parametrize("first", [1, 400])
 def test_file_whose_first_lines_say_little_about_the_rest_is_read(first, monkeypatch, tmp_path):
-    """Room is made by the length of the first lines: too little here, then far too much."""
+    """Capacity is estimated from the first lines: here too small, then far too large."""
     monkeypatch.setattr(dict_lines, "BLOCK_SIZE", 4096)
     lengths = [first] * 50 + [401 - first] * 5_000
     lines = [
@@ -216,9 +216,9 @@ def test_a_path_is_opened(tmp_path):
 
 def test_a_line_that_is_no_dict_line_is_named_with_its_number_and_start():
     assert refusal(f"{LINE}\n\nERROR: no such table: CUPTI_ACTIVITY_KIND_MARKER\n") == (
-        "x.dict: line 3: expected a dict line as `fastprof parse` prints, found "
-        "'ERROR: no such table: CUPTI_ACTIVITY_KIN' (unreadable at byte 1 of the line); "
-        "make the file with: fastprof parse TRACE > net.dict"
+        "x.dict: line 3: expected a dict line, found "
+        "'ERROR: no such table: CUPTI_ACTIVITY_KIN' (invalid at byte 1 of the line); "
+        "create the file with: fastprof parse TRACE > net.dict"
     )
 
 
@@ -263,7 +263,7 @@ def test_damaged_lines_are_refused(line):
 def test_a_number_that_does_not_fit_is_refused():
     for text in ("{'tid': 9223372036854775808}", "{'seqId': [-9223372036854775809]}"):
         assert "line 1: a number at byte" in refusal(text)
-    assert "does not fit" in refusal("{'grid': (2147483648, 1, 1)}")
+    assert "out of range" in refusal("{'grid': (2147483648, 1, 1)}")
 
 
 @pytest.mark.parametrize(

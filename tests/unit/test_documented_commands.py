@@ -21,13 +21,13 @@ from documents import (
 from fastprof.cli import parser
 
 COMMANDS = list(commands())
-# Commands that are read, and not run: what tells them, and why.
+# Commands that are parsed but not run: the text that identifies them, and the reason.
 NOT_RUN = {
     "--scheduler": "needs a Dask cluster at head:8786 (tests/unit/test_batch_cluster.py has one)",
     "net.nsys-rep": "needs nsys, which the report is exported by",
     "nsys --captured": "needs nsys and a GPU (tests/unit/test_cli_nsys.py has a stand-in)",
 }
-# Put in front of a line: it runs this Python and this fastprof, wherever they are on the PATH.
+# Prefix of a line: run this Python and this fastprof regardless of the PATH.
 FUNCTIONS = """
 set -eo pipefail
 python() { PYTHON "$@"; }
@@ -41,7 +41,7 @@ def why_not(command: Command) -> str | None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where commands run: a folder with the files that they name, also those that others make."""
+    """The working folder of the commands, with the files that they name."""
     folder = tmp_path_factory.mktemp("documents")
     write_files(folder)
     parquet = "fastprof parse net.sqlite -o demo.parquet --format parquet"
@@ -77,7 +77,7 @@ def test_what_a_document_shows_is_understood(command: Command) -> None:
     for words in calls_of_fastprof(command.text):
         if "--help" in words or "-h" in words or "--version" in words:
             continue
-        parser().parse_args(words)  # an error of usage ends the test
+        parser().parse_args(words)  # a usage error ends the test
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:

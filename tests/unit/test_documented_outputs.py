@@ -1,4 +1,4 @@
-"""Outputs that the documents show are what the commands print."""
+"""Outputs shown in the documents equal those of the commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def printed(document: str, start: str) -> list[str]:
 
 
 def run(folder: Path, *words: str) -> tuple[list[str], str]:
-    """What a command prints: the lines of its stdout, and its stderr."""
+    """The lines of a command's stdout, and its stderr."""
     done = subprocess.run(
         [sys.executable, "-m", "fastprof", *words],
         cwd=folder, capture_output=True, text=True, timeout=120,
@@ -38,7 +38,7 @@ def run(folder: Path, *words: str) -> tuple[list[str], str]:
 
 
 def missing(shown: list[str], lines: list[str]) -> list[str]:
-    """Those of the lines shown that are not there, or not in this order."""
+    """The shown lines that are missing or out of order."""
     rest = iter(lines)
     return [line for line in shown if line.rstrip() not in rest]
 
@@ -93,7 +93,7 @@ def test_the_guide_has_the_tables_of_four_real_ranks(capsys: pytest.CaptureFixtu
 
 
 def has_words(line: str, shown: str) -> bool:
-    """Whether a line has what is shown of it; `...` stands for anything, cells may be padded."""
+    """Whether a line matches the shown one; `...` matches anything, and cells may be padded."""
     words = [re.escape(word) if word != "..." else ".*" for word in shown.split()]
     return re.match(r"\s*" + r"\s+(?:\S+\s+)*?".join(words), line) is not None
 

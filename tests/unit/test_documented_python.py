@@ -1,4 +1,4 @@
-"""The Python that the documents show runs, a document's blocks one after the other."""
+"""The Python in the documents runs, the blocks of a document in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from documents import DOCUMENTS, Block, blocks, write_files
 
 BLOCKS = [each for name in DOCUMENTS for each in blocks(name) if each.language == "python"]
 
-# What a block needs, by something that it says; blocks without any of it run everywhere.
+# Requirements of a block, by text in it; other blocks run everywhere.
 NEEDS = {
     "cudart()": "gpu",
     "fastprof.capture(": "gpu",
@@ -23,12 +23,12 @@ NEEDS = {
     "fastprof.timer(": "torch",
     "fastprof.init()": "torch",
 }
-# Read only: what tells them, and why.
+# Not run: the text that identifies them, and the reason.
 NOT_RUN = {
     "distributed.Client(": "needs a Dask cluster (tests/unit/test_batch_cluster.py has one)",
     '@op(TORCH, "gelu"': "gelu has its formula already, and this is it",
 }
-# What the examples take for granted.
+# Definitions that the examples assume.
 TRAINING = """\
 import torch
 
@@ -68,7 +68,7 @@ def need(block: Block) -> str:
 
 
 def without_what_is_not_run(block: Block) -> str:
-    """The statements of a block, but those that are read only."""
+    """The statements of a block, without those that are not run."""
     statements = [
         text
         for statement in ast.parse(block.text).body
@@ -79,7 +79,7 @@ def without_what_is_not_run(block: Block) -> str:
 
 
 def decorated(source: str, statement: ast.stmt) -> str:
-    """A statement with its decorators, which are in front of where it starts."""
+    """The source of a statement, including its decorators."""
     first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
     return "\n".join(source.splitlines()[first - 1 : statement.end_lineno])
 

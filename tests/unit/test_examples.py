@@ -1,4 +1,4 @@
-"""The examples, run as a user runs them: what they print, and what their traces say."""
+"""The examples, run as a user runs them: their output and traces."""
 
 import functools
 import os
@@ -18,14 +18,14 @@ pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "settings")
-# Those that are run a second time, with a consumer of NVTX; the others only with --run-slow.
+# Examples that also run with a consumer of NVTX; the others do so only with --run-slow.
 SHOWN_TO_NVTX = ("compile", "custom_function", "lenet")
-# Examples are for any machine; their tests are for the CPU.
+# Examples run on any machine; the tests run them on the CPU.
 WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 
 
 class Ran:
-    """What an example printed, and the ranges of its trace in order of their start."""
+    """The output of an example, and the ranges of its trace by start."""
 
     def __init__(self, name, directory):
         self.trace = directory / f"{name}.json.gz"
@@ -51,7 +51,7 @@ class Ran:
         return [range_.meaning.name for range_ in self.ranges if range_.meaning.kind == Kind.LAYER]
 
     def calls(self, op=None, layer=None):
-        """The calls that argument markers tell: of an operator, and within a layer, or all."""
+        """The calls in argument markers, optionally of one operator or in one layer."""
         return [
             range_.meaning.call
             for range_ in self.ranges
@@ -75,7 +75,7 @@ def types(call):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """An example's run, which takes place once."""
+    """The run of an example, cached."""
     return functools.cache(lambda name: Ran(name, tmp_path_factory.mktemp(name)))
 
 
@@ -145,7 +145,7 @@ def test_resnet_has_layers_of_modules_and_of_code(ran):
     blocks = [("stage1", 0), ("stage1", 1), ("stage2", 0), ("stage2", 1)]
     assert additions == [["resnet", stage, f"{stage}.{i}", "residual"] for stage, i in blocks]
     assert len(example.calls("conv2d", "stage1.0.conv1")) == 1
-    assert len(example.calls("conv2d", "residual")) == 1  # the shortcut that has a convolution
+    assert len(example.calls("conv2d", "residual")) == 1  # the shortcut with a convolution
     assert len(example.calls("linear", "head")) == 1
 
 
@@ -180,7 +180,7 @@ def test_scripted_and_traced_code_has_ranges_of_torch_only(ran):
     }
     assert operators == {"scripted": "relu", "traced": "tanh"}
     (linear,) = example.calls("linear", "head")
-    assert types(linear) == ["bfloat16", "float32", "float32"]  # before autocast, which is within
+    assert types(linear) == ["bfloat16", "float32", "float32"]  # before autocast, which is inside
 
 
 def test_the_compiled_part_is_one_layer_with_the_calls_that_the_compiler_made_of_it(ran):
@@ -226,13 +226,13 @@ def test_an_example_tells_nvtx_what_it_tells_torch_profiler(ran, record_nvtx, tm
     said = annotations(read_back(recording.path))
     expected = annotations(ran(name).ranges)
     assert expected
-    # NVTX is told of the whole run, torch.profiler of the captured steps.
+    # NVTX sees the entire run, torch.profiler the captured steps.
     starts = range(len(said) - len(expected) + 1)
     assert any(said[start : start + len(expected)] == expected for start in starts)
 
 
 def annotations(ranges):
-    """What layers and calls say."""
+    """The texts of layers and calls."""
     return [
         range_.meaning.name if range_.meaning.kind == Kind.LAYER else range_.meaning.call
         for range_ in ranges

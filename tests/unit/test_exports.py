@@ -1,4 +1,4 @@
-"""The builders of test files make what they say: schemas, rows, and NVProf's file as an export."""
+"""The builders of test files: schemas, rows, and an NVProf file as an export."""
 
 import ast
 import shutil

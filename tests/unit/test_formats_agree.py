@@ -1,4 +1,4 @@
-"""One small program, as each recorder would have written it: the rows are the same."""
+"""One small program in the format of each recorder gives the same rows."""
 
 import json
 
@@ -120,7 +120,7 @@ def rows(file, tmp_path, copies):
     profile = fastprof.open(file.write(tmp_path / "capture"), copies=copies)
     found = [{key: row[key] for key in KEYS} for row in profile.rows()]
     for row in found:
-        if row["kind"] == "memcpy":  # each recorder names it in its own way
+        if row["kind"] == "memcpy":  # the name differs between recorders
             row["kernel"] = row["grid"] = row["block"] = row["device"] = None
     return found
 
@@ -152,7 +152,7 @@ def test_the_rows_say_what_the_program_did(tmp_path):
 
 
 def copies_within_a_call():
-    """A copy and a memset within `aten::copy_` of [8, 4] to [8, 4], of 100 and 60 bytes."""
+    """A copy of 100 bytes and a memset of 60 in `aten::copy_` of [8, 4] to [8, 4]."""
     text = nvtx_name("aten::copy_", 4, [[8, 4], [8, 4], []])
     export = Export().push_pop(0, 900, text, tid=1)
     nvprof = NvprofFile().push_pop(0, 900, text, tid=1)

@@ -1,4 +1,4 @@
-"""Whose a source file is, and which lines of a stack a report shows."""
+"""Ownership of source files, and the lines of a stack that a report shows."""
 
 import pytest
 

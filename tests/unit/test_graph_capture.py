@@ -1,4 +1,4 @@
-"""Replayed CUDA and HIP graphs: their kernels take the calls that were made in the capture."""
+"""Kernels of replayed CUDA and HIP graphs get the calls made in the capture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dims(op: str, batch: int) -> dict[str, object]:
 
 def put(trace: KinetoFile, at: int, op: str, name: str | None, *, batch: int = 32, tid: int = 1,
         hip: bool = True, call: str | None = None, **sizes: object) -> KinetoFile:  # fmt: skip
-    """An operator that puts a kernel into the graph, within 10 ns."""
+    """An operator of 10 ns that adds a kernel to the graph."""
     trace.op(at, at + 10, op, tid=tid, **dims(op, batch))
     call = call or ("hipLaunchKernel" if hip else "cudaLaunchKernel")
     kernel = name if hip else None
@@ -35,7 +35,7 @@ def put(trace: KinetoFile, at: int, op: str, name: str | None, *, batch: int = 3
 
 def capture(trace: KinetoFile, at: int = 1000, names=NAMES, ops=OPS, *, hip: bool = True,
             label: str = "capture", **how) -> KinetoFile:  # fmt: skip
-    """The capture of a graph, in ranges: `label`, then a module for each call."""
+    """The capture of a graph in the range `label`, with one module range per call."""
     lib = "hip" if hip else "cuda"
     end = at + 20 * len(names) + 10
     trace.annotation(at - 10, end + 10, label)
@@ -51,7 +51,7 @@ def replay(
     trace: KinetoFile, at: int = 100_000, names=NAMES, *, hip: bool = True, corr: int = 9,
     label=None, streams=None, grid=None, nodes=None, order=None, **sizes: object,
 ) -> KinetoFile:  # fmt: skip
-    """A launch of a graph, and the kernels that it ran, 10 ns each."""
+    """A launch of a graph and its kernels, 10 ns each."""
     if label is not None:
         trace.annotation(at - 10, at + 30, label)
     trace.launch(at, at + 20, corr, name="hipGraphLaunch" if hip else "cudaGraphLaunch")
@@ -65,7 +65,7 @@ def replay(
 
 @pytest.fixture
 def opened(tmp_path):
-    """The profile of a trace with the captures in others, by the names one.json, two.json, ..."""
+    """The profile of a trace with captures in other files, one.json, two.json, ..."""
 
     def read(trace, *captures, **options) -> fastprof.Profile:
         files = [each.write(tmp_path / f"{i}.json") for i, each in enumerate(captures)]
@@ -353,7 +353,7 @@ def test_captures_that_nothing_tells_apart_are_not_used(opened):
 
 def test_launches_in_a_row_replay_captures_in_a_row(opened):
     lender, trace = KinetoFile(), KinetoFile()
-    for i in range(3):  # layers of one model, a graph each
+    for i in range(3):  # layers of one model, one graph each
         names, ops = [f"rare{i}" if i < 1 else "often", "silu"], ["aten::relu", "aten::silu"]
         trace_of = capture(lender, 1000 + 1000 * i, names, ops)
         trace_of.python(990 + 1000 * i, 1100 + 1000 * i, f"nn.Module: Layer_{i}")
@@ -398,7 +398,7 @@ def test_copies_and_fills_of_the_graph_have_rows_where_these_are_asked_for(opene
     assert columns(opened(trace, lender, copies=True), "op") == ["copy_", "zero_", "mm"]
 
 
-# Captures of CUDA: their calls do not tell names.
+# Captures of CUDA: calls without kernel names.
 
 
 KERNELS = ["at::native::gather", "ampere_sgemm", "at::native::silu_kernel", "ampere_sgemm"]
@@ -502,7 +502,7 @@ def test_graphs_that_were_traced_as_a_whole_are_said(tmp_path):
         fastprof.open(path, graph_capture=lender)
 
 
-# The command, and what is wrong.
+# The command and its errors.
 
 
 def files(tmp_path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a file brings along is never run, and what only poses as a table is never read."""
+"""Code in a file is never run, and objects that imitate tables are never read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def change(path: Path, *statements: str) -> None:
 
 
 def change_schema(path: Path, *statements: str) -> None:
-    """Change what SQLite lets nobody change by accident; the version makes others look again."""
+    """Edit the schema table directly; the schema version makes connections reload it."""
     (version,) = sqlite3.connect(path).execute("PRAGMA schema_version").fetchone()
     change(
         path, "PRAGMA writable_schema = ON", *statements, f"PRAGMA schema_version = {version + 1}"
@@ -54,7 +54,7 @@ EXPECTED = [(f"k{i}", 5, ("a",)) for i in range(3)]
 
 
 def refusal(path: Path) -> str:
-    """What is said of a file, whichever way it is read; it is left as it is."""
+    """The error for a file, with either way of reading; the file must not change."""
     before = path.read_bytes()
     with pytest.raises(BadInputError) as refused:
         fastprof.open(path)
@@ -171,7 +171,7 @@ def test_checks_defaults_and_indices_with_functions_are_never_run(file):
     assert rows(file) == EXPECTED
 
 
-# Schemas that SQLite itself would not write.
+# Schemas that SQLite does not write.
 
 SHADOWS = {
     "pragma_table_list": "schema, name, type, ncol, wr, strict",

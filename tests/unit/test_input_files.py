@@ -1,4 +1,4 @@
-"""Files that others write, and what is no plain file: read rightly, or refused in one line."""
+"""Files being written and files that are not regular are read correctly or rejected in one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def file(tmp_path):
     return export(tmp_path / "x.sqlite")
 
 
-# Another process that is at work on the file, and says when it has come so far.
+# Another process that writes to the file and reports its progress.
 WRITER = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -55,7 +55,7 @@ SPILL = ["PRAGMA cache_size = 1", "PRAGMA cache_spill = 1", "BEGIN IMMEDIATE", *
 
 @contextlib.contextmanager
 def written_by_another(path, *statements):
-    """A second process that has run the statements and goes no further."""
+    """A second process that has run the statements and waits."""
     process = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path), *statements],
         stdin=subprocess.PIPE,
@@ -152,7 +152,7 @@ def changes(path):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """An export of which readers tell how far they are before they are done."""
+    """An export large enough that readers report progress."""
     return export(tmp_path_factory.mktemp("large") / "x.sqlite", 20_000)
 
 
@@ -237,7 +237,7 @@ def test_dict_lines_that_are_still_written_are_refused(tmp_path, monkeypatch):
         dict_lines.read(path, "net.dict")
 
 
-# What is no plain file.
+# Files that are not regular.
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Signals, full disks and closed pipes at any moment: a file is whole, or is not there."""
+"""Signals, full disks and closed pipes at any time: an output file is complete or absent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WRITING = {
 
 @pytest.fixture(scope="module", params=WRITING)
 def writing(request, trace, tmp_path_factory):
-    """A command, what it writes when nobody interrupts it, and how long it takes."""
+    """A command, its output without an interruption, and its run time."""
     if request.param == "parquet":
         pytest.importorskip("pyarrow")
     words = [*WRITING[request.param], trace]
@@ -82,7 +82,7 @@ def test_a_signal_at_any_moment_leaves_the_old_file_or_the_whole_new_one(number,
             assert content == whole
         if number != signal.SIGKILL:
             assert os.listdir(tmp_path) == ["out"]
-    # What comes before the command can answer ends it as it ends every program.
+    # Before the handlers are set, a signal ends the program as usual.
     assert ended <= {0, 130, -number, 1 if number == signal.SIGINT else 0}
 
 
@@ -122,14 +122,14 @@ def test_a_second_signal_does_not_keep_the_first_from_cleaning_up(trace, tmp_pat
         process.send_signal(signal.SIGINT)
         time.sleep(pause)
         process.send_signal(signal.SIGTERM)
-        # Once all is removed, a signal may end the process as it ends every program.
+        # After the removal, a signal may end the process as usual.
         assert process.wait(timeout=60) in (130, 0, -signal.SIGTERM)
         assert os.listdir(tmp_path) == (["out"] if process.returncode == 0 else [])
         shutil.rmtree(tmp_path)
         tmp_path.mkdir()
 
 
-# What a killed process left.
+# Files left by a killed process.
 
 
 def leave(path: Path, seconds_ago: float = 3600) -> Path:
@@ -187,7 +187,7 @@ def test_two_writers_of_one_file_give_that_of_one_of_them(tmp_path):
     assert os.listdir(tmp_path) == ["out"]
 
 
-# Disks that are full, and pipes that are closed.
+# Full disks and closed pipes.
 
 
 def limited(size: int):
@@ -257,7 +257,7 @@ def test_nobody_who_reads_is_no_error_of_any_command(small, tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_standard_output_that_is_full_is_one_line_of_every_command(small, tmp_path):
     outcomes = {}
-    for words in every_command(small, tmp_path)[:-3]:  # argparse does not mind
+    for words in every_command(small, tmp_path)[:-3]:  # argparse ignores it
         with open("/dev/full", "wb") as full:
             done = subprocess.run(command(*words), stdout=full, stderr=subprocess.PIPE, timeout=60)
         last = done.stderr.decode().splitlines()[-1:]

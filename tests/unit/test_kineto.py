@@ -96,7 +96,7 @@ def test_a_list_whose_tensors_are_not_told_has_no_cost(rows):
 
 
 def test_an_argument_that_is_left_without_a_type_is_none(rows):
-    # mean(x, dtype=None): were the type asked for, the trace would have it.
+    # mean(x, dtype=None): the trace would contain a requested type.
     trace = KinetoFile().op(0, 100, "aten::mean", dims=[[64], []], types=["float", ""])
     assert rows(one(trace), "flops", "bytes", "exact") == [(65, 4 * 65, 1)]
 
@@ -308,7 +308,7 @@ def test_what_is_no_trace_is_one_clear_line(tmp_path, capsys, text):
     (tmp_path / "x.json").write_text(text)
     code = main(["prof", str(tmp_path / "x.json")])
     lines = capsys.readouterr().err.splitlines()
-    assert code == (0 if text == "[" else 1)  # a list that is cut off before its first event
+    assert code == (0 if text == "[" else 1)  # a list truncated before its first event
     assert len(lines) == 1 or code == 0
     assert all(line.startswith(("fastprof: ", "Found 0 kernels")) for line in lines)
     assert len(lines) == 1 or code == 0

@@ -1,4 +1,4 @@
-"""Traces of torch.profiler: the forms a file may have, and what is said about those it may not."""
+"""Reading traces of torch.profiler: accepted forms, and the errors for others."""
 
 import gzip
 import io
@@ -226,7 +226,7 @@ NAMED = (
     ],
 )
 def test_quotes_that_torch_wrote_bare_into_a_name_are_a_part_of_it(name):
-    # torch 2.13 writes names of record_function so, and json.loads refuses the file.
+    # torch 2.13 writes such names of record_function, and json.loads rejects the file.
     file = read(trace(KERNEL, NAMED.format(name), OPERATOR))
     assert (file.warnings(), rows_of(file)["gpu"], rows_of(file)["ranges"]) == ([], 1, 2)
     assert file.labels[0].split("\x1f")[0] == name
@@ -308,7 +308,7 @@ def test_gzip_that_is_cut_off_or_damaged_gives_what_came_before():
 
 
 def test_all_that_comes_before_damage_is_read_also_in_one_block():
-    data = gzip.compress(trace(*[KERNEL] * 20).encode(), 0)  # stored: bytes lie as they are
+    data = gzip.compress(trace(*[KERNEL] * 20).encode(), 0)  # stored: uncompressed
     for end in (bytes(8), b"\0" * 4 + data[-4:], data[-8:-4] + b"\0" * 4):
         wrong = read(data[:-8] + end)
         assert "the compressed data is damaged" in wrong.warnings()[0]

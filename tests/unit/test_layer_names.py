@@ -1,4 +1,4 @@
-"""What a report shows of nested layers' names."""
+"""Names of nested layers in a report."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bytes that the memory cannot have moved in the call's time are flagged."""
+"""Bytes that exceed the memory bandwidth for the duration of a call are flagged."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def flagged(bytes_, duration, group, bandwidth=100e9):
 
 
 def test_a_kernel_is_flagged_beyond_one_and_a_half_times_the_bandwidth():
-    most = int(MOST * 100)  # bytes a ns
+    most = int(MOST * 100)  # bytes per ns
     assert flagged([most * 10, most * 10 + 1], [10, 10], [0, 1]) == [False, True]
 
 
@@ -36,7 +36,7 @@ def test_what_is_not_known_is_not_flagged():
 @pytest.mark.parametrize(
     ("gpus", "expected"),
     [
-        ([A100], [1, 0, 0]),  # what is said of all GPUs alike
+        ([A100], [1, 0, 0]),  # text for all GPUs
         ([A100, {"id": 1, "name": "NVIDIA H100 80GB HBM3"}], [1, 0, 0]),
         ([A100, {"id": 2, "name": "NVIDIA H100 80GB HBM3"}], [1, 0, 1]),
         ([{"id": 0, "name": "GPU of tomorrow"}], [1, 1, 1]),

@@ -1,4 +1,4 @@
-"""What a range's name means: every form, what only resembles one, and hostile texts."""
+"""The meaning of range names: all forms, texts that resemble them, and hostile texts."""
 
 import ast
 import json
@@ -19,7 +19,7 @@ LINEAR = (
 
 
 def argument(text: str) -> object:
-    """The value of the one argument whose fields the text gives."""
+    """The value of an argument with these fields."""
     meaning = read(f"{{'mod': 'm', 'op': 'o', 'args': [{{'name': '', {text}}}]}}", False)
     assert meaning.kind == Kind.ARGUMENT
     (arg,) = meaning.call.args
@@ -195,7 +195,7 @@ def test_torch_name_needs_no_suffix(label):
 
 @pytest.mark.parametrize("prefix", ["", "struct "])
 def test_pytorch_1_gradient_accumulation_without_a_number_is_not_taken_for_backward(prefix):
-    # PyProf took it for the user's own: what runs inside it is fprop in its dict lines.
+    # PyProf took it for a user range: work inside it is fprop in its dict lines.
     name = prefix + "torch::autograd::AccumulateGrad"
     assert read(name, False).kind == Kind.USER
     assert read(name, True).backward

@@ -1,4 +1,4 @@
-"""What needs more memory than there is says so in one line, before it is read or when it fails."""
+"""Running out of memory is reported in one line, before reading or when an allocation fails."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ print(peak() - before)
 
 
 def peak(*words) -> int:
-    """How much a command grows, bytes."""
+    """The growth of a command's memory in bytes."""
     done = subprocess.run(
         [sys.executable, "-c", PEAK, *map(str, words)], capture_output=True, check=True, timeout=120
     )
@@ -200,7 +200,7 @@ def test_memory_that_ends_anywhere_is_one_line_or_the_whole_report(megabytes, tr
 
 @pytest.mark.parametrize("kind", ["sqlite", "dict"])
 def test_a_profile_is_freed_without_the_collector(tmp_path, kind):
-    """A ring of references would keep hundreds of megabytes until Python looks for rings."""
+    """A reference cycle would keep hundreds of megabytes until the next garbage collection."""
     path = tmp_path / "net.sqlite"
     generate(path, 100, 1)
     if kind == "dict":

@@ -1,4 +1,4 @@
-"""Reports of Nsight Systems: exported by the user's own nsys, which is a script here."""
+"""Reports of Nsight Systems, exported by the user's nsys, here a script."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ from fastprof.cli import main
 from fastprof.readers.nsys import report as nsys_report
 
 HEAD = b"NVIDIA Tegra Profiler Report 2026@4@1@191-264138605071v0.\n\x0bLocal (CLI)"
-# Copies the fixture to where --output says, and writes down how it was called.
+# Copies the fixture to the path of --output and logs its arguments.
 COPIES = """#!/bin/sh
 printf '%s\\n' "$@" >> "$FAKE_LOG"
 test "$1 $2 $3 $4" = "export --type sqlite --output" || exit 9
@@ -27,7 +27,7 @@ cp "$FAKE_EXPORT" "$5"
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with a report, a cache directory and, once it is installed, an nsys."""
+    """A machine with a report, a cache directory and, once installed, an nsys."""
     for name in ("bin", "home", "data"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -52,7 +52,7 @@ class Machine:
 
     def install(self, script=COPIES):
         tool = self.folder / "bin" / "nsys"
-        # The tools that the script needs are not on the PATH of the test.
+        # The test's PATH does not have the tools that the script needs.
         shell = f'PATH="{os.path.dirname(shutil.which("cp", path=os.defpath))}:/usr/bin:/bin"\n'
         tool.write_text(script.replace("\n", "\n" + shell, 1))
         tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
@@ -102,7 +102,7 @@ def test_a_report_is_exported_once_and_again_when_it_has_changed(machine):
     machine.write("net.nsys-rep", HEAD + b"more")
     fastprof.open(machine.report)
     assert machine.calls == 2
-    assert len(os.listdir(machine.cache)) == 1  # of what it was before nothing is kept
+    assert len(os.listdir(machine.cache)) == 1  # the earlier export is not kept
 
 
 def test_reports_of_one_name_in_two_folders_are_two(machine):

@@ -1,4 +1,4 @@
-"""Exports of every year, whole or with parts missing, give the same rows; what lacks is na."""
+"""Exports of every year give the same rows; missing parts are na."""
 
 import sqlite3
 
@@ -15,7 +15,7 @@ RANGES = "NVTX_EVENTS"
 
 
 def step(event_types=nsys_schemas.EVENT_TYPES) -> Export:
-    """A forward kernel, its backward kernel on another thread, and one outside of all ranges."""
+    """A forward kernel, its backward kernel on another thread, and one outside all ranges."""
     export = Export(event_types)
     export.gpu()
     export.push_pop(0, 100, "layer:net", tid=1)
@@ -47,7 +47,7 @@ STEP = [
 
 
 def rows(path, *keys):
-    """What a file holds, a tuple a kernel."""
+    """The rows of a file, one tuple per kernel."""
     profile = fastprof.open(path)
     assert profile.warnings == []
     wanted = keys or KEYS
@@ -55,7 +55,7 @@ def rows(path, *keys):
 
 
 def _plain(value, key):
-    # seq has one number or none, be it kept as a list or not
+    # seq has at most one number, stored as a list or not
     if key == "seq" and isinstance(value, tuple):
         return value[0] if value else None
     return value
@@ -111,7 +111,7 @@ def test_rows_in_any_order_give_the_same_profile(tmp_path):
 
 
 def busy() -> Export:
-    """Three threads of two processes with nested ranges and a kernel in each of them."""
+    """Three threads of two processes, each with nested ranges and a kernel."""
     export = Export()
     for i in range(100):
         for lane, (pid, tid) in enumerate([(100, 1), (100, 2), (200, 1)]):
@@ -189,7 +189,7 @@ def optional(table, *needed):
     return sorted(nsys_schemas.column_names(table) - set(needed))
 
 
-# What a missing column takes with it, by the keys of the profile.
+# Profile columns that depend on a missing column.
 LOST = {
     "deviceId": {"device"},
     "streamId": {"stream"},
@@ -496,7 +496,7 @@ def test_a_call_of_the_driver_inside_one_of_the_runtime_is_one_launch(file):
     assert len(fastprof.open(path)) == 1
 
 
-# Whole graphs.
+# Graphs recorded as one unit.
 
 
 @pytest.mark.parametrize("schema", [year for year in nsys_schemas.SCHEMAS if year >= "2022"])

@@ -1,4 +1,4 @@
-"""NVProf files: what differs from Nsight Systems exports."""
+"""NVProf files: differences from Nsight Systems exports."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Programs that use nvtx, recorded by a real consumer, and what fastprof reads of that."""
+"""Programs that use nvtx, recorded by a real consumer and read by fastprof."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""The oracle that real traces are compared with: its rules, on a few events each."""
+"""The rules of the oracle for real traces, on a few events each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not there, and not all of it in memory."""
+"""Output files are complete or absent, and occupy little page cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEP = 1 << 12
 
 @pytest.fixture
 def advised(monkeypatch):
-    """Small steps, and what the system was advised to drop: (offset, length) in order."""
+    """Use small steps; returns the (offset, length) pairs advised to drop, in order."""
     calls = []
     for name, value in (("_KEPT", 2 * STEP), ("_STEP", STEP), ("_LAG", 2 * STEP)):
         monkeypatch.setattr(output_module, name, value)
@@ -37,7 +37,7 @@ def test_each_step_behind_the_first_bytes_is_written_to_disk_then_dropped(advise
     with output(str(tmp_path / "report"), None) as file:
         for _ in range(7 * STEP // 64):
             file.write(b"x" * 64)
-    # What is kept is never named; a step is named when it is full, and again two steps later.
+    # The start of the file is never dropped; a step is advised when full and again two steps later.
     assert [offset // STEP for offset, _ in advised] == [2, 3, 4, 2, 5, 3, 6, 4]
     assert {length for _, length in advised} == {STEP}
 

@@ -1,4 +1,4 @@
-"""Ranges that end on another thread: phases of the process, found by the interval tree."""
+"""Ranges that end on another thread are phases of the process, found by the interval tree."""
 
 from __future__ import annotations
 

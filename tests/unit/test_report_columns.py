@@ -1,4 +1,4 @@
-"""The table of report columns, and the choice from it."""
+"""The table of report columns, and the selection of columns."""
 
 import re
 
@@ -14,7 +14,7 @@ from report_columns import report
 
 TABLE = COLUMNS + TRACE_COLUMNS
 
-# key, header, kind and least width, as PyProf had them.
+# PyProf's key, header, kind and minimum width.
 PYPROF = """
 idx Idx int 7
 seq SeqId str 7
@@ -95,7 +95,7 @@ def test_the_last_frame_is_shown_without_its_directory():
     assert last_frame(()) == "-"
 
 
-@pytest.mark.parametrize("n", [0, 5, 500])  # none, too few to make texts of, many
+@pytest.mark.parametrize("n", [0, 5, 500])  # no repeats, too few for texts, many
 @pytest.mark.parametrize("style", ["csv", "spaces", "width", "json"])
 def test_repeated_numbers_are_written_as_any_numbers(style, n):
     distinct = {

@@ -1,4 +1,4 @@
-"""Dict lines and their JSON twins, to the byte and read back."""
+"""Dict lines and the same lines as JSON, byte by byte and read back."""
 
 import ast
 import io
@@ -92,7 +92,7 @@ def test_no_rows_make_no_lines():
 
 
 def markers(heads, is_torch):
-    """Three kernels: in no range, in one, and in four."""
+    """Three kernels: outside ranges, in one range, and in four."""
     return SeqMarkers(
         frame_of_row=np.array([-1, 0, 3], np.int32),
         frame_parent=np.array([-1, 0, 1, 2], np.int32),

@@ -1,4 +1,4 @@
-"""CSV, aligned and space-separated reports, to the byte."""
+"""CSV, aligned and space-separated reports, byte by byte."""
 
 import csv
 import io

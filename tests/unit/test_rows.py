@@ -1,4 +1,4 @@
-"""The compiled row writer: each kind of cell, blocks, and files that do not take everything."""
+"""The compiled row writer: all kinds of cells, blocks, and partial writes."""
 
 import io
 import os
@@ -134,7 +134,7 @@ def test_read_only_columns_are_fine():
     assert ints(values) == "1|2|"
 
 
-BLOCK = 1 << 22  # bytes: a little more than a block has
+BLOCK = 1 << 22  # bytes: slightly more than a block
 
 
 def test_rows_longer_than_a_block_are_written_whole():
@@ -148,7 +148,7 @@ def test_rows_longer_than_a_block_are_written_whole():
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_many_blocks_join_without_a_seam(order):
-    values = 7 ** (np.arange(3_000_000)[::order] // 150_000)  # ever longer, or shorter
+    values = 7 ** (np.arange(3_000_000)[::order] // 150_000)  # increasing or decreasing length
     assert ints(values) == "".join(f"{value}|" for value in values.tolist())
 
 
@@ -215,7 +215,7 @@ def test_ctrl_c_ends_writing_between_blocks(moment):
     writer.add_ints(b"", np.arange(9_000_000), none=-1, none_text=b"")
     with pytest.raises(KeyboardInterrupt):
         write(writer, file)
-    assert file.blocks <= moment + 2  # what the other thread was about to write
+    assert file.blocks <= moment + 2  # the other thread's block
 
 
 def test_an_id_outside_the_texts_is_an_internal_error():

@@ -1,6 +1,6 @@
-"""fastprof.timer and fastprof.timings: what is measured, counted and said.
+"""fastprof.timer and fastprof.timings: measurement, counts and output.
 
-How CUDA events are used is checked with stand-ins for events; the tests marked gpu take real ones.
+The use of CUDA events is checked with stand-ins; the tests marked gpu use real events.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ def nothing_measured():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A wall clock that goes on when it is told to, in ns."""
+    """A wall clock in ns that advances on demand."""
     now = [0]
     monkeypatch.setattr(module, "perf_counter_ns", lambda: now[0])
 
@@ -45,7 +45,7 @@ def calls():
     return {row.name: row.calls for row in fastprof.timings().rows}
 
 
-# What is counted, by the wall clock.
+# Counts, by the wall clock.
 
 
 def test_blocks_of_one_name_are_counted_together(clock):
@@ -287,7 +287,7 @@ def test_a_timer_around_compiled_code_measures_it(dynamo):
 
 class Gpu:
     def __init__(self):
-        self.comes_to = []  # times at which it comes to the events that are recorded next
+        self.comes_to = []  # times of the events recorded next
         self.now = 0.0
         self.log = []
 

@@ -1,4 +1,4 @@
-"""`prof --unknown`: why the cost of a kernel is not known, and what to do about it."""
+"""`prof --unknown`: reasons for unknown costs, and remedies."""
 
 import re
 
@@ -23,7 +23,7 @@ def reasons(path, **options):
 
 
 def without_operator(tmp_path):
-    """A kernel for each reason why an operator is not known."""
+    """One kernel for each reason for an unknown operator."""
     export = Export().push_pop(0, 30, "mine", tid=1)
     for corr, time in ((1, 10), (2, 40), (3, 50)):
         name = "cudaGraphLaunch_v10000" if corr == 3 else "cudaLaunchKernel_v7000"
@@ -44,7 +44,7 @@ def test_kernels_without_an_operator_are_told_apart(tmp_path):
         (1, 9, Without.RANGE.value),
     ]
     assert {each.direction for each in found.unknown()} == {"na"}
-    assert "--unknown" not in str(found)  # there is no operator to list
+    assert "--unknown" not in str(found)  # no operator to list
 
 
 def test_a_replayed_graph_points_to_its_capture_and_not_to_custom_op(tmp_path):
@@ -56,7 +56,7 @@ def test_a_replayed_graph_points_to_its_capture_and_not_to_custom_op(tmp_path):
     (reason,) = reasons(path).values()
     assert "--graph-capture TRACE" in reason
     (told,) = describe(fastprof.open(path, copies=True))["advice"]["op"]
-    assert told.startswith("100.0 % are kernels of graphs that were captured before")
+    assert told.startswith("100.0 % in kernels of graphs captured before")
     assert "custom_op" not in info_text(describe(fastprof.open(path, copies=True)))
 
 
@@ -66,7 +66,7 @@ def test_what_is_no_replay_keeps_its_own_advice(tmp_path):
     trace.launch(50, 60, corr=2).kernel(70, 80, corr=2)
     trace.op(100, 200, "aten::mm", **MM).launch(110, 120, corr=3).kernel(130, 150, corr=3)
     told = describe(fastprof.open(trace.write(tmp_path / "x.json"), copies=True))["advice"]["op"]
-    assert told[0].startswith("25.0 % are kernels of graphs")
+    assert told[0].startswith("25.0 % in kernels of graphs")
     assert "custom_op" in told[1]
 
 
@@ -141,7 +141,7 @@ def test_a_gpu_with_an_empty_name_is_not_named(tmp_path):
     assert fastprof.open(path).about.gpus == {}
     info = describe(fastprof.open(path, copies=True))
     assert [gpu["name"] for gpu in info["gpus"]] == [None]
-    assert "GPUs        0: name not told" in info_text(info)
+    assert "GPUs        0: unknown model" in info_text(info)
 
 
 def test_what_a_formula_expects_is_said_in_words_of_python():

@@ -1,1 +1,1 @@
-# Nothing for Python: `check` is for the other compiled modules.
+# Empty for Python: `check` is a C function for the other compiled modules.

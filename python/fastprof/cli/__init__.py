@@ -1,4 +1,4 @@
-"""The `fastprof` command. The only room that prints; nothing is imported before it is needed."""
+"""The `fastprof` command line, the only package that prints. Commands import lazily."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 from fastprof._version import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
-from fastprof.cli.output import forget_stdout
-from fastprof.cli.progress import tell
+from fastprof.cli.output import discard_stdout
+from fastprof.cli.progress import log
 from fastprof.errors import CheckError, FastprofError
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
-# What Python, and the loader of compiled modules, make of an allocation that failed.
+# Messages of Python and of the dynamic loader after a failed allocation.
 _NO_MEMORY = re.compile(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
 )
@@ -26,11 +26,11 @@ COMMANDS = (parse, prof, info, batch, nsys)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command."""
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="fastprof",
-        description="Where every GPU nanosecond of a PyTorch run went.",
-        epilog="fastprof COMMAND --help says more.",
+        description="Attribute GPU time of PyTorch runs to operators, layers and source lines.",
+        epilog="Run 'fastprof COMMAND --help' for the options of a command.",
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
@@ -47,49 +47,49 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
+    """Run the command line `argv`, by default that of the process.
 
     Returns
     -------
     int
-        0 done, 1 bad input (in a batch: any of its files), 3 the report does not add up (a mistake
-        of fastprof), 130 interrupted; of `nsys` also that of
-        the program that it ran. A usage error exits with 2 by SystemExit, as argparse does.
+        The exit code: 0 success; 1 bad input (`batch`: any unreadable file); 3 failed consistency
+        check, a bug in fastprof; 130 interrupted. `nsys` also returns the exit code of the program
+        it runs. Usage errors raise SystemExit(2), as in argparse.
     """
     arguments = parser().parse_args(argv)
     return _guarded(lambda: arguments.run(arguments))
 
 
 def _guarded(run: Callable[[], int]) -> int:
-    """Run, and turn what can go wrong into one line on stderr and an exit code."""
+    """Run a command; convert expected errors to one line on stderr and an exit code."""
     try:
         with _Signals() as signals:
-            return _answered(run, signals)
-    except KeyboardInterrupt:  # just before the command began, or after it had ended
-        tell("interrupted")
+            return _exit_code(run, signals)
+    except KeyboardInterrupt:  # outside the command itself
+        log("interrupted")
         return INTERRUPTED
 
 
-def _answered(run: Callable[[], int], signals: _Signals) -> int:
+def _exit_code(run: Callable[[], int], signals: _Signals) -> int:
     try:
         return run()
     except BrokenPipeError:
-        forget_stdout()
+        discard_stdout()
         return DONE
     except (Exception, KeyboardInterrupt) as error:
-        # An interruption may reach us as another error: numpy's import makes it one.
+        # numpy's import replaces an interruption by an ImportError.
         if signals.received or isinstance(error, KeyboardInterrupt):
-            tell("interrupted")
+            log("interrupted")
             return INTERRUPTED
         message = _message(error)
         if message is None:
             raise
-        tell(message)
+        log(message)
         return MISTAKE if isinstance(error, CheckError) else BAD_INPUT
 
 
 def _message(error: BaseException) -> str | None:
-    """One line for an error that is the input's or the machine's; None for a mistake of ours."""
+    """The line to print for an error of the input or the machine; None for a bug."""
     if isinstance(error, FastprofError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -105,16 +105,16 @@ def _message(error: BaseException) -> str | None:
 
 
 class _Interrupted(KeyboardInterrupt):
-    """What a signal raises.
+    """Raised by the signal handlers.
 
-    Not KeyboardInterrupt itself: where that leaves an `exec` or `eval` of a text (dataclass and
-    namedtuple use them), Python ends by SIGINT in the end, though it was caught (run_eval_code_obj
-    in CPython's pythonrun.c).
+    A subclass, because a KeyboardInterrupt that leaves `exec` or `eval` of a string (dataclass and
+    namedtuple use them) makes Python exit by SIGINT even if it is caught (run_eval_code_obj in
+    CPython's pythonrun.c).
     """
 
 
 class _Signals:
-    """Within it, SIGTERM ends the program as Ctrl-C does: what is half written is removed."""
+    """Context in which SIGTERM acts like Ctrl-C: the program removes partial output and exits."""
 
     def __init__(self) -> None:
         self.received = False
@@ -124,7 +124,7 @@ class _Signals:
 
     def __enter__(self) -> _Signals:
         for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(ValueError):  # not in the main thread: nobody sends signals there
+            with suppress(ValueError):  # only the main thread may set handlers
                 self._before[number] = signal.signal(number, self._interrupt)
         return self
 
@@ -136,8 +136,8 @@ class _Signals:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self._n_received += 1
         if self._is_over or self._n_received == 2:
-            return  # the command has ended, or what is half written is being removed
-        if self._n_received > 2:  # that takes too long
+            return  # the command has finished, or is removing partial output
+        if self._n_received > 2:  # do not wait for the removal
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         self.received = True

@@ -1,4 +1,4 @@
-"""`fastprof batch`: many traces, one a rank, to tables over all ranks."""
+"""`fastprof batch`: read the traces of many ranks and print tables that compare them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fastprof.cli.options import add_graph_capture, add_ops, add_output
 from fastprof.cli.output import OutputError, output
-from fastprof.cli.progress import add_graph_capture, tell
+from fastprof.cli.progress import log
 from fastprof.errors import UnknownColumnError
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from fastprof.ranks.table import Table
 
 NAME = "batch"
-HELP = "read the traces of many ranks, compare the ranks"
+HELP = "compare the traces of many ranks"
 DESCRIPTION = """\
-Read many traces, a file a rank, and compare the ranks: time by operator, layer, kernel class and
-direction, its mean, least and most, and the slowest rank; how long ranks wait for each other in
-collectives; what ranks lack that the others have. A file that cannot be read stops nothing.
+Read many traces, one per rank, and compare the ranks: time by operator, layer, kernel class and
+direction, with mean, minimum, maximum and slowest rank; time spent in collectives waiting for other
+ranks; work that some ranks lack. Unreadable files are reported and skipped; the exit code is 1.
 
-  fastprof batch traces/ --store results/           # run it again: what is done is not done again
+  fastprof batch traces/ --store results/           # run again: reads only new and changed files
   fastprof batch rank*.json.gz --by op,dir --csv -o ops.csv
   fastprof batch traces/ --scheduler tcp://head:8786
 """
@@ -35,57 +36,61 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the command's arguments."""
     parser.add_argument(
-        "paths", metavar="FILE|DIR", nargs="+", help="traces, and directories to search for them"
+        "paths", metavar="FILE|DIR", nargs="+", help="traces, or directories to search for traces"
     )
     parser.add_argument(
-        "--pattern", metavar="GLOB", help="what names in directories match: '*.pt.trace.json.gz'"
+        "--pattern",
+        metavar="GLOB",
+        help="file names to match in directories, e.g. '*.pt.trace.json.gz' (default: names with "
+        "the suffix of a trace)",
     )
     parser.add_argument(
         "--by",
         metavar="KEYS",
         default="op,layer,class,dir",
-        help="what to add up by: mod, op, layer, class, dir (default: %(default)s)",
+        help="comma-separated keys to group by: mod, op, layer, class, dir (default: %(default)s)",
     )
     parser.add_argument(
-        "--table", choices=TABLES, help="only this table (with --csv: totals without it)"
+        "--table", choices=TABLES, help="print only this table (default with --csv: totals)"
     )
     parser.add_argument(
-        "--csv", action="store_true", help="one table as CSV, all rows, times in ns"
+        "--csv", action="store_true", help="print one table as CSV: all rows, times in ns"
     )
     parser.add_argument(
-        "--top", metavar="N", type=_count, default=20, help="rows of a table (default: 20; 0: all)"
+        "--top", metavar="N", type=_count, default=20, help="rows per table (default: 20; 0: all)"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
+    add_output(parser)
     parser.add_argument(
         "--store",
         metavar="DIR",
-        help="keep a Parquet file a trace there, and do not read again what is there and unchanged",
+        help="keep results in DIR, one Parquet file per trace; unchanged traces are not read again",
     )
     parser.add_argument(
-        "-j", "--jobs", metavar="N", type=_count, help="processes (default: as many as cores)"
+        "-j", "--jobs", metavar="N", type=_count, help="worker processes (default: number of cores)"
     )
     parser.add_argument(
-        "--memory", metavar="SIZE", type=_size, help="what a process may have: 4G (Linux)"
+        "--memory",
+        metavar="SIZE",
+        type=_size,
+        help="memory limit of each process, e.g. 4G (Linux only)",
     )
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="on a Dask cluster instead: tcp://HOST:8786"
+        "--scheduler",
+        metavar="ADDRESS",
+        help="run on the Dask cluster with this scheduler, e.g. tcp://HOST:8786",
     )
-    parser.add_argument("--all", action="store_true", help="memory copies and memsets count too")
-    parser.add_argument(
-        "--ops",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="run a Python file that registers costs of your own operators (fastprof.op)",
-    )
+    parser.add_argument("--all", action="store_true", help="include memory copies and memsets")
+    add_ops(parser)
     add_graph_capture(parser)
-    parser.add_argument("--no-progress", action="store_true", help="no bar, and no line a file")
+    parser.add_argument(
+        "--no-progress", action="store_true", help="no progress bar; print only failed files"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; the exit code: 1 if any file could not be read."""
+    """Run the command and return its exit code, 1 if any file could not be read."""
     from fastprof.ranks.batch import BatchError, batch
     from fastprof.ranks.cluster import connect
     from fastprof.ranks.totals import check
@@ -121,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
         file.write(_report(found, arguments, by).encode("utf-8", "surrogateescape"))
     if found.failures:
         total = len(found.failures) + len(found.summaries)
-        tell(f"{len(found.failures)} of {total} files could not be read")
+        log(f"{len(found.failures)} of {total} files could not be read")
     return 1 if found.failures else 0
 
 
@@ -149,15 +154,15 @@ def _report(found: Batch, arguments: argparse.Namespace, by: list[str]) -> str:
     for name, title in (
         ("totals", f"time by {', '.join(by)}"),
         ("collectives", "waiting for other ranks"),
-        ("lacking", "what ranks lack"),
+        ("lacking", "work that some ranks lack"),
     ):
         table = makers[name]()
-        parts.append(f"{title}\n{table.text(most)}" if table.n_rows else f"{title}: nothing\n")
+        parts.append(f"{title}\n{table.text(most)}" if table.n_rows else f"{title}: none\n")
     return "\n".join(parts)
 
 
 class _Files:
-    """A line on stderr for each file that is done, and on a terminal a bar below them."""
+    """Progress on stderr: one line per finished file, and a bar if stderr is a terminal."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -181,7 +186,7 @@ class _Files:
             self._bar = tqdm(total=done.total, unit=" files", leave=False, disable=not on_terminal)
         if self._bar is not None:
             self._bar.clear()
-        tell(f"[{done.n}/{done.total}] {error or _line(done)}")
+        log(f"[{done.n}/{done.total}] {error or _line(done)}")
         if self._bar is not None:
             self._bar.update(done.n - self._bar.n)
             self._bar.refresh()
@@ -190,14 +195,14 @@ class _Files:
 def _line(done: Done) -> str:
     summary: Any = done.result
     time = sum(process.time for process in summary.processes) / 1e6
-    how = "done before" if done.stored else f"read in {summary.seconds:.2f} s"
+    how = "unchanged in the store" if done.stored else f"read in {summary.seconds:.2f} s"
     warned = f", {len(summary.warnings)} warnings" if summary.warnings else ""
     return f"{summary.path}: {summary.kernels} kernels, {time:.3f} ms on the GPU, {how}{warned}"
 
 
 def _count(text: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"expected a number, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a non-negative integer, found {text!r}")
     return int(text)
 
 

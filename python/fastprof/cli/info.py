@@ -1,17 +1,18 @@
-"""`fastprof info`: what a file holds, and what to record next time."""
+"""`fastprof info`: summarize a trace and suggest what to record."""
 
 from __future__ import annotations
 
 import argparse
 
+from fastprof.cli.options import add_graph_capture
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, add_graph_capture, tell
+from fastprof.cli.progress import Bar, log
 
 NAME = "info"
-HELP = "say what a trace holds, and how to record more"
+HELP = "summarize a trace and suggest what to record"
 DESCRIPTION = """\
-Say what a trace or a file of dict lines holds: format, GPUs, ranks, processes, steps, counts, how
-much of the GPU time is known to which depth, and what to record next time to know more.
+Summarize a trace or a file of dict lines: format, GPUs, rank, processes, steps, counts, and the
+share of GPU time attributed at each level of detail, with advice on what to record for more.
 
   fastprof info net.sqlite
   fastprof info net.sqlite --json
@@ -19,14 +20,14 @@ much of the GPU time is known to which depth, and what to record next time to kn
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("file", metavar="FILE", help="a trace or dict lines")
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="trace or dict lines")
     add_graph_capture(parser)
-    parser.add_argument("--json", action="store_true", help="as one JSON object; times are ns")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; times in ns")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     import json
 
     from fastprof.profile.load import open as open_trace
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.file, bar, copies=True, graph_capture=arguments.graph_capture
         )
     for warning in profile.warnings:
-        tell(f"warning: {warning}")
+        log(f"warning: {warning}")
     info = describe(profile)
     text = json.dumps(info, indent=2) + "\n" if arguments.json else info_text(info)
     with output(None, None) as file:

@@ -1,4 +1,4 @@
-"""`fastprof nsys`: a program to a recording by the user's Nsight Systems, and the report on it."""
+"""`fastprof nsys`: record a program with Nsight Systems and print the report."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 
 from fastprof._system.signals import held
 from fastprof.cli import prof
-from fastprof.cli.progress import tell
+from fastprof.cli.progress import log
 from fastprof.errors import BadInputError, FastprofError
 from fastprof.report.columns import DEFAULT_KEYS
 
 NAME = "nsys"
-HELP = "record a program with Nsight Systems, and report"
+HELP = "record a program with Nsight Systems and print the report"
 DESCRIPTION = """\
-Run a program under the nsys of this machine ($FASTPROF_NSYS, else nsys on the PATH), with the
-options that fastprof needs, and print the report on the kernels.
+Run a program under Nsight Systems with the options that fastprof needs, then print the report.
+Uses $FASTPROF_NSYS if set, else nsys on the PATH.
 
   fastprof nsys -w 150 -- python train.py --epochs 1
   fastprof nsys --captured -o net --report net.csv --csv -- python train.py
 
-It leaves NAME.nsys-rep, for Nsight Systems, and NAME.sqlite, for `fastprof prof` and `fastprof
-info`. The exit code is that of the program where it fails.
+Writes NAME.nsys-rep, for Nsight Systems, and NAME.sqlite, for `fastprof prof` and `fastprof info`.
+If the program fails, the exit code is the program's.
 """
 GET = "https://developer.nvidia.com/nsight-systems"
 
@@ -38,42 +38,45 @@ _OPTIONS = (
 )
 _CAPTURED = ("--capture-range=cudaProfilerApi", "--capture-range-end=stop")
 _SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep")
-_PATIENCE = 10  # seconds for nsys to end
+_TERMINATE_TIMEOUT = 10  # seconds that nsys has to exit after SIGTERM
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the command's arguments."""
     parser.usage = "fastprof nsys [options] [--] PROGRAM [ARGUMENT ...]"
     parser.add_argument(
-        "program", metavar="PROGRAM", nargs=argparse.REMAINDER, help="what to run, with arguments"
+        "program",
+        metavar="PROGRAM",
+        nargs=argparse.REMAINDER,
+        help="program to run, with its arguments",
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="NAME",
         default="fastprof",
-        help="name of the recording, without suffix; an older one is replaced "
+        help="name of the recording, without suffix; existing files are replaced "
         "(default: %(default)s)",
     )
     parser.add_argument(
         "--captured",
         action="store_true",
-        help="record only what fastprof.capture (or cudaProfilerStart) picks",
+        help="record only what fastprof.capture or cudaProfilerStart selects",
     )
     parser.add_argument(
-        "-n", "--print", action="store_true", help="print the commands, and run nothing"
+        "-n", "--print", action="store_true", help="print the commands without running them"
     )
     prof.add_style(parser)
-    parser.add_argument("--report", metavar="OUT", help="write the report to a file, not to stdout")
+    parser.add_argument("--report", metavar="OUT", help="write the report to OUT instead of stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     from fastprof.readers.nsys.report import find_nsys
 
     program = arguments.program[arguments.program[:1] == ["--"] :]
     if not program or program[0].startswith("-"):
-        arguments.error("no PROGRAM: fastprof nsys -w 150 -- python train.py")
+        arguments.error("no PROGRAM given; example: fastprof nsys -w 150 -- python train.py")
     name = _name(arguments)
     prof.chosen_columns(arguments)
     tool = find_nsys()
@@ -86,35 +89,35 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         where = os.environ.get("FASTPROF_NSYS")
         asked = f"{where} ($FASTPROF_NSYS)" if where else "nsys"
-        tell(f"{asked} was not found; run the above where it is, or get it from {GET}")
+        log(f"{asked} not found; run the commands above where it is, or install it from {GET}")
         return 1
     before = _states(name)
     code = _run(command)
     if code:
-        tell(f"{shlex.join(program)}: exit code {code}")
+        log(f"{shlex.join(program)}: exit code {code}")
     try:
         return _report(arguments, _made(arguments, name, before, code)) or code
     except FastprofError as error:
         if not code:
             raise
-        tell(str(error))
+        log(str(error))
         return code
 
 
 def _name(arguments: argparse.Namespace) -> str:
-    """The recording's name, of which the names of its files are made."""
+    """The name of the recording, the common stem of its files."""
     name: str = arguments.output
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
     if "%" in name or not os.path.basename(name):
-        arguments.error(f"-o {arguments.output}: expected the name of a file, and no %")
+        arguments.error(f"-o {arguments.output}: expected a file name without %")
     return name
 
 
 def _run(command: list[str]) -> int:
-    """Run nsys to its end, with our own stdin, stdout and stderr; the exit code as a shell has it.
+    """Run nsys with inherited stdin, stdout and stderr; return the exit code as a shell reports it.
 
-    Interrupted, it ends nsys, which ends the program.
+    An interruption terminates nsys, which terminates the program.
     """
     running = None
     try:
@@ -128,7 +131,7 @@ def _run(command: list[str]) -> int:
             raise
         running.terminate()
         try:
-            running.wait(_PATIENCE)
+            running.wait(_TERMINATE_TIMEOUT)
         except subprocess.TimeoutExpired:
             running.kill()
             running.wait()
@@ -137,21 +140,21 @@ def _run(command: list[str]) -> int:
 
 
 def _made(arguments: argparse.Namespace, name: str, before: _States, code: int) -> Path:
-    """What nsys recorded: its export, else its report, which is exported when it is read."""
+    """The new recording: the export if nsys wrote one, else the report, which fastprof exports."""
     after = _states(name)
     for path, state in after.items():
         if state is not None and state != before[path]:
             return path
     export = Path(f"{name}.sqlite")
-    what = "is of an earlier run, and" if after[export] else "there is none:"
-    why = f"nsys ended with exit code {code} and" if code else "nsys"
-    hint = "; what it printed says why"
+    ended = f" and ended with exit code {code}" if code else ""
+    stale = " (the existing file is from an earlier run)" if after[export] else ""
+    hint = "see its output above"
     if arguments.captured:
         hint = (
-            ". --captured records from cudaProfilerStart on: does the loop come to the iterations "
-            "that fastprof.capture is to pick?"
+            "--captured starts at cudaProfilerStart: check that the loop reaches the iterations "
+            "that fastprof.capture selects"
         )
-    raise BadInputError(f"{export}: {what} {why} recorded nothing{hint}")
+    raise BadInputError(f"{export}: nsys recorded nothing{ended}{stale}; {hint}")
 
 
 _States = dict[Path, tuple[int, ...] | None]
@@ -172,14 +175,14 @@ def _states(name: str) -> _States:
 
 
 def _report(arguments: argparse.Namespace, path: Path) -> int:
-    """Print the report as `fastprof prof` does."""
+    """Print the report by running `fastprof prof`."""
     others = {"file": str(path), "all": False, "unknown": False, "check": False, "ops": []}
     others["graph_capture"] = []
     return prof.run(argparse.Namespace(**{**vars(arguments), **others, "output": arguments.report}))
 
 
 def _report_command(arguments: argparse.Namespace, name: str) -> list[str]:
-    """The command line that makes the report."""
+    """The command line that prints the report."""
     words = ["fastprof", "prof"]
     words += ["-c", arguments.columns] if arguments.columns != DEFAULT_KEYS else []
     words += [f"--{style}" for style in ("csv", "json") if getattr(arguments, style)]

@@ -1,4 +1,4 @@
-"""Where a command writes: standard output, or a file that appears only when it is whole."""
+"""Output of a command: standard output, or a file that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from fastprof.errors import FastprofError
 
 
 class OutputError(FastprofError):
-    """The output cannot be written; the text says where and why."""
+    """The output cannot be written; the message gives the path and the reason."""
 
 
 @contextmanager
 def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
-    """A binary file to write to.
+    """Open a binary file for output.
 
     Parameters
     ----------
-    path : where to write; None for standard output
-    source : the input, which must not be the output
+    path : the output file; None for standard output
+    source : the input file, which must differ from the output
 
     Raises
     ------
     OutputError
-        The file cannot be made or written, or is the input.
+        The file cannot be created or written, or is the input.
     """
     if path is None:
         if sys.stdout is None:
@@ -41,7 +41,7 @@ def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
         except BrokenPipeError:
             raise
         except OSError as error:
-            forget_stdout()
+            discard_stdout()
             raise OutputError(f"standard output: cannot be written: {error.strerror}") from error
         return
     if source is not None and os.path.exists(path) and os.path.samefile(path, source):
@@ -51,7 +51,7 @@ def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
             with open(path, "wb") as file:  # a device or a pipe cannot be renamed to
                 yield file
         else:
-            with whole_file(path, _SparingFile) as file:
+            with whole_file(path, _LowCacheFile) as file:
                 yield file
     except BrokenPipeError:
         raise
@@ -59,12 +59,12 @@ def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-class _SparingFile(io.FileIO):
-    """A file of which the system keeps the first bytes in memory and no more.
+class _LowCacheFile(io.FileIO):
+    """A file that occupies little page cache: only its first 64 MiB and the most recent writes.
 
-    Reports of many kernels are gigabytes. Memory for all of them is memory that others lose, and on
-    a virtual machine has to be fetched from the host first: writing took six times as long. So what
-    lies further back is dropped from memory when it is on the disk; nothing waits for that.
+    Reports can be gigabytes. Caching all of it takes memory from other programs, and a virtual
+    machine first has to request that memory from its host: writing took six times as long. Older
+    pages are dropped once they are on disk; no call waits for the disk.
     """
 
     def __init__(self, path: str, mode: str) -> None:
@@ -75,24 +75,24 @@ class _SparingFile(io.FileIO):
         count = super().write(data)
         before, self._written = self._written, self._written + count
         for end in range(before // _STEP + 1, self._written // _STEP + 1):
-            self._spare(end * _STEP)
+            self._drop(end * _STEP)
         return count
 
-    def _spare(self, end: int) -> None:
-        """Have the step that ends there written to disk, and the one before it dropped."""
+    def _drop(self, end: int) -> None:
+        """Start writing the step that ends at `end` to disk, and drop the step `_LAG` before it."""
         if not hasattr(os, "posix_fadvise"):
             return
-        with suppress(OSError):  # only advice
+        with suppress(OSError):  # an optimization only
             for begin in (end - _STEP, end - _STEP - _LAG):
                 if begin >= _KEPT:
                     os.posix_fadvise(self.fileno(), begin, _STEP, os.POSIX_FADV_DONTNEED)
 
 
-# Bytes: kept in memory; written to disk at a time; how far behind what is dropped lies.
+# Bytes: kept in the page cache; dropped at a time; distance from the last write.
 _KEPT, _STEP, _LAG = 1 << 26, 1 << 24, 1 << 25
 
 
-def forget_stdout() -> None:
-    """Keep Python from trying again to write what could not be written when it exits."""
+def discard_stdout() -> None:
+    """Redirect stdout to /dev/null, or Python would retry the failed write at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

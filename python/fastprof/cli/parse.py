@@ -1,17 +1,19 @@
-"""`fastprof parse`: a trace to one line a kernel."""
+"""`fastprof parse`: convert a trace to one line per kernel."""
 
 from __future__ import annotations
 
 import argparse
 
+from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_output
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, add_check, add_graph_capture, add_mine, say, tell
+from fastprof.cli.progress import Bar, log, log_profile
 
 NAME = "parse"
-HELP = "read a trace, write one line a kernel"
+HELP = "convert a trace to one line per kernel"
 DESCRIPTION = """\
-Read an Nsight Systems SQLite export and write one line a kernel, each a Python dict literal, for
-`fastprof prof` or for scripts of your own.
+Convert a trace to one line per kernel. Each line is a Python dict literal; read it with `fastprof
+prof` or with ast.literal_eval. FILE is an Nsight Systems report or SQLite export, an NVProf file, a
+torch.profiler trace (.json or .json.gz) or a file of dict lines.
 
   fastprof parse net.sqlite > net.dict
   fastprof parse net.sqlite -o net.parquet --format parquet
@@ -19,14 +21,14 @@ Read an Nsight Systems SQLite export and write one line a kernel, each a Python 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("file", metavar="FILE", help="the trace")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="trace or dict lines")
+    add_output(parser)
     parser.add_argument(
         "--format",
         choices=["dict", "jsonl", "parquet"],
         default="dict",
-        help="dict: Python literals (default); jsonl: the same keys in JSON; parquet: all columns",
+        help="dict: Python literals (default); jsonl: the same keys as JSON; parquet: all columns",
     )
     add_mine(parser)
     add_graph_capture(parser)
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     from fastprof._core._blocks import Reused
     from fastprof.profile.load import open as open_trace
     from fastprof.report import write_rows
@@ -48,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         columns = None
         if arguments.format != "parquet" and len(profile):
             columns = profile.dict_columns()
-        say(profile)
+        log_profile(profile)
         if arguments.check:
-            tell(f"checked: {profile.check()}")
+            log(f"checked: {profile.check()}")
         with output(arguments.output, arguments.file) as file:
             if arguments.format == "parquet":
                 write_columns({name: profile.column(name) for name in profile.names}, file)

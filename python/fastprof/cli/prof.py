@@ -1,4 +1,4 @@
-"""`fastprof prof`: dict lines or a trace to the report."""
+"""`fastprof prof`: print the report on a trace or on dict lines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_ops, add_output
 from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, add_check, add_graph_capture, add_mine, say, tell
+from fastprof.cli.progress import Bar, log, log_profile
 from fastprof.errors import UnknownColumnError
 from fastprof.report import Style
 from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from fastprof.profile.profile import Profile
 
 NAME = "prof"
-HELP = "print the report, one row a kernel"
+HELP = "print a report with one row per kernel"
 DESCRIPTION = """\
-Print the report, one row a kernel. FILE is a trace or what `fastprof parse` wrote (PyProf's own
-dict files too); without FILE, dict lines come from standard input.
+Print a report with one row per kernel. FILE is an Nsight Systems report or SQLite export, an NVProf
+file, a torch.profiler trace (.json or .json.gz), or the output of `fastprof parse` or PyProf.
+Without FILE, dict lines are read from standard input.
 
   fastprof prof net.sqlite -w 150
   fastprof parse net.sqlite | fastprof prof --csv -c idx,layer,op,params,sil,flops
@@ -28,55 +30,49 @@ dict files too); without FILE, dict lines come from standard input.
 columns:
 """ + "\n".join(
     [f"  {column.key:14} {column.about}" for column in COLUMNS]
-    + ["", "columns that only a trace tells:"]
+    + ["", "columns available from traces only:"]
     + [f"  {column.key:14} {column.about}" for column in TRACE_COLUMNS]
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a trace or dict lines")
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="trace or dict lines")
     add_style(parser)
     parser.add_argument(
-        "--all", action="store_true", help="rows for memory copies and memsets too, from a trace"
+        "--all", action="store_true", help="include memory copies and memsets (traces only)"
     )
     parser.add_argument(
         "--unknown",
         action="store_true",
-        help="list the operators without a known cost, and why, on stderr",
+        help="list operators whose cost is unknown, with reasons, on stderr",
     )
-    parser.add_argument(
-        "--ops",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="run a Python file that registers costs of your own operators (fastprof.op)",
-    )
+    add_ops(parser)
     add_graph_capture(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to a file, not to stdout")
+    add_output(parser)
     add_check(parser)
 
 
 def add_style(parser: argparse.ArgumentParser) -> None:
-    """The options that say what the report looks like."""
+    """Add the options that select the columns and layout of the report."""
     parser.add_argument(
         "-c",
         "--columns",
         metavar="COLS",
         default=DEFAULT_KEYS,
-        help="columns to print, separated by commas (default: %(default)s)",
+        help="comma-separated columns (default: %(default)s)",
     )
     add_mine(parser)
     style = parser.add_mutually_exclusive_group()
-    style.add_argument("--csv", action="store_true", help="comma separated, every field quoted")
-    style.add_argument("--json", action="store_true", help="one JSON object a line")
+    style.add_argument("--csv", action="store_true", help="CSV with every field quoted")
+    style.add_argument("--json", action="store_true", help="one JSON object per row")
     style.add_argument(
-        "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide"
+        "-w", "--width", metavar="N", type=int, help="aligned columns, N characters wide in total"
     )
 
 
 def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:
-    """The columns of the options that `add_style` made; what is wrong there is a usage error."""
+    """Return the columns selected by the options of `add_style`; errors there are usage errors."""
     from fastprof.report import select
     from fastprof.report.width import WidthError, share_width
 
@@ -90,16 +86,16 @@ def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     from fastprof._core._blocks import Reused
     from fastprof.ops.user import load_file
     from fastprof.report import write_report
 
     chosen = chosen_columns(arguments)
     if arguments.file is None and (sys.stdin is None or sys.stdin.isatty()):
-        arguments.error("no FILE, and nothing on standard input: give a trace or dict lines")
+        arguments.error("no FILE and no piped input; give a trace or dict lines")
     if arguments.file is None and arguments.graph_capture:
-        arguments.error("--graph-capture needs a trace as FILE: dict lines have no graphs")
+        arguments.error("--graph-capture needs a trace as FILE; dict lines do not contain graphs")
     for path in arguments.ops:
         load_file(path)
     with Reused():
@@ -118,12 +114,12 @@ def run(arguments: argparse.Namespace) -> int:
                     mine=arguments.mine,
                     graph_capture=arguments.graph_capture,
                 )
-        say(profile)
+        log_profile(profile)
         if arguments.check:
-            tell(f"checked: {profile.check()}")
+            log(f"checked: {profile.check()}")
         if arguments.unknown:
             for line in profile.coverage.unknown_text().splitlines():
-                tell(line)
+                log(line)
         style: Style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
         if arguments.width is not None:
             style = "width"
@@ -134,14 +130,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _columns(profile: Profile, keys: list[str]) -> dict[str, Column]:
-    """The columns of these keys; those that only a trace tells are not known of dict lines."""
+    """The columns of these keys; of dict lines, columns available from traces only are unknown."""
     from fastprof.model.columns import unknown
 
     there = set(profile.names)
     lacking = [key for key in dict.fromkeys(keys) if key not in there]
     if lacking:
-        tell(
-            f"warning: {profile.name}: dict lines do not tell {','.join(lacking)}: na; give prof "
-            "the trace that they were made from"
+        log(
+            f"warning: {profile.name}: dict lines do not contain {','.join(lacking)}, shown as na; "
+            "run prof on the original trace"
         )
     return {key: profile.column(key) if key in there else unknown(len(profile)) for key in keys}

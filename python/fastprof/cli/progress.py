@@ -1,8 +1,7 @@
-"""A progress bar on a terminal for what takes over a second, and the lines on stderr."""
+"""Progress bars, warnings and summaries on stderr."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from contextlib import suppress
 from types import TracebackType
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """One bar after another, one for each table that is read. Nothing if stderr is no terminal."""
+    """A progress bar for each table; prints nothing unless stderr is a terminal."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -32,13 +31,16 @@ class Bar:
             self._bar.close()
 
     def __call__(self, what: str, rows: int, total: int) -> None:
-        """Say that `rows` of about `total` of `what` are read; without a total, `what`."""
+        """Show that `rows` of about `total` rows of `what` are read.
+
+        With `total` 0 or less, print the name `what` once.
+        """
         if sys.stderr is None or not sys.stderr.isatty():
             return
         if total <= 0:
             if what != self._what:
                 self._what = what
-                tell(f"{what} ...")
+                log(f"{what} ...")
             return
         if what != self._what:
             from tqdm import tqdm
@@ -49,59 +51,18 @@ class Bar:
         self._bar.update(max(0, rows - self._bar.n))
 
 
-def tell(message: str) -> None:
-    """A line on stderr, whatever is in the message; nothing if stderr is closed."""
+def log(message: str) -> None:
+    """Print one line on stderr, control characters replaced; does nothing if stderr is closed."""
     if sys.stderr is not None:
         with suppress(OSError):
             line = "".join(c if c.isprintable() else " " for c in message)
             print(f"fastprof: {line}", file=sys.stderr)
 
 
-def add_check(parser: argparse.ArgumentParser) -> None:
-    """The option after which what `Profile.check` finds is said."""
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="count the file again by simpler means, and compare; where it differs, the exit code "
-        "is 3",
-    )
-
-
-def add_graph_capture(parser: argparse.ArgumentParser) -> None:
-    """The option that says where the captures of graphs are."""
-    parser.add_argument(
-        "--graph-capture",
-        metavar="TRACE",
-        action="append",
-        default=[],
-        help="a trace recorded while CUDA or HIP graphs were captured, or a directory of these: "
-        "kernels of these graphs take operator, shapes, layer and line from there",
-    )
-
-
-def add_mine(parser: argparse.ArgumentParser) -> None:
-    """The option that says which source files are the user's own."""
-    parser.add_argument(
-        "--mine",
-        metavar="GLOB",
-        type=_glob,
-        action="append",
-        default=[],
-        help="source files or folders that are yours, for the column line; may be given again "
-        "(default: what no package and no interpreter brings along)",
-    )
-
-
-def _glob(text: str) -> str:
-    if not text.strip("./\\"):
-        raise argparse.ArgumentTypeError(f"expected a file or folder, as src/*, found {text!r}")
-    return text
-
-
-def say(profile: Profile) -> None:
-    """Counts, coverage and warnings of a profile, on stderr."""
+def log_profile(profile: Profile) -> None:
+    """Print the warnings, kernel count and coverage of a profile on stderr."""
     for warning in profile.warnings:
-        tell(f"warning: {warning}")
+        log(f"warning: {warning}")
     if sys.stderr is None:
         return
     with suppress(OSError):
@@ -110,4 +71,4 @@ def say(profile: Profile) -> None:
         else:
             print(f"Found {len(profile)} kernels. {profile.coverage}", file=sys.stderr)
     if profile.graph_capture is not None:
-        tell(f"{profile.graph_capture}")
+        log(f"{profile.graph_capture}")

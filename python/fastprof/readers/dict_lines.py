@@ -147,7 +147,7 @@ def _value(text: bytes, convert: Callable[[Any], Any], where: str) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
         raise BadInputError(
             f"{where}: expected {convert.__doc__}, found {source[:40]!r} ({_reason(error)}); "
-            "make the file with: fastprof parse TRACE > net.dict"
+            "create the file with: fastprof parse TRACE > net.dict"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Columns -> files: the reports of `fastprof prof` and the lines of `fastprof parse`."""
+"""Write columns to files: the reports of `fastprof prof` and the lines of `fastprof parse`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ __all__ = [
 
 Style = Literal["csv", "spaces", "width", "json", "parquet"]
 
-# The module of each format. It is imported when it is used, so that `--help`, which needs the
-# table of columns, does not wait for numpy.
+# The module of each format, imported on first use: `--help` needs the column table, not numpy.
 _STYLES = {
     "csv": "fastprof.report.csv",
     "spaces": "fastprof.report.spaces",
@@ -34,12 +33,12 @@ _STYLES = {
 }
 _FORMS = {"dict": "fastprof.report.dict_lines", "jsonl": "fastprof.report.jsonl"}
 
-# What is a list in every format, also where a profile knows one number at most.
+# Columns written as lists in every format, even where a profile holds at most one number per row.
 _LIST_KEYS = frozenset({"seq", "altseq", "seqId", "altSeqId"})
 
 
 def _with_lists(columns: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """The columns of these keys, and no other: a profile makes a column when it is asked for."""
+    """The columns of these keys only, because a profile computes a column when it is read."""
     as_lists = import_module("fastprof.report.cells").as_lists
     return {key: as_lists(columns[key]) if key in _LIST_KEYS else columns[key] for key in keys}
 
@@ -51,50 +50,55 @@ def write_report(
     file: BinaryIO,
     width: int | None = None,
 ) -> None:
-    """Write some columns of a profile.
+    """Write selected columns of a profile as a report.
 
     Parameters
     ----------
     columns : mapping of key to Column
-        All of one length; at least the keys asked for. Values of tuples of str where the table
-        says so (layer, trace, ranges, ...), seq and altseq Lists (or Ints: one number or none),
-        grid and block Ints [n, 3], the rest Ints or Values of str.
+        Columns of equal length, at least those in `keys`. List columns (`ReportColumn.is_list`) are
+        Values of tuples of str; seq and altseq are Lists, or Ints with at most one number per row;
+        grid and block are Ints [n, 3]; all others are Ints or Values of str.
     keys : str or iterable of str
-        Which columns, from left to right: `"idx,dir,op"`.
+        Columns to write, left to right: `"idx,dir,op"`.
     style : str
-        "csv", "spaces", "width" (aligned, needs `width`), "json" (JSON lines) or "parquet".
+        "csv", "spaces", "width" (aligned, requires `width`), "json" (JSON lines) or "parquet".
     file : binary file
-        It is flushed and stays open.
+        Flushed, not closed.
     width : int, optional
-        Width of the aligned columns together.
+        Total width of the aligned columns, in characters.
 
     Raises
     ------
     UnknownColumnError, WidthError, MissingDependencyError
-        Before anything is written.
+        Raised before anything is written.
     OSError
-        What the file raises: a closed pipe, a full disk.
+        Writing failed: a closed pipe, a full disk.
     """
     chosen = select(keys)
     wanted = _with_lists(columns, (column.key for column in chosen))
-    further = (width or 0,) if style == "width" else ()
-    import_module(_STYLES[style]).write(wanted, chosen, file, *further)
+    options = (width or 0,) if style == "width" else ()
+    import_module(_STYLES[style]).write(wanted, chosen, file, *options)
     file.flush()
 
 
 def write_rows(
     columns: Mapping[str, Column | SeqMarkers], form: Literal["dict", "jsonl"], file: BinaryIO
 ) -> None:
-    """Write one line for each kernel, keyed as PyProf's dict lines.
+    """Write one line per kernel, with the keys of PyProf's dict lines.
 
     Parameters
     ----------
     columns : mapping of key to Column or SeqMarkers
-        Keys as in `dictlines.KEYS`, all of one length; those that are missing are left out.
+        Columns of equal length. Keys of `dict_lines.KEYS` that are missing are omitted.
     form : str
         "dict" (Python literals) or "jsonl".
     file : binary file
-        It is flushed and stays open.
+        Flushed, not closed.
+
+    Raises
+    ------
+    OSError
+        Writing failed: a closed pipe, a full disk.
     """
     import_module(_FORMS[form]).write(_with_lists(columns, columns), file)
     file.flush()

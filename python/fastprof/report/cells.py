@@ -1,4 +1,4 @@
-"""A column and the notation of a format -> the cells that the compiled writer prints."""
+"""Add columns to the compiled row writer in the notation of an output format."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SeqMarkers
 
 Brackets = tuple[bytes, bytes, bytes]
 
-# Making the text of a number here takes as long as writing about so many.
-_WORTH_A_TEXT = 16
+# Formatting a number in Python takes as long as writing this many numbers in C.
+_MIN_REPEATS = 16
 
 
 @dataclass(frozen=True)
 class Notation:
-    """How a format writes what a column holds.
+    """How an output format writes the values of a column.
 
     Attributes
     ----------
     none : str
-        What is not known.
+        Text of an unknown value.
     empty : str
-        A list without numbers.
+        Text of an empty list.
     triple, numbers : tuple of bytes
-        What opens, separates and closes three numbers, and a list of numbers.
+        Opening bracket, separator and closing bracket of three numbers, and of a list of numbers.
     text : callable
-        Turns a value of `Values` into its text.
+        Converts a value of `Values` to text.
     quote : str
-        The quote around each text of a list of texts.
+        Quote around each string in a list of strings.
     escape : callable
-        Makes a text fit between two quotes.
+        Escapes a string for use between two quotes.
     width : int, optional
-        Cells have this width: numbers at least and on the right, others exactly and on the left.
+        Width of the cells. Numbers are right-aligned and never cut; other values are left-aligned
+        and cut.
     is_right : bool
-        Values stand on the right, too, and are not cut.
+        `Values` are right-aligned and never cut, too.
     keeps_end : bool
-        What is too wide is cut on the left, and begins with an ellipsis.
+        Long text is cut on the left and starts with an ellipsis.
     """
 
     none: str
@@ -55,7 +56,7 @@ class Notation:
     keeps_end: bool = False
 
     def fit(self, text: str) -> str:
-        """Cut and pad a text to the width, if there is one."""
+        """Cut or pad a text to the width, if one is set."""
         if self.width is None:
             return text
         if self.is_right:
@@ -66,7 +67,7 @@ class Notation:
 
 
 def encode(text: str) -> bytes:
-    """UTF-8; bytes of the input that were no UTF-8 come out as they came in."""
+    """Encode as UTF-8; bytes of the input that are not UTF-8 are written unchanged."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -74,7 +75,7 @@ def encode(text: str) -> bytes:
 
 
 def as_lists(column: Ints | Lists) -> Lists:
-    """Lists of at most one number each, where a column has one number a row or none."""
+    """Convert Ints to Lists of zero or one number; Lists are returned unchanged."""
     if isinstance(column, Lists):
         return column
     is_known = column.values != column.none
@@ -86,15 +87,15 @@ def as_lists(column: Ints | Lists) -> Lists:
 def add_cell(
     writer: RowWriter, before: str, column: Column | SeqMarkers, notation: Notation
 ) -> None:
-    """Add a column to the writer; each distinct value is formatted once, here.
+    """Add a column to the writer, formatting each distinct value once.
 
     Parameters
     ----------
     writer : RowWriter
     before : str
-        Written before each cell.
+        Text written before each cell.
     column : Column or SeqMarkers
-        As long as the writer's other columns.
+        A column of as many rows as the writer has.
     notation : Notation
     """
     _ADD[type(column)](writer, encode(before), column, notation)
@@ -118,7 +119,7 @@ def _add_ints(writer: RowWriter, before: bytes, column: Ints, notation: Notation
 def _add_repeated(
     writer: RowWriter, before: bytes, column: RepeatedInts, notation: Notation
 ) -> None:
-    if len(column.distinct) * _WORTH_A_TEXT > len(column):
+    if len(column.distinct) * _MIN_REPEATS > len(column):
         _add_ints(writer, before, column, notation)
         return
     texts = [encode(_text_of(value, column.none, notation)) for value in column.distinct.tolist()]
@@ -126,7 +127,7 @@ def _add_repeated(
 
 
 def _text_of(value: int | list[int], none: int, notation: Notation) -> str:
-    """A number, or three, as a writer of numbers puts them."""
+    """Format a number, or three, exactly as `add_ints` and `add_triples` do."""
     width = notation.width or 0
     if isinstance(value, int):
         return (notation.none if value == none else str(value)).rjust(width)

@@ -1,4 +1,4 @@
-"""Report columns -> CSV: every field quoted, the quote in a field doubled, lines end in \\n."""
+"""Write report columns as CSV: every field quoted, quotes doubled, lines end in \\n."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: B
         [table_notation(_quoted(column.text)) for column in chosen],
         [column.header for column in chosen],
         file,
-        between='","',
-        around='"',
+        separator='","',
+        edge='"',
     )

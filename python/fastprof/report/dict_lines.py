@@ -1,4 +1,4 @@
-"""Columns keyed as in PyProf's dict lines -> one Python dict literal a kernel."""
+"""Write PyProf's dict lines: one Python dict literal per kernel."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ DictColumns = Mapping[str, Column | SeqMarkers]
 
 
 def in_order(columns: DictColumns) -> DictColumns:
-    """Order the columns as the lines have them; a key that is not there is left out."""
+    """Order the columns as in a dict line; missing keys are omitted."""
     return {key: columns[key] for key in KEYS if key in columns}
 
 
 def write(columns: DictColumns, file: BinaryIO) -> None:
-    """Write the lines; `ast.literal_eval` of a line gives the values, tuples of texts as lists."""
+    """Write the lines. `ast.literal_eval` reads them back, with tuples of strings as lists."""
     write_objects(in_order(columns), PYTHON, file)

@@ -1,4 +1,4 @@
-"""Report columns -> JSON lines: one object a row, null for what is not known."""
+"""Write report columns as JSON lines: one object per row, null for unknown values."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from fastprof.report.objects import JSON, write_objects
 
 
 def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
-    """Write the chosen columns; names, frames, sequence numbers, grid and block are arrays."""
+    """Write the chosen columns. List columns, seq, altseq, grid and block become arrays."""
     write_objects({column.key: columns[column.key] for column in chosen}, JSON, file)

@@ -1,4 +1,4 @@
-"""Columns keyed as in PyProf's dict lines -> the same lines in JSON."""
+"""Write dict lines as JSON: the same keys, one object per kernel."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from fastprof.report.objects import JSON, write_objects
 
 
 def write(columns: DictColumns, file: BinaryIO) -> None:
-    """Write one JSON object a kernel, its keys those of dict lines."""
+    """Write one JSON object per kernel."""
     write_objects(in_order(columns), JSON, file)

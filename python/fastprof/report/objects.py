@@ -1,4 +1,4 @@
-"""Columns -> one object a line, `{key: value, ...}`, in the notation of Python or of JSON."""
+"""Write columns as one object per line, `{key: value, ...}`, in Python or JSON notation."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fastprof.report.cells import Notation, add_cell
 
 
 def python_text(value: Any) -> str:
-    """Write a value as a Python literal; a tuple of texts is printed as a list, as PyProf does."""
+    """Format a value as a Python literal; tuples of strings as lists, as in PyProf."""
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
 
 
 def python_escape(text: str) -> str:
-    """Escape a text for between two single quotes, as repr does."""
+    """Escape a string for use between single quotes, as repr does."""
     return repr('"' + text)[2:-1]
 
 
 def json_text(value: Any) -> str:
-    """Write a value as JSON; half a surrogate pair, which UTF-8 has not, is escaped."""
+    """Format a value as JSON; unpaired surrogates, which UTF-8 cannot encode, are escaped."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def json_escape(text: str) -> str:
-    """Escape a text for between two double quotes."""
+    """Escape a string for use between double quotes in JSON."""
     return json_text(text)[1:-1]
 
 
@@ -49,7 +49,7 @@ PYTHON = replace(
 def write_objects(
     columns: Mapping[str, Column | SeqMarkers], notation: Notation, file: BinaryIO
 ) -> None:
-    """Write one object for each row, its keys in the order of the mapping, which is not empty."""
+    """Write one object per row, with keys in the order of `columns`, which must not be empty."""
     text: Callable[[Any], str] = notation.text
     writer = RowWriter(len(next(iter(columns.values()))), b"}\n")
     before = "{"

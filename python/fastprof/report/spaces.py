@@ -1,4 +1,4 @@
-"""Report columns -> lines of cells separated by one space, for tools that split at blanks."""
+"""Write report columns separated by single spaces, for tools that split at whitespace."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def _without_blanks(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
-    """Write the chosen columns and a header line.
+    """Write a header line and the chosen columns.
 
-    A blank inside a cell becomes `_` and an empty cell `-`, so that every line has as many words.
+    Whitespace in a cell becomes `_` and an empty cell `-`: each line has one word per column.
     """
     write_table(
         columns,
@@ -26,5 +26,5 @@ def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: B
         [table_notation(_without_blanks(column.text)) for column in chosen],
         [column.header for column in chosen],
         file,
-        between=" ",
+        separator=" ",
     )

@@ -1,4 +1,4 @@
-"""Report columns -> a header line and rows of cells with something between them."""
+"""Write report columns as a header line and rows of separated cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastprof.report.columns import ReportColumn
 
 
 def table_notation(text: Callable[[Any], str], **further: Any) -> Notation:
-    """How every table writes what is not text: `na`, `-` for nothing, commas inside a cell."""
+    """The notation of tables: `na` for unknown, `-` for an empty list, commas between numbers."""
     return Notation(
         none="na",
         empty="-",
@@ -31,27 +31,27 @@ def write_table(
     header: Sequence[str],
     file: BinaryIO,
     *,
-    between: str,
-    around: str = "",
+    separator: str,
+    edge: str = "",
 ) -> None:
     """Write the header and all rows.
 
     Parameters
     ----------
     columns : mapping of key to Column
-        All of one length.
+        Columns of equal length.
     chosen : sequence of ReportColumn
-        What to write, from left to right.
+        Columns to write, left to right.
     notations, header : sequence
-        How to write each chosen column, and what stands above it.
+        Notation and header text of each chosen column.
     file : binary file
-    between, around : str
-        Written between two cells, and before and after a row.
+    separator, edge : str
+        Text between two cells, and text at the start and end of a row.
     """
-    write_threads.write_all(file, encode(f"{around}{between.join(header)}{around}\n"))
-    writer = RowWriter(len(columns[chosen[0].key]), encode(f"{around}\n"))
-    before = around
+    write_threads.write_all(file, encode(f"{edge}{separator.join(header)}{edge}\n"))
+    writer = RowWriter(len(columns[chosen[0].key]), encode(f"{edge}\n"))
+    before = edge
     for column, notation in zip(chosen, notations, strict=True):
         add_cell(writer, before, columns[column.key], notation)
-        before = between
+        before = separator
     write_threads.write(writer, file)

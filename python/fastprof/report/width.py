@@ -1,4 +1,4 @@
-"""Report columns -> aligned columns within a given width."""
+"""Write report columns aligned within a given total width."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from fastprof.report.table import table_notation, write_table
 
 
 class WidthError(FastprofError, ValueError):
-    """The columns do not fit the width; the text says the least one."""
+    """The columns do not fit the width; the message gives the minimum width."""
 
 
 def share_width(chosen: Sequence[ReportColumn], width: int) -> list[int]:
-    """Give each column its width: the least one, and what is left to kernel and params.
+    """Compute the width of each column.
 
-    Without either, what is left goes to the other columns of long texts. As in PyProf the spaces
-    between columns are not counted.
+    Each column gets its minimum; kernel and params share the rest. Without these two, the other
+    columns of long text share it. As in PyProf, separators do not count.
 
     Raises
     ------
     WidthError
-        The least widths add up to more.
+        The minimum widths add up to more than `width`.
     """
-    least = sum(column.width for column in chosen)
-    if width < least:
+    minimum = sum(column.width for column in chosen)
+    if width < minimum:
         names = ",".join(column.key for column in chosen)
-        raise WidthError(f"width {width} is too small: {names} need at least {least}")
+        raise WidthError(f"width {width} is too small: {names} need at least {minimum}")
     elastic = [column for column in chosen if column.key in ("kernel", "params")]
     elastic = elastic or [column for column in chosen if column.is_long]
-    extra = (width - least) // max(len(elastic), 1)
+    extra = (width - minimum) // max(len(elastic), 1)
     return [column.width + (extra if column in elastic else 0) for column in chosen]
 
 
@@ -54,10 +54,10 @@ def _notation(column: ReportColumn, width: int) -> Notation:
 def write(
     columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO, width: int
 ) -> None:
-    """Write the chosen columns, aligned, with a header line.
+    """Write a header line and the chosen columns, aligned.
 
-    Text is cut to its column, paths and names of layers at their beginning, and stands on the left;
-    numbers stand on the right and are never cut.
+    Text is left-aligned and cut to the column, paths and layer names on the left. Numbers are
+    right-aligned and never cut.
     """
     widths = share_width(chosen, width)
     write_table(
@@ -66,5 +66,5 @@ def write(
         [_notation(column, each) for column, each in zip(chosen, widths, strict=True)],
         [column.header[:each].ljust(each) for column, each in zip(chosen, widths, strict=True)],
         file,
-        between=" ",
+        separator=" ",
     )

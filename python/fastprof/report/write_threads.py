@@ -1,4 +1,4 @@
-"""Rows to a file: two threads fill blocks with them at the same time, and write them in turn."""
+"""Write rows to a file on two threads: both format blocks of rows and write them in row order."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fastprof._core._rows import Block, RowWriter
 
 
 def write(rows: RowWriter, file: BinaryIO, first: int = 0, last: int | None = None) -> None:
-    """Write rows first to last - 1 (default: all) to a binary file; memory does not grow.
+    """Write rows first to last - 1 (default: all) to a binary file, in constant memory.
 
     Raises
     ------
     OSError
-        What the file raises: a closed pipe, a full disk.
+        Writing failed: a closed pipe, a full disk.
     InternalError
-        An id or offset of a column points outside its table.
+        An id or offset of a column is out of bounds.
     """
     end = rows.n_rows if last is None else last
     block = rows.block()
@@ -27,27 +27,33 @@ def write(rows: RowWriter, file: BinaryIO, first: int = 0, last: int | None = No
     write_all(file, block.filled())
     if begin == end:
         return
-    # Rows differ in length: most blocks of so many have room for the longer ones.
-    turns = _Turns(file, begin, end, max(1, (begin - first) * 3 // 4))
+    # Rows differ in length: with 3/4 of the rows of the first block, most others fit in one.
+    writer = _OrderedWriter(file, begin, end, max(1, (begin - first) * 3 // 4))
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(turns.work, rows.block())
-        turns.work(block)
+        other = pool.submit(writer.run, rows.block())
+        writer.run(block)
         other.result()
 
 
 def write_all(file: BinaryIO, view: bytes | memoryview) -> None:
-    """Write every byte of `view` to a binary file, also to one that takes only part at a time."""
+    """Write every byte of `view` to a binary file, with as many calls as it takes.
+
+    Raises
+    ------
+    BlockingIOError
+        The file is non-blocking and accepts no bytes now.
+    """
     while len(view):
         written = file.write(view)
         if written is None:
             if isinstance(file, io.RawIOBase):
-                raise BlockingIOError("the output does not take more bytes now")
+                raise BlockingIOError("the output accepts no bytes now; use a blocking file")
             return
         view = view[written:]
 
 
-class _Turns:
-    """Whose turn it is to write: blocks have so many rows each, and a number in their order."""
+class _OrderedWriter:
+    """Writes blocks of rows from several threads in the order of their numbers."""
 
     def __init__(self, file: BinaryIO, first: int, end: int, rows: int) -> None:
         self._file, self._first, self._end, self._rows = file, first, end, rows
@@ -56,19 +62,19 @@ class _Turns:
         self._stopped = False
         self._changed = threading.Condition()
 
-    def work(self, block: Block) -> None:
-        """Fill and write blocks until there are no more, or another thread failed."""
+    def run(self, block: Block) -> None:
+        """Fill and write blocks until all rows are written or another thread fails."""
         try:
             for number in self._numbers:
                 first = self._first + number * self._rows
                 if first >= self._end or not self._write(block, number, first):
                     return
         except BaseException:
-            self._pass_on(stopped=True)
+            self._advance(stopped=True)
             raise
 
     def _write(self, block: Block, number: int, first: int) -> bool:
-        """Whether a block could be written."""
+        """Fill and write one block; False if another thread failed."""
         end = min(first + self._rows, self._end)
         first = block.fill(first, end)
         with self._changed:
@@ -79,10 +85,10 @@ class _Turns:
         while first < end:
             first = block.fill(first, end)
             write_all(self._file, block.filled())
-        self._pass_on()
+        self._advance()
         return True
 
-    def _pass_on(self, stopped: bool = False) -> None:
+    def _advance(self, stopped: bool = False) -> None:
         with self._changed:
             self._stopped |= stopped
             self._n_written += 1

@@ -1,4 +1,4 @@
-# What the C headers in csrc/ declare, for the modules beside this file.
+# Declarations of csrc/ that several modules share.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 

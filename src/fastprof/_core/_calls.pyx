@@ -1,4 +1,4 @@
-"""Frames of kernels to the call each works for, and to the part of it that it does."""
+"""Find the call that each kernel works for and the part of the call that it does."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t
@@ -64,7 +64,7 @@ cdef extern from "fp_calls.h":
 
 MOST_PARTS, WHOLE, BESIDE = FP_PARTS, FP_WHOLE, FP_BESIDE
 
-# What a label says of a call, as bits.
+# Properties of a label's call, as bits.
 KNOWN, UNKNOWN_BACKWARD, FAMILY = FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY
 GRADIENT, MOVES = FP_CALL_GRADIENT, FP_CALL_MOVES
 BIAS, BIAS_BACKWARD = FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD
@@ -75,13 +75,13 @@ ALL_TAKEN = FP_ALL_TAKEN
 
 cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
     if array.shape[0] != n:
-        raise ValueError(f"{array.shape[0]} values, expected {n}")
+        raise ValueError(f"expected {n} values, found {array.shape[0]}")
     return &array[0] if n else NULL
 
 
 cdef const uint8_t *_flags(const uint8_t[::1] array, Py_ssize_t n) except? NULL:
     if array.shape[0] != n:
-        raise ValueError(f"{array.shape[0]} flags, expected {n}")
+        raise ValueError(f"expected {n} flags, found {array.shape[0]}")
     return &array[0] if n else NULL
 
 
@@ -95,44 +95,52 @@ cdef uint8_t *_set(array):
 
 
 def find(frame, meaning, frames, says, name, dtypes):
-    """The call that each kernel works for, and what tells its cost.
+    """Find the call that each kernel works for and the call that determines its cost.
 
     Parameters
     ----------
     frame, meaning : int32 [kernels]
-        The kernel's frame, and the one that says what it is for; -1 for none.
+        The kernel's frame, and the frame that gives its purpose; -1 for none.
     frames : sequence of int32 [frames]; -1 for none
-        parent : parents come before their children
-        label
+        parent : the parent frame; parents precede their children
+        label : label of the frame's range
         first : the first frame of the same range
-        picked : the frame of the call that the frame is a part of
-        inner : the innermost frame around it whose cost is known
-        backward : the backward call around it
-        instance : of a backward call, the frame that stands for it and for all others that belong
-        to the same forward call
-    says : uint16 [labels]
-        KNOWN: the call's cost is known. UNKNOWN_BACKWARD: that of its backward pass is not. FAMILY:
-        it is a product of matrices, a convolution, or attention. GRADIENT: an operator for the
-        backward pass. MOVES: known to compute nothing. BIAS, BIAS_BACKWARD: beside products it does
-        what other operators do. MATRICES: it is a product of matrices. FORMULA: its operator has a
-        formula, which may lack arguments.
+        picked : the frame of the call that the frame is part of
+        inner : the innermost enclosing frame whose cost is known
+        backward : the enclosing backward call
+        instance : for backward calls, one frame that represents all backward calls of the same
+            forward call
+    says : uint16 [labels], bits:
+        KNOWN: the cost of the call is known.
+        UNKNOWN_BACKWARD: the cost of its backward pass is unknown.
+        FAMILY: a matrix product, a convolution or attention.
+        GRADIENT: an operator of the backward pass.
+        MOVES: computes nothing.
+        BIAS, BIAS_BACKWARD: does the work of further operators in addition to its products.
+        MATRICES: a matrix product.
+        FORMULA: the operator has a formula, whose arguments may be missing.
     name : int32 [labels]
         Number of the operator.
     dtypes : int32 [labels]
-        Number of the types that the call works in, -1 for none.
+        Number of the combination of types the call uses, -1 for none.
 
     Returns
     -------
-    label : int32 [kernels], that of the call, -1 for none
-    is_backward : bool [kernels], whether the call is the forward one of a backward kernel
-    work : int32 [kernels], label of the call whose cost tells: that call, or one inside of it
-    is_gradient : bool [kernels], whether the kernel does the backward pass of `work`
-    helper : int32 [kernels], label of the operator that it does beside the products of `work`, -1
-        for none
-    group : int32 [kernels], which instance of what tells its cost, numbered as they appear, -1 for
-        none
-    taken : uint8 [groups], how many of the main parts are those of operators inside, ALL_TAKEN for
-        all
+    label : int32 [kernels]
+        Label of the call, -1 for none.
+    is_backward : bool [kernels]
+        Whether a backward kernel works for this forward call.
+    work : int32 [kernels]
+        Label of the call that determines the cost: the call itself, or one inside it.
+    is_gradient : bool [kernels]
+        Whether the kernel does the backward pass of `work`.
+    helper : int32 [kernels]
+        Label of the operator that the kernel does in addition to the products of `work`, -1 for
+        none.
+    group : int32 [kernels]
+        Instance of the call that determines the cost, numbered in order of appearance; -1 for none.
+    taken : uint8 [groups]
+        Number of main parts that operators inside do, ALL_TAKEN for all.
     """
     cdef int64_t n = len(frame)
     cdef int32_t n_groups = 0
@@ -175,30 +183,31 @@ def find(frame, meaning, frames, says, name, dtypes):
 
 def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, costed, whole_always,
           other):
-    """The part that each kernel does of its call.
+    """Find the part of its call that each kernel does.
 
-    Two kernels of one backward call may claim the same gradient, and none the other: where their
-    names do not tell for sure, one of them does the other. A guess: the gradient of the left
-    operand comes first. Both cost the same, so that the sum is right whichever was which.
+    Two kernels of one backward call may match the same gradient and none the other. If the names
+    are ambiguous, the second kernel is assigned the other gradient, on the guess that the gradient
+    of the left operand comes first. Both cost the same, so the sum does not depend on the guess.
 
     Parameters
     ----------
     row, info : int32 [kernels]
-        Its call and direction, and what its name says; indices of the tables below.
+        Indices into the tables below: `row` of the call and direction, `info` of the information in
+        the kernel's name.
     group : int32 [kernels]
         The instance of the call, -1 for none.
     taken : uint8 [groups]
-        How many of its main parts others do: operators inside that have a cost of their own.
+        Number of main parts done by operators inside that have their own cost.
     part_of : int8 [rows, infos]
-        The part that such a kernel does of such a call, 0 .. MOST_PARTS - 1, -1 for none.
+        The part of the call that the kernel does, 0 .. MOST_PARTS - 1, -1 for none.
     sure : bool [rows, infos]
-        Whether its name says so.
+        Whether the kernel's name identifies the part unambiguously.
     main : bool [rows, MOST_PARTS]
         Whether the part is one of the call's products.
     costed, whole_always : bool [rows]
-        Whether the call's cost is known; whether kernels that are not recognised do all of it.
+        Whether the call's cost is known; whether unrecognised kernels do the entire call.
     other : bool [infos]
-        A kernel of which nothing is known.
+        Whether the kernel is unrecognised.
 
     Returns
     -------
@@ -233,5 +242,5 @@ def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, cos
 
 
 def _flat(flags):
-    """The same bytes in one row; borrowed."""
+    """A flat uint8 view of the flags."""
     return flags.reshape(-1).view(np.uint8)

@@ -1,4 +1,4 @@
-# Columns being filled with rows, whoever reads them: what _scan and _pages share.
+# Columns being filled from rows, shared by _scan and _pages.
 from libc.stdint cimport int32_t, int64_t
 
 from fastprof._core._c cimport fp_status

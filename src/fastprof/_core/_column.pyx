@@ -1,4 +1,4 @@
-"""Rows, read one way or another, to numpy columns; which rows to keep."""
+"""Read rows from any source into numpy columns, with filters."""
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -26,7 +26,7 @@ KEY = FP_COLUMN_KEY
 TEXT = FP_COLUMN_TEXT
 RANGE = FP_COLUMN_RANGE
 
-# The column of which distinct row each row has, of columns whose values are kept together.
+# The key of the column of indices into the distinct rows of columns kept together.
 TOGETHER = "together"
 
 _TYPES = {I64: np.int64, I32: np.int32, KEY: np.int32, TEXT: np.int32, RANGE: np.int32}
@@ -35,7 +35,7 @@ cdef int64_t _ROWS_A_STEP = 1 << 18
 
 
 cdef class Filter:
-    """Which rows to keep; made by the classes below and in other modules."""
+    """Selects the rows to keep; base class of the filters here and in other modules."""
 
 
 cdef bint _keep_known(const void *state, const int64_t *values) noexcept nogil:
@@ -43,7 +43,7 @@ cdef bint _keep_known(const void *state, const int64_t *values) noexcept nogil:
 
 
 cdef class KnownKeys(Filter):
-    """Keeps the rows whose first column is in a pool of numbers."""
+    """Keeps rows whose first column is in a pool of numbers."""
     cdef Keys keys
 
     def __cinit__(self, Keys keys):
@@ -63,7 +63,7 @@ cdef bint _keep_among(const void *state, const int64_t *values) noexcept nogil:
 
 
 cdef class Among(Filter):
-    """Keeps the rows whose first column is one of a few numbers."""
+    """Keeps rows whose first column is one of a few numbers."""
     cdef int64_t[::1] numbers
 
     def __cinit__(self, numbers):
@@ -74,59 +74,62 @@ cdef class Among(Filter):
 
 
 cdef class Rows:
-    """Reads rows; made in other modules."""
+    """A source of rows; base class of those in other modules."""
 
     cdef fp_status step(self, const fp_columns *columns, fp_row_filter keep, int64_t limit,
                         int64_t capacity, int64_t *kept, int64_t *stepped) noexcept nogil:
-        """Put rows into columns, as fp_scan_step does."""
+        """Read rows into columns; the parameters are those of fp_scan_step."""
         return FP_E_UNUSUAL
 
     cdef int refuse(self, fp_status status, what) except -1:
-        """Raise for a status that is no success."""
+        """Raise for an error status."""
         return check(status, what)
 
 
 cdef class Room:
-    """Columns that rows are read into; several scans, one after the other, add rows to them.
+    """Columns that consecutive scans append rows to.
 
     Parameters
     ----------
-    columns : list of (name, kind, none, pool, shift, may_be_null, together); pool a Keys or Names,
-        else None; may_be_null as the table's declaration says; together: whether its values, which
-        are numbers, are kept with those of other such columns, once for all rows that have the same
-    capacity : how many rows to make room for at first; grows as needed
+    columns : list of (name, kind, none, pool, shift, may_be_null, together)
+        pool : Keys or Names, or None
+        may_be_null : False if the table declares the column NOT NULL
+        together : whether the numbers of this column and of all others with this flag are stored
+            once per distinct combination
+    capacity : initial capacity in rows; grows as needed
     """
 
     def __cinit__(self, columns, int64_t capacity):
         if len(columns) > FP_MAX_COLUMNS:
-            raise ValueError(f"{len(columns)} columns, at most {FP_MAX_COLUMNS}")
+            raise ValueError(f"expected at most {FP_MAX_COLUMNS} columns, found {len(columns)}")
         self.specs = list(columns)
-        # One more than expected: growing copies all columns, room that is not used costs nothing.
+        # One more than expected: growing copies all columns, while untouched memory is free.
         self.capacity = max(capacity + 1, 1024)
         self.arrays = _allocate(self.specs, self.capacity)
         parts = [(name, kind) for name, kind, *_, together in self.specs if together]
-        parts.sort(key=lambda part: part[1] != FP_COLUMN_I64)  # the wide ones first: all aligned
+        parts.sort(key=lambda part: part[1] != FP_COLUMN_I64)  # wide columns first, for alignment
         self.values = np.zeros(1, [(name, _TYPES[kind]) for name, kind in parts])
         self.distinct = Names()
 
     def __len__(self):
-        """How many rows have been read."""
+        """The number of rows read."""
         return self.kept
 
     def columns(self, int64_t further=0):
-        """The columns, and room for so many further rows behind what was read; then no more scans.
+        """Return the columns, with `further` uninitialized rows at the end; ends the scans.
 
         Returns
         -------
-        dict of arrays [rows]: int64 for I64, else int32; a RANGE column NAME also gives NAME_seq
-        and NAME_op_id, int64, -1 where the text has none. Columns whose values are kept together
-        give TOGETHER instead: which of the distinct rows of `together` a row has.
+        dict of arrays [rows + further]
+            int64 for I64, else int32. A RANGE column NAME also gives NAME_seq and NAME_op_id,
+            int64, -1 if the text has none. Columns kept together give one column TOGETHER instead,
+            indices into the distinct rows of `together()`.
         """
         _resize(self.arrays, self.kept + further)
         return self.arrays
 
     def together(self):
-        """The distinct rows of the columns whose values are kept together, in order of appearance.
+        """The distinct rows of the columns kept together, in order of appearance.
 
         Returns
         -------
@@ -142,12 +145,12 @@ cdef class Room:
 
 
 cdef int fill(Rows rows, Room room, str what, Filter keep, progress) except -1:
-    """Read all rows into the columns; where that fails, the columns are as before.
+    """Append all rows to the columns; on an error, the columns are unchanged.
 
     Parameters
     ----------
-    what : what is read, for error messages ("run.sqlite: table X")
-    keep : which rows to keep, by their first columns; None keeps all
+    what : name of the input in error messages ("run.sqlite: table X")
+    keep : filter on the first columns; None keeps all rows
     progress : called with the number of rows read so far, every 262144 rows; or None
     """
     cdef int n_columns = len(room.specs)
@@ -235,9 +238,12 @@ cdef int _point(fp_column *specs, fp_together *parts, Room room) except -1:
 
 
 def split_range_names(Names pool, texts):
-    """What a RANGE column gives, for texts that stand elsewhere.
+    """Split texts that are not in a table as a RANGE column does.
 
-    Returns label int32, seq int64, op_id int64, each [len(texts)]; None gives -1 in all three.
+    Returns
+    -------
+    label int32, seq int64, op_id int64, each [len(texts)]
+        -1 in all three where the text is None.
     """
     cdef fp_scratch scratch
     scratch.bytes = NULL

@@ -1,4 +1,4 @@
-"""Dict lines -> columns of numbers and of ids into distinct texts."""
+"""Parse dict lines into columns of numbers and of ids of distinct texts."""
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -57,7 +57,7 @@ cdef extern from "fp_dict.h":
 
 
 def _keys_of(fp_dict_kind kind, int n):
-    """Return the names of the `n` keys of a kind, in the order of their columns."""
+    """The names of the `n` keys of a kind, in column order."""
     return tuple(fp_dict_key(kind, i).decode() for i in range(n))
 
 
@@ -76,14 +76,14 @@ cdef int32_t *pointer32(int32_t[::1] array) noexcept:
 
 
 cdef int64_t more(int64_t capacity) noexcept:
-    """Half as much again: what grows is moved rarely, and little of it is never used."""
+    """The capacity to grow to: 1.5 times the old one."""
     return capacity + capacity // 2 + 1024
 
 
 cdef object resized(array, int64_t length, int64_t filled):
-    """The array with another length, of which only what was filled before has been touched.
+    """Resize an array without touching memory past `filled` rows.
 
-    numpy fills what it makes longer with zeros, and so touches it all.
+    ndarray.resize would zero the new rows, and so make all their pages resident.
     """
     if length <= len(array):
         array.resize((length, *array.shape[1:]), refcheck=False)
@@ -94,12 +94,12 @@ cdef object resized(array, int64_t length, int64_t filled):
 
 
 cdef class DictReader:
-    """Collects the rows of dict lines that are fed to it in blocks.
+    """Incremental parser of dict lines, fed in blocks of bytes.
 
     Parameters
     ----------
     name : str
-        What the input is called in messages.
+        Name of the input in messages.
     """
 
     cdef fp_dict *dict
@@ -125,7 +125,7 @@ cdef class DictReader:
         fp_dict_free(self.dict)
 
     cdef int resize_rows(self, int64_t capacity) except -1:
-        """Make room for that many rows."""
+        """Set the capacity in rows."""
         for key, array in self.arrays.items():
             if isinstance(key, str):
                 self.arrays[key] = resized(array, capacity, self.columns.rows)
@@ -145,7 +145,7 @@ cdef class DictReader:
         return 0
 
     cdef int resize_list(self, int i, int64_t capacity) except -1:
-        """Make room for that many numbers in the lists of one key."""
+        """Set the capacity, in numbers, of the lists of one key."""
         filled = self.arrays["offsets", LIST_KEYS[i]][self.columns.rows]
         array = resized(self.arrays["values", LIST_KEYS[i]], capacity, filled)
         self.arrays["values", LIST_KEYS[i]] = array
@@ -155,7 +155,7 @@ cdef class DictReader:
         return 0
 
     cdef int make_room(self) except -1:
-        """Make room in what is full: the rows, or else every list, since one of them is."""
+        """Grow the rows if they are full, else all lists, because one of them is full."""
         if self.columns.rows == self.columns.capacity:
             self.resize_rows(more(self.columns.capacity))
             return 0
@@ -164,9 +164,9 @@ cdef class DictReader:
         return 0
 
     def expect(self, double times):
-        """Make room for so many times the rows read so far; fewer or more may come.
+        """Reserve capacity for `times` times the rows read so far, as an estimate of the total.
 
-        Room that is not used costs nothing, but rows that are moved to more room cost twice.
+        Unused capacity is free, because its pages are never touched; growing copies the rows.
         """
         cdef int64_t rows = self.columns.rows
         if rows * times > self.columns.capacity:
@@ -177,15 +177,15 @@ cdef class DictReader:
                 self.resize_list(i, <int64_t>values)
 
     def feed(self, const uint8_t[::1] block, *, bint is_end=False):
-        """Append the rows of the whole lines in `block` and return how many bytes that were.
+        """Parse the complete lines in `block` and return the number of bytes consumed.
 
-        Feed the bytes after them again with more behind; `is_end` says that none will come, so
-        that the last line needs no newline.
+        Pass the remaining bytes again at the start of the next block. With `is_end`, the last line
+        needs no newline.
 
         Raises
         ------
         BadInputError
-            A line is no dict line, or a number does not fit; with its line number.
+            A line is not a dict line, or a number is out of range; the message gives the line.
         """
         if self.arrays is None:
             raise ValueError("the reader has finished")
@@ -206,24 +206,24 @@ cdef class DictReader:
         return at
 
     cdef str complaint(self, fp_status status, block):
-        """What is wrong with the line at the start of `block`."""
+        """The error message for the line at the start of `block`."""
         line = bytes(block[:4 * 40]).split(b"\n")[0].decode("utf-8", "replace").strip()[:40]
         where = f"{self.name}: line {fp_dict_line(self.dict)}"
         place = f"at byte {fp_dict_stop(self.dict) + 1} of the line"
         if status == FP_E_RANGE:
-            return f"{where}: a number {place} does not fit its column, in {line!r}"
-        return (f"{where}: expected a dict line as `fastprof parse` prints, found {line!r} "
-                f"(unreadable {place}); make the file with: fastprof parse TRACE > net.dict")
+            return f"{where}: a number {place} is out of range for its column, in {line!r}"
+        return (f"{where}: expected a dict line, found {line!r} "
+                f"(invalid {place}); create the file with: fastprof parse TRACE > net.dict")
 
     def finish(self):
-        """Cut the arrays to the rows read and return them; nothing can be fed after that.
+        """Trim the arrays to the rows read and return them; ends the parsing.
 
         Returns
         -------
         dict
-            For keys of INT_KEYS int64 [n], of TRIPLE_KEYS int32 [n, 3], of TEXT_KEYS int32 [n] ids
-            into `texts(key)`, of LIST_KEYS a pair of offsets [n + 1] and values, both int64.
-            What a line did not say is -1, or an empty list.
+            For INT_KEYS int64 [n]; for TRIPLE_KEYS int32 [n, 3]; for TEXT_KEYS int32 [n], indices
+            into `texts(key)`; for LIST_KEYS a pair of offsets [n + 1] and values, both int64.
+            Missing values are -1, missing lists are empty.
         """
         for i in range(FP_DICT_LISTS):
             offsets = self.arrays["offsets", LIST_KEYS[i]]
@@ -235,7 +235,7 @@ cdef class DictReader:
         return arrays
 
     def texts(self, str key):
-        """Return the distinct raw literals of a text key, as (bytes, line where it first stood)."""
+        """The distinct raw literals of a text key, as (bytes, line of first occurrence)."""
         cdef int column = TEXT_KEYS.index(key)
         cdef const int64_t *lines = fp_dict_lines(self.dict, column)
         cdef const fp_names *names = fp_dict_pool(self.dict, column)

@@ -1,7 +1,7 @@
-"""The object whose method a frame runs.
+"""Find `self` of the method that a frame runs.
 
-f_locals would tell, too, but up to Python 3.12 it puts all local variables into a dict that lives
-as long as the frame: tensors that the function has done with would stay in memory.
+f_locals has it, too, but up to Python 3.12 it copies all local variables into a dict that lives as
+long as the frame, which would keep tensors alive that the function has already released.
 """
 
 from cpython.object cimport PyObject
@@ -21,7 +21,7 @@ cdef extern from *:
     #define Py_BUILD_CORE 1
     #endif
     #include "internal/pycore_frame.h"
-    /* The variable is the function's first; one that inner functions use, too, is in a cell. */
+    /* The first local variable; it is in a cell if inner functions use it. */
     static PyObject *fastprof_first_local(PyObject *object, const char *name) {
         PyObject *value = ((PyFrameObject *)object)->f_frame->localsplus[0];
         (void)name;
@@ -32,7 +32,7 @@ cdef extern from *:
         return value;
     }
     #else
-    /* The same; cells stand behind the variables, and the code says which is whose. */
+    /* As above, but cells follow the variables, and co_cell2arg maps cells to arguments. */
     static PyObject *fastprof_first_local(PyObject *object, const char *name) {
         PyFrameObject *frame = (PyFrameObject *)object;
         PyCodeObject *code = frame->f_code;
@@ -54,7 +54,7 @@ cdef extern from *:
 
 
 def self_of(frame):
-    """The `self` of the frame of a method; None for any other function, and if it was deleted."""
+    """The `self` of a method's frame; None for other functions, and if `self` was deleted."""
     code = frame.f_code
     if not code.co_argcount or code.co_varnames[0] != "self":
         return None

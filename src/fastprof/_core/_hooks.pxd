@@ -1,4 +1,4 @@
-"""What the hooks share with the other ways in which calls of torch are seen."""
+"""Declarations that the hooks share with the other modules that intercept calls of torch."""
 
 from cpython.object cimport PyObject
 from fastprof._core._ranges cimport Marker, Opened

@@ -1,8 +1,8 @@
-"""A function of torch that opens ranges around its calls.
+"""Wrappers of torch's functions that open ranges around the calls.
 
-What a range says is worked out once for a call site and once for a signature; a further call looks
-both up and pushes them. While nobody listens a call is passed on after one look at a flag. Python
-objects only: no torch here, `annotate` connects the parts.
+The text of a range is computed once per call site and once per signature; later calls look both up.
+Without a listener, a call is forwarded after one test of a flag. This module does not import torch;
+`annotate` connects the two.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -23,20 +23,20 @@ cdef extern from "Python.h":
         ternaryfunc tp_call
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
     void PyType_Modified(PyTypeObject *type)
-    # NULL is handed on as it is: what a function raises passes without a frame of ours.
+    # noexcept, so NULL is returned unchanged and exceptions pass without a frame of this module.
     PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
     void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
     void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
     void PyErr_SetObject(object kind, object value) noexcept
 
 
-# Of one function more signatures (a learning rate that changes) are described but not kept.
+# Further signatures of a function (a changing learning rate) are described but not cached.
 cdef enum:
     MOST_SIGNATURES = 1024
     DEEPEST_LIST = 16
 
 
-# How calls are described; set by `describe_with`.
+# Callbacks that describe calls; set by `describe_with`.
 cdef bint _annotating = False
 cdef object _argument_text = None
 cdef object _compiling = None
@@ -50,31 +50,32 @@ cdef tuple _named = ()
 
 
 class _NoKey(Exception):
-    """An argument whose text is worked out at each call."""
+    """An argument whose text must be computed for each call."""
 
 
 def describe_with(argument_text, compiling, overloaded, hand_over, in_mode, aside, tensor,
                   parameter, tuple named):
-    """Say how calls are described.
+    """Set the callbacks that describe calls.
 
     Parameters
     ----------
     argument_text : callable
         (mod, op, args, kwargs) -> text of the argument marker, or None for a call without ranges.
     compiling : callable
-        () -> what a compiler is compiling now in this thread: calls have no ranges then; or None.
+        () -> the object that a compiler is compiling in this thread, or None. Calls get no ranges
+        while it is not None.
     overloaded : callable
         torch's has_torch_function_variadic.
     hand_over : callable
-        (wrapped, args, kwargs) -> result of a call of which an argument is overloaded.
+        (wrapped, args, kwargs) -> result of a call with an overloaded argument.
     in_mode : callable
-        () -> bool, whether a mode of `__torch_function__` is on.
+        () -> bool, whether a `__torch_function__` mode is active.
     aside : callable
-        () -> a context in which none sees what is called.
+        () -> a context in which `__torch_function__` modes are disabled.
     tensor, parameter : type
         torch.Tensor and torch.nn.Parameter.
     named : tuple of type
-        Types whose values are told by their names: torch.dtype, torch.device.
+        Types whose values are identified by name: torch.dtype, torch.device.
     """
     global _argument_text, _compiling, _overloaded, _hand_over, _in_mode, _aside
     global _tensor, _parameter, _named
@@ -84,23 +85,23 @@ def describe_with(argument_text, compiling, overloaded, hand_over, in_mode, asid
 
 
 def annotate(bint on):
-    """Let wrapped functions open ranges, or pass all calls on."""
+    """Switch on or off the ranges of all wrapped functions."""
     global _annotating
     _annotating = on
 
 
 cdef object _key(value, int depth=0):
-    """What tells an argument from another in the text of a marker: shape and type, or the value."""
+    """A hashable key that determines the text of an argument: shape and type, or the value."""
     kind = type(value)
     if kind is _tensor or kind is _parameter:
         return value.shape, value.dtype
     if kind is float:
-        # nan is unlike itself and 0.0 like -0.0: their texts tell.
+        # nan != nan and 0.0 == -0.0, but their texts differ correctly.
         return kind, value if value and value == value else repr(value)
     if kind is int or kind is bool or kind is str or value is None:
         return kind, value
     if kind is tuple or kind is list:
-        if depth == DEEPEST_LIST:  # it may hold itself
+        if depth == DEEPEST_LIST:  # it may contain itself
             raise _NoKey
         return kind, tuple([_key(item, depth + 1) for item in value])
     if kind is slice:
@@ -113,12 +114,12 @@ cdef object _key(value, int depth=0):
 
 
 cdef bint _starts_with_number(sequence) except -1:
-    """Whether a list is no list of tensors, but data or sizes: these may be long."""
+    """Whether a list holds numbers, not tensors: such lists may be long."""
     return len(sequence) > 0 and type(sequence[0]) in (int, float, bool)
 
 
 cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
-    """Whether an argument, an item of one, or a mode has `__torch_function__`."""
+    """Whether an argument or an item of one has `__torch_function__`, or a mode is active."""
     cdef object found = PyObject_CallObject(_overloaded, <tuple> args)
     if found is True:
         return True
@@ -133,32 +134,32 @@ cdef bint _is_overloaded(PyObject *args, PyObject *kwargs) except -1:
 
 
 cdef class Wrapped:
-    """A function with ranges around its calls, that otherwise passes for the function.
+    """A function with ranges around its calls that is otherwise indistinguishable from it.
 
-    Equal to the function and with its hash, so that tables keyed by functions (those of
-    `__torch_function__`, of FX, of lazy modules) find either under the other. Attributes are the
-    function's.
+    It compares equal to the function and has the same hash, because tables of
+    `__torch_function__`, FX and lazy modules use functions as keys. It has the function's
+    attributes.
 
     Parameters
     ----------
     function : callable
-        What is called.
+        The function to call.
     mod, op : str
-        The names in its argument marker.
+        Names in the argument marker.
     path : str
-        Where the function is found, `torch.nn.functional:relu`; pickles hold this path.
+        Import path of the function, `torch.nn.functional:relu`, for pickling.
     describe : callable, optional
-        args -> the `Marker` of the module that is called, or None.
+        args -> the `Marker` of the called module, or None.
     overloads : bool
-        Whether the function, called with a type that has `__torch_function__`, hands itself to it;
-        then the wrapped one is handed over, as it is what the module now holds.
+        Whether the function passes itself to `__torch_function__` of its arguments. If so, the
+        wrapper passes itself instead, because it is now the module's attribute.
     unless : callable, optional
-        (args, kwargs) -> whether this call gets no ranges.
+        (args, kwargs) -> True for calls without ranges.
     reads : bool
-        Whether it only reads a tensor's values: a tensor of the CPU gets no ranges then.
+        Whether the function only reads a tensor's values; calls on CPU tensors then get no ranges.
     named : callable, optional
-        Of a method: object -> (mod, op) in the marker of its call, which leaves the object itself
-        out; or None for a call without ranges.
+        For methods: object -> (mod, op) in the marker, which then omits the object itself; None for
+        a call without ranges.
     """
 
     def __init__(self, function, str mod not None, str op not None, str path="", describe=None,
@@ -172,11 +173,11 @@ cdef class Wrapped:
         self._reads = reads
         self._named = named
         self._known = {}
-        # What torch.compile traces in the place of this object.
+        # torch.compile traces this attribute instead of the wrapper.
         PyObject_GenericSetAttr(self, "_torchdynamo_inline", function)
 
     cdef int _open(self, Opened opened, tuple args, dict kwargs) except -1:
-        """Open the ranges of a call. What cannot be described is left out: the call goes on."""
+        """Open the ranges of a call; a failure to describe the call is ignored."""
         try:
             if _compiling() is not None:
                 return 0
@@ -210,7 +211,7 @@ cdef class Wrapped:
         return 0
 
     cdef Marker _arguments(self, tuple args, dict kwargs):
-        """The argument marker; None where a compiler only traces the call."""
+        """The argument marker, or None for a call without ranges."""
         cdef list parts
         cdef dict all_known = self._known
         mod, op = self.mod, self.op
@@ -248,8 +249,7 @@ cdef class Wrapped:
         return hash(self.__wrapped__)
 
     def __getattribute__(self, str name not None):
-        # The function's, not this object's: functools.wraps copies it, and what is wrapped further
-        # must not say that torch.compile may trace the function in its place.
+        # functools.wraps copies __dict__; a further wrapper must not inherit `_torchdynamo_inline`.
         if name == "__dict__":
             return self.__wrapped__.__dict__
         return PyObject_GenericGetAttr(self, name)
@@ -285,15 +285,13 @@ cdef class Wrapped:
     def __deepcopy__(self, memo):
         if type(self.__wrapped__) is not MethodType:
             return self
-        # A method that was wrapped in its object: the copy of the object has a method of its own.
+        # A method wrapped in its object: the copied object needs its own method.
         return Wrapped(deepcopy(self.__wrapped__, memo), self.mod, self.op, self._path,
                        self._describe)
 
 
 cdef class Binding(Wrapped):
-    """A wrapped function that a class binds to its instances, as functions in Python and methods in
-    C are bound and other functions in C are not.
-    """
+    """A wrapped function that binds to instances, for Python functions and C method descriptors."""
 
     @property
     def __doc__(self):
@@ -304,7 +302,7 @@ cdef class Binding(Wrapped):
 
 
 cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
-    """Call what is wrapped, between ranges if anybody listens."""
+    """Call the wrapped function, with ranges if a tool listens."""
     cdef Wrapped wrapped = <Wrapped> self
     cdef tuple handed
     if wrapped._overloads and _is_overloaded(args, kwargs):
@@ -320,7 +318,7 @@ cdef PyObject *_announced(Wrapped wrapped, PyObject *args, PyObject *kwargs) noe
     cdef PyObject *result
     try:
         opened = begin(wrapped, <tuple> args, _dict(kwargs))
-    except BaseException as error:  # the user's Ctrl-C, while a text was made
+    except BaseException as error:  # Ctrl-C during the description
         PyErr_SetObject(type(error), error)
         return NULL
     result = call(<PyObject *> wrapped.__wrapped__, args, kwargs)
@@ -329,7 +327,7 @@ cdef PyObject *_announced(Wrapped wrapped, PyObject *args, PyObject *kwargs) noe
 
 
 cdef bint somebody_hears() noexcept:
-    """Whether calls are to be announced."""
+    """Whether annotation is on and a tool listens."""
     return _annotating and anybody_listens()
 
 
@@ -347,14 +345,14 @@ cdef Opened begin(Wrapped wrapped, tuple args, dict kwargs):
 
 
 cdef void end(Opened opened) noexcept:
-    """Close the ranges of a call; what the call raised stays raised."""
+    """Close the ranges of a call; an exception raised by the call stays set."""
     cdef PyObject *kind
     cdef PyObject *value
     cdef PyObject *traceback
     PyErr_Fetch(&kind, &value, &traceback)
     try:
         uncover()
-    except Exception:  # a tool that fails is no matter of the program's
+    except Exception:  # errors of tools must not reach the program
         pass
     call_ends()
     opened.close()
@@ -367,7 +365,6 @@ cdef inline dict _dict(PyObject *kwargs):
 
 (<PyTypeObject *> Wrapped).tp_call = _call
 (<PyTypeObject *> Binding).tp_call = _call
-# Binding(self, ..) is what calling it on an instance comes to, as with functions: the interpreter
-# may do so and spare a bound method at each call.
+# The interpreter may call Binding(instance, ..) directly, without creating a bound method.
 (<PyTypeObject *> Binding).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
 PyType_Modified(<PyTypeObject *> Wrapped)

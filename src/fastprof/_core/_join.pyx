@@ -1,4 +1,4 @@
-"""Kernels to launches by (process, correlation id)."""
+"""Join kernels to launches by (process, correlation id)."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
@@ -19,10 +19,14 @@ cdef extern from "fp_join.h":
 
 
 cdef class Join:
-    """A table of (process, number) pairs, each remembering the first row that was offered for it.
+    """A table from (process, correlation id) pairs to the first row offered with each pair.
 
-    process : int32 [n], small numbers; -1 for none
-    number : int64 [n]; a negative one is none
+    Parameters
+    ----------
+    process : int32 [n]
+        Dense process numbers; -1 for none.
+    number : int64 [n]
+        Correlation ids; negative for none.
     """
     cdef fp_join *table
 
@@ -34,20 +38,20 @@ cdef class Join:
         else:
             self.table = fp_join_new(NULL, NULL, 0)
         if self.table is NULL:
-            raise MemoryError(f"no memory for a table of {n} correlation ids")
+            raise MemoryError(f"out of memory for a table of {n} correlation ids")
 
     def __dealloc__(self):
         fp_join_free(self.table)
 
     def offer(self, const int32_t[::1] process, const int64_t[::1] number):
-        """Rows 0 .. n - 1 carry these pairs; the first row of a pair is the one remembered."""
+        """Record rows 0 .. n - 1 for these pairs; the first row of a pair is kept."""
         cdef int64_t n = _same_length(process, number)
         if n:
             with nogil:
                 fp_join_offer(self.table, &process[0], &number[0], n)
 
     def rows(self, const int32_t[::1] process, const int64_t[::1] number):
-        """The row remembered for each pair, int32 [n], or -1."""
+        """The row recorded for each pair, int32 [n]; -1 for none."""
         cdef int64_t n = _same_length(process, number)
         out = np.empty(n, np.int32)
         cdef int32_t[::1] row = out
@@ -59,7 +63,7 @@ cdef class Join:
 
 cdef int64_t _same_length(const int32_t[::1] process, const int64_t[::1] number) except -1:
     if process.shape[0] != number.shape[0]:
-        raise ValueError(f"{process.shape[0]} processes, but {number.shape[0]} ids")
+        raise ValueError(f"expected {process.shape[0]} ids, found {number.shape[0]}")
     return number.shape[0]
 
 
@@ -67,7 +71,7 @@ cdef struct _launch_state:
     const fp_join *table
     const fp_keys *processes
     int shift
-    int64_t last_thread  # calls of one thread come in runs
+    int64_t last_thread  # cached, because calls of one thread come in runs
     int32_t last_process
 
 
@@ -80,10 +84,10 @@ cdef bint _keep_launch(const void *state, const int64_t *values) noexcept nogil:
 
 
 cdef class LaunchFilter(Filter):
-    """Keeps the API calls whose (process, correlation id) is in a Join.
+    """Keeps API calls whose (process, correlation id) is in a Join.
 
-    The first column scanned must be the global thread id, which gives the process when shifted by
-    `shift` bits to the right, the second the correlation id.
+    The first scanned column must be the global thread id, whose bits from `shift` on identify the
+    process; the second must be the correlation id.
     """
     cdef Join join
     cdef Keys processes

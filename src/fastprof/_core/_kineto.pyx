@@ -1,4 +1,4 @@
-"""Traces of torch.profiler, as JSON text -> columns of events and ids into distinct texts."""
+"""Parse torch.profiler traces, as JSON text, into columns of events."""
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
@@ -46,9 +46,9 @@ cdef extern from "fp_kineto.h":
     const fp_names *fp_kineto_texts_of(const fp_kineto *kineto, int pool) nogil
 
 
-# What a missing time, pid, tid, flow id or size of an allocation is; everything else is -1 then.
+# A missing time, pid, tid, flow id or allocation size; other missing values are -1.
 NONE = INT64_MIN
-# A pid or tid that is a text: this number minus its id in the pool "places".
+# Base of pids and tids that are strings: this number minus the id in the pool "places".
 TEXT_PLACE = -(INT64_MAX // 2) - 1
 # In the order of the enums of fp_kineto_rows.h and fp_kineto_texts.h.
 TABLES = ("gpu", "launches", "ranges", "gpu_annotations", "flows", "memory", "metadata")
@@ -56,7 +56,7 @@ POOLS = ("names", "labels", "stacks", "places", "categories", "root")
 
 
 def _types_of_columns(int table):
-    """Name -> dtype and shape of a row, of every column of a table, in their order."""
+    """The columns of a table in order: name -> (dtype, shape of one value)."""
     cdef fp_kineto_type type = 0
     cdef const char *name
     columns = {}
@@ -72,12 +72,12 @@ COLUMNS = {name: _types_of_columns(table) for table, name in enumerate(TABLES)}
 
 
 cdef class KinetoReader:
-    """Collects the events of one trace that is fed to it in blocks.
+    """Incremental parser of one trace, fed in blocks of bytes.
 
     Parameters
     ----------
     name : str
-        What the input is called in messages.
+        Name of the input in messages.
     """
 
     cdef fp_kineto *kineto
@@ -93,13 +93,13 @@ cdef class KinetoReader:
         ]
         self.kineto = fp_kineto_new()
         if self.kineto is NULL:
-            raise MemoryError(f"{name}: no memory to read it")
+            raise MemoryError(f"{name}: out of memory")
 
     def __dealloc__(self):
         fp_kineto_free(self.kineto)
 
     cdef int resize(self, int table, int64_t capacity) except -1:
-        """Give a table room for so many rows."""
+        """Set the capacity of a table in rows."""
         cdef int64_t address
         for i, array in enumerate(self.arrays[table].values()):
             array.resize((capacity, *array.shape[1:]), refcheck=False)
@@ -109,10 +109,9 @@ cdef class KinetoReader:
         return 0
 
     def feed(self, const uint8_t[::1] block):
-        """Take in the whole events in `block` and return how many bytes that were.
+        """Parse the complete events in `block` and return the number of bytes consumed.
 
-        Feed the bytes after them again with more behind. Where `is_whole` is true no more are
-        needed.
+        Pass the remaining bytes again at the start of the next block, until `is_whole`.
 
         Raises
         ------
@@ -140,7 +139,7 @@ cdef class KinetoReader:
 
     @property
     def is_trace(self):
-        """False once the text is known to start with neither an object nor a list."""
+        """False if the text starts with neither an object nor a list."""
         cdef int has_events
         return fp_kineto_state(self.kineto, &has_events) != FP_KINETO_NO_TRACE
 
@@ -152,20 +151,20 @@ cdef class KinetoReader:
 
     @property
     def has_events(self):
-        """Whether a list of events has been met."""
+        """Whether a list of events has been found."""
         cdef int has_events = 0
         fp_kineto_state(self.kineto, &has_events)
         return bool(has_events)
 
     @property
     def lost(self):
-        """How many malformed events were left out, and how many bytes they had."""
+        """The number of malformed events skipped, and their size in bytes."""
         cdef int64_t n_bytes = 0
         n = fp_kineto_lost(self.kineto, &n_bytes)
         return n, n_bytes
 
     def counts(self):
-        """Return the number of events for each (ph, category); a missing one of these is None."""
+        """The number of events for each (ph, category); either is None if missing."""
         cdef int32_t i = 0, phase = 0, category = 0
         cdef int64_t n = fp_kineto_count(self.kineto, i, &phase, &category)
         categories = self.texts("categories")
@@ -178,7 +177,7 @@ cdef class KinetoReader:
         return counts
 
     def texts(self, str pool):
-        """Return the distinct texts of one of POOLS by id; bytes not UTF-8 become U+FFFD."""
+        """The distinct texts of one of POOLS in order of id; invalid UTF-8 becomes U+FFFD."""
         cdef const fp_names *names = fp_kineto_texts_of(self.kineto, POOLS.index(pool))
         cdef const int64_t *offsets
         cdef const char *start = fp_names_bytes(names, &offsets)
@@ -188,12 +187,12 @@ cdef class KinetoReader:
         ]
 
     def finish(self):
-        """Cut the arrays to the rows read and return them; nothing can be fed after that.
+        """Trim the arrays to the rows read and return them; ends the parsing.
 
         Returns
         -------
         dict
-            Of each of TABLES a dict of its COLUMNS: arrays [n], of grid and block [n, 3].
+            For each of TABLES, a dict of its COLUMNS: arrays [n]; grid and block [n, 3].
         """
         for i in range(FP_KINETO_TABLES):
             self.resize(i, self.tables[i].rows)

@@ -1,4 +1,4 @@
-"""What the hooks share with the layers that are open around their calls."""
+"""Functions of open layers that the hooks call."""
 
 
 cdef int follow() except -1

@@ -1,10 +1,10 @@
-"""Layers that are open, and the hooks of modules that open them.
+"""Open layers, and the module hooks that enter and leave them.
 
-A range begins and ends on one thread, within the ranges around it. A layer belongs to what runs it:
-a task of asyncio, a generator, that stops in the middle while another goes on in the same thread.
-So what a context has entered (a contextvar, as tasks have) is one list, and what is open in the
-thread another; when a layer is entered or left, and when a function of torch is called, ranges are
-closed and opened again until the thread has open what its context has entered.
+Ranges nest within one thread. Layers belong to a context (contextvars), such as an asyncio task or
+a generator, that may be suspended inside a layer while another context runs on the same thread.
+Therefore the layers that a context has entered and the ranges open in a thread are separate lists.
+Whenever a layer is entered or left, and before each annotated call, ranges are closed and reopened
+until the thread's ranges match the layers of its context.
 """
 
 from cpython.contextvars cimport PyContextVar_Set, get_value
@@ -17,7 +17,7 @@ from types import FunctionType
 
 cdef object _innermost = ContextVar("fastprof_layer", default=None)
 cdef object _compiling = None
-cdef Py_ssize_t _n_entered = 0  # and not left, in all threads and contexts
+cdef Py_ssize_t _n_entered = 0  # layers entered and not left, over all threads and contexts
 
 
 class _OfThread(local):
@@ -31,7 +31,7 @@ _of_thread = _OfThread()
 
 
 cdef class _Entered:
-    """A layer that a context has entered, within those that it had entered before."""
+    """A layer that a context has entered, linked to the one around it."""
 
     cdef object owner
     cdef Marker marker
@@ -40,34 +40,34 @@ cdef class _Entered:
     cdef bint is_block
     cdef bint is_left
     cdef Opened opened
-    cdef int calls  # that were open in the thread when the range was opened
+    cdef int calls  # open in the thread when the range was opened
 
     cdef void leave(self):
         global _n_entered
         if not self.is_left:
             self.is_left = True
-            self.owner = None  # contexts that were copied keep layers, not models
+            self.owner = None  # copied contexts keep layers alive, but must not keep models
             _n_entered -= 1
 
 
 def compiling_is(compiling):
-    """Say what tells that a compiler runs the program: () -> None, or what it compiles."""
+    """Set the callback that detects compilation: () -> the object being compiled, or None."""
     global _compiling
     _compiling = compiling
 
 
 def enter(owner, Marker marker not None, bint is_block=False):
-    """Enter a layer, if anybody listens.
+    """Enter a layer, if a tool listens.
 
     Parameters
     ----------
     owner : object
-        Who leaves it.
+        The argument that `leave` will get.
     marker : Marker
         Its range.
     is_block : bool
-        Whether it is left in any case, as a `with` block is. Others are left with those around
-        them, if an exception kept them from it.
+        Whether `leave` is certain to be called, as for a `with` block. Other layers are left
+        together with an enclosing one if an exception skipped their `leave`.
     """
     if not anybody_listens() or (_compiling is not None and _compiling() is not None):
         return
@@ -82,7 +82,7 @@ def enter(owner, Marker marker not None, bint is_block=False):
 
 
 def leave(owner):
-    """Leave the innermost layer of an owner, and those in it that are no blocks."""
+    """Leave the innermost layer of an owner, and the layers inside it that are not blocks."""
     if not _n_entered:
         return
     cdef _Entered innermost = _entered()
@@ -107,7 +107,7 @@ def leave(owner):
 
 
 cdef _Entered _entered():
-    """The innermost layer that this context is in and this thread may have open."""
+    """The innermost layer that this context has entered on this thread."""
     cdef _Entered layer = get_value(_innermost)
     thread = get_ident()
     while layer is not None and (layer.is_left or layer.thread != thread):
@@ -116,7 +116,7 @@ cdef _Entered _entered():
 
 
 cdef int _settle() except -1:
-    """Let the thread have open what its context has entered."""
+    """Close and open ranges until those of the thread match the layers of its context."""
     cdef list opened = _of_thread.open
     cdef list entered = []
     cdef _Entered layer = _entered()
@@ -133,7 +133,7 @@ cdef int _settle() except -1:
     while len(opened) > common:
         layer = opened[len(opened) - 1]
         if layer.calls != open_calls():
-            return 0  # a call's ranges are open within it: later
+            return 0  # ranges of a call are open inside it; retry later
         _close(opened.pop())
     for each in entered[common:]:
         layer = each
@@ -161,14 +161,14 @@ cdef int _close(_Entered layer) except -1:
 
 
 cdef int follow() except -1:
-    """Before the ranges of a call are opened: let the layers be those of what makes it."""
+    """Before the ranges of a call open: match the open layers to the calling context."""
     if _n_entered or _of_thread.open:
         _settle()
     return 0
 
 
 cdef int uncover() except -1:
-    """Before the ranges of a call are closed: close those that were opened within them."""
+    """Before the ranges of a call close: close the layers opened inside them."""
     cdef list opened = _of_thread.open
     while opened and (<_Entered> opened[len(opened) - 1]).calls >= open_calls():
         _close(opened.pop())
@@ -176,14 +176,14 @@ cdef int uncover() except -1:
 
 
 cdef class _Hook:
-    """A hook of a module; pickled, it is one of Python's own that does nothing.
+    """A module hook that pickles as a no-op of the standard library.
 
-    So a model that is saved with its ranges can be loaded where fastprof is not installed.
+    A model saved with its hooks can therefore be loaded without fastprof.
 
     Parameters
     ----------
     traced : function
-        What torch.compile, which takes the hook for a function, traces in its place.
+        The function that torch.compile traces instead of the hook.
     """
 
     cdef dict __dict__
@@ -209,7 +209,7 @@ cdef class Enter(_Hook):
     Parameters
     ----------
     traced : function
-        What torch.compile traces in its place.
+        The function that torch.compile traces instead of the hook.
     marker : Marker
         The layer's range.
     """
@@ -231,7 +231,7 @@ cdef class Leave(_Hook):
     Parameters
     ----------
     traced : function
-        What torch.compile traces in its place.
+        The function that torch.compile traces instead of the hook.
     """
 
     def __init__(self, traced):

@@ -1,4 +1,4 @@
-"""Backward ranges to forward ranges, and the sequence numbers of each kernel."""
+"""Link backward ranges to forward ranges; find the sequence numbers of each kernel."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -56,7 +56,7 @@ NONE = FP_LINK_NONE
 FORWARD = FP_LINK_FORWARD
 BACKWARD = FP_LINK_BACKWARD
 
-# What a label says, as bits.
+# Properties of a label, as bits.
 LABEL_TORCH = FP_LABEL_TORCH
 LABEL_BACKWARD = FP_LABEL_BACKWARD
 LABEL_NODE = FP_LABEL_NODE
@@ -72,12 +72,14 @@ def _same(*arrays):
 def roles(const int32_t[::1] label, const int32_t[::1] thread, const int32_t[::1] frame,
           const int64_t[::1] seq, const uint8_t[::1] bits, const int32_t[::1] parent,
           const uint8_t[::1] in_backward, int32_t n_threads):
-    """The role of each range: NONE, FORWARD or BACKWARD (fp_link.h says when which).
+    """The role of each range: NONE, FORWARD or BACKWARD, as defined in fp_link.h.
 
     Parameters
     ----------
-    label, thread, frame, seq : [ranges]; labels, threads and frames must be valid indices
-    bits : uint8 [labels], LABEL_* of each label
+    label, thread, frame, seq : [ranges]
+        Labels, threads and frames must be valid indices; they are not checked.
+    bits : uint8 [labels]
+        LABEL_* bits of each label.
     parent, in_backward : [frames]
 
     Returns
@@ -102,13 +104,13 @@ def roles(const int32_t[::1] label, const int32_t[::1] thread, const int32_t[::1
 
 
 def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::1] scope):
-    """The forward range of each backward range, by the innermost-carrier rule.
+    """The forward range of each backward range: the latest with the same number in its scope.
 
     Parameters
     ----------
-    role : [n] NONE, FORWARD or BACKWARD for each range, in order of start
-    seq : [n] the range's number
-    scope : [n] numbers are looked up within one scope
+    role : [n], NONE, FORWARD or BACKWARD, ranges in order of start
+    seq : [n], sequence number of the range
+    scope : [n], numbers are matched within one scope
 
     Returns
     -------
@@ -128,19 +130,18 @@ def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::
 
 def calls(const int32_t[::1] parent, const int32_t[::1] range_of_frame, const uint8_t[::1] role,
           const int64_t[::1] seq):
-    """The backward call of each frame: the outermost of the linking frames with one number
-    around it.
+    """The backward call of each frame: the outermost enclosing linking frame with one number.
 
     Parameters
     ----------
-    parent : [n] tree of frames, parents first
-    range_of_frame : [n] must be valid indices
-    role, seq : [ranges] as in `forward_of`
+    parent : [n], tree of frames, parents first
+    range_of_frame : [n], valid indices; not checked
+    role, seq : [ranges], as in `forward_of`
 
     Returns
     -------
-    call : int32 [n], a frame, -1 outside all backward frames
-    links : uint8 [n], 1 for a frame whose range asks for a forward one
+    call : int32 [n], a frame; -1 outside all backward frames
+    links : uint8 [n], 1 for a frame whose range links to a forward range
     """
     _same(parent, range_of_frame)
     _same(role, seq)
@@ -160,12 +161,12 @@ def calls(const int32_t[::1] parent, const int32_t[::1] range_of_frame, const ui
 def meanings(const int32_t[::1] call, const int32_t[::1] range_of_frame,
              const uint8_t[::1] in_backward, const int32_t[::1] forward,
              const int32_t[::1] frame_of_range):
-    """The frame that says what each frame is for: of its backward call the forward range's, else
-    its own.
+    """The frame that gives the meaning of each frame: of a linked backward call, the frame of the
+    forward range; otherwise the frame itself.
 
     Parameters
     ----------
-    call, range_of_frame, in_backward : [n] as in `calls` and `roles`
+    call, range_of_frame, in_backward : [n], as in `calls` and `roles`
     forward, frame_of_range : [ranges]
 
     Returns
@@ -181,7 +182,7 @@ def meanings(const int32_t[::1] call, const int32_t[::1] range_of_frame,
     cdef int32_t[::1] meaning = out
     cdef fp_status status
     if of_frames.n and not n_ranges:
-        raise ValueError(f"{of_frames.n} frames of no ranges")
+        raise ValueError(f"expected ranges for {of_frames.n} frames, found none")
     if of_frames.n:
         of_frames.call, of_frames.range = &call[0], &range_of_frame[0]
         of_frames.in_backward, of_frames.forward = &in_backward[0], &forward[0]
@@ -199,17 +200,17 @@ def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
 
     Parameters
     ----------
-    parent, range_of_frame, backward : [frames] the tree, each frame's range, backward flags
-    seq, label : [ranges] each range's number (-1: none), its label
-    is_torch : uint8 [labels], 1 where a number counts
-    frame, inside : [n] innermost frame of each kernel (-1: none), 1 if in a backward pass
+    parent, range_of_frame, backward : [frames], tree, range and backward flag of each frame
+    seq, label : [ranges], sequence number (-1 for none) and label of each range
+    is_torch : uint8 [labels], 1 for labels whose numbers count
+    frame, inside : [n], innermost frame of each kernel (-1 for none); 1 inside a backward pass
     depth : length of the longest chain of frames
 
     Returns
     -------
-    seq_of : int64 [n], the number that links, -1 for none
-    offsets : int64 [n + 1]; the chain's other numbers are others[offsets[i]:offsets[i + 1]]
-    others : int64, sorted within a kernel
+    seq_of : int64 [n], the number that links forward and backward, -1 for none
+    offsets : int64 [n + 1], slices of `others`
+    others : int64, the other numbers of each kernel: others[offsets[i]:offsets[i + 1]], ascending
     """
     _same(parent, range_of_frame, backward)
     _same(seq, label)
@@ -246,7 +247,8 @@ def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
 
 def sub(const int32_t[::1] process, const int64_t[::1] seq, const int32_t[::1] operator_id,
         int32_t n_processes):
-    """How many rows of the same process just before had the same number and operator. int32 [n]."""
+    """Position of each row in its run: consecutive rows of a process with the same sequence number
+    and operator are counted from 0. int32 [n]."""
     _same(process, seq, operator_id)
     cdef int64_t n = seq.shape[0]
     out = np.zeros(n, np.int32)

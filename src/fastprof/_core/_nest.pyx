@@ -1,4 +1,4 @@
-"""Launches to the ranges open around them by a sweep; ranges around any instant by a tree."""
+"""Find the ranges around each launch by one sweep, and around any instant by an interval tree."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
@@ -60,7 +60,7 @@ cdef fp_intervals _intervals(const int64_t[::1] start, const int64_t[::1] end,
             f"lengths differ: {start.shape[0]} starts, {end.shape[0]} ends, "
             f"{thread.shape[0]} threads")
     if start.shape[0] > 2147483647:
-        raise ValueError(f"{start.shape[0]} intervals, at most 2147483647")
+        raise ValueError(f"expected at most 2147483647 intervals, found {start.shape[0]}")
     cdef fp_intervals out
     out.n = <int32_t>start.shape[0]
     out.start = out.end = NULL
@@ -88,15 +88,28 @@ def order(const int64_t[::1] start, const int64_t[::1] end):
 def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] thread,
           const int64_t[::1] point_start, const int32_t[::1] point_thread, int32_t n_threads,
           str what="ranges"):
-    """One sweep over ranges in `order` and points in order of start; `what` names their source in
-    errors. A point on thread -1 is in no range.
+    """Nest ranges into frames and find the frame around each point.
+
+    Parameters
+    ----------
+    start, end, thread : [ranges], sorted as by `order`
+    point_start, point_thread : [points], sorted by start; a point on thread -1 is in no range
+    n_threads : threads are 0 .. n_threads - 1
+    what : name of the ranges' source in error messages
 
     Returns
     -------
-    parent, range : int32 [frames], the frame below each frame (-1 for none) and its range; parents
-        come before their children. Where ranges nest, frame i is range i.
+    parent, range : int32 [frames]
+        The parent of each frame (-1 for none) and its range. Parents precede their children. If
+        the ranges nest, frame i is range i.
     frame_of_range : int32 [ranges]
-    frame_of_point : int32 [points], what was open when the point began, -1 for nothing
+    frame_of_point : int32 [points]
+        The innermost frame open at the point's start, -1 for none.
+
+    Raises
+    ------
+    BadInputError
+        Ranges cross each other too often.
     """
     cdef fp_intervals ranges = _intervals(start, end, thread)
     cdef fp_points points
@@ -110,7 +123,7 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
     cdef fp_frames frames
     cdef fp_nest_place place
     cdef fp_status status = FP_MORE
-    # Most ranges nest: a few cross, so that growing for those would copy everything.
+    # Usually only few ranges cross; reserve frames for these, because growing copies all frames.
     cdef int64_t capacity = ranges.n + ranges.n // 64 + 1024
     parents, frame_ranges, firsts = (np.empty(0, np.int32) for _ in range(3))
     frames.n = place.range = place.point = 0
@@ -118,7 +131,7 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
         if capacity > _MOST_FRAMES_A_RANGE * (<int64_t>ranges.n + 1024) or capacity > 2147483647:
             raise BadInputError(
                 f"{what}: ranges of one thread cross each other more than {frames.n} times; use "
-                "push/pop ranges, which nest, or end start/end ranges in the order they began")
+                "push/pop ranges, which nest, or end start/end ranges in reverse order")
         for array in (parents, frame_ranges, firsts):
             array.resize(capacity, refcheck=False)
         parent, frame_range, first = parents, frame_ranges, firsts
@@ -134,13 +147,13 @@ def sweep(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
     return parents, frame_ranges, of_ranges[:ranges.n], of_points[:points.n]
 
 
-# Crossing costs a frame for each range that lies above one that ends: without bound, a hostile
-# file of n ranges makes n * n of them.
+# A range that ends below others adds a frame for each of them. Without a bound, a hostile file of
+# n ranges creates n * n frames.
 cdef int64_t _MOST_FRAMES_A_RANGE = 32
 
 
 cdef class Tree:
-    """An interval tree over ranges (in `order`) that may lie in any way."""
+    """An interval tree over ranges, sorted as by `order`, that may overlap in any way."""
     cdef const int64_t[::1] start
     cdef const int64_t[::1] end
     cdef int64_t[::1] max_end
@@ -164,15 +177,20 @@ cdef class Tree:
         return np.array(self.found[:n], np.int32)
 
     def nodes(self, const int32_t[::1] label, const int64_t[::1] t):
-        """What is open at each instant, folded to distinct chains of labels.
+        """The ranges open at each instant, as nodes of a tree of labels.
+
+        Parameters
+        ----------
+        label : int32 [ranges]
+        t : int64 [instants]
 
         Returns
         -------
-        node : int32 [instants], -1 where nothing is open
+        node : int32 [instants], -1 if no range is open
         node_parent, node_label : int32 [nodes], parents first
         """
         if label.shape[0] != self.tree.n:
-            raise ValueError(f"{label.shape[0]} labels for {self.tree.n} ranges")
+            raise ValueError(f"expected {self.tree.n} labels, found {label.shape[0]}")
         cdef int32_t n = <int32_t>t.shape[0]
         cdef Labels tree = Labels()
         out = np.full(n, -1, np.int32)

@@ -1,4 +1,4 @@
-"""Fills numpy columns from the pages of an SQLite file, without SQLite."""
+"""Read tables of an SQLite file from its pages into numpy columns, without SQLite."""
 import os
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -62,7 +62,7 @@ ADDED_NULL, ADDED_NUMBER, ADDED_OTHER = FP_ADDED_NULL, FP_ADDED_NUMBER, FP_ADDED
 
 
 class UnusualError(Exception):
-    """SQLite may read this, and `_pages` does not; the text says what it is."""
+    """A file that `_pages` cannot read but SQLite may; the message gives the reason."""
 
 
 cdef int _check(fp_status status, str what, const char *why) except -1:
@@ -72,13 +72,17 @@ cdef int _check(fp_status status, str what, const char *why) except -1:
 
 
 cdef class File:
-    """A file whose header says that its pages can be read as they are.
+    """An SQLite file whose pages can be read directly.
 
-    file : descriptor, open for reading for as long as this is used
+    Parameters
+    ----------
+    file : int
+        File descriptor, borrowed: keep it open while the object is in use.
 
     Raises
     ------
     UnusualError
+        The header requires SQLite.
     """
     cdef fp_pages pages
 
@@ -87,19 +91,20 @@ cdef class File:
         cdef bytes header = os.pread(file, FP_PAGES_HEADER, 0)
         cdef int64_t size = os.fstat(file).st_size
         if len(header) < FP_PAGES_HEADER:
-            raise UnusualError("it is shorter than a header")
+            raise UnusualError("the file is shorter than an SQLite header")
         cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(header)
-        # On its own: in one call with _check, `why` might be looked at before it is set.
+        # A separate statement: as an argument of _check, `why` might be evaluated before this call.
         cdef fp_status status = fp_pages_init(first, size, file, &self.pages, &why)
         _check(status, "header", why)
 
 
 cdef class Table:
-    """The leaf pages of a table.
+    """A table: the leaf pages of a B-tree.
 
     Raises
     ------
     UnusualError
+        The tree is damaged or has features that `_pages` does not read.
     """
     cdef File file
     cdef fp_btree tree
@@ -116,11 +121,11 @@ cdef class Table:
         fp_btree_free(&self.tree)
 
     def __len__(self):
-        """How many leaf pages there are."""
+        """The number of leaf pages."""
         return self.tree.n
 
     def last_row_id(self, int64_t leaf):
-        """The greatest row id that this leaf can have."""
+        """The upper bound of the row ids in a leaf."""
         if not 0 <= leaf < self.tree.n:
             raise IndexError(f"leaf {leaf} of {self.tree.n}")
         return self.tree.leaves[leaf].last
@@ -129,17 +134,22 @@ cdef class Table:
              progress=None):
         """Read the rows with ids first .. last.
 
-        places : of each column of the room (its place in the table's rows or OF_ROW_ID, ADDED_*,
-            number): what rows that end before it have
+        Parameters
+        ----------
+        places : list of (place, added, number), one for each column of `room`
+            place : index of the value in the record, or OF_ROW_ID
+            added, number : default for records that end before this value: ADDED_NULL,
+                ADDED_NUMBER with the number, or ADDED_OTHER
 
         The other parameters are those of `_column.fill`.
 
         Raises
         ------
         UnusualError
+            A record has features that `_pages` does not read.
         """
         if len(places) != len(room.specs):
-            raise ValueError(f"{len(room.specs)} columns, {len(places)} places")
+            raise ValueError(f"expected {len(room.specs)} places, found {len(places)}")
         fill(_Walk(self, places, first, last), room, what, keep, progress)
 
     def floor(self, places, int64_t first, int64_t last):
@@ -167,7 +177,7 @@ cdef class Table:
 
 
 cdef class _Walk(Rows):
-    """Rows of a table."""
+    """The rows of a table."""
     cdef Table table
     cdef fp_place *places
     cdef fp_walk *walk
@@ -176,15 +186,15 @@ cdef class _Walk(Rows):
         self.table = table
         self.places = <fp_place *>PyMem_Malloc(max(1, len(places)) * sizeof(fp_place))
         if self.places is NULL:
-            raise MemoryError("no memory for the places of columns")
+            raise MemoryError("out of memory for the places of columns")
         for i, (place, added, number) in enumerate(places):
             if not FP_PLACE_OF_ROW_ID <= place < FP_RECORD_COLUMNS:
-                raise ValueError(f"place {place}, at most {FP_RECORD_COLUMNS - 1}")
+                raise ValueError(f"expected a place below {FP_RECORD_COLUMNS}, found {place}")
             self.places[i] = fp_place(place, added, number)
         self.walk = fp_walk_new(&table.file.pages, &table.tree, self.places, len(places), first,
                                 last)
         if self.walk is NULL:
-            raise MemoryError("no memory to read pages")
+            raise MemoryError("out of memory for reading pages")
 
     def __dealloc__(self):
         fp_walk_free(self.walk)

@@ -1,4 +1,4 @@
-"""The call-path tree, and what a node or frame has from those around it."""
+"""Build the call-path tree, and propagate values along trees of frames and nodes."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -30,29 +30,30 @@ cdef extern from "fp_path.h":
 
 NO_RANK = FP_NO_RANK
 
-# What a label says of the direction, as bits, and the directions.
+# Bits of a label that determine directions, and the directions.
 SAYS_BACKWARD, SAYS_FORWARD, SAYS_TORCH = FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
 NOWHERE, FORWARD, BACKWARD = FP_NOWHERE, FP_FORWARD, FP_BACKWARD
 
 
 cdef int32_t _length(const int32_t[::1] parent, const int32_t[::1] other) except -1:
     if parent.shape[0] != other.shape[0] or parent.shape[0] > 2147483647:
-        raise ValueError(f"lengths {parent.shape[0]} and {other.shape[0]}: equal ones are needed")
+        raise ValueError(f"expected equal lengths up to 2147483647, found {parent.shape[0]} and "
+                         f"{other.shape[0]}")
     return <int32_t>parent.shape[0]
 
 
 def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels, wanted=None):
-    """Fold a tree of frames into its distinct paths.
+    """Merge frames with equal chains of labels into nodes.
 
     Parameters
     ----------
-    parent : [n] parent frame, before its children, -1 at the roots
-    label : [n] label of each frame, 0 .. n_labels - 1
-    wanted : uint8 [n_labels], 1 for the labels to keep; a frame left out has its parent's node
+    parent : [n], parent of each frame; parents precede their children; -1 at roots
+    label : [n], label of each frame, 0 .. n_labels - 1
+    wanted : uint8 [n_labels], 1 for labels to keep; frames of other labels get their parent's node
 
     Returns
     -------
-    node_of_frame : int32 [n], -1 where nothing is left
+    node_of_frame : int32 [n], -1 for none
     node_parent, node_label : int32 [nodes], parents first
     """
     cdef int32_t n = _length(parent, label)
@@ -61,7 +62,7 @@ def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels,
     if wanted is not None:
         mask = wanted
         if mask.shape[0] != n_labels:
-            raise ValueError(f"{mask.shape[0]} flags for {n_labels} labels")
+            raise ValueError(f"expected {n_labels} flags, found {mask.shape[0]}")
         if n_labels:
             mask_address = &mask[0]
     cdef Labels tree = Labels()
@@ -76,7 +77,7 @@ def nodes(const int32_t[::1] parent, const int32_t[::1] label, int32_t n_labels,
 
 
 def innermost(const int32_t[::1] parent, const int32_t[::1] own):
-    """own[i], or where that is -1 what the parent has: the innermost value around i. int32 [n]."""
+    """The innermost value around each entry, int32 [n]: own[i], or the parent's if own[i] is -1."""
     cdef int32_t n = _length(parent, own)
     out = np.empty(n, np.int32)
     cdef int32_t[::1] value = out
@@ -89,13 +90,14 @@ def innermost(const int32_t[::1] parent, const int32_t[::1] own):
 
 
 def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank):
-    """The entry with the least rank on the way from the root to each entry, the outermost of such.
+    """The entry with the lowest rank on the path from the root to each entry; ties go to the
+    outermost.
 
     Parameters
     ----------
-    parent : [n] parents before their children, -1 at the roots
+    parent : [n], parents precede their children, -1 at roots
     label : [n]
-    rank : uint8 [labels], NO_RANK for those that do not count
+    rank : uint8 [labels], NO_RANK for labels to ignore
 
     Returns
     -------
@@ -114,17 +116,17 @@ def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1]
 
 
 def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] says):
-    """Which way the entries of a tree run.
+    """The direction of each entry of a tree.
 
     Parameters
     ----------
-    parent : [n] parents before their children, -1 at the roots
+    parent : [n], parents precede their children, -1 at roots
     label : [n]
-    says : uint8 [labels], SAYS_* of each label; what is nearer to an entry counts more
+    says : uint8 [labels], SAYS_* bits of each label; the nearest enclosing label takes precedence
 
     Returns
     -------
-    uint8 [n] : BACKWARD; FORWARD, inside a range of torch that is not; or NOWHERE
+    uint8 [n] : BACKWARD, FORWARD (in a range of torch, not backward) or NOWHERE
     """
     cdef int32_t n = _length(parent, label), n_labels = <int32_t>says.shape[0]
     out = np.empty(n, np.uint8)
@@ -139,9 +141,9 @@ def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_
 
 
 def sums(const int32_t[::1] parent, const int64_t[::1] own):
-    """What each entry of a tree and all inside it have together, int64 [n]; sums wrap around."""
+    """The sum of `own` over each subtree, int64 [n]; sums wrap around."""
     if parent.shape[0] != own.shape[0]:
-        raise ValueError(f"{parent.shape[0]} parents, {own.shape[0]} values")
+        raise ValueError(f"expected {parent.shape[0]} values, found {own.shape[0]}")
     cdef int32_t n = _length(parent, parent)
     out = np.array(own, np.int64)
     cdef int64_t[::1] value = out
@@ -154,7 +156,7 @@ def sums(const int32_t[::1] parent, const int64_t[::1] own):
 
 
 def depth(const int32_t[::1] parent):
-    """Length of the longest chain of a tree, parents before children."""
+    """The depth of a tree: the length of its longest chain. Parents must precede children."""
     cdef int32_t n = _length(parent, parent)
     cdef int32_t[::1] scratch = np.empty(n + 1, np.int32)
     if n == 0:
@@ -163,12 +165,12 @@ def depth(const int32_t[::1] parent):
 
 
 def misplaced(const int32_t[::1] parent, const int32_t[::1] node, const int32_t[::1] above):
-    """How many frames are not below their parents in the call-path tree; -1 if it is no tree.
+    """The number of frames whose node is not below their parent's node; -1 for an invalid tree.
 
     Parameters
     ----------
-    parent, node : [n] parent and node of each frame, -1 for none
-    above : [nodes] parent of each node, -1 for none
+    parent, node : [n], parent and node of each frame, -1 for none
+    above : [nodes], parent of each node, -1 for none
     """
     cdef int32_t n = _length(parent, node), n_nodes = <int32_t>above.shape[0], found
     cdef const int32_t *parents = &parent[0] if n else NULL

@@ -1,4 +1,4 @@
-# The pools of the C core as Python objects, shared by the modules that fill and read them.
+# The pools of the C core as Python objects, for the modules that fill and read them.
 from libc.stdint cimport int32_t, int64_t
 
 from fastprof._core._c cimport fp_status

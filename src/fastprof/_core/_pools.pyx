@@ -1,4 +1,4 @@
-"""Pools: texts and numbers, each kept once, known by dense ids in order of first appearance."""
+"""Pools that store distinct texts or numbers once and give them dense ids in insertion order."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
@@ -19,7 +19,7 @@ cdef class Names:
     def __cinit__(self):
         self.pool = fp_names_new()
         if self.pool is NULL:
-            raise MemoryError("no memory for a pool of names")
+            raise MemoryError("out of memory for a pool of names")
 
     def __dealloc__(self):
         fp_names_free(self.pool)
@@ -28,13 +28,13 @@ cdef class Names:
         return fp_names_count(self.pool)
 
     def intern(self, bytes text):
-        """Id of the text, a new one when it was not there."""
+        """Return the id of the text, adding the text if it is new."""
         cdef int32_t id = -1
         check(fp_names_intern(self.pool, text, len(text), &id), "names")
         return id
 
     def adopt(self, Names other):
-        """Put all texts of another pool into this one; their ids here, int32 [len(other)]."""
+        """Add all texts of another pool; return their ids in this one, int32 [len(other)]."""
         cdef const int64_t *offsets = NULL
         cdef const char *data = fp_names_bytes(other.pool, &offsets)
         cdef int32_t i, n = fp_names_count(other.pool)
@@ -48,7 +48,7 @@ cdef class Names:
         return ids
 
     def texts(self, int32_t first=0):
-        """All texts from id `first` on, as str; bytes that are not UTF-8 become U+FFFD."""
+        """All texts from id `first` on, as str; invalid UTF-8 becomes U+FFFD."""
         cdef const int64_t *offsets = NULL
         cdef const char *data = fp_names_bytes(self.pool, &offsets)
         cdef int32_t i
@@ -64,7 +64,7 @@ cdef class Keys:
     def __cinit__(self):
         self.pool = fp_keys_new()
         if self.pool is NULL:
-            raise MemoryError("no memory for a pool of keys")
+            raise MemoryError("out of memory for a pool of keys")
 
     def __dealloc__(self):
         fp_keys_free(self.pool)
@@ -73,13 +73,13 @@ cdef class Keys:
         return fp_keys_count(self.pool)
 
     def intern(self, int64_t key):
-        """Id of the number, a new one when it was not there."""
+        """Return the id of the number, adding the number if it is new."""
         cdef int32_t id = -1
         check(fp_keys_intern(self.pool, key, &id), "keys")
         return id
 
     def adopt(self, Keys other):
-        """Put all numbers of another pool into this one; their ids here, int32 [len(other)]."""
+        """Add all numbers of another pool; return their ids in this one, int32 [len(other)]."""
         cdef int32_t i, n = fp_keys_count(other.pool)
         ids = np.empty(n, np.int32)
         cdef int32_t[::1] id = ids
@@ -92,7 +92,7 @@ cdef class Keys:
         return fp_keys_find(self.pool, key)
 
     def values(self):
-        """All numbers in the order of their ids, int64 [n], a copy."""
+        """A copy of all numbers in order of id, int64 [n]."""
         cdef int32_t n = fp_keys_count(self.pool)
         out = np.empty(n, np.int64)
         cdef int64_t[::1] view = out
@@ -103,10 +103,10 @@ cdef class Keys:
 
 
 def pairs(const int32_t[::1] left, const int32_t[::1] right):
-    """A number for each distinct pair, from 0 up in order of first appearance. int32 [n]."""
+    """Number the distinct pairs from 0 in order of first appearance; int32 [n]."""
     cdef int64_t n = left.shape[0]
     if right.shape[0] != n:
-        raise ValueError(f"{n} numbers on the left, {right.shape[0]} on the right")
+        raise ValueError(f"expected {n} numbers on the right, found {right.shape[0]}")
     cdef Keys pool = Keys()
     out = np.empty(n, np.int32)
     cdef int32_t[::1] id = out
@@ -119,17 +119,19 @@ def pairs(const int32_t[::1] left, const int32_t[::1] right):
 
 
 def alike(columns):
-    """Which rows have the same numbers in all columns.
+    """Number the distinct rows of several columns.
 
     Parameters
     ----------
-    columns : list of arrays [n] or [n, sides] of numbers, C-contiguous; of a row together at most
-        256 bytes
+    columns : list of arrays [n] or [n, sides]
+        Numbers, C-contiguous; at most 32 columns and 256 bytes per row.
 
     Returns
     -------
-    id : int32 [n], which of the distinct rows each row is, in order of first appearance
-    first : int32 [distinct rows], the first row that is so
+    id : int32 [n]
+        The distinct row that each row equals, numbered in order of first appearance.
+    first : int32 [distinct rows]
+        The first row with each id.
     """
     cdef const char[:, ::1] column
     cdef const char *start[_MOST_COLUMNS]
@@ -147,7 +149,8 @@ def alike(columns):
     if n == 0:
         return ids, firsts
     if n_columns > _MOST_COLUMNS or sum(each[0].nbytes for each in columns) > _MOST_BYTES:
-        raise ValueError(f"{n_columns} columns; at most {_MOST_COLUMNS}, {_MOST_BYTES} bytes a row")
+        raise ValueError(f"expected at most {_MOST_COLUMNS} columns and {_MOST_BYTES} bytes per "
+                         f"row, found {n_columns} columns")
     cdef int32_t[::1] id = ids
     cdef int32_t[::1] first = firsts
     for k in range(n_columns):

@@ -1,4 +1,4 @@
-"""What the hooks share with the ranges that they open."""
+"""Ranges, for the modules that open them."""
 
 
 cdef class Marker:
@@ -14,7 +14,7 @@ cdef class Opened:
     cdef int pushed
     cdef object end
     cdef list entered
-    cdef bint is_asked  # whether a profiler records, asked once a call
+    cdef bint is_asked  # whether `is_recorded` is set: a profiler is asked once per call
     cdef bint is_recorded
     cdef int add(self, Marker marker) except -1
 

@@ -1,6 +1,6 @@
-"""Ranges that are opened where anybody listens: an NVTX tool that is attached, torch.profiler.
+"""Open ranges in an attached NVTX tool and in torch.profiler.
 
-Python objects only: no torch here, `annotate` connects the parts.
+This module does not import torch or nvtx; `annotate` connects them.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -20,7 +20,7 @@ cdef extern from *:
 
 
 cdef int open_calls() noexcept:
-    """How many calls have their ranges open in this thread."""
+    """The number of calls whose ranges are open in this thread."""
     return fastprof_open_calls
 
 
@@ -35,17 +35,17 @@ cdef void call_ends() noexcept:
 
 
 cdef class Marker:
-    """A range to open: its text, and its event of the nvtx package once it is needed.
+    """The text of a range and, once needed, its event attributes of the nvtx package.
 
-    A `passing` one is opened once: its text need not be registered with the tool. `kept` holds the
-    objects whose addresses are the marker's key, so that no other takes them.
+    The text of a `passing` marker is not registered with the tool, because it is opened only once.
+    `kept` keeps objects alive whose addresses are part of the marker's key.
     """
 
     def __init__(self, str text not None, bint passing=False):
         self.text, self.passing = text, passing
 
 
-# Where ranges go, and what tells whether anybody listens; set by `connect`.
+# The listeners; set by `connect`.
 cdef object _domain = None
 cdef object _push = None
 cdef object _pop = None
@@ -59,7 +59,7 @@ cdef str _FLAG = "_is_profiler_enabled"
 
 
 def connect(domain, dict profiler, records, recorder, recordable, push_plain=None):
-    """Say where ranges go.
+    """Connect the listeners.
 
     Parameters
     ----------
@@ -68,13 +68,13 @@ def connect(domain, dict profiler, records, recorder, recordable, push_plain=Non
     profiler : dict
         A namespace whose `_is_profiler_enabled` is true while torch.profiler may be recording.
     records : callable
-        () -> bool, whether it does record now; asked only if the flag is up.
+        () -> bool, whether the profiler records now; called only if the flag is set.
     recorder : callable
-        text -> a range with `__enter__` and `__exit__` that the profiler records.
+        text -> a context manager that records a range in the profiler.
     recordable : callable
-        text -> the text as the profiler can record it.
+        text -> the text in a form that the profiler can record.
     push_plain : callable, optional
-        text -> None, pushes a range whose text is not registered; for texts that are not kept.
+        text -> None, pushes a range without registering its text.
     """
     global _domain, _push, _pop, _profiler, _records, _recorder, _recordable, _push_plain
     _domain = domain
@@ -92,12 +92,12 @@ cdef inline bint _flag_is_up() noexcept:
 
 
 cdef bint anybody_listens() noexcept:
-    """Whether a tool may take ranges: one is attached, or torch.profiler's flag is up."""
+    """Whether an NVTX tool is attached or torch.profiler's flag is set."""
     return _push is not None or _flag_is_up()
 
 
 cdef class Opened:
-    """Ranges that are open; `close` closes those that opened, innermost first."""
+    """Open ranges; `close` closes them, innermost first."""
 
     cdef int add(self, Marker marker) except -1:
         if _push is not None:
@@ -124,7 +124,7 @@ cdef class Opened:
         return 0
 
     def close(self):
-        """Close the ranges. A tool that fails is no matter of the program's."""
+        """Close the ranges; errors of tools are ignored."""
         if self.entered is not None:
             while self.entered:
                 try:

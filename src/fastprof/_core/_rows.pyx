@@ -1,4 +1,4 @@
-"""Columns -> rows of bytes: each says what stands before its cell and how to print it."""
+"""Format columns as rows of bytes."""
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -72,11 +72,11 @@ cdef extern from "fp_rows.h":
         const fp_cell *cells, int64_t n_cells, fp_text row_end, int64_t first, int64_t last,
         char *buffer, int64_t capacity, int64_t *next, int64_t *used) nogil
 
-# Behind each text.
+# Padding after each text: C reads past its end.
 cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
 
-# Rows are formatted in blocks: so large that waiting for one's turn to write costs nothing. With
-# what numpy's memory handler puts in front, they fill whole pages.
+# Size of a block of rows: large, so threads seldom wait for their turn to write, and just below
+# 4 MiB to leave room for the header of the allocator.
 cdef int64_t BLOCK_SIZE = (1 << 22) - 4096
 
 
@@ -99,17 +99,17 @@ cdef int require(bint condition, str what) except -1:
 
 
 cdef class RowWriter:
-    """Rows of `n_rows` columns of equal length, printed cell by cell and then `row_end`.
+    """Formats `n_rows` rows of cells, each row followed by `row_end`.
 
     Add the columns from left to right, then fill blocks. Arrays are borrowed, not copied: do not
-    change them before the last.
+    modify them before the last block is filled.
 
     Parameters
     ----------
     n_rows : int
         Length of every column.
     row_end : bytes
-        Written after the last cell of a row.
+        Text after the last cell of a row.
     """
 
     cdef fp_cell *cells
@@ -130,13 +130,13 @@ cdef class RowWriter:
         PyMem_Free(self.cells)
 
     cdef fp_text text(self, bytes text):
-        """The text for C; kept alive with the writer."""
+        """The text as a C struct; the writer keeps it alive."""
         cdef bytes padded = text + _BEYOND
         self.kept.append(padded)
         return fp_text(PyBytes_AS_STRING(padded), len(text))
 
     cdef fp_texts table(self, texts):
-        """The texts, one after the other, for C; kept alive with the writer."""
+        """The concatenated texts as a C struct; the writer keeps them alive."""
         cdef fp_texts table
         cdef bytes joined = b"".join([*texts, _BEYOND])
         offsets = np.zeros(len(texts) + 1, np.int64)
@@ -161,7 +161,7 @@ cdef class RowWriter:
         return cell
 
     cdef int set_values(self, fp_cell *cell, values) except -1:
-        """Flat int32 or int64 numbers of the cell."""
+        """Set the flat int32 or int64 array of a cell's numbers."""
         cell.is_wide = values.dtype == np.int64
         if cell.is_wide:
             cell.values = pointer64(values)
@@ -171,16 +171,16 @@ cdef class RowWriter:
         return 0
 
     cdef int set_brackets(self, fp_cell *cell, tuple brackets) except -1:
-        # One by one: in a comprehension Cython would copy each struct, and its bytes, to a dict.
+        # No comprehension: Cython would convert each struct to a dict.
         cell.open = self.text(brackets[0])
         cell.separator = self.text(brackets[1])
         cell.close = self.text(brackets[2])
         return 0
 
     def add_ints(self, bytes before, values, *, int64_t none, bytes none_text, int64_t width=0):
-        """Add a column of numbers, int32 or int64 [n_rows]; `none` prints `none_text`.
+        """Add a column of numbers, int32 or int64 [n_rows]; `none` prints as `none_text`.
 
-        With a width, cells are right aligned and never cut.
+        With a width, cells are right-aligned and never cut.
         """
         require(values.shape == (self.n_rows,), "values are not [n_rows]")
         cdef fp_cell *cell = self.new_cell(FP_CELL_INT, before, none_text)
@@ -195,9 +195,8 @@ cdef class RowWriter:
     ):
         """Add a column of three numbers, int32 or int64 [n_rows, 3].
 
-        `brackets` is what opens, separates and closes them: `(b"(", b", ", b")")`. Where the first
-        number is `none`, `none_text` is printed instead. With a width, cells are left aligned and
-        cut.
+        `brackets` is (opening, separator, closing): `(b"(", b", ", b")")`. If the first number is
+        `none`, `none_text` is printed. With a width, cells are left-aligned and cut.
         """
         require(values.shape == (self.n_rows, 3), "values are not [n_rows, 3]")
         require(values.flags.c_contiguous, "values are not contiguous")
@@ -209,12 +208,12 @@ cdef class RowWriter:
         self.n_cells += 1
 
     def add_texts(self, bytes before, ids, texts, *, bytes none_text):
-        """Add a column of texts: row i prints `texts[ids[i]]`, or `none_text` where the id is -1.
+        """Add a column of texts: row i prints `texts[ids[i]]`, or `none_text` if the id is -1.
 
-        ids is int32 [n_rows]; texts are bytes, already quoted, cut and padded.
+        `ids` is int32 [n_rows]; `texts` are bytes, already quoted, cut and padded.
         """
         require(ids.shape == (self.n_rows,), "ids are not [n_rows]")
-        # Together with what comes before it, each text is copied at once.
+        # Prepend `before` to each text: C then copies both at once.
         cdef fp_cell *cell = self.new_cell(FP_CELL_TEXT, b"", before + none_text)
         cell.values = pointer32(ids)
         self.kept.append(ids)
@@ -226,8 +225,8 @@ cdef class RowWriter:
     ):
         """Add a column of lists: row i prints `values[offsets[i]:offsets[i + 1]]`, both int64.
 
-        `brackets` as in `add_triples`; an empty list prints `none_text`. With a width, cells are
-        left aligned and cut.
+        `brackets` as in `add_triples`; an empty list prints as `none_text`. With a width, cells are
+        left-aligned and cut.
         """
         require(offsets.shape == (self.n_rows + 1,), "offsets are not [n_rows + 1]")
         cdef fp_cell *cell = self.new_cell(FP_CELL_LIST, before, none_text)
@@ -250,18 +249,18 @@ cdef class RowWriter:
         ----------
         before : bytes
         frame_of_row : int32 [n_rows]
-            Innermost frame of the kernel, -1: none, an empty list.
+            Innermost frame of the kernel; -1 for none, an empty list.
         frame_parent, range_of_frame : int32 [n_frames]
-            Frame around the frame, less than it, -1 at a root; and the frame's range.
+            Parent of each frame, with a lower index, -1 at a root; range of each frame.
         label_of_range : int32 [n_ranges]
         seq_of_range, op_id_of_range : int64 [n_ranges]
-            -1: no number.
+            Sequence number and operator id; -1 for none.
         is_torch : uint8 [n_labels]
-            1 for the labels that belong in the list.
+            1 for the labels to list.
         heads, tails : list of bytes [n_labels]
-            Name and sizes, already escaped for between two `quote`.
+            Name and sizes, escaped for use between two quotes.
         quote : bytes
-            One character.
+            The quote, one character.
         """
         cdef fp_seqmarkers_tables tables
         require(len(quote) == 1, "quote is not one character")
@@ -292,14 +291,14 @@ cdef class RowWriter:
         self.n_cells += 1
 
     def block(self):
-        """A block to fill with rows, for one thread."""
+        """Return a new block; use each block on one thread."""
         return Block(self)
 
 
 cdef class Block:
-    """A block that is filled with rows, again and again, on one thread."""
+    """A reusable buffer of formatted rows, for one thread."""
     cdef RowWriter rows
-    cdef fp_cell *cells  # whose markers remember the list they made last
+    cdef fp_cell *cells  # private copies, because seqmarker cells cache their last list
     cdef int64_t n_cells
     cdef object bytes
     cdef int64_t used
@@ -324,16 +323,16 @@ cdef class Block:
         PyMem_Free(self.cells)
 
     def fill(self, int64_t first, int64_t end):
-        """Fill the block with rows from first on, at most to end - 1; the first not in it.
+        """Fill the block with rows from `first`, at most to `end - 1`; return the next row.
 
         Raises
         ------
         InternalError
-            An id or offset points outside its table.
+            An id or offset of a column is out of bounds.
         """
-        require(0 <= first <= end <= self.rows.n_rows, "rows outside the columns")
+        require(0 <= first <= end <= self.rows.n_rows, "rows are out of bounds")
         cdef fp_status status
-        cdef int64_t used  # on this thread's stack: written for every row
+        cdef int64_t used  # a local: C writes it for every row
         cdef uint8_t[::1] view = self.bytes
         while True:
             with nogil:
@@ -344,8 +343,8 @@ cdef class Block:
             if status != FP_MORE or used:
                 check(status, "writing rows")
                 return first
-            self.bytes = view = np.empty(2 * view.shape[0], np.uint8)  # for a row that long
+            self.bytes = view = np.empty(2 * view.shape[0], np.uint8)  # the row exceeds the block
 
     def filled(self):
-        """The bytes of the rows that it was filled with, until it is filled again."""
+        """The bytes of the rows in the block, valid until the next `fill`."""
         return memoryview(self.bytes)[:self.used]

@@ -1,4 +1,4 @@
-"""Fills numpy columns from a SELECT, stepped in C inside the SQLite that APSW carries."""
+"""Read the rows of a SELECT into numpy columns, stepping it in C in APSW's SQLite."""
 import apsw
 
 from libc.stdint cimport int64_t, uintptr_t
@@ -35,10 +35,15 @@ cdef extern from "fp_scan.h":
 
 
 cdef class Reader:
-    """An APSW connection made ready for scanning.
+    """An APSW connection prepared for scanning.
 
-    Loads this module into the connection's SQLite as a run-time extension, which is how it gets
-    SQLite's own functions; extension loading is switched off again at once.
+    Loads this module into the connection as a run-time extension to obtain SQLite's functions, and
+    disables extension loading again.
+
+    Raises
+    ------
+    MissingDependencyError
+        APSW cannot load extensions, or has an unexpected version of SQLite.
     """
     cdef object connection
     cdef const fp_sqlite_api *api
@@ -60,7 +65,7 @@ cdef class Reader:
         major, minor, patch = (int(x) for x in apsw.sqlite_lib_version().split(".")[:3])
         if self.api.libversion_number() != major * 1000000 + minor * 1000 + patch:
             raise MissingDependencyError(
-                "the SQLite inside APSW is laid out differently than expected; "
+                "the function table of APSW's SQLite has an unexpected layout; "
                 "please report apsw.sqlite_lib_version() and your platform"
             )
         self.db = <sqlite3 *><uintptr_t>connection.sqlite3_pointer()
@@ -79,7 +84,7 @@ cdef class Reader:
         return stepped
 
     def scan(self, str sql, Room room, str what, Filter keep=None, progress=None):
-        """Read all rows of a SELECT, whose result columns are those of the room, in order.
+        """Read all rows of a SELECT whose result columns match those of `room`, in order.
 
         The other parameters are those of `_column.fill`.
         """

@@ -1,4 +1,4 @@
-"""A cost that belongs to a group of kernels to each kernel's share."""
+"""Divide the cost of a call among the kernels that do its work."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
@@ -28,19 +28,20 @@ cdef extern from "fp_share.h":
 
 
 cdef class Parts:
-    """Kernels, the part that each does of a call, and what that costs.
+    """Kernels, the part of a call that each does, and the cost of the parts.
 
     Parameters
     ----------
     group : int32 [n]
-        Which instance of the call, 0 .. n_groups - 1, or -1.
+        The instance of the call, 0 .. n_groups - 1; -1 for none.
     part : int8 [n]
+        The part of the call that the kernel does.
     cell : int32 [n]
-        Index into `total`.
+        Index of the part's cost in `total`.
     weight : int64 [n]
-        Zero counts as 1.
+        Weight of the kernel, its duration in ns. Zero counts as 1.
     total : int64 [cells]
-        -1: not known.
+        Costs; -1 for unknown.
     """
     cdef fp_share_rows rows
     cdef tuple kept
@@ -59,16 +60,16 @@ cdef class Parts:
             self.rows.cell, self.rows.weight = &cell[0], &weight[0]
 
     def share(self, int8_t part, int64_t[::1] out):
-        """Put what each row costs that does this part into `out`, int64 [n]; leave the others.
+        """Write the cost of each row with this part to `out`, int64 [n]; others are unchanged.
 
-        That is its group's total in proportion to its weight; what rows of one group and one total
-        get adds up to that exactly.
+        A row gets its group's total in proportion to its weight. The shares of the rows of one
+        group and total add up to that total exactly.
         """
         cdef int64_t[::1] sums = np.empty(self.rows.n_groups + 1, np.int64)
         cdef int64_t[::1] passed = np.empty(self.rows.n_groups + 1, np.int64)
         cdef fp_status status
         if out.shape[0] != self.rows.n:
-            raise ValueError(f"{self.rows.n} rows, {out.shape[0]} shares")
+            raise ValueError(f"expected {self.rows.n} shares, found {out.shape[0]}")
         if self.rows.n == 0:
             return
         with nogil:
@@ -78,16 +79,17 @@ cdef class Parts:
         check(status, "sharing costs")
 
     def add_up(self, int8_t part, const int64_t[::1] shares):
-        """What the totals of all groups add up to, and what the shares do of the rows that do this
-        part, modulo 2^64; negative numbers are none.
+        """Return two sums modulo 2^64: the totals of all groups, and the shares of the rows with
+        this part.
 
-        Groups whose rows have different totals are left out: there is no sum that theirs could be.
+        Negative numbers count as 0. Groups whose rows have different totals are skipped, because
+        they have no expected sum.
         """
         cdef int64_t[::1] of_group = np.empty(self.rows.n_groups + 1, np.int64)
         cdef uint64_t expected = 0, found = 0
         cdef fp_status status
         if shares.shape[0] != self.rows.n:
-            raise ValueError(f"{self.rows.n} rows, {shares.shape[0]} shares")
+            raise ValueError(f"expected {self.rows.n} shares, found {shares.shape[0]}")
         if self.rows.n:
             with nogil:
                 status = fp_share_add_up(&self.rows, part, &shares[0], &of_group[0], &expected,
@@ -97,7 +99,7 @@ cdef class Parts:
 
 
 def ordinal(const int32_t[::1] group, int32_t n_groups):
-    """How many rows of the same group came before each row, int32 [n]; -1 where group is -1."""
+    """The number of earlier rows of the same group, int32 [n]; -1 where group is -1."""
     cdef int64_t n = group.shape[0]
     out = np.empty(n, np.int32)
     cdef int32_t[::1] value = out

@@ -1,10 +1,9 @@
-"""What Python lets nobody change in a type of C: functions in its slots, its attributes.
+"""Replace slots and attributes of C types that Python does not allow to change.
 
-Indexing has its ranges around what the C slots of tensors call.
-`Tensor.__getitem__ = ..` would fill more than the slot of `x[i]` (mp_subscript): Python fills
-sq_item with it, too, in Tensor and in its subclasses, and does not empty it again. A type with
-sq_item is a sequence to C code (PySequence_Check), which then asks for its length. So no attribute
-is set: the functions in mp_subscript and mp_ass_subscript are exchanged.
+Indexing of tensors is annotated by replacing the functions in mp_subscript and mp_ass_subscript.
+Setting `Tensor.__getitem__` instead would also fill sq_item, in Tensor and in its subclasses, and
+Python never clears that slot again. C code (PySequence_Check) then treats tensors as sequences and
+asks for their length.
 """
 
 from cpython.object cimport PyObject
@@ -28,7 +27,7 @@ cdef extern from "Python.h":
 
 cdef tuple _NAMES = ("__getitem__", "__setitem__", "__delitem__")
 
-# What is called, and what the ranges say of it; set by `see_indexing`.
+# The original functions, and the wrappers that describe their calls; set by `see_indexing`.
 cdef binaryfunc _get = NULL
 cdef objobjargproc _set = NULL
 cdef Wrapped _getting = None
@@ -42,7 +41,7 @@ cdef PyObject *_get_item(PyObject *self, PyObject *index) noexcept:
         return _get(self, index)
     try:
         opened = begin(_getting, (<object> self, <object> index), {})
-    except BaseException as error:  # the user's Ctrl-C, while a text was made
+    except BaseException as error:  # Ctrl-C during the description
         PyErr_SetObject(type(error), error)
         return NULL
     result = _get(self, index)
@@ -66,19 +65,20 @@ cdef int _set_item(PyObject *self, PyObject *index, PyObject *value) noexcept:
 
 
 def see_indexing(base, Wrapped getting not None, Wrapped setting not None):
-    """Put ranges around `x[i]` and `x[i] = y` of a type and its subclasses, those to come included.
+    """Open ranges around `x[i]` and `x[i] = y` of a type and its present and future subclasses.
 
     Parameters
     ----------
     base : type
-        A type of C whose own slots they are: torch._C.TensorBase.
+        The C type that defines the slots: torch._C.TensorBase.
     getting, setting : Wrapped
-        Its `__getitem__` and `__setitem__`, with what their markers say. They are not called.
+        Wrappers of `__getitem__` and `__setitem__` that describe the calls; never called.
 
     Returns
     -------
     bool
-        Whether it could be done: the type has these slots, and they are what its attributes call.
+        False, without any change, if the type lacks these slots or its attributes call other
+        functions.
     """
     global _get, _set, _getting, _setting
     cdef PyMappingMethods *slots = (<PyTypeObject *> base).tp_as_mapping
@@ -97,20 +97,20 @@ def see_indexing(base, Wrapped getting not None, Wrapped setting not None):
 
 
 def see_indexing_no_more(base):
-    """Undo `see_indexing`: all slots are what they were."""
+    """Undo `see_indexing`: restore all slots."""
     if _get is not NULL:
         _exchange(base, _get_item, _get, _set_item, _set)
 
 
 cdef void **_called(base, str name):
-    """Where the attribute of a type keeps the function that it calls."""
-    held = vars(base)[name]  # the type holds it
+    """The address of the function pointer in an attribute of a type."""
+    held = vars(base)[name]  # borrowed: the type keeps it alive
     return &(<PyWrapperDescrObject *> <PyObject *> held).d_wrapped
 
 
 cdef int _exchange(base, binaryfunc get_old, binaryfunc get_new, objobjargproc set_old,
                    objobjargproc set_new) except -1:
-    """The attributes' functions first: a subclass that is made now takes its slots from them."""
+    """Replace the functions of the attributes first: a subclass created meanwhile inherits them."""
     cdef PyMappingMethods *slots
     _called(base, "__getitem__")[0] = <void *> get_new
     _called(base, "__setitem__")[0] = _called(base, "__delitem__")[0] = <void *> set_new
@@ -127,12 +127,12 @@ cdef int _exchange(base, binaryfunc get_old, binaryfunc get_new, objobjargproc s
 
 
 def set_attribute(kind not None, str name not None, value):
-    """Set an attribute of a type that does not let Python do so, such as pickle.Pickler."""
+    """Set an attribute of an immutable type, such as pickle.Pickler."""
     (<dict> (<PyTypeObject *> kind).tp_dict)[name] = value
     PyType_Modified(<PyTypeObject *> kind)
 
 
 def delete_attribute(kind not None, str name not None):
-    """Take off what `set_attribute` set."""
+    """Delete an attribute that `set_attribute` set."""
     del (<dict> (<PyTypeObject *> kind).tp_dict)[name]
     PyType_Modified(<PyTypeObject *> kind)

@@ -1,4 +1,4 @@
-"""What the hooks share with the stacks that they describe."""
+"""Stacks of calls, for the hooks."""
 
 from fastprof._core._ranges cimport Marker
 

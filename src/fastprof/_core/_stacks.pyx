@@ -1,4 +1,4 @@
-"""The Python stack around a call, as the marker of its lines; worked out once a call site."""
+"""Describe the Python stack around a call as a marker, computed once per call site."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItem
@@ -9,7 +9,7 @@ cdef extern from *:
     """
     #include <frameobject.h>
 
-    /* The instruction that a frame is at: with its code it tells the line. */
+    /* The current instruction of a frame; together with the code, it determines the line. */
     static int fastprof_instruction(PyFrameObject *frame) {
     #if PY_VERSION_HEX >= 0x030B0000
         return PyFrame_GetLasti(frame);
@@ -23,15 +23,15 @@ cdef extern from *:
     int fastprof_instruction(PyFrameObject *frame)
     PyFrameObject *PyEval_GetFrame()
     PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)
-    # Of PyCodeObject, which Cython does not know.
+    # Declared with PyObject: Cython does not know PyCodeObject.
     PyObject *PyFrame_GetCode "(PyObject *) PyFrame_GetCode"(PyFrameObject *frame)
 
 cdef extern from "Python.h":
     void Py_XDECREF(PyObject *object)
     void Py_INCREF(PyObject *object)
 
-# A deeper stack is known by its innermost frames; of more stacks, and of more names of functions in
-# one, the markers are made but not kept.
+# Limits: innermost frames that identify a stack; cached stacks; cached variants of function names
+# per stack. Markers beyond these are created but not cached.
 cdef enum:
     DEEPEST = 256
     MOST_STACKS = 16384
@@ -49,15 +49,15 @@ cdef dict _stacks = {}
 
 
 def describe_stacks_with(stack_text, functions_text):
-    """Say how stacks are described.
+    """Set the callbacks that describe stacks.
 
     Parameters
     ----------
     stack_text : callable
-        frame -> text of the trace marker: its lines.
+        frame -> text of the trace marker: the source lines.
     functions_text : callable or None
-        (text of the trace marker, frame) -> the text with the names of functions, which depend on
-        more than the lines. None where they are not asked for.
+        (text of the trace marker, frame) -> the text with function names, which depend on more than
+        the lines. None omits the names.
     """
     global _stack_text, _functions_text
     _stack_text, _functions_text = stack_text, functions_text
@@ -65,7 +65,7 @@ def describe_stacks_with(stack_text, functions_text):
 
 
 cdef Marker call_site():
-    """The marker of the Python stack that the call stands in."""
+    """The marker of the current Python stack."""
     cdef Place places[DEEPEST]
     cdef PyFrameObject *frame = PyEval_GetFrame()
     cdef PyFrameObject *outer
@@ -79,7 +79,7 @@ cdef Marker call_site():
         code = PyFrame_GetCode(frame)
         places[depth].code = code
         places[depth].instruction = fastprof_instruction(frame)
-        Py_XDECREF(code)  # the frame holds it, and the marker that is kept for it
+        Py_XDECREF(code)  # the frame keeps it alive, and later the cached marker
         depth += 1
         outer = PyFrame_GetBack(frame)
         Py_XDECREF(<PyObject *> frame)
@@ -101,7 +101,7 @@ cdef Marker call_site():
 
 
 cdef Marker _with_functions(Marker lines, frame):
-    """The marker of a stack with the names of its functions, one for each different text."""
+    """The marker of a stack with function names, cached by text."""
     text = _functions_text(lines.text, frame)
     if lines.variants is None:
         lines.variants = {}

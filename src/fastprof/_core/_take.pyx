@@ -1,4 +1,4 @@
-"""Columns of indices to columns of what they point at; -1 points at nothing."""
+"""Look up values by index (-1 for none), find distinct indices, remove rows."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
@@ -20,9 +20,21 @@ cdef extern from "fp_take.h":
 
 
 def take(values, const int32_t[::1] index, int64_t none=-1):
-    """values[index], `none` where the index is -1.
+    """Return values[index], and `none` where the index is -1.
 
-    values : int32 or int64 [m]; the result has its dtype, [n]
+    Parameters
+    ----------
+    values : int32 or int64 [m]
+    index : int32 [n], -1 .. m - 1
+
+    Returns
+    -------
+    array [n] of the dtype of `values`
+
+    Raises
+    ------
+    InternalError
+        An index is out of bounds.
     """
     cdef int64_t n = index.shape[0], m = len(values)
     cdef const int32_t[::1] narrow
@@ -33,7 +45,7 @@ def take(values, const int32_t[::1] index, int64_t none=-1):
     out = np.empty(n, values.dtype)
     if n == 0:
         return out
-    if m == 0:  # nothing to point at: every index must be -1
+    if m == 0:  # C needs an address; every index must be -1
         values = np.zeros(1, values.dtype)
     if values.dtype == np.int32:
         narrow, narrow_out = values, out
@@ -48,16 +60,18 @@ def take(values, const int32_t[::1] index, int64_t none=-1):
 
 
 def distinct(const int32_t[::1] index, int32_t n_values):
-    """The indices that occur, ascending, and for each element which of them it is.
+    """Return the distinct indices and the position of each element among them.
 
     Parameters
     ----------
-    index : int32 [n], from -1 to n_values - 1
+    index : int32 [n], -1 .. n_values - 1
 
     Returns
     -------
     used : list of int
-    place : int32 [n], into `used`
+        The distinct indices, ascending.
+    place : int32 [n]
+        used[place] equals index.
     """
     cdef int64_t n = index.shape[0]
     cdef int32_t n_used = 0
@@ -75,19 +89,19 @@ def distinct(const int32_t[::1] index, int32_t n_values):
 
 
 def without(items, const int64_t[::1] rows):
-    """An array without some of its rows; its own memory, whose rows move up.
+    """Remove rows from an array in place; returns the shortened view.
 
     Parameters
     ----------
     items : [n], C-contiguous
-    rows : int64 [m], ascending, each once
+    rows : int64 [m], the rows to remove, strictly ascending
     """
     cdef int64_t n = len(items), n_gaps = rows.shape[0], i
     cdef size_t size = items.itemsize
     cdef char[::1] memory
     for i in range(n_gaps):
         if not (rows[i - 1] if i else -1) < rows[i] < n:
-            raise ValueError(f"row {rows[i]} of {n}: ascending ones are needed")
+            raise ValueError(f"expected strictly ascending rows below {n}, found {rows[i]}")
     if n_gaps:
         memory = items.view(np.int8)
         with nogil:

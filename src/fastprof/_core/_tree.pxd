@@ -1,4 +1,4 @@
-# The C core's tree of labels as a Python object, shared by the modules that fill it.
+# The C core's tree of labels as a Python object, for the modules that fill it.
 from libc.stdint cimport int32_t
 
 from fastprof._core._c cimport fp_status

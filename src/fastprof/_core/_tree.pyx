@@ -1,22 +1,22 @@
-"""Chains of labels to nodes, each distinct chain once."""
+"""Trees of labels: one node per distinct chain of labels."""
 import numpy as np
 
 from libc.stdint cimport int32_t
 
 
 cdef class Tree:
-    """A tree that grows; empty at first."""
+    """A tree of labels, initially empty; other modules add nodes."""
 
     def __cinit__(self):
         self.nodes = fp_tree_new()
         if self.nodes is NULL:
-            raise MemoryError("no memory for a tree")
+            raise MemoryError("out of memory for a tree of labels")
 
     def __dealloc__(self):
         fp_tree_free(self.nodes)
 
     def read(self):
-        """The node above each node, -1 at the roots, and its label. Both int32 [n]."""
+        """The parent (-1 at roots) and the label of each node; both int32 [n]."""
         cdef int32_t n = fp_tree_count(self.nodes)
         above, labels = np.empty(n, np.int32), np.empty(n, np.int32)
         cdef int32_t[::1] parent = above

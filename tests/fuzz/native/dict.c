@@ -1,4 +1,4 @@
-/* dict.c: any text -> dict lines or the place where it is none; the same in whatever blocks. */
+/* dict.c: any text as dict lines, or the position of the error; independent of block sizes. */
 #include "check.h"
 #include "fp_dict.h"
 
@@ -34,7 +34,7 @@ static void check_rows(const fp_dict *dict, const fp_dict_columns *columns) {
             columns->list_offsets[i][row + 1] <= columns->list_capacity[i]);
 }
 
-/* What was read, put into one number. */
+/* A checksum of the rows. */
 static uint64_t read_all(const char *bytes, size_t length, size_t block) {
   fp_dict_columns columns = {0};
   fp_dict *dict = fp_dict_new();

@@ -25,7 +25,7 @@ typedef struct {
   size_t size;
 } input;
 
-static uint8_t hits[EDGES], seen[EDGES]; /* how often in this run; which classes of that ever */
+static uint8_t hits[EDGES], seen[EDGES]; /* hits in this run; classes of hits in all runs */
 static uintptr_t before;
 static input inputs[MOST_INPUTS];
 static int n_inputs;
@@ -34,7 +34,7 @@ static size_t current_size;
 static uint64_t random_state = 1;
 static int is_done;
 
-/* The compiler puts a call of this at the start of each basic block. */
+/* The compiler inserts a call of this at the start of each basic block. */
 void __sanitizer_cov_trace_pc(void) {
   uintptr_t here = (uintptr_t)__builtin_return_address(0) - (uintptr_t)&LLVMFuzzerTestOneInput;
   size_t edge = (here * 0x9e3779b97f4a7c15u >> 48) ^ before;
@@ -73,10 +73,10 @@ static uint8_t class_of(uint8_t n) {
   return (uint8_t)(1 << i);
 }
 
-/* Runs the current input; whether it went a new way. */
+/* Runs the current input; returns whether it has new coverage. */
 static int is_new(void) {
   int found = 0;
-  uint8_t *exact = malloc(current_size ? current_size : 1); /* what is behind it is out of bounds */
+  uint8_t *exact = malloc(current_size ? current_size : 1); /* exact size, to detect overreads */
   if (!exact) exit(2);
   memcpy(exact, current, current_size);
   memset(hits, 0, sizeof hits);
@@ -106,7 +106,7 @@ static void keep(void) {
   memcpy(to->bytes, current, current_size);
 }
 
-/* Puts bytes in the place of `length` bytes of the current input. */
+/* Replaces `length` bytes of the current input. */
 static void splice(size_t at, size_t length, const uint8_t *bytes, size_t n) {
   if (current_size - length + n > LONGEST) return;
   memmove(current + at + n, current + at + length, current_size - at - length);
@@ -143,7 +143,7 @@ static void mutate(void) {
       case 0:
         splice(at, length, NULL, 0);
         break;
-      case 1: /* a part of it, or of another input, in another place */
+      case 1: /* copy a part of this or another input */
         length = below(from->size < 256 ? from->size + 1 : 256);
         memcpy(other, from->bytes + below(from->size - length + 1), length);
         splice(at, below(2) ? 0 : (length < left ? length : left), other, length);
@@ -174,7 +174,7 @@ int main(int argc, char **argv) {
   sigaction(SIGALRM, &action, NULL);
   sigaction(SIGABRT, &action, NULL);
   __sanitizer_set_death_callback(keep_crash);
-  atexit(keep_crash); /* a CHECK that does not hold */
+  atexit(keep_crash); /* a failed CHECK */
   for (int i = 1; i < argc; i++) {
     if (strncmp(argv[i], "-max_total_time=", 16) == 0)
       seconds = atof(argv[i] + 16);

@@ -24,7 +24,7 @@ static void grow(fp_kineto_rows *tables) {
   }
 }
 
-/* A sum over all rows; texts count by their ids, which are in order of appearance. */
+/* A checksum of all rows; texts contribute their ids. */
 static uint64_t sum_of(const fp_kineto_rows *tables) {
   uint64_t sum = 0;
   for (int table = 0; table < FP_KINETO_TABLES; table++) {
@@ -107,7 +107,7 @@ static int is_json(text *json, int depth) {
   if (open == '"') return is_string(json);
   if (open != '{' && open != '[') return is_word(json);
   json->at++;
-  if (depth == 0) return 0; /* deeper than anybody needs */
+  if (depth == 0) return 0; /* nesting limit */
   for (int first = 1;; first = 0) {
     if (blanks(json)) return 1;
     if (*json->at == (open == '{' ? '}' : ']') && first) return json->at++, 1;

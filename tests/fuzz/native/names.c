@@ -1,4 +1,4 @@
-/* names.c: any text -> the parts of a range's name, which lie within it; and a pool of texts. */
+/* names.c: any text as a range's name, whose parts must lie inside; and a pool of texts. */
 #include "check.h"
 #include "fp_names.h"
 
@@ -22,7 +22,7 @@ static void split(const char *text, size_t length) {
   if (end < length) CHECK(text[end] == ',');
 }
 
-/* Each line is a text; what two of them have in common gets one id. */
+/* Each line is a text; equal lines must get equal ids. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *text = (const char *)data;
   fp_names *names = fp_names_new();

@@ -1,4 +1,4 @@
-/* pages.c: any bytes as an SQLite file -> rows of each of its tables, or a reason why not. */
+/* pages.c: any bytes as an SQLite file: the rows of each of its tables, or a reason. */
 #define _GNU_SOURCE /* memfd_create */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 typedef struct {
   int64_t numbers[ROOM], seqs[ROOM], op_ids[ROOM], ids[ROOM];
   int32_t texts[ROOM], ranges[ROOM], keys[ROOM], small[ROOM], alike[ROOM];
-  int32_t parts[2]; /* of the row that is being read */
+  int32_t parts[2]; /* of the current row */
 } rows;
 
 static const fp_place PLACES[] = {{FP_PLACE_OF_ROW_ID, FP_ADDED_NULL, 0},
@@ -55,7 +55,8 @@ static int columns_for(int variant, rows *out, fp_names *names, fp_keys *keys, f
   return n;
 }
 
-/* All rows with ids first .. last, in steps; how many, or -1 where SQLite has to read them. */
+/* Reads all rows with ids first .. last, in steps; returns their number, or -1 if they need SQLite.
+ */
 static int64_t read_rows(const fp_pages *pages, const fp_btree *tree, int variant, int64_t first,
                          int64_t last, int64_t limit) {
   static const fp_row_filter all = {NULL, NULL, 0};

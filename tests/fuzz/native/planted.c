@@ -1,4 +1,4 @@
-/* planted.c: a mistake behind four bytes that have to be found one after the other. */
+/* planted.c: a bug that requires four bytes, which must be found one after the other. */
 #include <stdint.h>
 #include <stdlib.h>
 

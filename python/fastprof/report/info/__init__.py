@@ -1,4 +1,4 @@
-"""A Profile to what its file holds and how much of its GPU time is known: `fastprof info`."""
+"""`fastprof info`: contents of a file, share of GPU time attributed, and advice."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["describe", "info_text"]
 
 
 def describe(profile: Profile) -> dict[str, Any]:
-    """What a file holds, as plain values that JSON can hold. Times are ns on the trace's clock.
+    """Summarize a file as values that JSON can represent; times are ns on the trace's clock.
 
-    The coverage is that of kernels and graphs, without memory copies and memsets. What the file
-    does not say is None.
+    The coverage includes kernels and graphs, not memory copies and memsets. Values that the file
+    does not contain are None.
     """
     about, contents, coverage = profile.about, profile.contents, profile.coverage_of_kernels
     told = advice(about, contents, coverage)

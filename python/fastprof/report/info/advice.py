@@ -1,4 +1,4 @@
-"""What to record next time, for each depth to which GPU time is not known."""
+"""Advice on what to record next time, for each level of detail that GPU time lacks."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from fastprof.model.metadata import About
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import NEVER_TOLD, NO_SHAPES, NOT_TOLD, Coverage, Without
 
-# A smaller share of the GPU time prints as 0.0 %.
-_NOTHING = 0.0005
-_MOST_NAMES = 3
+# Smaller shares of the GPU time print as 0.0 %.
+_NEGLIGIBLE = 0.0005
+_MAX_NAMES = 3
 
 _EMIT = "wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)"
 _NSYS = "record with nsys profile -t cuda,nvtx"
 _WHOLE_STEPS = "record whole steps, forward and backward"
 
-# Where a file has nothing of the kind at all.
+# Advice for files that contain none of it.
 _MISSING: dict[str, dict[str, str]] = {
     "nsys": {
-        "kernels": f"no kernels: {_NSYS}, and let the GPU finish before the recording ends",
+        "kernels": f"no kernels: {_NSYS}, and synchronize the GPU before the recording ends",
         "range": f"no ranges: {_EMIT}, and {_NSYS}",
-        "op": f"no operators, only ranges of your own: {_EMIT}",
+        "op": f"no operators, only your own ranges: {_EMIT}",
         "shapes": f"no shapes: {_EMIT}",
-        "types": "emit_nvtx writes shapes without types, so bytes are not known: "
-        "fastprof.init() in the program and torch.profiler write them",
-        "source line": "no source lines: annotate the calls (fastprof.init()), or record with "
+        "types": "emit_nvtx records shapes without types, so bytes are unknown: call "
+        "fastprof.init() in the program, or use torch.profiler",
+        "source line": "no source lines: call fastprof.init() in the program, or record with "
         "torch.profiler and with_stack=True",
     },
     "kineto": {
@@ -38,25 +38,25 @@ _MISSING: dict[str, dict[str, str]] = {
 }
 _MISSING["nvprof"] = {
     **_MISSING["nsys"],
-    "kernels": "no kernels: record again, and let the GPU finish before the recording ends",
+    "kernels": "no kernels: record again, and synchronize the GPU before the recording ends",
     "range": f"no ranges: {_EMIT}",
 }
-_NO_SHAPES = f"calls that say no shapes; backward calls have those of forward: {_WHOLE_STEPS}"
-_NO_LINE = f"calls without a line of yours; backward calls have those of forward: {_WHOLE_STEPS}"
-# Where a part of the file's kernels lacks it.
+_NO_SHAPES = f"shapes not recorded; backward calls take those of forward: {_WHOLE_STEPS}"
+_NO_LINE = f"no source line of yours; backward calls take those of forward: {_WHOLE_STEPS}"
+# Advice for files where some of the kernels lack it.
 _REST = {
     "launch": {
-        "nsys": "their launches are not in the file: start the recording some iterations earlier",
-        "kineto": "their launches are not in the file: give the schedule a warmup step",
+        "nsys": "launches not in the file: start the recording some iterations earlier",
+        "kineto": "launches not in the file: add a warmup step to the schedule",
     },
     "range": {
-        "nsys": "launched outside of all ranges: open ranges around all of the work, on the "
-        "thread that launches it",
-        "kineto": "launched outside of all operators and annotations",
+        "nsys": "launched outside all ranges: open a range around the work, on the thread that "
+        "launches it",
+        "kineto": "launched outside all operators and annotations",
     },
     "op": {
-        "nsys": f"launched inside of ranges of your own only: {_EMIT}",
-        "kineto": "launched outside of PyTorch's operators: make an operator of the call with "
+        "nsys": f"launched inside your own ranges only: {_EMIT}",
+        "kineto": "launched outside all operators of PyTorch: register the call with "
         "torch.library.custom_op",
     },
     "shapes": dict.fromkeys(("nsys", "kineto"), _NO_SHAPES),
@@ -66,18 +66,18 @@ for _texts in _REST.values():
     _texts.setdefault("nvprof", _texts["nsys"])
 
 _GRAPHS = (
-    "are CUDA graphs, recorded as a whole: record with --cuda-graph-trace=node, and the capture "
-    "of the graph too"
+    "in CUDA graphs recorded without their kernels: record with --cuda-graph-trace=node, and "
+    "include the capture of the graph"
 )
 _REPLAYS = (
-    "are kernels of graphs that were captured before the recording: record the capture too, and "
-    "give its trace to prof with --graph-capture"
+    "in kernels of graphs captured before the recording: record the capture too, and pass its "
+    "trace to prof with --graph-capture"
 )
-_DICT = "dict lines say no more: ask fastprof info of the trace that they were made from"
+_DICT = "not in dict lines: run fastprof info on the original trace"
 
 
 def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, list[str]]:
-    """What to do about each gap; by depth, or `kernels` or `types`; what has no gap is left out."""
+    """Advice on each gap, keyed by depth, `kernels` or `types`; depths without a gap are absent."""
     if not any(kind in contents.work for kind in ("kernel", "graph")):
         return {"kernels": [_MISSING.get(about.format, {}).get("kernels", "no kernels")]}
     found: dict[str, list[str]] = {}
@@ -85,16 +85,16 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
     graphs = contents.work.get("graph", (0, 0))[1] / max(coverage.total, 1)
     replays = coverage.without(Without.CAPTURE) / max(coverage.total, 1)
     for depth, share in lost.items():
-        if share < _NOTHING:
+        if share < _NEGLIGIBLE:
             continue
         found[depth] = []
-        if replays >= _NOTHING and depth in ("range", "op"):
+        if replays >= _NEGLIGIBLE and depth in ("range", "op"):
             found[depth].append(f"{100 * replays:.1f} % {_REPLAYS}")
             share, replays = share - replays, 0.0
-        if share >= _NOTHING:
+        if share >= _NEGLIGIBLE:
             told = _formulas(coverage) if depth == "cost" else _advice(about, contents, depth)
             found[depth] += [told] if told else []
-        if graphs >= _NOTHING and depth in ("range", "op", "shapes"):
+        if graphs >= _NEGLIGIBLE and depth in ("range", "op", "shapes"):
             found[depth].append(f"{100 * graphs:.1f} % {_GRAPHS}")
             graphs = 0.0
     if contents.shapes and not contents.types and about.format in _MISSING:
@@ -106,7 +106,7 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
 
 
 def _lost(coverage: Coverage) -> dict[str, float]:
-    """The share of the GPU time that is known to the depth before, and not to this one."""
+    """For each depth, the share of the GPU time known to the previous depth but not to this one."""
     found = {}
     before = coverage.total
     for depth, time in coverage.known.items():
@@ -131,14 +131,14 @@ def _advice(about: About, contents: Contents, depth: str) -> str | None:
 
 
 def _formulas(coverage: Coverage) -> str | None:
-    """Operators with known shapes and no known cost, the longest first."""
+    """The operators with known shapes but unknown cost, longest GPU time first."""
     names: dict[str, int] = {}
     for each in coverage.unknown():
         if each.op is not None and each.reason not in (NO_SHAPES, NOT_TOLD, NEVER_TOLD):
             names[each.op] = names.get(each.op, 0) + each.time
     if not names:
         return None
-    longest = sorted(names.items(), key=lambda item: -item[1])[:_MOST_NAMES]
+    longest = sorted(names.items(), key=lambda item: -item[1])[:_MAX_NAMES]
     told = ", ".join(f"{name} {100 * time / coverage.total:.1f} %" for name, time in longest)
     more = f" and {len(names) - len(longest)} more" if len(names) > len(longest) else ""
-    return f"no known cost: {told}{more}; prof --unknown says why, fastprof.op adds formulas"
+    return f"unknown cost: {told}{more}; prof --unknown gives reasons, fastprof.op adds formulas"

@@ -1,4 +1,4 @@
-"""What a file holds, as text for a terminal: one screen, 100 columns."""
+"""Format the summary of a file for a terminal: one screen of 100 columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastprof.profile.captured_graphs import outcome
 WIDTH = 100
 _LABEL = 14
 _SHARE = 25
-_MOST = 4  # of names in one line
+_MAX_NAMES = 4
 _FORMATS = {
     "nsys": "Nsight Systems export",
     "nvprof": "NVProf file",
@@ -20,7 +20,7 @@ _FORMATS = {
 }
 _WORK = {
     "kernel": "kernels",
-    "graph": "whole CUDA graphs",
+    "graph": "CUDA graphs",
     "memcpy": "memory copies",
     "memset": "memsets",
 }
@@ -28,12 +28,12 @@ _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
 
 
 def info_text(info: dict[str, Any]) -> str:
-    """The text of what `describe` found; only the file's name may be wider than 100 characters."""
+    """Format the result of `describe`; only the file name may exceed 100 characters."""
     lines = [info["file"], ""]
     for label, value in _lines(info):
         lines += _wrapped(label, value, _LABEL)
     if info["coverage"] and info["gpu_time"]:
-        lines += ["", f"known of the GPU time of kernels ({_time(info['gpu_time'])})"]
+        lines += ["", f"known share of GPU kernel time ({_time(info['gpu_time'])})"]
     told = dict(info["advice"])
     for each in info["coverage"] if info["gpu_time"] else ():
         depth = each["depth"]
@@ -56,14 +56,14 @@ def _format(info: dict[str, Any]) -> str:
 
 
 def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Label and text of each line that has something to say."""
+    """Label and text of each line; lines with an empty text are not printed."""
     yield "format", _format(info)
     yield "read", _read_by(info["read_by"])
     yield "GPUs", _gpus(info["gpus"])
     rank = info["rank"]
     if rank is not None:
         size = "" if rank["world_size"] is None else f" of {rank['world_size']}"
-        number = "not told" if rank["rank"] is None else rank["rank"]
+        number = "unknown" if rank["rank"] is None else rank["rank"]
         yield "rank", f"{number}{size}" + (f", {rank['backend']}" if rank["backend"] else "")
     processes = [
         f"{each['pid']}{' ' + each['name'] if each['name'] else ''}"
@@ -74,7 +74,7 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "threads", f"{info['threads']}" + (f": {names}" if names else "")
     if info["span"] is not None:
         span = info["span"]["end"] - info["span"]["start"]
-        yield "span", f"{_time(span)} from the first to the end of the last work on a GPU"
+        yield "span", f"{_time(span)} from the first start to the last end of GPU work"
     yield "steps", _steps(info["steps"])
     work = [
         f"{each['count']} {_WORK.get(kind, kind)} ({_time(each['time'])})"
@@ -97,28 +97,28 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _read_by(tables: dict[str, dict[str, Any]]) -> str:
-    """Which tables were read from the file's pages, and why SQLite stepped through the others."""
+    """Which tables were read from the file's pages, and which through SQLite and why."""
     by_sqlite: dict[str, list[str]] = {}
     for table, each in tables.items():
         if each["way"] == "sqlite":
             by_sqlite.setdefault(each["why"], []).append(table)
     n = len(tables) - sum(map(len, by_sqlite.values()))
     told = [f"{n} table{'s' * (n != 1)} from the file's pages"] if n else []
-    told += [f"through SQLite {_listed(names)}: {why}" for why, names in by_sqlite.items()]
+    told += [f"{_listed(names)} through SQLite: {why}" for why, names in by_sqlite.items()]
     return "; ".join(told)
 
 
 def _gpus(gpus: Sequence[dict[str, Any]]) -> str:
-    """The devices that did some work, those of one name together; then how many did none."""
+    """The devices with work, grouped by name, and the number of idle devices."""
     names: dict[str, list[str]] = {}
     for gpu in gpus:
         if gpu["rows"]:
-            names.setdefault(gpu["name"] or "name not told", []).append(str(gpu["device"]))
+            names.setdefault(gpu["name"] or "unknown model", []).append(str(gpu["device"]))
     used = [f"{', '.join(devices)}: {name}" for name, devices in names.items()]
-    idle = [gpu["name"] or "name not told" for gpu in gpus if not gpu["rows"]]
+    idle = [gpu["name"] or "unknown model" for gpu in gpus if not gpu["rows"]]
     if idle:
-        used.append(f"{len(idle)} without work: {_listed(list(dict.fromkeys(idle)))}")
-    return "; ".join(used) or "none told"
+        used.append(f"{len(idle)} idle: {_listed(list(dict.fromkeys(idle)))}")
+    return "; ".join(used) or "none recorded"
 
 
 def _steps(steps: Sequence[dict[str, Any]]) -> str:
@@ -137,22 +137,22 @@ def _steps(steps: Sequence[dict[str, Any]]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return ", ".join(names[:_MOST]) + more
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _time(time: float) -> str:
-    """A time in ns in the largest unit of which there is one."""
+    """Format a time in ns in the largest unit that gives a value of at least 1."""
     unit, name = next((each for each in _UNITS if abs(time) >= each[0]), _UNITS[-1])
     return f"{time / unit:.3f} {name}" if name != "ns" else f"{time:.0f} ns"
 
 
 def _wrapped(label: str, text: str, indent: int) -> list[str]:
-    """The label, and the text beside it; nothing for an empty text of a plain line."""
+    """Lines of a label and its wrapped text; no lines for an empty text outside the shares."""
     if not text:
         return [f"  {label}"] if indent == _SHARE else []
     lines: list[str] = []
-    # A number stays with its percent sign: textwrap does not break at U+00A0.
+    # Keep a number and its percent sign together: textwrap does not break at U+00A0.
     for each in text.replace(" %", "\xa0%").split("\n"):
         lines += textwrap.wrap(each, WIDTH - indent, break_on_hyphens=False)
     heads = [f"  {label}", *[""] * (len(lines) - 1)]
@@ -160,5 +160,5 @@ def _wrapped(label: str, text: str, indent: int) -> list[str]:
 
 
 def _printable(line: str) -> str:
-    # Names come from the file: nothing in them may steer the terminal.
+    # Names come from the file and may contain terminal control sequences.
     return "".join(c if c.isprintable() else " " for c in line)

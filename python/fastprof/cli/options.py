@@ -1,0 +1,66 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Add --check, which runs `Profile.check`."""
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="count rows and GPU time again by independent means and compare; exit code 3 if "
+        "they differ",
+    )
+
+
+def add_graph_capture(parser: argparse.ArgumentParser) -> None:
+    """Add --graph-capture, the traces that contain the captures of CUDA or HIP graphs."""
+    parser.add_argument(
+        "--graph-capture",
+        metavar="TRACE",
+        action="append",
+        default=[],
+        help="trace, or directory of traces, recorded while the program captured its CUDA or HIP "
+        "graphs; it supplies operators, shapes, layers and source lines for replayed kernels "
+        "(repeatable)",
+    )
+
+
+def add_mine(parser: argparse.ArgumentParser) -> None:
+    """Add --mine, the user's own source files."""
+    parser.add_argument(
+        "--mine",
+        metavar="GLOB",
+        type=_glob,
+        action="append",
+        default=[],
+        help="your own source files or folders, for the line column (repeatable; default: all "
+        "files outside installed packages and the Python installation)",
+    )
+
+
+def _glob(text: str) -> str:
+    if not text.strip("./\\"):
+        raise argparse.ArgumentTypeError(
+            f"expected a file or folder pattern such as src/*, found {text!r}"
+        )
+    return text
+
+
+def add_ops(parser: argparse.ArgumentParser) -> None:
+    """Add --ops, files that register cost formulas."""
+    parser.add_argument(
+        "--ops",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="Python file that registers cost formulas for your own operators with fastprof.op "
+        "(repeatable)",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add -o, the output file."""
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of stdout")
