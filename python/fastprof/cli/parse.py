@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code."""
     from fastprof._core._blocks import Reused
     from fastprof.profile.load import open as open_trace
+    from fastprof.profile.profile import dict_line_columns
     from fastprof.report import write_rows
     from fastprof.report.parquet import write_columns
 
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
         columns = None
         if arguments.format != "parquet" and len(profile):
-            columns = profile.dict_columns()
+            columns = dict_line_columns(profile)
         say(profile)
         if arguments.check:
             tell(f"checked: {profile.check()}")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, add_check, add_graph_capture, add_mine, say, tell
 from fastprof.errors import UnknownColumnError
+from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS, ColumnInfo
 from fastprof.report import Style
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn
+from fastprof.report.columns import DEFAULT_KEYS
 
 if TYPE_CHECKING:
     from fastprof.model.columns import Column
@@ -75,7 +76,7 @@ def add_style(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:
+def chosen_columns(arguments: argparse.Namespace) -> list[ColumnInfo]:
     """The columns of the options that `add_style` made; what is wrong there is a usage error."""
     from fastprof.report import select
     from fastprof.report.width import WidthError, share_width

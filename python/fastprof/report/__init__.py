@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn, select
+from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
+from fastprof.report.columns import DEFAULT_KEYS, select
 
 if TYPE_CHECKING:
     from fastprof.model.columns import Column, SeqMarkers
@@ -15,7 +16,6 @@ __all__ = [
     "COLUMNS",
     "DEFAULT_KEYS",
     "TRACE_COLUMNS",
-    "ReportColumn",
     "select",
     "write_report",
     "write_rows",
@@ -35,12 +35,12 @@ _STYLES = {
 _FORMS = {"dict": "fastprof.report.dict_lines", "jsonl": "fastprof.report.jsonl"}
 
 # What is a list in every format, also where a profile knows one number at most.
-_LIST_KEYS = frozenset({"seq", "altseq", "seqId", "altSeqId"})
+_LIST_KEYS = {"seqId", "altSeqId", *(each.key for each in COLUMNS if each.kind == "numbers")}
 
 
 def _with_lists(columns: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     """The columns of these keys, and no other: a profile makes a column when it is asked for."""
-    as_lists = import_module("fastprof.report.cells").as_lists
+    as_lists = import_module("fastprof.model.columns").as_lists
     return {key: as_lists(columns[key]) if key in _LIST_KEYS else columns[key] for key in keys}
 
 
