@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 Objects = npt.NDArray[np.object_]
 
+_ROWS_AT_ONCE = 1 << 14
+
 
 @dataclass(frozen=True)
 class Ints:
@@ -152,7 +154,11 @@ class Lists:
 
     def array(self) -> Objects:
         """An object array [n] of tuples of int."""
-        return self._objects(slice(None))
+        out = np.empty(len(self), object)
+        for first in range(0, len(self), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            out[rows] = self._objects(rows)
+        return out
 
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """The tuples of int."""

@@ -2,54 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.optional import needed
+from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMN_OF_KEY
-from fastprof.model.columns import Column, Ints, Lists
+from fastprof.model.columns import Column, Lists, RepeatedInts, Values
 
 if TYPE_CHECKING:
     import pandas
 
 
-def to_pandas(columns: Mapping[str, Column]) -> pandas.DataFrame:
-    """Convert columns of one length; unknown values are missing.
-
-    Integers become NumPy integers, or nullable ones (Int64) where some are unknown; x, y and z of a
-    triple become three columns. Texts become categories, lists objects: tuples.
+class Frames:
+    """Converts columns and joins them.
 
     Raises
     ------
     MissingDependencyError
         pandas is not installed.
     """
-    pd = needed("pandas", "DataFrames need")
-    data: dict[str, Any] = {}
-    for key, column in columns.items():
-        if not isinstance(column, Ints):
-            data[key] = _objects_or_categories(pd, key, column)
-        elif column.values.ndim == 1:
-            data[key] = _integers(pd, column.values, column.none)
-        else:
-            for axis, values in zip("xyz", column.values.T, strict=True):
-                data[f"{key}_{axis}"] = _integers(pd, values, column.none)
-    # Every array is the frame's own: pandas needs no second copy.
-    frame: pandas.DataFrame = pd.DataFrame(data, copy=False)
-    return frame
 
+    def __init__(self) -> None:
+        self._pandas = needed("pandas", "DataFrames need")
 
-def _objects_or_categories(pd: Any, key: str, column: Any) -> Any:
-    if isinstance(column, Lists) or COLUMN_OF_KEY[key].kind == "texts":
-        return column.array()
-    return pd.Categorical.from_codes(column.ids, categories=column.values)
+    def convert(self, key: str, column: Column) -> dict[str, Any]:
+        """The pandas arrays of a column, by name.
 
+        Integers become NumPy integers, nullable ones (Int64) where some are unknown; x, y and z of
+        a triple are three arrays. Texts become categories, lists objects (tuples).
+        """
+        if isinstance(column, Lists) or COLUMN_OF_KEY[key].kind == "texts":
+            return {key: column.array()}
+        if isinstance(column, Values):
+            from_codes = self._pandas.Categorical.from_codes
+            return {key: from_codes(column.ids, categories=column.values)}
+        values, ids = column.values, None
+        if isinstance(column, RepeatedInts):
+            values, ids = column.distinct, column.ids
+        if values.ndim == 1:
+            return {key: self._integers(values, ids, column.none)}
+        return {
+            f"{key}_{axis}": self._integers(numbers, ids, column.none)
+            for axis, numbers in zip("xyz", values.T, strict=True)
+        }
 
-def _integers(pd: Any, values: npt.NDArray[Any], none: int) -> Any:
-    unknown = values == none
-    if not unknown.any():
-        return values.copy()
-    return pd.arrays.IntegerArray(np.where(unknown, 0, values), unknown)
+    def _integers(self, values: npt.NDArray[Any], ids: Int32 | None, none: int) -> Any:
+        """A new array of the values, or of those at `ids`."""
+        unknown = values == none
+        if not unknown.any():
+            return values.copy() if ids is None else values[ids]
+        numbers = np.where(unknown, 0, values)
+        if ids is not None:
+            numbers, unknown = numbers[ids], unknown[ids]
+        return self._pandas.arrays.IntegerArray(numbers, unknown) if unknown.any() else numbers
+
+    def join(self, converted: Iterable[dict[str, Any]]) -> pandas.DataFrame:
+        """The DataFrame of converted columns."""
+        data = {name: values for arrays in converted for name, values in arrays.items()}
+        # The arrays belong to the frame: pandas needs no copies.
+        frame: pandas.DataFrame = self._pandas.DataFrame(data, copy=False)
+        return frame

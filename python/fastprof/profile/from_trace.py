@@ -29,6 +29,8 @@ _NO_TIME: Final = np.iinfo(np.int64).min
 class TraceRecording(Recording):
     """A trace. Nothing is computed per kernel before it is used."""
 
+    of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
+
     def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS

@@ -85,10 +85,10 @@ class Lookups:
 
     def forget_costs(self) -> None:
         """Free what costs and inherited columns need; it is made again when it is asked for."""
-        for name in ("calls", "costs", "meaning", "meaning_node"):
+        for name in ("calls", "costs", "flops", "bytes", "meaning", "meaning_node"):
             self.__dict__.pop(name, None)
 
-    @property
+    @cached_property
     def flops(self) -> Ints:
         """A copy outside of all calls whose cost is known computes nothing."""
         flops = self.costs.flops
@@ -97,7 +97,7 @@ class Lookups:
         free = gpu_work.are_copies(self.trace) & (flops.values < 0)
         return Ints(np.where(free, np.int64(0), flops.values))
 
-    @property
+    @cached_property
     def bytes(self) -> Ints:
         """Of a copy or memset what the trace says, whatever call it is a part of."""
         moved = self.costs.bytes

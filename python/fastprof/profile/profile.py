@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
+from fastprof._system.threads import Beside
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
 from fastprof.model.metadata import About
@@ -20,6 +21,8 @@ from fastprof.profile.recording import Recording
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+Result = TypeVar("Result")
 
 _ROWS_AT_ONCE = 4096
 
@@ -154,7 +157,7 @@ class Profile:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
-        columns = [self.column(name).chunks(_ROWS_AT_ONCE) for name in self.names]
+        columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
         for chunk in zip(*columns, strict=True):
             for row in zip(*chunk, strict=True):
                 yield dict(zip(self.names, row, strict=True))
@@ -167,7 +170,7 @@ class Profile:
         MissingDependencyError
             pyarrow is not installed.
         """
-        return arrow.to_arrow(self._columns())
+        return arrow.to_arrow(self._converted(lambda name, column: column))
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame of all columns; unknown values are missing.
@@ -180,10 +183,23 @@ class Profile:
         MissingDependencyError
             pandas is not installed.
         """
-        return dataframe.to_pandas(self._columns())
+        frames = dataframe.Frames()
+        return frames.join(self._converted(frames.convert).values())
 
-    def _columns(self) -> dict[str, Column]:
-        return {name: self.column(name) for name in self.names}
+    def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
+        """Compute and convert all columns, those of costs on a second thread."""
+        of_costs = [name for name in self.names if name in self._recording.of_costs]
+        with Beside() as beside:
+            costs = beside.run(
+                lambda: {name: convert(name, self.column(name)) for name in of_costs}
+            )
+            others = {
+                name: convert(name, self.column(name))
+                for name in self.names
+                if name not in self._recording.of_costs
+            }
+            made = others | costs.result()
+        return {name: made[name] for name in self.names}
 
 
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
