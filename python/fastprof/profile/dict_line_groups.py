@@ -14,9 +14,9 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core import _calls, _share
 from fastprof._core._pools import pairs
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values, first_numbers
-from fastprof.model.trace import Int32
-from fastprof.profile.calls import FAMILY_KERNELS, Bools, Flags, Named, what_says
+from fastprof.profile.calls import FAMILY_KERNELS, Flags, Named, what_says
 
 _KNOWN_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
 

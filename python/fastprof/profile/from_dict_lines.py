@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from fastprof._core import _link
 from fastprof._core._take import take
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.column_table import COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import SourceLines, each_part_once
 from fastprof.model.metadata import About
-from fastprof.model.trace import Int32, Int64
 from fastprof.profile.checks import Totals, mistake, totals_of
 from fastprof.profile.costs import cost
 from fastprof.profile.counts import Contents, contents_of_lines

@@ -10,10 +10,11 @@ import numpy as np
 from fastprof._core import _link
 from fastprof._core._take import take
 from fastprof._system.threads import Beside
+from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
-from fastprof.model.trace import Int32, Trace
+from fastprof.model.trace import Trace
 from fastprof.profile import checks, gpu_work, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.counts import Contents, contents_of

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
+from fastprof.model.arrays import Int32
 from fastprof.model.columns import Ints, Lists, SeqMarkers, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators
-from fastprof.model.trace import Int32, Trace
+from fastprof.model.trace import Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.byte_limits import bandwidths, too_fast
 from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
