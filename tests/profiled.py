@@ -9,7 +9,7 @@ from fastprof._core._take import take
 from fastprof.model.markers import Kind, SourceLines
 from fastprof.model.trace import Trace
 from fastprof.profile.callpath.attribution import Attribution, attribute
-from fastprof.profile.from_trace import Assembly
+from fastprof.profile.lookups import Lookups
 from fastprof.readers.detect import read_trace
 
 Place = tuple[int, str]  # start and name of a range
@@ -50,7 +50,7 @@ def rows(path: Path) -> list[Row]:
     """The rows of a trace, in order of start."""
     trace = read_trace(path, None, False)
     places = _Places(trace, attribute(trace))
-    made = Assembly(trace, places.found, SourceLines(()))
+    made = Lookups(trace, places.found, SourceLines(()))
     names, _ = made.names
     costs, kernels = made.costs, trace.kernels
     columns = (names, costs.op, costs.mod, costs.params, made.flops, made.bytes, made.exact)

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from fastprof import cli
+from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.readers import dict_lines
 from fastprof.readers.kineto import event_columns
-from fastprof.report.columns import COLUMNS, TRACE_COLUMNS
 from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
 from kineto_oracle import table_of
 

@@ -11,7 +11,7 @@ import pytest
 
 import fastprof
 from fastprof.cli import main
-from fastprof.report.columns import COLUMNS
+from fastprof.model.column_table import COLUMNS
 from real_data import real
 
 ALL = ",".join(column.key for column in COLUMNS)

@@ -7,6 +7,7 @@ import pytest
 
 import fastprof
 from fastprof.profile.load import read_dict_lines
+from fastprof.profile.profile import dict_line_columns
 from fastprof.report import write_rows
 from real_data import real
 
@@ -40,7 +41,7 @@ TRACES = [
 def flops(profile):
     """FLOPs of products by (direction, op)."""
     sums = Counter()
-    columns = [profile.columns[key] for key in ("dir", "op", "flops")]
+    columns = [profile.column(key) for key in ("dir", "op", "flops")]
     for row in range(len(profile)):
         direction, op, count = (column.at(row) for column in columns)
         if op in PRODUCTS:
@@ -52,7 +53,7 @@ def flops(profile):
 def test_dict_lines_have_the_products_of_the_capture_each_once(name):
     capture = fastprof.open(real(name))
     file = io.BytesIO()
-    write_rows(capture.dict_columns(), "dict", file)
+    write_rows(dict_line_columns(capture), "dict", file)
     file.seek(0)
     found, wanted = flops(read_dict_lines(file, name)), flops(capture)
     untold = UNTOLD.get(name.split("/")[1].removesuffix(".json.gz"), {})
@@ -69,7 +70,7 @@ def test_convolutions_of_2021_have_the_output_that_their_backward_pass_says(name
     # All but the first have two gradients of as many FLOPs; six steps.
     first = 2 * 32 * 64 * 112 * 112 * 3 * 7 * 7
     assert sums["bprop", "conv2d"] == 2 * sums["fprop", "conv2d"] - 6 * first
-    assert not any("convolution" in (op or "") for op in profile.columns["op"].values)
+    assert not any("convolution" in (op or "") for op in profile.column("op").values)
     coverage = profile.coverage
     assert coverage.known["cost"] > 0.995 * coverage.total
 

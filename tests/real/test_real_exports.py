@@ -10,6 +10,7 @@ import pytest
 
 import fastprof
 from fastprof.profile.load import read_dict_lines
+from fastprof.profile.profile import dict_line_columns
 from fastprof.report import COLUMNS, write_report, write_rows
 from real_data import open_read_only, real, traces
 
@@ -38,7 +39,7 @@ def select(path, what, tables):
 
 def csv_of(profile, keys=ALL_KEYS):
     file = io.BytesIO()
-    write_report(profile.columns, keys, "csv", file)
+    write_report({key: profile.column(key) for key in keys}, keys, "csv", file)
     return file.getvalue().decode("utf-8", "surrogateescape").splitlines()
 
 
@@ -112,7 +113,7 @@ def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
     profile = fastprof.open(real(path))
     assert not any(row["dir"] == "bprop" and row["op"] for row in profile.rows())
     file = io.BytesIO()
-    write_rows(profile.dict_columns(), "dict", file)
+    write_rows(dict_line_columns(profile), "dict", file)
     file.seek(0)
     again = read_dict_lines(file, "net.dict")
     keys = [column.key for column in COLUMNS if column.key != "tc_reason"]

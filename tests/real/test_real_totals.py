@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fastprof
+from fastprof.profile.profile import dict_line_columns
 from fastprof.report import write_report, write_rows
 from real_data import data_dir, open_read_only, real
 
@@ -92,8 +93,8 @@ def test_what_is_written_has_as_many_rows_and_as_much_time(path):
     profile = fastprof.open(real(path))
     n, time = len(profile), int(np.maximum(profile.kernels["sil"], 0).sum())
     report, lines = io.BytesIO(), io.BytesIO()
-    write_report(profile.columns, ["sil"], "json", report)
-    write_rows(profile.dict_columns(), "jsonl", lines)
+    write_report({"sil": profile.column("sil")}, ["sil"], "json", report)
+    write_rows(dict_line_columns(profile), "jsonl", lines)
     for written, key in ((report, "sil"), (lines, "kDuration")):
         durations = [json.loads(line)[key] for line in written.getvalue().splitlines()]
         assert (len(durations), sum(each or 0 for each in durations)) == (n, time)

@@ -4,6 +4,7 @@ import pytest
 
 import fastprof
 from exports import Export
+from fastprof.profile.profile import dict_line_columns
 
 ENGINE = "autograd::engine::evaluate_function: "
 LINEAR_FLOPS = 2 * 8 * 16 * 4
@@ -58,7 +59,7 @@ def dict_lines(tmp_path):
 
     def read(export, *keys):
         profile = fastprof.open(export.write(tmp_path / "x.sqlite"))
-        columns = profile.dict_columns()
+        columns = dict_line_columns(profile)
         return [tuple(columns[key].at(row) for key in keys) for row in range(len(profile))]
 
     return read

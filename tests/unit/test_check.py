@@ -22,6 +22,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.profile import checks, recount
 from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.load import read_dict_lines
+from fastprof.profile.profile import dict_line_columns
 from fastprof.readers.detect import read_trace
 from fastprof.report import write_rows
 from nvprof_files import NvprofFile
@@ -183,7 +184,7 @@ def test_a_trace_that_is_cut_off_is_not_counted_again(tmp_path):
 
 def test_dict_lines_add_up_from_a_file_and_from_a_pipe(file, tmp_path):
     lines = io.BytesIO()
-    write_rows(fastprof.open(file).dict_columns(), "dict", lines)
+    write_rows(dict_line_columns(fastprof.open(file)), "dict", lines)
     (tmp_path / "net.dict").write_bytes(lines.getvalue())
     assert "agree with the file" in fastprof.open(tmp_path / "net.dict").check()
     lines.seek(0)

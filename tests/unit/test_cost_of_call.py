@@ -6,6 +6,7 @@ import pytest
 
 import fastprof
 from fastprof.profile.load import read_dict_lines
+from fastprof.profile.profile import dict_line_columns
 from fastprof.report import write_rows
 from kineto_files import KinetoFile
 
@@ -54,7 +55,7 @@ def told(tmp_path):
 
 def in_dict_lines(path, *keys):
     file = io.BytesIO()
-    write_rows(fastprof.open(path).dict_columns(), "dict", file)
+    write_rows(dict_line_columns(fastprof.open(path)), "dict", file)
     file.seek(0)
     return [tuple(row[key] for key in keys) for row in read_dict_lines(file, "lines").rows()]
 

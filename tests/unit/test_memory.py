@@ -210,9 +210,11 @@ def test_a_profile_is_freed_without_the_collector(tmp_path, kind):
     gc.disable()
     try:
         profile = fastprof.open(path)
-        assert all(len(profile.columns[name]) == len(profile) for name in profile.columns)
-        columns = weakref.ref(profile.columns)
+        names = [name for name in profile.names if len(profile.column(name)) == len(profile)]
+        assert names == profile.names
+        column = weakref.ref(profile.column("op"))
+        assert profile.check() and profile.coverage and profile.kernels["op"].size == len(profile)
         del profile
-        assert columns() is None
+        assert column() is None
     finally:
         gc.enable()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fastprof.errors import MissingDependencyError
+from fastprof.model import arrow
 from fastprof.model.columns import Ints, Values
 from fastprof.report import COLUMNS as TABLE
 from fastprof.report import parquet, write_report
@@ -44,7 +45,7 @@ def test_the_schema_does_not_depend_on_the_rows():
 
 
 def test_rows_come_in_groups(monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS_A_GROUP", 100)
+    monkeypatch.setattr(arrow, "ROWS_A_GROUP", 100)
     ids = np.arange(250, dtype=np.int32) % 3 - 1
     columns = {"idx": Ints(np.arange(250)), "op": Values(ids, ["a", "b"])}
     file = io.BytesIO()
@@ -58,9 +59,9 @@ def test_rows_come_in_groups(monkeypatch):
 
 
 def test_a_table_in_memory_is_what_the_file_holds(monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS_A_GROUP", 3)
+    monkeypatch.setattr(arrow, "ROWS_A_GROUP", 3)
     columns = {key: COLUMNS[key] for key in KEYS} | {"ranges": values(("a",), None, (), ("b",))}
-    made = parquet.to_arrow(columns)
+    made = arrow.to_arrow(columns)
     file = io.BytesIO()
     parquet.write_columns(columns, file)
     assert made.to_pydict() == pq.read_table(io.BytesIO(file.getvalue())).to_pydict()

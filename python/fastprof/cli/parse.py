@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from fastprof._core._blocks import Reused
     from fastprof.profile.load import open as open_trace
+    from fastprof.profile.profile import dict_line_columns
     from fastprof.report import write_rows
     from fastprof.report.parquet import write_columns
 
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
         columns = None
         if arguments.format != "parquet" and len(profile):
-            columns = profile.dict_columns()
+            columns = dict_line_columns(profile)
         log_profile(profile)
         if arguments.check:
             log(f"checked: {profile.check()}")

@@ -10,8 +10,9 @@ from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_ops
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log, log_profile
 from fastprof.errors import UnknownColumnError
+from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS, ColumnInfo
 from fastprof.report import Style
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn
+from fastprof.report.columns import DEFAULT_KEYS
 
 if TYPE_CHECKING:
     from fastprof.model.columns import Column
@@ -71,7 +72,7 @@ def add_style(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_columns(arguments: argparse.Namespace) -> list[ReportColumn]:
+def chosen_columns(arguments: argparse.Namespace) -> list[ColumnInfo]:
     """Return the columns selected by the options of `add_style`; errors there are usage errors."""
     from fastprof.report import select
     from fastprof.report.width import WidthError, share_width

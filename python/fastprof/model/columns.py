@@ -1,23 +1,29 @@
-"""The three shapes a per-kernel column comes in: numbers, repeated values, lists of numbers.
+"""The compact forms of a per-kernel column: numbers, repeated values, lists of numbers.
 
-A column never holds a Python object per kernel: texts and tuples are kept once each and the
-kernels hold indices.
+A column never holds a Python object per kernel: texts and tuples are stored once each and the
+kernels hold indices. `array()` is the column as numpy users expect it; `chunks(size)` yields the
+Python values of `size` rows at a time, None where unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+Objects = npt.NDArray[np.object_]
+
+_ROWS_AT_ONCE = 1 << 14
+
 
 @dataclass(frozen=True)
 class Ints:
-    """Numbers: int32 or int64, shape [n] or [n, 3]; `none` stands for "not known" (na)."""
+    """Integers, shape [n] or [n, 3]; `none` stands for "unknown" (na)."""
 
     values: npt.NDArray[Any]
     none: int = -1
@@ -33,9 +39,31 @@ class Ints:
         value = int(self.values[row])
         return None if value == self.none else value
 
+    def array(self) -> np.ma.MaskedArray[Any, Any]:
+        """A read-only masked array of the same shape; unknown numbers are masked."""
+        values = self.values.view()
+        values.flags.writeable = False
+        # The sum of an empty array is 0, but masked where the array has a mask.
+        mask = values == self.none if values.size else np.ma.nomask
+        return np.ma.MaskedArray(values, mask, fill_value=self.none)
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """The Python values: int, tuple of 3 ints, or None."""
+        for first in range(0, len(self), size):
+            yield self._objects(slice(first, first + size)).tolist()
+
+    def _objects(self, rows: slice) -> Objects:
+        values = self.values[rows]
+        if values.ndim == 1:
+            objects, unknown = values.astype(object), values == self.none
+        else:
+            objects, unknown = _tuples(values), values[:, 0] == self.none
+        objects[unknown] = None
+        return objects
+
 
 class RepeatedInts(Ints):
-    """Numbers of few distinct rows: a row's is `distinct[ids[row]]`.
+    """Integers of few distinct rows: a row's is `distinct[ids[row]]`.
 
     Parameters
     ----------
@@ -54,17 +82,23 @@ class RepeatedInts(Ints):
 
     @cached_property
     def values(self) -> npt.NDArray[Any]:
-        """As of any Ints; made when it is first asked for."""
+        """As in Ints; computed on first use."""
         made: npt.NDArray[Any] = self.distinct[self.ids]
         return made
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """As in Ints; each distinct row becomes a Python value once."""
+        distinct = Ints(self.distinct, self.none)._objects(slice(None))
+        for first in range(0, len(self), size):
+            yield distinct[self.ids[first : first + size]].tolist()
+
 
 @dataclass(frozen=True)
 class Values:
-    """Repeated values: a row's is `values[ids[row]]`; id -1 is "not known" (na). ids: int32 [n]."""
+    """Repeated values: a row's is `values[ids[row]]`; id -1 is "unknown" (na). ids: int32 [n]."""
 
     ids: npt.NDArray[np.int32]
     values: list[Any]
@@ -77,8 +111,22 @@ class Values:
         index = int(self.ids[row])
         return None if index < 0 else self.values[index]
 
+    def array(self) -> Objects:
+        """An object array [n]; None where unknown."""
+        return self._distinct()[self.ids]
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """The values, or None."""
+        distinct = self._distinct()
+        for first in range(0, len(self), size):
+            yield distinct[self.ids[first : first + size]].tolist()
+
+    def _distinct(self) -> Objects:
+        """The distinct values with None behind them, where id -1 finds it."""
+        return np.fromiter((*self.values, None), object, len(self.values) + 1)
+
     def mapped(self, change: Callable[[Any], Any]) -> Values:
-        """Each distinct value changed; equal ones become one, None is "not known"."""
+        """Each distinct value changed; equal ones become one, None is "unknown"."""
         ids: dict[Any, int] = {}
         changed = [change(value) for value in self.values]
         id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
@@ -86,7 +134,7 @@ class Values:
 
 
 def unknown(n_rows: int) -> Values:
-    """A column of which nothing is known."""
+    """A column whose values are all unknown."""
     return Values(np.full(n_rows, -1, np.int32), [])
 
 
@@ -103,6 +151,54 @@ class Lists:
     def at(self, row: int) -> tuple[int, ...]:
         """The numbers of one row, possibly none."""
         return tuple(int(x) for x in self.values[self.offsets[row] : self.offsets[row + 1]])
+
+    def array(self) -> Objects:
+        """An object array [n] of tuples of int."""
+        out = np.empty(len(self), object)
+        for first in range(0, len(self), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            out[rows] = self._objects(rows)
+        return out
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """The tuples of int."""
+        for first in range(0, len(self), size):
+            yield self._objects(slice(first, first + size)).tolist()
+
+    def _objects(self, rows: slice) -> Objects:
+        """The tuples of some rows, made together for all lists of one length."""
+        begins, ends = self.offsets[:-1][rows], self.offsets[1:][rows]
+        lengths = ends - begins
+        out = np.fromiter(repeat((), len(lengths)), object, len(lengths))
+        by_length = np.argsort(lengths, kind="stable")
+        cuts = np.flatnonzero(np.diff(lengths[by_length], prepend=0))
+        for alike in np.split(by_length, cuts)[1:]:
+            places = begins[alike, None] + np.arange(lengths[alike[0]])
+            out[alike] = _tuples(self.values[places])
+        return out
+
+
+def _tuples(numbers: npt.NDArray[Any]) -> Objects:
+    """The rows of a table of numbers as tuples."""
+    return np.fromiter(map(tuple, numbers.tolist()), object, len(numbers))
+
+
+def as_lists(column: Ints | Lists) -> Lists:
+    """Numbers as lists of one number each; an unknown one is an empty list."""
+    if isinstance(column, Lists):
+        return column
+    known = column.values != column.none
+    offsets = np.zeros(len(known) + 1, np.int64)
+    np.cumsum(known, out=offsets[1:])
+    return Lists(offsets, column.values[known].astype(np.int64, copy=False))
+
+
+def first_numbers(numbers: Lists) -> npt.NDArray[np.int64]:
+    """The first number of each list, -1 for an empty one."""
+    some = np.diff(numbers.offsets) > 0
+    out = np.full(len(some), -1, np.int64)
+    out[some] = numbers.values[numbers.offsets[:-1][some]]
+    return out
 
 
 @dataclass(frozen=True)
@@ -150,28 +246,3 @@ def first_rows(number: npt.NDArray[np.int32]) -> list[int]:
         np.diff(np.maximum.accumulate(number), prepend=np.int32(-1))
     ).tolist()
     return firsts
-
-
-class Columns(Mapping[str, Any]):
-    """Columns by key, each made when it is first asked for and kept from then on.
-
-    makers : what makes the column of each key
-    """
-
-    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
-        self._makers = makers
-        self._made: dict[str, Any] = {}
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._made:
-            self._made[key] = self._makers[key]()
-        return self._made[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._makers

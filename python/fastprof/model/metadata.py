@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
+from fastprof.model.arrays import Int32, Int64
 
 
 def _no_int64() -> Int64:

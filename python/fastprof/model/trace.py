@@ -12,10 +12,9 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.model.arrays import Int32 as Int32
+from fastprof.model.arrays import Int64 as Int64
 from fastprof.model.metadata import About
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 # The first character of a label that is not just the range's text (csrc/fp_column.h).
 OF_TORCH, AS_IS = "\1", "\2"

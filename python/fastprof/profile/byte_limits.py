@@ -45,12 +45,19 @@ def too_fast(
 
     A call whose kernels took no time that the clock of the trace can tell has no rate.
     """
-    grouped = group >= 0
-    moved = np.maximum(bytes_, 0).astype(np.float64)
-    time = np.maximum(duration, 0) * 1e-9
-    for column in (moved, time):
-        sums = np.bincount(group[grouped], weights=column[grouped], minlength=n_groups)
-        column[grouped] = sums[group[grouped]]
-    # A comparison with NaN is false.
-    found: npt.NDArray[np.bool_] = (bytes_ >= 0) & (time > 0) & (moved > MOST * bandwidth * time)
+    known = bytes_ >= 0
+    found: npt.NDArray[np.bool_] = known & ~np.isnan(bandwidth)
+    if not found.any():
+        return found
+    alone = group < 0
+    place = np.where(alone, n_groups, group).astype(np.intp)
+
+    def of_call(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        sums = np.bincount(place, weights=values, minlength=n_groups + 1)
+        totals: npt.NDArray[np.float64] = np.where(alone, values, sums[place])
+        return totals
+
+    moved = of_call(np.where(known, bytes_, 0.0))
+    time = of_call(np.maximum(duration, 0) * 1e-9)
+    found &= (time > 0) & (moved > MOST * bandwidth * time)
     return found

@@ -11,16 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof._core import _path
 from fastprof._core._take import take
 from fastprof._version import __version__
 from fastprof.errors import CheckError
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass

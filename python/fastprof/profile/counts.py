@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import distinct, take
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import Steps
-from fastprof.model.trace import Activity, Int32, Int64, Trace
+from fastprof.model.trace import Activity, Trace
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
 

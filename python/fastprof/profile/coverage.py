@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from fastprof import ops
 from fastprof._core._take import distinct
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, Values
-from fastprof.model.trace import Int32, Int64
-from fastprof.profile.calls import ANNOUNCED, Bools, CallsOfKernels, Named
+from fastprof.profile.calls import ANNOUNCED, CallsOfKernels, Named
 
 NO_SHAPES = "its range has no shapes (record_shapes=True records them)"
 NOT_TOLD = "its range has no shapes, though record_shapes was on"

@@ -14,12 +14,12 @@ from fastprof import ops
 from fastprof._core import _calls
 from fastprof._core._pools import pairs
 from fastprof._core._take import take
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Tensor
 from fastprof.model.columns import Values, first_rows
 from fastprof.model.markers import Meaning, read
-from fastprof.model.trace import Int32
 from fastprof.profile.call_results import asks, output_gradient
-from fastprof.profile.calls import Bools, CallsOfKernels, Named, named, tells_all, what_says
+from fastprof.profile.calls import CallsOfKernels, Named, named, tells_all, what_says
 from fastprof.profile.dict_line_groups import Grouping, Lines
 
 _KEYS: Final = ("marker", "seqMarker", "op", "mod")

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core import _calls, _share
 from fastprof._core._pools import pairs
-from fastprof.model.columns import Lists, Values
-from fastprof.model.trace import Int32, Int64
-from fastprof.profile.calls import FAMILY_KERNELS, Bools, Flags, Named, what_says
+from fastprof.model.arrays import Bools, Int32
+from fastprof.model.columns import Values, first_numbers
+from fastprof.profile.calls import FAMILY_KERNELS, Flags, Named, what_says
 
 _KNOWN_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
 
@@ -173,11 +173,3 @@ def _is_product(name: Named) -> bool:
 def _is_convolution(name: Named) -> bool:
     work = ops.work(name.call, "fprop") if name.call else None
     return work is not None and any("convolution" in part.kernels for part in work.parts)
-
-
-def first_numbers(numbers: Lists) -> Int64:
-    """The first number of each list, -1 for an empty one."""
-    some = np.diff(numbers.offsets) > 0
-    out = np.full(len(some), -1, np.int64)
-    out[some] = numbers.values[numbers.offsets[:-1][some]]
-    return out

@@ -1,100 +1,123 @@
-"""Dict lines to Profile: what the lines say of each kernel, linked and costed as a trace would be.
+"""Dict lines as a Recording: kernels linked to forward calls and costed as those of a trace.
 
-A dict line knows only what was around its own launch. So the forward call of a backward kernel is
-that of the last forward kernel before it with the same number (as in PyProf), and the kernels of
-one call are those of one thread that follow each other with the same markers. Both are guesses that
-the trace itself does not need: a forward call that launched no kernel is not in the file.
+A dict line records only the ranges around its own launch. So the forward call of a backward kernel
+is that of the last forward kernel before it with the same number (as in PyProf), and the kernels of
+one call are consecutive kernels of one thread with the same markers. Both are guesses, which no
+trace needs: a forward call that launched no kernel is not in the file.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _link
 from fastprof._core._take import take
-from fastprof.model.columns import Columns, Ints, Lists, Values
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.column_table import COLUMNS
+from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import SourceLines, each_part_once
 from fastprof.model.metadata import About
-from fastprof.model.trace import Int32, Int64
 from fastprof.profile.checks import Totals, mistake, totals_of
-from fastprof.profile.costs import Costs, cost
-from fastprof.profile.counts import contents_of_lines
-from fastprof.profile.coverage import cover
+from fastprof.profile.costs import cost
+from fastprof.profile.counts import Contents, contents_of_lines
+from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.dict_line_calls import calls_of_lines
-from fastprof.profile.dict_line_groups import first_numbers
-from fastprof.profile.profile import Profile
+from fastprof.profile.recording import Recording
 
 
-def from_dict_lines(name: str, columns: dict[str, Any], lines: SourceLines) -> Profile:
-    """Make the Profile of the columns that `sources.dictlines.read` gives."""
-    n = len(columns["kDuration"])
-    backward = _equals(columns["dir"], "bprop")
-    forward_row = _forward_rows(columns, backward)
-    meaning_row = np.where(forward_row >= 0, forward_row, np.arange(n, dtype=np.int32))
-    long_names = _names(columns)
-    calls = calls_of_lines(columns, long_names, backward, forward_row)
-    duration = columns["kDuration"].values
-    launched = columns["tid"].values != columns["tid"].none
-    costs = cost(calls, long_names.values, long_names.ids, np.maximum(duration, 0))
-    source = cache(lambda: _rows(columns["trace"], meaning_row).mapped(lines.trace))
-    report = Columns(
-        {
-            "idx": lambda: Ints(np.arange(1, n + 1, dtype=np.int32)),
-            "seq": lambda: _as_ints(columns["seqId"]),
-            "altseq": lambda: columns["altSeqId"],
-            "tid": lambda: columns["tid"],
-            "layer": lambda: _rows(columns["layer"], meaning_row).mapped(each_part_once),
-            "trace": source,
-            "dir": lambda: columns["dir"],
-            "sub": lambda: columns["subSeqId"],
-            "mod": lambda: costs.mod,
-            "op": lambda: costs.op,
-            "kernel": lambda: _short_names(columns["kShortName"]),
-            "params": lambda: costs.params,
-            "sil": lambda: columns["kDuration"],
-            "tc": lambda: costs.tc,
-            "tc_reason": lambda: costs.tc_reason,
-            "device": lambda: columns["device"],
-            "stream": lambda: columns["stream"],
-            "grid": lambda: columns["grid"],
-            "block": lambda: columns["block"],
-            "flops": lambda: costs.flops,
-            "bytes": lambda: costs.bytes,
-            "exact": lambda: costs.exact,
-            "line": lambda: source().mapped(lines.line),
-            "library_line": lambda: source().mapped(lines.library_line),
-            "name": lambda: columns["kLongName"],
-        }
-    )
-    return Profile(
-        name=name,
-        columns=report,
-        extra={},
-        make_dict_columns=lambda meanwhile: columns,
-        cover=lambda copies: cover(
-            duration,
-            launched,
+class DictLineRecording(Recording):
+    """Dict lines.
+
+    Parameters
+    ----------
+    name : the file
+    columns : as `readers.dict_lines.read` returns them
+    lines : which source lines are the user's
+    """
+
+    def __init__(self, name: str, columns: dict[str, Any], lines: SourceLines) -> None:
+        n = len(columns["kDuration"])
+        super().__init__(name, About("dict"), [], n, COLUMNS)
+        backward = _equals(columns["dir"], "bprop")
+        forward_row = _forward_rows(columns, backward)
+        self.columns, self.lines = columns, lines
+        self.meaning_row = np.where(forward_row >= 0, forward_row, np.arange(n, dtype=np.int32))
+        self.duration: Int64 = columns["kDuration"].values
+        names = _names(columns)
+        self.calls = calls_of_lines(columns, names, backward, forward_row)
+        self.costs = cost(self.calls, names.values, names.ids, np.maximum(self.duration, 0))
+
+    def _make(self, name: str) -> Column:
+        return _MAKERS[name](self)
+
+    @cached_property
+    def source(self) -> Values:
+        """The source lines of each kernel's call, outermost first."""
+        return _rows(self.columns["trace"], self.meaning_row).mapped(self.lines.trace)
+
+    def coverage(self, copies: bool) -> Coverage:
+        """Sum the GPU time by depth. Dict lines have no copies."""
+        columns, tid = self.columns, self.columns["tid"]
+        markers = columns["seqMarker"].values
+        return cover(
+            self.duration,
+            tid.values != tid.none,
             _inside(columns),
-            source(),
-            calls,
-            costs.flops,
-            any(", sizes = [" in text for cell in columns["seqMarker"].values for text in cell),
-        ),
-        count=lambda: contents_of_lines(columns, calls),
-        about=About("dict"),
-        add_up=lambda: _add_up(duration, costs),
-    )
+            self.source,
+            self.calls,
+            self.costs.flops,
+            any(", sizes = [" in text for cell in markers for text in cell),
+        )
+
+    def contents(self) -> Contents:
+        """Count the contents."""
+        return contents_of_lines(self.columns, self.calls)
+
+    def totals(self) -> Totals:
+        """Sum the rows."""
+        n, costs = self.n_kernels, self.costs
+        if not len(costs.flops) == len(costs.bytes) == n:
+            raise mistake("dict lines", "rows", n, len(costs.flops))
+        kind = Values(np.zeros(n, np.int32), ["kernel"])
+        return totals_of(kind, Ints(self.duration))
+
+    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
+        """The columns that were read."""
+        return self.columns
 
 
-def _add_up(duration: Int64, costs: Costs) -> Totals:
-    if not len(costs.flops) == len(costs.bytes) == len(duration):
-        raise mistake("dict lines", "rows", len(duration), len(costs.flops))
-    kind = Values(np.zeros(len(duration), np.int32), ["kernel"])
-    return totals_of(kind, Ints(duration))
+_MAKERS: Final[dict[str, Callable[[DictLineRecording], Column]]] = {
+    "idx": lambda of: Ints(np.arange(1, of.n_kernels + 1, dtype=np.int32)),
+    "seq": lambda of: _as_ints(of.columns["seqId"]),
+    "altseq": lambda of: of.columns["altSeqId"],
+    "tid": lambda of: of.columns["tid"],
+    "layer": lambda of: _rows(of.columns["layer"], of.meaning_row).mapped(each_part_once),
+    "trace": lambda of: of.source,
+    "dir": lambda of: of.columns["dir"],
+    "sub": lambda of: of.columns["subSeqId"],
+    "mod": lambda of: of.costs.mod,
+    "op": lambda of: of.costs.op,
+    "kernel": lambda of: _short_names(of.columns["kShortName"]),
+    "params": lambda of: of.costs.params,
+    "sil": lambda of: of.columns["kDuration"],
+    "tc": lambda of: of.costs.tc,
+    "tc_reason": lambda of: of.costs.tc_reason,
+    "device": lambda of: of.columns["device"],
+    "stream": lambda of: of.columns["stream"],
+    "grid": lambda of: of.columns["grid"],
+    "block": lambda of: of.columns["block"],
+    "flops": lambda of: of.costs.flops,
+    "bytes": lambda of: of.costs.bytes,
+    "exact": lambda of: of.costs.exact,
+    "line": lambda of: of.source.mapped(of.lines.line),
+    "library_line": lambda of: of.source.mapped(of.lines.library_line),
+    "name": lambda of: of.columns["kLongName"],
+}
 
 
 def _short_names(column: Values) -> Values:

@@ -1,393 +1,197 @@
-"""Trace and Attribution to Profile: every column of the report, as indices into distinct values.
-
-What is distinct (a chain of layers, a list of operators, a kernel name) becomes a Python value
-once; kernels get at it by look-ups over whole columns.
-"""
+"""A trace and the call paths of its kernels as a Recording: what makes each column."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from fastprof._core import _link, _path
-from fastprof._core._take import distinct, take
+from fastprof._core import _link
+from fastprof._core._take import take
 from fastprof._system.threads import Beside
-from fastprof.model.columns import Column, Columns, Ints, Lists, RepeatedInts, SeqMarkers, Values
-from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators, each_part_once
-from fastprof.model.trace import Int32, Trace
+from fastprof.model.arrays import Int32
+from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
+from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
+from fastprof.model.markers import Kind, SourceLines, each_part_once
+from fastprof.model.trace import Trace
 from fastprof.profile import checks, gpu_work, phases, process_ranges
-from fastprof.profile.byte_limits import bandwidths, too_fast
-from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
-from fastprof.profile.calls import CallsOfKernels, find_calls
-from fastprof.profile.costs import Costs, cost
-from fastprof.profile.counts import contents_of
-from fastprof.profile.coverage import cover
-from fastprof.profile.profile import Profile
+from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.counts import Contents, contents_of
+from fastprof.profile.coverage import Coverage, cover
+from fastprof.profile.lookups import Lookups
+from fastprof.profile.recording import Recording
 
-DIRECTIONS = ["fprop", "bprop"]
+_DIRECTIONS: Final = ["fprop", "bprop"]
+# The unknown time. Times may be negative: each trace has its own epoch.
+_NO_TIME: Final = np.iinfo(np.int64).min
 
 
-class Assembly:
-    """The look-ups that the columns are made with. Frames and nodes are those of Attribution."""
+class TraceRecording(Recording):
+    """A trace. Nothing is computed per kernel before it is used."""
+
+    of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
 
     def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
-        self.trace, self.found, self._lines = trace, attribution, lines
-        self.frame = attribution.frame_of_kernel
-
-    @cached_property
-    def meaning(self) -> Int32:
-        """The frame that says what a kernel is for: its own, or its forward call's."""
-        return take(self.found.meaning_of_frame, self.frame)
-
-    @cached_property
-    def node(self) -> Int32:
-        return take(self.found.node_of_frame, self.frame)
-
-    @cached_property
-    def meaning_node(self) -> Int32:
-        return take(self.found.node_of_frame, self.meaning)
-
-    @cached_property
-    def direction(self) -> Int32:
-        """NOWHERE, FORWARD or BACKWARD."""
-        direction = take(self.found.direction_of_node, self.node, NOWHERE)
-        if self.found.in_engine is not None:
-            direction[self.found.in_engine] = BACKWARD
-        return direction
-
-    def _in_backward(self) -> npt.NDArray[np.bool_]:
-        """Whether each kernel is inside a backward range; the engine's other work is not."""
-        says = [
-            0 if m.backward or m.recompute else 1 if m.engine else -1 for m in self.found.meanings
-        ]
-        own = np.array([*says, -1], np.int32)[self.found.node_label]
-        beside = _path.innermost(self.found.node_parent, own) == 1
-        inside = (self.found.direction_of_node == BACKWARD) & ~beside
-        return np.asarray(np.append(inside, False)[self.node])
-
-    @property
-    def thread(self) -> Int32:
-        """Of the launch, index into Trace.threads."""
-        return take(self.trace.launches.thread, self.trace.kernels.launch)
-
-    @cached_property
-    def names(self) -> tuple[Values, Values]:
-        """Long and short name of every kernel."""
-        return gpu_work.names(self.trace)
-
-    @cached_property
-    def calls(self) -> CallsOfKernels:
-        return find_calls(self.trace, self.found, self.meaning)
-
-    @cached_property
-    def costs(self) -> Costs:
-        long_names, _ = self.names
-        duration, gpus = self.trace.kernels.duration, self.trace.about.gpus.values()
-        return cost(self.calls, long_names.values, long_names.ids, duration, gpus)
-
-    def forget_costs(self) -> None:
-        """Free what costs and inherited columns need; it is made again when it is asked for."""
-        for name in ("calls", "costs", "meaning", "meaning_node"):
-            self.__dict__.pop(name, None)
-
-    @property
-    def flops(self) -> Ints:
-        """A copy outside of all calls whose cost is known computes nothing."""
-        flops = self.costs.flops
-        if self.trace.kernels.copied is None:
-            return flops
-        free = gpu_work.are_copies(self.trace) & (flops.values < 0)
-        return Ints(np.where(free, np.int64(0), flops.values))
-
-    @property
-    def bytes(self) -> Ints:
-        """Of a copy or memset what the trace says, whatever call it is a part of."""
-        moved = self.costs.bytes
-        if self.trace.kernels.copied is None:
-            return moved
-        copied = gpu_work.copied(self.trace).values
-        told = gpu_work.are_copies(self.trace) & (copied >= 0)
-        return Ints(np.where(told, copied, moved.values))
-
-    @property
-    def exact(self) -> Ints:
-        """Bytes that the memory cannot have moved in the call's time are estimates as well."""
-        kernels, calls, exact = self.trace.kernels, self.calls, self.costs.exact.values
-        bandwidth = bandwidths(self.trace.about, kernels.configs.device)[kernels.config]
-        beyond = too_fast(
-            self.bytes.values, kernels.duration, calls.group, calls.n_groups, bandwidth
+        super().__init__(
+            trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
-        return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
+        self._trace, self._attribution = trace, attribution
+        self._lookups = Lookups(trace, attribution, lines)
 
-    def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
-        """uint8 [labels], 1 where wanted."""
-        return np.array([wanted(meaning) for meaning in self.found.meanings], np.uint8)
+    def _make(self, name: str) -> Column:
+        return _MAKERS[name](self._lookups)
 
-    def chains(
-        self, wanted: Callable[[Meaning], bool], node: Int32, value: Callable[[list[Meaning]], Any]
-    ) -> Values:
-        """For each kernel, what the chain of wanted labels down to its node comes to.
-
-        Equal values get one id. `value` gets the chain outermost first.
-        """
-        found = self.found
-        chain_of_node, parent, label = _path.nodes(
-            found.node_parent, found.node_label, len(found.meanings), self.flags(wanted)
-        )
-        used, place = distinct(take(chain_of_node, node), len(parent))
-        ids: dict[Any, int] = {}
-        id_of_chain = []
-        for chain in used:
-            labels = []
-            while chain >= 0:
-                labels.append(found.meanings[label[chain]])
-                chain = parent[chain]
-            id_of_chain.append(ids.setdefault(value(labels[::-1]), len(ids)))
-        return Values(np.array(id_of_chain, np.int32)[place], list(ids))
-
-    def layer(self, node: Int32) -> Values:
-        return self.chains(lambda m: m.kind == Kind.LAYER or bool(m.layers), node, _layers)
-
-    def frames(self, node: Int32) -> Values:
-        """The source lines of the innermost range that holds the whole stack, or line by line."""
-        found = self.found
-        if any(m.kind != Kind.TRACE and m.frames for m in found.meanings):
-            return self.chains(lambda m: m.kind == Kind.TRACE or bool(m.frames), node, _frames)
-        own = np.array(
-            [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(found.meanings)] or [-1],
-            np.int32,
-        )
-        innermost = _path.innermost(found.node_parent, own[found.node_label])
-        used, place = distinct(take(innermost, node), len(found.meanings))
-        values = [found.meanings[label].frames if label >= 0 else () for label in used]
-        return Values(place, values)
-
-    @cached_property
-    def source(self) -> Values:
-        """The source lines of each kernel's call, outermost first."""
-        return self.frames(self.meaning_node).mapped(self._lines.trace)
-
-    def markers(self, kind: Kind) -> Values:
-        """The texts of the markers of one kind around each kernel, outermost first."""
-        return self.chains(
-            lambda m: m.kind == kind, self.node, lambda chain: tuple(m.label for m in chain)
-        )
-
-    @cached_property
-    def operators(self) -> Values:
-        """(mods, ops) of the whole chain around each kernel, as PyProf wrote them."""
-        return self.chains(
-            lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.node, dict_operators
-        )
-
-    @cached_property
-    def numbers(self) -> tuple[Ints, Lists]:
-        """seqId and altSeqId."""
-        found, ranges = self.found, self.trace.ranges
-        linking, offsets, others = _link.numbers(
-            found.frame_parent, found.frame_range, found.links_of_frame,
-            ranges.seq, ranges.label, self.flags(_is_torch),
-            self.frame, self._in_backward().view(np.uint8), _path.depth(found.node_parent),
-        )  # fmt: skip
-        return Ints(linking), Lists(offsets, others)
-
-    def seq_markers(self) -> SeqMarkers:
-        """torch's own ranges around each kernel, to be written as `seqMarker`."""
-        found, ranges = self.found, self.trace.ranges
-        meanings = found.meanings
-        return SeqMarkers(
-            frame_of_row=self.frame,
-            frame_parent=found.frame_parent,
-            range_of_frame=found.frame_range,
-            label_of_range=ranges.label,
-            seq_of_range=ranges.seq,
-            op_id_of_range=ranges.op_id,
-            is_torch=self.flags(_is_torch),
-            heads=[m.name for m in meanings],
-            tails=[m.label[len(m.name) :] if m.kind == Kind.TORCH else "" for m in meanings],
-        )
-
-
-def _layers(chain: list[Meaning]) -> tuple[str, ...]:
-    names: tuple[str, ...] = ()
-    for meaning in chain:
-        names = meaning.layers or (*names, meaning.name)
-    return names
-
-
-def _frames(chain: list[Meaning]) -> tuple[str, ...]:
-    frames: tuple[str, ...] = ()
-    for meaning in chain:
-        frames = (*frames, *meaning.frames) if meaning.kind == Kind.FRAME else meaning.frames
-    return frames
-
-
-def assemble(trace: Trace, attribution: Attribution, lines: SourceLines) -> Profile:
-    """Make the Profile of a trace. Nothing is made per kernel before somebody asks for it."""
-    kernels, configs = trace.kernels, trace.kernels.configs
-    assembly = Assembly(trace, attribution, lines)
-    columns = Columns(
-        {
-            "idx": lambda: Ints(np.arange(1, len(kernels) + 1, dtype=np.int32)),
-            "seq": lambda: assembly.numbers[0],
-            "altseq": lambda: assembly.numbers[1],
-            "tid": lambda: Ints(take(trace.threads, assembly.thread)),
-            "layer": lambda: assembly.layer(assembly.meaning_node).mapped(each_part_once),
-            "trace": lambda: assembly.source,
-            "dir": lambda: Values(assembly.direction - np.int32(1), DIRECTIONS),
-            "sub": lambda: _sub(assembly),
-            "mod": lambda: assembly.costs.mod,
-            "op": lambda: assembly.costs.op,
-            "kernel": lambda: assembly.names[1],
-            "params": lambda: assembly.costs.params,
-            "sil": lambda: Ints(kernels.duration),
-            "tc": lambda: assembly.costs.tc,
-            "tc_reason": lambda: assembly.costs.tc_reason,
-            "device": lambda: RepeatedInts(kernels.config, configs.device),
-            "stream": lambda: RepeatedInts(kernels.config, configs.stream),
-            "grid": lambda: RepeatedInts(kernels.config, configs.grid),
-            "block": lambda: RepeatedInts(kernels.config, configs.block),
-            "flops": lambda: assembly.flops,
-            "bytes": lambda: assembly.bytes,
-            "exact": lambda: assembly.exact,
-            "line": lambda: assembly.source.mapped(lines.line),
-            "library_line": lambda: assembly.source.mapped(lines.library_line),
-            "name": lambda: assembly.names[0],
-        }
-    )
-    return Profile(
-        name=trace.name,
-        columns=columns,
-        extra=_further(assembly),
-        make_dict_columns=lambda meanwhile: _dict_columns(assembly, columns, meanwhile),
-        cover=lambda copies: cover(
-            kernels.duration,
-            kernels.launch >= 0,
-            assembly.frame >= 0,
-            assembly.source,
-            assembly.calls,
-            assembly.flops,
-            any(m.kind == Kind.TORCH and m.has_arguments for m in attribution.meanings),
+    def coverage(self, copies: bool) -> Coverage:
+        """Sum the GPU time by depth; of copies and memsets too, where `copies` is set."""
+        trace, lookups = self._trace, self._lookups
+        return cover(
+            trace.kernels.duration,
+            trace.kernels.launch >= 0,
+            lookups.frame >= 0,
+            lookups.source,
+            lookups.calls,
+            lookups.flops,
+            any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings),
             None if copies else ~gpu_work.are_copies(trace),
             lambda: gpu_work.of_graphs(trace),
-        ),
-        count=lambda: contents_of(trace, attribution),
-        about=trace.about,
-        add_up=lambda: _add_up(assembly),
-        warnings=trace.warnings,
-    )
+        )
+
+    def contents(self) -> Contents:
+        """Count the contents."""
+        return contents_of(self._trace, self._attribution)
+
+    def totals(self) -> checks.Totals:
+        """Sum the rows; checks the sums along calls and call paths."""
+        trace, lookups = self._trace, self._lookups
+        duration = Ints(trace.kernels.duration)
+        time = np.maximum(duration.values, 0)
+        checks.inclusive(trace.name, lookups.frame, time, self._attribution)
+        for column in (lookups.costs.flops, lookups.costs.bytes):
+            if len(column) != len(duration):
+                raise checks.mistake(trace.name, "rows", len(duration), len(column))
+        unsure = int(np.count_nonzero(gpu_work.damaged(trace).values))
+        return checks.totals_of(gpu_work.kinds(trace), duration, unsure)
+
+    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
+        """What is around the launch itself; nothing inherited from forward calls."""
+        lookups = self._lookups
+        with Beside() as beside:
+            done = beside.run(meanwhile)
+            operators = lookups.operators
+            made = {
+                "kShortName": self.column("kernel"),
+                "kDuration": self.column("sil"),
+                "layer": lookups.layer(lookups.node),
+                "trace": lookups.frames(lookups.node),
+                "reprMarkers": lookups.markers(Kind.MODULE),
+                "marker": lookups.markers(Kind.ARGUMENT),
+                "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
+                "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
+                "device": self.column("device"),
+                "stream": self.column("stream"),
+                "grid": self.column("grid"),
+                "block": self.column("block"),
+                "kLongName": self.column("name"),
+            }
+            done.result()
+        # The columns below are large: free the costs first.
+        lookups.forget_costs()
+        return made | {
+            "dir": self.column("dir"),
+            "tid": self.column("tid"),
+            "seqMarker": lookups.seq_markers(),
+            "seqId": as_lists(lookups.numbers[0]),
+            "subSeqId": self.column("sub"),
+            "altSeqId": self.column("altseq"),
+        }
 
 
-def _add_up(assembly: Assembly) -> checks.Totals:
-    """The totals of all rows, after a look at whether they add up along calls and paths."""
-    trace = assembly.trace
-    duration = Ints(trace.kernels.duration)
-    time = np.maximum(duration.values, 0)
-    checks.inclusive(trace.name, assembly.frame, time, assembly.found)
-    for column in (assembly.costs.flops, assembly.costs.bytes):
-        if len(column) != len(duration):
-            raise checks.mistake(trace.name, "rows", len(duration), len(column))
-    unsure = int(np.count_nonzero(gpu_work.damaged(trace).values))
-    return checks.totals_of(gpu_work.kinds(trace), duration, unsure)
+def _of_config(name: str) -> Callable[[Lookups], Column]:
+    """Makes a column of what kernels of one launch configuration have in common."""
+
+    def make(lookups: Lookups) -> Column:
+        kernels = lookups.trace.kernels
+        return RepeatedInts(kernels.config, getattr(kernels.configs, name))
+
+    return make
 
 
-def _further(assembly: Assembly) -> dict[str, Callable[[], Column]]:
-    """What makes each column that only a trace tells."""
-    trace, found = assembly.trace, assembly.found
-    kernels, launches, configs = trace.kernels, trace.launches, trace.kernels.configs
-    duration = kernels.duration
-    return {
-        "start": lambda: Ints(kernels.start, none=_NO_TIME),
-        "end": lambda: Ints(
-            np.where(duration >= 0, kernels.start + duration, _NO_TIME), none=_NO_TIME
-        ),
-        "pid": lambda: Ints(take(trace.processes, kernels.process)),
-        "context": lambda: RepeatedInts(kernels.config, configs.context),
-        "correlation": lambda: Ints(kernels.correlation),
-        "registers": lambda: RepeatedInts(kernels.config, configs.registers),
-        "shared_memory": lambda: RepeatedInts(kernels.config, configs.shared_memory),
-        "graph_id": lambda: RepeatedInts(kernels.config, configs.graph_id),
-        "graph_node": lambda: RepeatedInts(kernels.config, configs.graph_node),
-        "launch": lambda: gpu_work.launch_names(trace),
-        "kind": lambda: gpu_work.kinds(trace),
-        "damaged": lambda: gpu_work.damaged(trace),
-        "copied": lambda: gpu_work.copied(trace),
-        "copy_direction": lambda: gpu_work.copy_directions(trace),
-        "launch_start": lambda: Ints(take(launches.start, kernels.launch, _NO_TIME), none=_NO_TIME),
-        "launch_ranges": lambda: _ranges(assembly, found.launch_frame_of_kernel),
-        "phase": lambda: phases.of_kernels(assembly),
-        "phases": lambda: process_ranges.open_at_launch(trace),
-        "ranges": lambda: _ranges(assembly, assembly.meaning),
-        "path": lambda: Ints(assembly.node),
-    }
+def _idx(lookups: Lookups) -> Ints:
+    return Ints(np.arange(1, len(lookups.trace.kernels) + 1, dtype=np.int32))
 
 
-# Times may be negative: captures count from a moment of their own.
-_NO_TIME = np.iinfo(np.int64).min
+def _end(lookups: Lookups) -> Ints:
+    kernels = lookups.trace.kernels
+    known = kernels.duration >= 0
+    return Ints(np.where(known, kernels.start + kernels.duration, _NO_TIME), none=_NO_TIME)
 
 
-def _is_torch(meaning: Meaning) -> bool:
-    return meaning.kind == Kind.TORCH
+def _launch_start(lookups: Lookups) -> Ints:
+    trace = lookups.trace
+    return Ints(take(trace.launches.start, trace.kernels.launch, _NO_TIME), none=_NO_TIME)
 
 
-def _ranges(assembly: Assembly, frame: Int32) -> Values:
+def _sub(lookups: Lookups) -> Ints:
+    """The number of each kernel among those in a row with its sequence number and operators."""
+    trace = lookups.trace
+    seq, _ = lookups.numbers
+    ids = lookups.operators.ids
+    return Ints(_link.sub(trace.kernels.process, seq.values, ids, len(trace.processes)))
+
+
+def _ranges(lookups: Lookups, frame: Int32) -> Values:
     """The user's own ranges around a frame, outermost first."""
-    node = take(assembly.found.node_of_frame, frame)
-    return assembly.chains(
+    node = take(lookups.found.node_of_frame, frame)
+    return lookups.chains(
         lambda m: m.kind == Kind.USER, node, lambda chain: tuple(m.label for m in chain)
     )
 
 
-def _sub(assembly: Assembly) -> Ints:
-    """The number of each kernel among those in a row with its sequence number and operators."""
-    trace = assembly.trace
-    seq, _ = assembly.numbers
-    ids = assembly.operators.ids
-    return Ints(_link.sub(trace.kernels.process, seq.values, ids, len(trace.processes)))
-
-
-def _dict_columns(
-    assembly: Assembly, columns: Mapping[str, Any], meanwhile: Callable[[], object]
-) -> dict[str, Any]:
-    """The columns of dict lines: what is around the launch itself, nothing inherited."""
-    with Beside() as beside:
-        done = beside.run(meanwhile)
-        operators = assembly.operators
-        made = {
-            "kShortName": columns["kernel"],
-            "kDuration": columns["sil"],
-            "layer": assembly.layer(assembly.node),
-            "trace": assembly.frames(assembly.node),
-            "reprMarkers": assembly.markers(Kind.MODULE),
-            "marker": assembly.markers(Kind.ARGUMENT),
-            "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
-            "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
-            "device": columns["device"],
-            "stream": columns["stream"],
-            "grid": columns["grid"],
-            "block": columns["block"],
-            "kLongName": assembly.names[0],
-        }
-        done.result()
-    # What follows is large: not at the same time as costs.
-    assembly.forget_costs()
-    return made | {
-        "dir": columns["dir"],
-        "tid": columns["tid"],
-        "seqMarker": assembly.seq_markers(),
-        "seqId": _as_lists(columns["seq"]),
-        "subSeqId": columns["sub"],
-        "altSeqId": columns["altseq"],
-    }
-
-
-def _as_lists(numbers: Ints) -> Lists:
-    """A list of one number, or of none, for each row."""
-    known = numbers.values != numbers.none
-    offsets = np.zeros(len(known) + 1, np.int64)
-    np.cumsum(known, out=offsets[1:])
-    return Lists(offsets, numbers.values[known])
+_MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
+    "idx": _idx,
+    "seq": lambda lookups: lookups.numbers[0],
+    "altseq": lambda lookups: lookups.numbers[1],
+    "tid": lambda lookups: Ints(take(lookups.trace.threads, lookups.thread)),
+    "layer": lambda lookups: lookups.layer(lookups.meaning_node).mapped(each_part_once),
+    "trace": lambda lookups: lookups.source,
+    "dir": lambda lookups: Values(lookups.direction - np.int32(1), _DIRECTIONS),
+    "sub": _sub,
+    "mod": lambda lookups: lookups.costs.mod,
+    "op": lambda lookups: lookups.costs.op,
+    "kernel": lambda lookups: lookups.names[1],
+    "params": lambda lookups: lookups.costs.params,
+    "sil": lambda lookups: Ints(lookups.trace.kernels.duration),
+    "tc": lambda lookups: lookups.costs.tc,
+    "tc_reason": lambda lookups: lookups.costs.tc_reason,
+    "device": _of_config("device"),
+    "stream": _of_config("stream"),
+    "grid": _of_config("grid"),
+    "block": _of_config("block"),
+    "flops": lambda lookups: lookups.flops,
+    "bytes": lambda lookups: lookups.bytes,
+    "exact": lambda lookups: lookups.exact,
+    "line": lambda lookups: lookups.source.mapped(lookups.lines.line),
+    "library_line": lambda lookups: lookups.source.mapped(lookups.lines.library_line),
+    "name": lambda lookups: lookups.names[0],
+    "start": lambda lookups: Ints(lookups.trace.kernels.start, none=_NO_TIME),
+    "end": _end,
+    "kind": lambda lookups: gpu_work.kinds(lookups.trace),
+    "pid": lambda lookups: Ints(take(lookups.trace.processes, lookups.trace.kernels.process)),
+    "context": _of_config("context"),
+    "correlation": lambda lookups: Ints(lookups.trace.kernels.correlation),
+    "launch": lambda lookups: gpu_work.launch_names(lookups.trace),
+    "launch_start": _launch_start,
+    "registers": _of_config("registers"),
+    "shared_memory": _of_config("shared_memory"),
+    "graph_id": _of_config("graph_id"),
+    "graph_node": _of_config("graph_node"),
+    "ranges": lambda lookups: _ranges(lookups, lookups.meaning),
+    "launch_ranges": lambda lookups: _ranges(lookups, lookups.found.launch_frame_of_kernel),
+    "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
+    "phase": phases.of_kernels,
+    "path": lambda lookups: Ints(lookups.node),
+    "copied": lambda lookups: gpu_work.copied(lookups.trace),
+    "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
+    "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
+}

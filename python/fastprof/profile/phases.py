@@ -30,7 +30,7 @@ _SAYS_NOTHING: Final = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN, Kind.TRACE
 
 
 class Chains(Protocol):
-    """What is needed of an Assembly."""
+    """What is needed of Lookups."""
 
     trace: Trace
     found: Attribution

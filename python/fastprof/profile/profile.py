@@ -1,50 +1,45 @@
-"""Profile: what is known of every kernel of a capture, as columns, rows and tables."""
+"""Profile: everything known about the kernels of a recording, as columns, rows and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.optional import needed
-from fastprof.model.columns import Column, Ints, Lists, SeqMarkers
+from fastprof._system.threads import Beside
+from fastprof.model import arrow, dataframe
+from fastprof.model.columns import Column
 from fastprof.model.metadata import About
 from fastprof.profile.captured_graphs import GraphCapture
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.recording import Recording
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+Result = TypeVar("Result")
+
+_ROWS_AT_ONCE = 4096
+
 
 class Kernels(Mapping[str, npt.NDArray[Any]]):
-    """The columns of a Profile as numpy arrays by name, each made when it is asked for.
+    """The columns of a Profile as NumPy arrays by name.
 
-    Numbers come as int32 or int64, `[n]` or (grid, block) `[n, 3]`, -1 where not known; texts,
-    tuples and lists of numbers as objects, None where not known.
+    Numbers are masked arrays (numpy.ma.MaskedArray), always: unknown ones are masked, and sums and
+    comparisons leave them out. They are read-only, of shape `[n]`; `grid` and `block` `[n, 3]`.
+    Texts and lists are object arrays `[n]` of str and tuples, None where unknown.
     """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        column = self._profile.column(name)
-        if isinstance(column, Ints):
-            return column.values
-        if isinstance(column, Lists):
-            out = np.empty(len(column), object)
-            for row in range(len(column)):
-                out[row] = column.at(row)
-            return out
-        values = np.empty(len(column.values) + 1, object)
-        values[:-1] = column.values
-        return values[column.ids]
+        return self._profile.column(name).array()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._profile.names)
@@ -53,193 +48,160 @@ class Kernels(Mapping[str, npt.NDArray[Any]]):
         return len(self._profile.names)
 
 
-@dataclass
 class Profile:
-    """What is known of every kernel of a capture. Rows are in order of start.
+    """Everything known about the kernels of a recording, one row a kernel, in order of start.
 
-    Columns and coverage are made when they are first asked for.
+    `fastprof.open` returns it. Columns, coverage and contents are computed on first use.
 
     Attributes
     ----------
     name : str
-        The file it came from.
-    columns : mapping of str to Column
-        The columns of the report by key: idx seq altseq tid layer trace dir sub mod op kernel
-        params sil tc device stream grid block flops bytes tc_reason exact (0 where flops or bytes
-        are estimates, or bytes are more than 1.5 times what the memory moves in the call's time; 1
-        where not) line library_line name (the full one). Times are ns. flops and
-        bytes are the kernel's share of its call's; -1 is "not known", 0 is known to be nothing.
-        line and library_line are the last frames of trace that are the user's, and not torch's.
-    extra : dict of str to function
-        What makes each further column, which only a trace tells: start and end (ns on the capture's
-        clock), pid, context, correlation, registers, shared_memory (bytes a block), graph_id,
-        graph_node, kind (kernel, graph, memcpy or memset), damaged (1 where the duration in the
-        file cannot be true), copied (bytes of a copy or memset), copy_direction (HtoD, DtoH, ...),
-        launch (the API call), launch_start, phases (ranges of the process that ended on another
-        thread and were open at the launch), ranges (the user's own, outermost first), launch_ranges
-        (those around the launch, where a graph's node was created elsewhere), phase (forward,
-        backward, recompute, optimizer, ...), path (node of the call-path tree). A profile of dict
-        lines has none of them.
-    make_dict_columns : function
-        Makes the columns of dict lines, by their keys; its argument may be called on a second core
-        meanwhile.
-    cover : function
-        Adds up the coverage, of copies and memsets too if its argument is true.
-    coverage, coverage_of_kernels : Coverage
-    count : function
-        Counts the contents.
-    contents : Contents
+        The file.
     about : About
         Versions, names of GPUs, processes and threads, rank, steps, memory events.
-    add_up : function
-        Adds up the rows along calls and call paths; raises CheckError where that differs.
-    recount : function or None
-        Counts the file again, None where it is too damaged; without it there is no file.
     warnings : list of str
-        What was wrong with the file but did not stop the reading, a line each.
+        Defects of the file that did not stop the reading, a line for each.
     graph_capture : GraphCapture or None
-        How many kernels of replayed graphs have the calls of their capture; None where no capture
-        was read, or no graph needs one.
+        How many kernels of replayed graphs have the calls of their capture; None if no capture was
+        read or no graph needs one.
+    names : list of str
+        The columns. Dict lines lack those that only a trace has (start, end, pid, ...). The guide
+        (docs/guide.md, "Columns") explains each; `fastprof prof --help` lists them.
+    kernels : mapping of str to array
+        The columns as NumPy arrays: `profile.kernels["flops"].sum()`.
+    coverage, coverage_of_kernels : Coverage
+        Share of the GPU time with a known launch, range, operator, shapes, cost and source line;
+        the second leaves memory copies and memsets out.
+    contents : Contents
+        How many kernels, launches, ranges, threads, ... the file contains.
     """
 
-    name: str
-    columns: Mapping[str, Column]
-    extra: Mapping[str, Callable[[], Column]]
-    make_dict_columns: Callable[[Callable[[], object]], Mapping[str, Column | SeqMarkers]]
-    cover: Callable[[bool], Coverage]
-    count: Callable[[], Contents]
-    about: About
-    add_up: Callable[[], Totals]
-    recount: Callable[[], Totals | None] | None = None
-    warnings: list[str] = field(default_factory=list)
-    graph_capture: GraphCapture | None = None
+    def __init__(
+        self,
+        recording: Recording,
+        recount: Callable[[], Totals | None] | None = None,
+        graph_capture: GraphCapture | None = None,
+    ) -> None:
+        """Profile a recording.
+
+        recount : counts the file again, None if it is too damaged; omitted for a pipe
+        """
+        self.name: str = recording.name
+        self.about: About = recording.about
+        self.warnings: list[str] = recording.warnings
+        self.names: list[str] = recording.names
+        self.graph_capture = graph_capture
+        self._recording, self._recount = recording, recount
 
     def __len__(self) -> int:
-        return len(self.columns["sil"])
+        return self._recording.n_kernels
 
     def __repr__(self) -> str:
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
 
-    def dict_columns(self) -> Mapping[str, Column | SeqMarkers]:
-        """The columns of dict lines, by their keys; beside them the coverage is added up."""
-        return self.make_dict_columns(lambda: self.coverage)
+    @property
+    def kernels(self) -> Kernels:
+        """The columns as NumPy arrays by name."""
+        return Kernels(self)
 
     @cached_property
     def coverage(self) -> Coverage:
-        """How much of the GPU time is known to which depth."""
-        return self.cover(True)
+        """How much of the GPU time is known, by depth."""
+        return self._recording.coverage(True)
 
     @cached_property
     def coverage_of_kernels(self) -> Coverage:
-        """The same without memory copies and memsets, where the profile has rows for them."""
-        return self.cover(False)
+        """The same without memory copies and memsets."""
+        return self._recording.coverage(False)
 
     @cached_property
     def contents(self) -> Contents:
-        """How much the file holds of what, apart from kernels."""
-        return self.count()
+        """What the file contains, and how much of it."""
+        return self._recording.contents()
 
     def check(self) -> str:
-        """Count the file again by simpler means, and compare; say what was found to agree.
+        """Count the file again in a simpler way and compare; return a summary of what agrees.
 
-        Rows and GPU time of the report with those of the file, the FLOPs of kernels with those of
-        calls, and the kernels of each call path with its own and its children's.
+        Compares the rows and the GPU time with those of the file, the FLOPs of kernels with those
+        of calls, and the kernels of each call path with its own and its children's.
 
         Raises
         ------
         CheckError
-            Something was lost, or counted twice.
+            Rows or time were lost or counted twice.
         BadInputError
             The file cannot be read any more.
         """
-        report = self.add_up()
-        file = self.recount() if self.recount is not None else None
+        report = self._recording.totals()
+        file = self._recount() if self._recount is not None else None
         if file is None:
-            why = "comes from a pipe" if self.recount is None else "is damaged"
+            why = "comes from a pipe" if self._recount is None else "is damaged"
             return f"{report} agree with calls and call paths; the input {why}: not counted again"
         same(self.name, file, report)
         doubt = f", but for {report.unsure} durations that cannot be true" if report.unsure else ""
         return f"{report} agree with the file{doubt}, with calls and with call paths"
 
-    @property
-    def names(self) -> list[str]:
-        """Names of all columns."""
-        return [*self.columns, *self.extra]
-
-    @property
-    def kernels(self) -> Kernels:
-        """The columns as numpy arrays by name."""
-        return Kernels(self)
-
     def column(self, name: str) -> Column:
-        """A column by name, as it is kept.
+        """A column in its compact form: Ints, RepeatedInts, Values or Lists (fastprof.model).
+
+        `column.at(row)` is the value of one row, None where unknown.
 
         Raises
         ------
         KeyError
             There is no column of that name.
         """
-        if name in self.columns:
-            return self.columns[name]
-        if name in self.extra:
-            return self.extra[name]()
-        raise KeyError(f"no column {name!r}; there are {', '.join(self.names)}")
+        if name not in self.names:
+            raise KeyError(f"no column {name!r}; there are {', '.join(self.names)}")
+        return self._recording.column(name)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One dict a kernel: the value of every column by its name, None where not known."""
-        columns = {name: self.column(name) for name in self.names}
-        for row in range(len(self)):
-            yield {name: column.at(row) for name, column in columns.items()}
+        """Yield a dict of all columns for each kernel; None where unknown."""
+        columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
+        for chunk in zip(*columns, strict=True):
+            for row in zip(*chunk, strict=True):
+                yield dict(zip(self.names, row, strict=True))
 
     def to_arrow(self) -> pyarrow.Table:
-        """An Arrow table of all columns; texts are dictionary-encoded, unknowns are null.
+        """An Arrow table of all columns; texts are dictionary-encoded, unknown values null.
 
         Raises
         ------
         MissingDependencyError
             pyarrow is not installed.
         """
-        from fastprof.report.parquet import to_arrow
-
-        return to_arrow({name: self.column(name) for name in self.names})
+        return arrow.to_arrow(self._converted(lambda name, column: column))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame of all columns; texts are categories, unknowns are missing.
+        """A DataFrame of all columns; unknown values are missing.
 
-        grid and block become grid_x, grid_y, grid_z and so on.
+        Numbers are integers, nullable (Int64) where some are unknown; texts are categories; lists
+        are tuples. grid and block become grid_x, grid_y, grid_z and so on.
 
         Raises
         ------
         MissingDependencyError
             pandas is not installed.
         """
-        pd = needed("pandas", "DataFrames need")
-        data: dict[str, Any] = {}
-        for name in self.names:
-            data.update(_series(pd, name, self.column(name)))
-        frame: pandas.DataFrame = pd.DataFrame(data)
-        return frame
+        frames = dataframe.Frames()
+        return frames.join(self._converted(frames.convert).values())
 
-
-def _series(pd: Any, name: str, column: Column) -> dict[str, Any]:
-    if isinstance(column, Lists):
-        return {name: [column.at(row) for row in range(len(column))]}
-    if isinstance(column, Ints):
-        if column.values.ndim == 2:
-            return {
-                f"{name}_{axis}": _nullable(pd, column.values[:, i], column.none)
-                for i, axis in enumerate("xyz")
+    def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
+        """Compute and convert all columns, those of costs on a second thread."""
+        of_costs = [name for name in self.names if name in self._recording.of_costs]
+        with Beside() as beside:
+            costs = beside.run(
+                lambda: {name: convert(name, self.column(name)) for name in of_costs}
+            )
+            others = {
+                name: convert(name, self.column(name))
+                for name in self.names
+                if name not in self._recording.of_costs
             }
-        return {name: _nullable(pd, column.values, column.none)}
-    if all(isinstance(value, str) for value in column.values):
-        return {name: pd.Categorical.from_codes(column.ids, categories=column.values)}
-    values = np.empty(len(column.values) + 1, object)
-    values[:-1] = column.values
-    return {name: values[column.ids]}
+            made = others | costs.result()
+        return {name: made[name] for name in self.names}
 
 
-def _nullable(pd: Any, values: npt.NDArray[Any], none: int) -> Any:
-    unknown = values == none
-    if not unknown.any():
-        return values
-    return pd.arrays.IntegerArray(np.where(unknown, 0, values), unknown)
+def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
+    """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
+    return profile._recording.dict_line_columns(lambda: profile.coverage)

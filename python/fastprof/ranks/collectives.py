@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
-from fastprof.ranks.summary import Int64
 from fastprof.ranks.table import Floats, Table, texts
 from fastprof.ranks.together import Together
 from fastprof.ranks.totals import SHARES, TIMES

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core._take import distinct
 from fastprof._version import __version__
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.trace import Activity
 from fastprof.profile.profile import Profile
@@ -21,8 +22,6 @@ from fastprof.ranks.source import Source
 
 __all__ = ["KEYS", "SUMS", "Groups", "Process", "Summary", "summarise"]
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 # What the kernels of a group have in common, as texts; and what is added up of them.
 KEYS: Final = ("mod", "op", "layer", "dir", "class", "collective")

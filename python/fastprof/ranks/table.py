@@ -29,6 +29,10 @@ class Floats:
     def __len__(self) -> int:
         return len(self.values)
 
+    def array(self) -> npt.NDArray[np.float64]:
+        """The numbers."""
+        return self.values
+
     def at(self, row: int) -> float | None:
         """The value of one row, or None."""
         value = float(self.values[row])
@@ -47,10 +51,10 @@ def texts(values: Sequence[str | None]) -> Values:
 
 @dataclass(frozen=True)
 class Table(Mapping[str, npt.NDArray[Any]]):
-    """Columns of one length by name. Times are ns; what is not known is None.
+    """Columns of one length by name. Times are ns; unknown values are None.
 
-    `table["time"]` is a numpy array: of numbers, -1 where not known (NaN among floats), or of
-    texts, None where not known.
+    `table["time"]` is a NumPy array: a masked one of integers, a plain one of floats (NaN where
+    unknown) or an object array of texts (None where unknown).
 
     Parameters
     ----------
@@ -69,12 +73,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        column = self.columns[name]
-        if not isinstance(column, Values):
-            return column.values
-        values = np.empty(len(column.values) + 1, object)
-        values[:-1] = column.values
-        return values[column.ids]
+        return self.columns[name].array()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.ranks.rank import ranks
-from fastprof.ranks.summary import KEYS, SUMS, Int32, Int64, Process, Summary
+from fastprof.ranks.summary import KEYS, SUMS, Process, Summary
 
 __all__ = ["Rank", "Together", "together"]
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.errors import UnknownColumnError
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
-from fastprof.ranks.summary import KEYS, Int64
+from fastprof.ranks.summary import KEYS
 from fastprof.ranks.table import Floats, Table
 from fastprof.ranks.together import Together
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from fastprof.report.columns import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, ReportColumn, select
+from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
+from fastprof.report.columns import DEFAULT_KEYS, select
 
 if TYPE_CHECKING:
     from fastprof.model.columns import Column, SeqMarkers
@@ -15,7 +16,6 @@ __all__ = [
     "COLUMNS",
     "DEFAULT_KEYS",
     "TRACE_COLUMNS",
-    "ReportColumn",
     "select",
     "write_report",
     "write_rows",
@@ -34,12 +34,12 @@ _STYLES = {
 _FORMS = {"dict": "fastprof.report.dict_lines", "jsonl": "fastprof.report.jsonl"}
 
 # Columns written as lists in every format, even where a profile holds at most one number per row.
-_LIST_KEYS = frozenset({"seq", "altseq", "seqId", "altSeqId"})
+_LIST_KEYS = {"seqId", "altSeqId", *(each.key for each in COLUMNS if each.kind == "numbers")}
 
 
 def _with_lists(columns: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     """The columns of these keys only, because a profile computes a column when it is read."""
-    as_lists = import_module("fastprof.report.cells").as_lists
+    as_lists = import_module("fastprof.model.columns").as_lists
     return {key: as_lists(columns[key]) if key in _LIST_KEYS else columns[key] for key in keys}
 
 
@@ -55,7 +55,7 @@ def write_report(
     Parameters
     ----------
     columns : mapping of key to Column
-        Columns of equal length, at least those in `keys`. List columns (`ReportColumn.is_list`) are
+        Columns of equal length, at least those in `keys`. List columns (`ColumnInfo.is_list`) are
         Values of tuples of str; seq and altseq are Lists, or Ints with at most one number per row;
         grid and block are Ints [n, 3]; all others are Ints or Values of str.
     keys : str or iterable of str

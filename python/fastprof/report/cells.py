@@ -74,16 +74,6 @@ def encode(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-def as_lists(column: Ints | Lists) -> Lists:
-    """Convert Ints to Lists of zero or one number; Lists are returned unchanged."""
-    if isinstance(column, Lists):
-        return column
-    is_known = column.values != column.none
-    offsets = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(is_known, out=offsets[1:])
-    return Lists(offsets, column.values[is_known].astype(np.int64, copy=False))
-
-
 def add_cell(
     writer: RowWriter, before: str, column: Column | SeqMarkers, notation: Notation
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
+from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
-from fastprof.report.columns import ReportColumn
+from fastprof.report.columns import cell_text
 from fastprof.report.table import table_notation, write_table
 
 
@@ -14,12 +15,12 @@ def _quoted(text: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: text(value).replace('"', '""')
 
 
-def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
+def write(columns: Mapping[str, Column], chosen: Sequence[ColumnInfo], file: BinaryIO) -> None:
     """Write the chosen columns as CSV with a header line."""
     write_table(
         columns,
         chosen,
-        [table_notation(_quoted(column.text)) for column in chosen],
+        [table_notation(_quoted(cell_text(column))) for column in chosen],
         [column.header for column in chosen],
         file,
         separator='","',

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
+from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
-from fastprof.report.columns import ReportColumn
+from fastprof.report.columns import cell_text
 from fastprof.report.table import table_notation, write_table
 
 
@@ -15,7 +16,7 @@ def _without_blanks(text: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: re.sub(r"\s", "_", text(value)) or "-"
 
 
-def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO) -> None:
+def write(columns: Mapping[str, Column], chosen: Sequence[ColumnInfo], file: BinaryIO) -> None:
     """Write a header line and the chosen columns.
 
     Whitespace in a cell becomes `_` and an empty cell `-`: each line has one word per column.
@@ -23,7 +24,7 @@ def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: B
     write_table(
         columns,
         chosen,
-        [table_notation(_without_blanks(column.text)) for column in chosen],
+        [table_notation(_without_blanks(cell_text(column))) for column in chosen],
         [column.header for column in chosen],
         file,
         separator=" ",

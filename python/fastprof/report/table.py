@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from fastprof._core._rows import RowWriter
+from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.report import write_threads
 from fastprof.report.cells import Notation, add_cell, encode
-from fastprof.report.columns import ReportColumn
 
 
 def table_notation(text: Callable[[Any], str], **further: Any) -> Notation:
@@ -26,7 +26,7 @@ def table_notation(text: Callable[[Any], str], **further: Any) -> Notation:
 
 def write_table(
     columns: Mapping[str, Column],
-    chosen: Sequence[ReportColumn],
+    chosen: Sequence[ColumnInfo],
     notations: Sequence[Notation],
     header: Sequence[str],
     file: BinaryIO,
@@ -40,7 +40,7 @@ def write_table(
     ----------
     columns : mapping of key to Column
         Columns of equal length.
-    chosen : sequence of ReportColumn
+    chosen : sequence of ColumnInfo
         Columns to write, left to right.
     notations, header : sequence
         Notation and header text of each chosen column.

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from fastprof.errors import FastprofError
+from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.report.cells import Notation
-from fastprof.report.columns import ReportColumn
+from fastprof.report.columns import short_cell_text
 from fastprof.report.table import table_notation, write_table
 
 
@@ -17,7 +18,7 @@ class WidthError(FastprofError, ValueError):
     """The columns do not fit the width; the message gives the minimum width."""
 
 
-def share_width(chosen: Sequence[ReportColumn], width: int) -> list[int]:
+def share_width(chosen: Sequence[ColumnInfo], width: int) -> list[int]:
     """Compute the width of each column.
 
     Each column gets its minimum; kernel and params share the rest. Without these two, the other
@@ -42,17 +43,17 @@ def _on_one_line(text: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: re.sub(r"\s", " ", text(value))
 
 
-def _notation(column: ReportColumn, width: int) -> Notation:
+def _notation(column: ColumnInfo, width: int) -> Notation:
     return table_notation(
-        _on_one_line(column.short or column.text),
+        _on_one_line(short_cell_text(column)),
         width=width,
-        is_right=column.kind == "int",
+        is_right=column.kind == "number",
         keeps_end=column.keeps_end,
     )
 
 
 def write(
-    columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: BinaryIO, width: int
+    columns: Mapping[str, Column], chosen: Sequence[ColumnInfo], file: BinaryIO, width: int
 ) -> None:
     """Write a header line and the chosen columns, aligned.
 

@@ -1,0 +1,78 @@
+"""Recording: a trace or dict lines, and everything that a Profile derives from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from fastprof.model.column_table import ColumnInfo
+from fastprof.model.columns import Column
+from fastprof.model.metadata import About
+from fastprof.profile.checks import Totals
+from fastprof.profile.counts import Contents
+from fastprof.profile.coverage import Coverage
+
+
+class Recording(ABC):
+    """A trace or dict lines. Columns are computed on first use and kept.
+
+    `of_costs` names columns that share a long computation, about half of that of all columns.
+
+    Parameters
+    ----------
+    name : the file
+    about : its metadata
+    warnings : defects of the file, a line for each
+    n_kernels : number of rows of every column
+    table : the columns that it has, in this order
+    """
+
+    of_costs: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(
+        self,
+        name: str,
+        about: About,
+        warnings: list[str],
+        n_kernels: int,
+        table: tuple[ColumnInfo, ...],
+    ) -> None:
+        self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
+        self.names = [info.key for info in table]
+        self._made: dict[str, Column] = {}
+
+    def column(self, name: str) -> Column:
+        """The column of one of `names`."""
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    @abstractmethod
+    def _make(self, name: str) -> Column:
+        """Compute a column."""
+
+    @abstractmethod
+    def coverage(self, copies: bool) -> Coverage:
+        """Sum the GPU time by depth; of copies and memsets too, where `copies` is set."""
+
+    @abstractmethod
+    def contents(self) -> Contents:
+        """Count the contents."""
+
+    @abstractmethod
+    def totals(self) -> Totals:
+        """Sum the rows.
+
+        Raises
+        ------
+        CheckError
+            The sum over kernels differs from that over calls or call paths.
+        """
+
+    @abstractmethod
+    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
+        """The columns of dict lines by PyProf's keys.
+
+        meanwhile : called, possibly on a second core, before the largest columns are computed
+        """
