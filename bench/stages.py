@@ -48,13 +48,13 @@ STAGES = {
     ),
     "understand": ("fastprof.profile.callpath.attribution:_meaning",),
     "cost": (
-        "fastprof.profile.from_trace:find_calls",
-        "fastprof.profile.from_trace:cost",
+        "fastprof.profile.lookups:find_calls",
+        "fastprof.profile.lookups:cost",
         "fastprof.profile.from_trace:cover",
     ),
     "columns": (
-        "fastprof.model.columns:Columns.__getitem__",
-        "fastprof.profile.from_trace:_dict_columns",
+        "fastprof.profile.recording:Recording.column",
+        "fastprof.profile.from_trace:TraceRecording.dict_line_columns",
         "fastprof.profile.costs:Costs._shared",
     ),
     "write": (

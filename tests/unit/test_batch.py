@@ -202,7 +202,7 @@ def test_bad_and_empty_files_are_a_line_each_and_stop_nothing(tmp_path):
     paths[2].write_bytes(paths[2].read_bytes()[:5000])
     Export().push_pop(0, 10, "nothing", tid=1).write(tmp_path / "rank4.sqlite")
     found = fastprof.batch([*paths, tmp_path / "rank4.sqlite", tmp_path / "rank9.sqlite"], jobs=2)
-    assert found.ranks["rank"].tolist() == [0, 3, 4, -1, -1, -1]
+    assert found.ranks["rank"].tolist() == [0, 3, 4, None, None, None]
     assert [failure.path for failure in found.failures] == [
         str(tmp_path / f"rank{i}.sqlite") for i in (1, 2, 9)
     ]
@@ -244,7 +244,7 @@ def test_dict_lines_are_ranks_too(tmp_path, folder):
     found = read(tmp_path / "rank0.dict", tmp_path / "rank1.dict")
     assert one(found.table("op"), op="linear")["time"] == BOTH + BOTH // 2
     assert one(found.collectives())["wait"] is None
-    assert found.ranks["span"].tolist() == [-1, -1]
+    assert found.ranks["span"].tolist() == [None, None]
 
 
 def test_copies_count_when_they_are_asked_for(tmp_path):

@@ -1,0 +1,196 @@
+"""Profile: its columns as arrays, rows, tables; unknown values in each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench.generate import generate
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastprof
+from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
+from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values, as_lists
+from fastprof.profile import from_dict_lines, from_trace, profile
+from fastprof.profile.profile import Profile, dict_line_columns
+from fastprof.report import write_rows
+from report_columns import ints, lists, values
+
+PUBLIC = """
+about check column contents coverage coverage_of_kernels graph_capture kernels name names rows
+to_arrow to_pandas warnings
+"""
+KINDS = {
+    "number": (Ints,),
+    "triple": (Ints,),
+    "numbers": (Ints, Lists),
+    "text": (Values,),
+    "texts": (Values,),
+}
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    path = tmp_path_factory.mktemp("profile") / "net.sqlite"
+    generate(path, 500, 1)
+    return fastprof.open(path, copies=True)
+
+
+@pytest.fixture(scope="module")
+def lines(trace: Profile, tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    path: Path = tmp_path_factory.mktemp("profile") / "net.dict"
+    with path.open("wb") as file:
+        write_rows(dict_line_columns(trace), "dict", file)
+    return fastprof.open(path)
+
+
+@pytest.fixture(params=["trace", "lines"])
+def opened(request: pytest.FixtureRequest) -> Profile:
+    found: Profile = request.getfixturevalue(request.param)
+    return found
+
+
+def test_every_column_of_the_table_has_a_maker_and_no_other() -> None:
+    assert list(from_dict_lines._MAKERS) == [column.key for column in COLUMNS]
+    assert list(from_trace._MAKERS) == [column.key for column in COLUMNS + TRACE_COLUMNS]
+
+
+def test_a_profile_has_no_other_public_attributes(opened: Profile) -> None:
+    assert [name for name in dir(opened) if not name.startswith("_")] == PUBLIC.split()
+
+
+def test_columns_hold_what_the_table_says(opened: Profile) -> None:
+    for name in opened.names:
+        column, kind = opened.column(name), COLUMN_OF_KEY[name].kind
+        assert isinstance(column, KINDS[kind]), name
+        assert len(column) == len(opened), name
+        if isinstance(column, Ints):
+            assert column.values.shape[1:] == ((3,) if kind == "triple" else ()), name
+        if isinstance(column, Values):
+            assert {type(each) for each in column.values} <= {tuple if kind == "texts" else str}
+
+
+def test_rows_arrays_and_tables_are_the_values_of_every_column(
+    opened: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(profile, "_ROWS_AT_ONCE", 7)
+    expected = {
+        name: [opened.column(name).at(row) for row in range(len(opened))] for name in opened.names
+    }
+    rows = list(opened.rows())
+    assert {tuple(row) for row in rows} == {tuple(opened.names)}
+    table = opened.to_arrow().to_pydict()
+    for name, cells in expected.items():
+        assert [row[name] for row in rows] == cells, name
+        assert plain(opened.kernels[name].tolist()) == plain(cells), name
+        assert plain(table[name]) == plain(cells), name
+
+
+def plain(cells: list[object]) -> list[object]:
+    """Tuples as lists; an unknown triple as three times None."""
+    found = [list(cell) if isinstance(cell, tuple) else cell for cell in cells]
+    width = next((len(cell) for cell in found if isinstance(cell, list)), 0)
+    return [None if cell == [None] * width and width == 3 else cell for cell in found]
+
+
+def test_a_data_frame_has_the_values_of_every_column(opened: Profile) -> None:
+    pytest.importorskip("pandas")
+    frame = opened.to_pandas()
+    assert len(frame) == len(opened)
+    triples = [name for name in opened.names if COLUMN_OF_KEY[name].kind == "triple"]
+    for name in opened.names:
+        cells = [opened.column(name).at(row) for row in range(len(opened))]
+        if name in triples:
+            for axis, key in enumerate("xyz"):
+                expected = [None if cell is None else cell[axis] for cell in cells]
+                assert without_missing(frame[f"{name}_{key}"]) == expected
+        else:
+            assert without_missing(frame[name]) == cells, name
+
+
+def without_missing(column: Any) -> list[object]:
+    cells = zip(column.tolist(), column.isna(), strict=True)
+    return [None if missing else cell for cell, missing in cells]
+
+
+def test_a_data_frame_is_the_users_own(trace: Profile) -> None:
+    pytest.importorskip("pandas")
+    before = {name: trace.kernels[name].tolist() for name in trace.names}
+    frame = trace.to_pandas()
+    for name in frame.columns:
+        if frame[name].dtype.kind == "i":
+            frame.loc[:, name] = 7
+    assert {name: trace.kernels[name].tolist() for name in trace.names} == before
+
+
+def test_sums_leave_out_what_is_unknown() -> None:
+    flops = ints(3, None, 0, 4).array()
+    assert flops.sum() == 7
+    assert flops.mask.tolist() == [False, True, False, False]
+    assert flops.tolist() == [3, None, 0, 4]
+    assert (flops > 0).sum() == 2
+    grid = ints((1, 2, 3), None, (4, 5, 6)).array()
+    assert grid.prod(axis=1).tolist() == [6, None, 120]
+    start = Ints(np.array([-5, -1, 3, 9]), none=9).array()
+    assert start.min() == -5 and start.tolist() == [-5, -1, 3, None]
+
+
+def test_the_sum_of_nothing_is_0_and_of_unknown_numbers_unknown() -> None:
+    assert Ints(np.empty(0, np.int64)).array().sum() == 0
+    assert ints(None, None).array().sum() is np.ma.masked
+
+
+def test_arrays_of_numbers_are_read_only(opened: Profile) -> None:
+    for name in opened.names:
+        if isinstance(opened.column(name), Ints):
+            with pytest.raises(ValueError, match="read-only"):
+                opened.kernels[name][0] = 5
+            opened.kernels[name].copy()[0] = 5
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ints(1, None, -(2**63), 5, None),
+        ints((1, 2, 3), None, (0, 0, 0), (-1, 2, 2), None),
+        RepeatedInts(np.array([1, 0, 1, 2, 2], np.int32), np.array([-1, 5, 7])),
+        RepeatedInts(np.array([1, 0, 1, 1, 0], np.int32), np.array([[-1] * 3, [1, 2, 3]])),
+        values("a", None, "b", "a", None),
+        values(("a",), (), None, ("a", "b"), ()),
+        lists([1], [], [2, 3], [], [5]),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_chunks_are_the_values_in_order(column: Column, size: int) -> None:
+    chunks = list(column.chunks(size))
+    assert [len(chunk) for chunk in chunks[:-1]] == [size] * (len(chunks) - 1)
+    cells = [cell for chunk in chunks for cell in chunk]
+    expected = [column.at(row) for row in range(5)]
+    assert cells == expected
+    assert [type(cell) for cell in cells] == [type(cell) for cell in expected]
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4), max_size=12))
+def test_lists_of_any_lengths_become_tuples(cells: list[list[int]]) -> None:
+    column = lists(*cells)
+    assert column.array().tolist() == [tuple(cell) for cell in cells]
+    assert column.array().shape == (len(cells),)
+
+
+def test_numbers_become_lists_of_one_number() -> None:
+    made = as_lists(ints(4, None, 0, dtype=np.int32))
+    assert made.array().tolist() == [(4,), (), (0,)]
+    assert made.values.dtype == np.int64
+    assert as_lists(made) is made
+
+
+def test_an_unknown_name_lists_the_columns(lines: Profile) -> None:
+    with pytest.raises(KeyError, match=r"no column 'start'; there are idx, seq, "):
+        lines.column("start")
+    with pytest.raises(KeyError):
+        lines.kernels["flop"]
+    assert repr(lines).endswith(f"{len(lines)} kernels>")
