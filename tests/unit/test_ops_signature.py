@@ -230,7 +230,10 @@ def test_an_answer_that_is_no_cost_is_told(answer):
         (lambda: op("mine", "f(_)")(lambda x: None), "omits x, which has no default"),
         (lambda: op("mine", "f(")(lambda x: None), "expected a name, or name"),
         (lambda: op("mine", "f")(lambda *x: None), "must be positional-or-keyword or keyword-only"),
-        (lambda: op("aten2", aten=("aten::mm",))(lambda x: None), r"aten\.mm already has a formula"),
+        (
+            lambda: op("aten2", aten=("aten::mm",))(lambda x: None),
+            r"aten\.mm already has a formula",
+        ),
     ],
 )
 def test_a_wrong_registration_is_a_clear_error(register, message):
