@@ -315,7 +315,7 @@ static void headers_that_are_not_known_are_refused(void) {
   static const int places[] = {0, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 27, 28, 31, 44, 47, 59};
   for (int i = 0; i < LENGTH(places); i++) CHECK(*refusal_with(places[i], 77));
   CHECK(strcmp(refusal_with(59, 2), "the text encoding is not UTF-8") == 0);
-  CHECK(strncmp(refusal_with(19, 2), "it has a write-ahead log", 24) == 0);
+  CHECK(strncmp(refusal_with(19, 2), "the file has a write-ahead log", 30) == 0);
 }
 
 static void numbers_of_any_length_are_read(void) {

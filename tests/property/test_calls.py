@@ -288,9 +288,9 @@ def test_an_index_outside_its_table_is_an_internal_error(column, bad):
 
 def test_columns_of_another_length_are_refused():
     one, two = np.zeros(1, np.int32), np.zeros(2, np.int32)
-    with pytest.raises(ValueError, match="1 values, expected 2"):
+    with pytest.raises(ValueError, match="expected 2 values, found 1"):
         find(two, one, *ONE_FRAME)
-    with pytest.raises(ValueError, match="2 values, expected 1"):
+    with pytest.raises(ValueError, match="expected 1 values, found 2"):
         parts(one, two, one, np.zeros(1, np.uint8), *ONE_ROW)
 
 

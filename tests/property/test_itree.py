@@ -94,5 +94,5 @@ def test_columns_of_different_length_are_refused():
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="lengths differ"):
         _nest.Tree(one, two)
-    with pytest.raises(ValueError, match="2 labels for 1 ranges"):
+    with pytest.raises(ValueError, match="expected 1 labels, found 2"):
         _nest.Tree(one, one).nodes(np.zeros(2, np.int32), one)

@@ -100,9 +100,9 @@ def test_dense_and_scattered_ids_of_several_processes_are_kept_apart(ids, n_far)
 
 
 def test_processes_and_ids_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="1 processes, but 2 ids"):
+    with pytest.raises(ValueError, match="expected 1 ids, found 2"):
         Join(np.zeros(1, np.int32), np.zeros(2, np.int64))
     table = Join(*columns([(0, 1)]))
     for method in (table.offer, table.rows):
-        with pytest.raises(ValueError, match="1 processes, but 2 ids"):
+        with pytest.raises(ValueError, match="expected 1 ids, found 2"):
             method(np.zeros(1, np.int32), np.zeros(2, np.int64))

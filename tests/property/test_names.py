@@ -194,5 +194,5 @@ def test_pairs_are_numbered_in_order_of_first_appearance(items):
 
 
 def test_pairs_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="2 numbers on the left, 1 on the right"):
+    with pytest.raises(ValueError, match="expected 2 numbers on the right, found 1"):
         pairs(np.zeros(2, np.int32), np.zeros(1, np.int32))

@@ -157,9 +157,9 @@ def test_labels_that_point_nowhere_are_an_internal_error(of_labels, parent, labe
 
 
 def test_columns_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="lengths 1 and 2"):
+    with pytest.raises(ValueError, match=r"equal lengths .* found 1 and 2"):
         nodes([-1], [0, 0])
-    with pytest.raises(ValueError, match="1 flags for 4 labels"):
+    with pytest.raises(ValueError, match="expected 4 flags, found 1"):
         nodes([-1], [0], wanted=[1])
-    with pytest.raises(ValueError, match="lengths 1 and 2"):
+    with pytest.raises(ValueError, match=r"equal lengths .* found 1 and 2"):
         _path.innermost(np.zeros(1, np.int32), np.zeros(2, np.int32))

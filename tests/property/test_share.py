@@ -114,7 +114,7 @@ def test_columns_of_different_length_are_refused():
         with pytest.raises(ValueError, match="lengths differ"):
             Parts(*longer)
     for method in (Parts(*columns).share, Parts(*columns).add_up):
-        with pytest.raises(ValueError, match="1 rows, 2 shares"):
+        with pytest.raises(ValueError, match="expected 1 shares, found 2"):
             method(0, np.zeros(2, np.int64))
 
 

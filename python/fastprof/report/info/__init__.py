@@ -19,7 +19,7 @@ def describe(profile: Profile) -> dict[str, Any]:
     does not contain are None.
     """
     about, contents, coverage = profile.about, profile.contents, profile.coverage_of_kernels
-    told = advice(about, contents, coverage)
+    gaps = advice(about, contents, coverage)
     total, rows = coverage.total, contents.devices
     capture = profile.graph_capture
     return {
@@ -68,7 +68,7 @@ def describe(profile: Profile) -> dict[str, Any]:
             {"depth": depth, "time": time, "share": time / total if total else None}
             for depth, time in coverage.known.items()
         ],
-        "advice": told,
+        "advice": gaps,
         "warnings": profile.warnings,
     }
 

@@ -92,8 +92,8 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
             found[depth].append(f"{100 * replays:.1f} % {_REPLAYS}")
             share, replays = share - replays, 0.0
         if share >= _NEGLIGIBLE:
-            told = _formulas(coverage) if depth == "cost" else _advice(about, contents, depth)
-            found[depth] += [told] if told else []
+            text = _formulas(coverage) if depth == "cost" else _advice(about, contents, depth)
+            found[depth] += [text] if text else []
         if graphs >= _NEGLIGIBLE and depth in ("range", "op", "shapes"):
             found[depth].append(f"{100 * graphs:.1f} % {_GRAPHS}")
             graphs = 0.0
@@ -102,7 +102,7 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
     if about.format == "dict":
         depths = [depth for depth in found if depth != "cost"]
         found |= {depth: [_DICT] if depth == depths[0] else [] for depth in depths}
-    return {depth: told for depth, told in found.items() if told}
+    return {depth: texts for depth, texts in found.items() if texts}
 
 
 def _lost(coverage: Coverage) -> dict[str, float]:
@@ -139,6 +139,6 @@ def _formulas(coverage: Coverage) -> str | None:
     if not names:
         return None
     longest = sorted(names.items(), key=lambda item: -item[1])[:_MAX_NAMES]
-    told = ", ".join(f"{name} {100 * time / coverage.total:.1f} %" for name, time in longest)
+    listed = ", ".join(f"{name} {100 * time / coverage.total:.1f} %" for name, time in longest)
     more = f" and {len(names) - len(longest)} more" if len(names) > len(longest) else ""
-    return f"unknown cost: {told}{more}; prof --unknown gives reasons, fastprof.op adds formulas"
+    return f"unknown cost: {listed}{more}; prof --unknown gives reasons, fastprof.op adds formulas"

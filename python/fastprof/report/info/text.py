@@ -34,15 +34,15 @@ def info_text(info: dict[str, Any]) -> str:
         lines += _wrapped(label, value, _LABEL)
     if info["coverage"] and info["gpu_time"]:
         lines += ["", f"known share of GPU kernel time ({_time(info['gpu_time'])})"]
-    told = dict(info["advice"])
+    advice = dict(info["advice"])
     for each in info["coverage"] if info["gpu_time"] else ():
         depth = each["depth"]
         head = f"{depth:<12}{100 * each['share']:>7.1f} %"
-        lines += _wrapped(head, "\n".join(told.pop(depth, [])), _SHARE)
-    if told:
+        lines += _wrapped(head, "\n".join(advice.pop(depth, [])), _SHARE)
+    if advice:
         lines.append("")
-    for what, texts in told.items():
-        lines += _wrapped(what, "\n".join(texts), _LABEL)
+    for label, texts in advice.items():
+        lines += _wrapped(label, "\n".join(texts), _LABEL)
     return "".join(_printable(line).rstrip() + "\n" for line in lines)
 
 
@@ -92,8 +92,8 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if info["memory_events"]:
         yield "memory", f"{info['memory_events']} allocations and frees"
     for label, there in (("has", True), ("has no", False)):
-        told = [name.replace("_", " ") for name, has in info["has"].items() if has == there]
-        yield label, ", ".join(told)
+        contained = [name.replace("_", " ") for name, has in info["has"].items() if has == there]
+        yield label, ", ".join(contained)
 
 
 def _read_by(tables: dict[str, dict[str, Any]]) -> str:
@@ -103,9 +103,9 @@ def _read_by(tables: dict[str, dict[str, Any]]) -> str:
         if each["way"] == "sqlite":
             by_sqlite.setdefault(each["why"], []).append(table)
     n = len(tables) - sum(map(len, by_sqlite.values()))
-    told = [f"{n} table{'s' * (n != 1)} from the file's pages"] if n else []
-    told += [f"{_listed(names)} through SQLite: {why}" for why, names in by_sqlite.items()]
-    return "; ".join(told)
+    parts = [f"{n} table{'s' * (n != 1)} from the file's pages"] if n else []
+    parts += [f"{_listed(names)} through SQLite: {why}" for why, names in by_sqlite.items()]
+    return "; ".join(parts)
 
 
 def _gpus(gpus: Sequence[dict[str, Any]]) -> str:
@@ -126,14 +126,14 @@ def _steps(steps: Sequence[dict[str, Any]]) -> str:
         return ""
     numbers = [step["number"] for step in steps]
     lengths = [step["end"] - step["start"] for step in steps if step["end"] is not None]
-    told = f"{len(steps)}: ProfilerStep#{min(numbers)}"
-    told += f" to #{max(numbers)}" if max(numbers) > min(numbers) else ""
+    text = f"{len(steps)}: ProfilerStep#{min(numbers)}"
+    text += f" to #{max(numbers)}" if max(numbers) > min(numbers) else ""
     if not lengths:
-        return told
+        return text
     mean = _time(sum(lengths) / len(lengths))
     if len(lengths) == 1:
-        return f"{told}, {mean}"
-    return f"{told}, {_time(min(lengths))} to {_time(max(lengths))}, {mean} on average"
+        return f"{text}, {mean}"
+    return f"{text}, {_time(min(lengths))} to {_time(max(lengths))}, {mean} on average"
 
 
 def _listed(names: Sequence[str]) -> str:
