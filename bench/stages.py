@@ -46,7 +46,7 @@ STAGES = {
         "fastprof._core._link:numbers",
         "fastprof._core._link:sub",
     ),
-    "understand": ("fastprof.profile.callpath.attribution:_meaning",),
+    "understand": ("fastprof.profile.callpath.nesting:_meaning",),
     "cost": (
         "fastprof.profile.from_trace:find_calls",
         "fastprof.profile.from_trace:cost",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
-from fastprof._system.threads import Beside
+from fastprof._system.threads import SecondThread
 from fastprof.model.columns import Column, Columns, Ints, Lists, RepeatedInts, SeqMarkers, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators, each_part_once
 from fastprof.model.trace import Int32, Trace
@@ -187,7 +187,7 @@ class Assembly:
     @cached_property
     def numbers(self) -> tuple[Ints, Lists]:
         """seqId and altSeqId."""
-        found, ranges = self.found, self.trace.ranges
+        found, ranges = self.found, self.found.ranges
         linking, offsets, others = _link.numbers(
             found.frame_parent, found.frame_range, found.links_of_frame,
             ranges.seq, ranges.label, self.flags(_is_torch),
@@ -197,7 +197,7 @@ class Assembly:
 
     def seq_markers(self) -> SeqMarkers:
         """torch's own ranges around each kernel, to be written as `seqMarker`."""
-        found, ranges = self.found, self.trace.ranges
+        found, ranges = self.found, self.found.ranges
         meanings = found.meanings
         return SeqMarkers(
             frame_of_row=self.frame,
@@ -354,8 +354,8 @@ def _dict_columns(
     assembly: Assembly, columns: Mapping[str, Any], meanwhile: Callable[[], object]
 ) -> dict[str, Any]:
     """The columns of dict lines: what is around the launch itself, nothing inherited."""
-    with Beside() as beside:
-        done = beside.run(meanwhile)
+    with SecondThread() as second:
+        done = second.submit(meanwhile)
         operators = assembly.operators
         made = {
             "kShortName": columns["kernel"],

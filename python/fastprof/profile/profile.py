@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.optional import needed
+from fastprof._system.optional import import_optional
 from fastprof.model.columns import Column, Ints, Lists, SeqMarkers
 from fastprof.model.metadata import About
 from fastprof.profile.captured_graphs import GraphCapture
@@ -213,7 +213,7 @@ class Profile:
         MissingDependencyError
             pandas is not installed.
         """
-        pd = needed("pandas", "DataFrames need")
+        pd = import_optional("pandas", "DataFrames need")
         data: dict[str, Any] = {}
         for name in self.names:
             data.update(_series(pd, name, self.column(name)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from fastprof._system.optional import needed
+from fastprof._system.optional import import_optional
 from fastprof.model.columns import Column, Ints, Lists, Values
 from fastprof.report.columns import COLUMNS, TRACE_COLUMNS, ReportColumn
 
@@ -57,7 +57,9 @@ def write(columns: Mapping[str, Column], chosen: Sequence[ReportColumn], file: B
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
-    return needed("pyarrow", "Parquet needs"), needed("pyarrow.parquet", "Parquet needs")
+    return import_optional("pyarrow", "Parquet needs"), import_optional(
+        "pyarrow.parquet", "Parquet needs"
+    )
 
 
 def _tables(arrow: Any, columns: Mapping[str, Column]) -> Iterator[Any]:
