@@ -63,12 +63,12 @@ def walk_on_two_cores(files: Files) -> None:
 
     Integers are decoded, texts hashed; no columns, no pools: the floor, below SQLite.
     """
-    from fastprof._system.threads import Beside
+    from fastprof._system.threads import SecondThread
     from fastprof.readers.nsys.schema import Pools
     from fastprof.readers.sqlite.database import Database
 
     pools = Pools()
-    with Database(files.export) as database, Beside() as beside:
+    with Database(files.export) as database, SecondThread() as beside:
         pieces = iter(
             [
                 (name, fields(pools), row_ids)
@@ -81,7 +81,7 @@ def walk_on_two_cores(files: Files) -> None:
             for piece in pieces:  # each goes to one of the two threads
                 database.floor_of_pages(*piece)
 
-        other = beside.run(walk)
+        other = beside.submit(walk)
         walk()
         other.result()
 
@@ -99,17 +99,17 @@ def pages(files: Files) -> object:
 
 def pages_on_two_cores(files: Files) -> object:
     """The same on two, each with pools of its own: kernels on one, and all else on both."""
-    from fastprof._system.threads import Beside
+    from fastprof._system.threads import SecondThread
     from fastprof.readers.nsys.pieces import Pieces
     from fastprof.readers.nsys.schema import KERNELS, Pools
     from fastprof.readers.sqlite.database import ALL_ROWS, Database, TableRows
 
     pools = Pools()
-    with Database(files.export) as database, database.another() as other, Beside() as beside:
+    with Database(files.export) as database, database.another() as other, SecondThread() as beside:
         large = _large_tables()
         kernels = TableRows(database, KERNELS, large.pop(KERNELS)(pools))
         tables = [Pieces(database, name, fields, lambda: None) for name, fields in large.items()]
-        helping = [beside.run(table.help, other) for table in reversed(tables)]
+        helping = [beside.submit(table.help, other) for table in reversed(tables)]
         kernels.read(database, ALL_ROWS)
         for table in tables:
             table.read(database)

@@ -46,15 +46,15 @@ STAGES = {
         "fastprof._core._link:numbers",
         "fastprof._core._link:sub",
     ),
-    "understand": ("fastprof.profile.callpath.attribution:_meaning",),
+    "understand": ("fastprof.profile.callpath.nesting:_meaning",),
     "cost": (
         "fastprof.profile.lookups:find_calls",
         "fastprof.profile.lookups:cost",
         "fastprof.profile.from_trace:cover",
     ),
     "columns": (
-        "fastprof.profile.recording:Recording.column",
-        "fastprof.profile.from_trace:TraceRecording.dict_line_columns",
+        "fastprof.profile.source:ProfileSource.column",
+        "fastprof.profile.from_trace:TraceSource.dict_line_columns",
         "fastprof.profile.costs:Costs._shared",
     ),
     "write": (

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import fastprof
-from fastprof._system.atomic_file import whole_file
+from fastprof._system.atomic_file import atomic_file
 from fastprof.report.info import describe
 
 PAGE = Path(__file__).parent / "coverage.md"
@@ -67,5 +67,5 @@ def percent(share: float | None) -> str:
 if __name__ == "__main__":
     wanted = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FASTPROF_DATA", BESIDE)
     text = page(Path(wanted))
-    with whole_file(PAGE) as file:
+    with atomic_file(PAGE) as file:
         file.write(text.encode())

@@ -10,6 +10,7 @@ import numpy as np
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NEVER, label_text
 from fastprof.profile.callpath.attribution import attribute
+from fastprof.profile.callpath.nesting import nest
 from fastprof.readers.detect import read_trace
 from nvtx_recording import Range, Recording
 
@@ -49,7 +50,7 @@ def read_back(path: Path) -> list[ReadRange]:
     """
     trace = read_trace(path)
     assert trace.warnings == []
-    found = attribute(trace)
+    found = attribute(nest(trace)).attribution
     # The first frame of a range is that of its start; crossing ranges have more.
     _, frames = np.unique(found.frame_range, return_index=True)
     read: list[ReadRange] = []
@@ -59,7 +60,7 @@ def read_back(path: Path) -> list[ReadRange]:
         thread, end = trace.ranges.thread[row], int(trace.ranges.end[row])
         read.append(
             ReadRange(
-                meaning=found.meanings[trace.ranges.label[row]],
+                meaning=found.meanings[found.ranges.label[row]],
                 label=trace.labels[trace.ranges.label[row]],
                 seq=int(trace.ranges.seq[row]),
                 op_id=int(trace.ranges.op_id[row]),

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from fastprof._core._take import take
 from fastprof.model.markers import Kind, SourceLines
-from fastprof.model.trace import Trace
+from fastprof.model.trace import Recording
 from fastprof.profile.callpath.attribution import Attribution, attribute
+from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.lookups import Lookups
 from fastprof.readers.detect import read_trace
 
@@ -49,7 +50,7 @@ class Row:
 def rows(path: Path) -> list[Row]:
     """The rows of a trace, in order of start."""
     trace = read_trace(path, None, False)
-    places = _Places(trace, attribute(trace))
+    places = _Places(trace, attribute(nest(trace)).attribution)
     made = Lookups(trace, places.found, SourceLines(()))
     names, _ = made.names
     costs, kernels = made.costs, trace.kernels
@@ -79,16 +80,16 @@ def rows(path: Path) -> list[Row]:
 class _Places:
     """Frames as plain values."""
 
-    def __init__(self, trace: Trace, found: Attribution) -> None:
-        self.found, self._ranges = found, trace.ranges
+    def __init__(self, recording: Recording, found: Attribution) -> None:
+        self.found, self._start = found, recording.ranges.start
         self._known: dict[int, tuple[Place, ...]] = {}
 
     def of(self, frame: int) -> Place | None:
         if frame < 0:
             return None
         each = self.found.frame_range[frame]
-        meaning = self.found.meanings[self._ranges.label[each]]
-        return int(self._ranges.start[each]), meaning.name
+        meaning = self.found.meanings[self.found.ranges.label[each]]
+        return int(self._start[each]), meaning.name
 
     def operators(self, frame: int) -> tuple[Place, ...]:
         """PyTorch's ranges among a frame and those around it, innermost first."""
@@ -98,7 +99,7 @@ class _Places:
             frame = int(self.found.frame_parent[frame])
         around = self._known.get(frame, ())
         for each in reversed(chain):
-            label = self._ranges.label[self.found.frame_range[each]]
+            label = self.found.ranges.label[self.found.frame_range[each]]
             place = self.of(each)
             if place is not None and self.found.meanings[label].kind == Kind.TORCH:
                 around = (place, *around)

@@ -8,10 +8,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from intervals import Interval, chain, columns, frozen, intervals, is_open, nested
 
-from fastprof.model.trace import Configs, Kernels, Launches, Ranges, Trace
-from fastprof.profile.callpath.attribution import attribute
+from fastprof.model.trace import Configs, Kernels, Launches, Ranges, Recording, label_text
+from fastprof.profile.callpath.attribution import attribute as attributed
+from fastprof.profile.callpath.nesting import nest
 
 N_THREADS = 3
+
+
+def attribute(trace):
+    return attributed(nest(trace)).attribution
+
+
 LABELS = ["step", "layer:one", "\1aten::mm", "\1MmBackward0", "\1aten::mm, sizes = [[2], []]"]
 
 RANGE_NUMBERS = st.lists(
@@ -43,7 +50,7 @@ def ranges_of(rows, label_and_seq):
 def trace_of(ranges, launches, kernels):
     n = len(launches)
     start, _, thread = columns(launches)
-    return Trace(
+    return Recording(
         name="made.sqlite",
         kernels=kernels_of([[at if at < n else -1 for at in row] for row in kernels]),
         launches=Launches(start, thread, numbers(n)),
@@ -64,9 +71,9 @@ def labels_of_frame(found, trace, frame):
     ]
 
 
-def labels_of_node(found, trace, frame):
+def labels_of_node(found, frame):
     node = found.node_of_frame[frame] if frame >= 0 else -1
-    return [trace.labels[found.node_label[at]] for at in chain(found.node_parent, node)]
+    return [found.meanings[found.node_label[at]].label for at in chain(found.node_parent, node)]
 
 
 @settings(max_examples=300, deadline=None)
@@ -108,7 +115,8 @@ def test_a_kernel_has_the_labels_that_were_open_when_it_was_launched(
         frame, launch_frame = found.frame_of_kernel[i], found.launch_frame_of_kernel[i]
         assert labels_of_frame(found, trace, launch_frame) == around(launch)
         assert labels_of_frame(found, trace, frame) == (around(origin) or around(launch))
-        assert labels_of_node(found, trace, frame) == labels_of_frame(found, trace, frame)
+        texts = [label_text(label) for label in labels_of_frame(found, trace, frame)]
+        assert labels_of_node(found, frame) == texts
 
 
 @settings(max_examples=200, deadline=None)

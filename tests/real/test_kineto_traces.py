@@ -13,6 +13,7 @@ import pytest
 
 import fastprof
 from fastprof.profile.callpath.attribution import attribute
+from fastprof.profile.callpath.nesting import nest
 from fastprof.readers.kineto import reader
 from real_data import real, traces
 
@@ -88,13 +89,13 @@ def test_546_kernels_of_2022_have_no_launch_event() -> None:
 )
 def test_the_rule_alone_finds_what_the_arrows_say(name: str, arrows: int) -> None:
     trace = reader.read(real(f"kineto/{name}.json.gz"))
-    told = trace.told_forward
+    told = trace.recorded_forward
     assert told is not None
     ends = np.flatnonzero(told >= 0)
     assert len(ends) == arrows
-    by_arrows = attribute(trace).meaning_of_frame
-    trace.told_forward = None
-    found = attribute(trace)
+    by_arrows = attribute(nest(trace)).attribution.meaning_of_frame
+    trace.recorded_forward = None
+    found = attribute(nest(trace)).attribution
     assert np.array_equal(found.meaning_of_frame, by_arrows)
     frame_of_range = np.full(len(trace.ranges), -1)
     frame_of_range[found.frame_range] = np.arange(len(found.frame_range))

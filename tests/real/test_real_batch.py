@@ -36,7 +36,7 @@ def kernels(paths):
 
 
 def test_ranks_are_as_the_files_say(found, paths):
-    assert found.together.rule == "told"
+    assert found.all_ranks.rule == "recorded"
     assert found.ranks["rank"].tolist() == [0, 1, 2, 3]
     assert found.ranks["file"].tolist() == [str(path) for path in paths]
     assert found.missing == [4, 5, 6, 7]

@@ -14,6 +14,7 @@ import pytest
 import fastprof
 from fastprof.errors import BadInputError
 from fastprof.profile.callpath.attribution import attribute
+from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.captured_graphs.operators import Operators
 from fastprof.readers.detect import read_trace
 from real_data import real
@@ -160,7 +161,7 @@ def test_one_call_less_is_refused_where_names_are_not_told(tmp_path):
 )  # fmt: skip
 def test_no_real_operator_contradicts_the_kernels_that_it_launched(name):
     trace = read_trace(real(f"kineto/{name}.json.gz"))
-    found = attribute(trace)
+    found = attribute(nest(trace)).attribution
     operators = Operators(found)
     label = operators.label(found.launch_frame_of_kernel)
     kernel = trace.kernels.configs.name[trace.kernels.config]

@@ -163,7 +163,7 @@ def test_where_such_a_table_is_damaged_kernels_are_read_with_a_warning(tmp_path,
     profile = fastprof.open(path)
     assert [row["sil"] for row in profile.rows()] == [10]
     (warning,) = profile.warnings
-    assert "what it says of itself cannot be read" in warning
+    assert "metadata cannot be read" in warning
 
 
 # NVProf.

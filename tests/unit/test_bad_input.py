@@ -65,16 +65,16 @@ def test_a_link_to_nowhere_is_a_missing_file(file, tmp_path):
 
 
 OTHER_KINDS = {
-    "text": (b"hello\nworld\n", "something else"),
-    "table": (b"Idx,SeqId\n1,2\n", "something else"),
+    "text": (b"hello\nworld\n", "unknown format"),
+    "table": (b"Idx,SeqId\n1,2\n", "unknown format"),
     "json object": (b'{"deviceProperties": []}', "without traceEvents"),
-    "json": (b"[1, 2, 3]", "holds no event"),
+    "json": (b"[1, 2, 3]", "without events"),
     "gzip": (b"\x1f\x8b" + bytes(100), "compressed"),
     "zeros": (bytes(5000), "zeros"),
     "blank": (b"\n" * 5000, "expected"),
-    "random": (random.Random(1).randbytes(10_000), "something else"),
-    "utf-16": ("ÿ".encode("utf-16"), "something else"),
-    "half a magic": (b"SQLite format 3", "something else"),
+    "random": (random.Random(1).randbytes(10_000), "unknown format"),
+    "utf-16": ("ÿ".encode("utf-16"), "unknown format"),
+    "half a magic": (b"SQLite format 3", "unknown format"),
     "magic": (b"SQLite format 3\0", "export it again"),
     "magic and zeros": (b"SQLite format 3\0" + bytes(84), "export it again"),
     "magic and random": (

@@ -9,7 +9,7 @@ from exports import Export
 from fastprof.cli import main
 from fastprof.ranks.batch import BatchError
 from fastprof.ranks.files import find
-from fastprof.ranks.rank import ranks as rank_numbers
+from fastprof.ranks.rank import assign_ranks as rank_numbers
 from fastprof.ranks.result import Batch
 from fastprof.ranks.table import Floats, Table, texts
 from fastprof.ranks.work import Options, work
@@ -234,7 +234,7 @@ def test_nothing_but_bad_files_gives_empty_tables(tmp_path):
         assert table.n_rows == 0
         assert table.text()
     assert found.ranks.n_rows == found.lacking().n_rows == 1
-    assert "1 of which" in found.overview()
+    assert "1 of them" in found.overview()
 
 
 def test_dict_lines_are_ranks_too(tmp_path, folder):
@@ -263,7 +263,7 @@ def test_processes_of_one_file_are_ranks_in_order_of_device(tmp_path):
     assert found.ranks["pid"].tolist() == [60, 50]
     assert found.ranks["devices"].tolist() == ["0", "1"]
     assert found.ranks["gpu_time"].tolist() == [20, 21]
-    assert found.together.rule == "order"
+    assert found.all_ranks.rule == "order"
 
 
 # Ranks and files.
@@ -272,7 +272,7 @@ def test_processes_of_one_file_are_ranks_in_order_of_device(tmp_path):
 @pytest.mark.parametrize(
     ("paths", "told", "numbers", "rule"),
     [
-        (["a", "b"], [1, 0], [1, 0], "told"),
+        (["a", "b"], [1, 0], [1, 0], "recorded"),
         (["rank1", "rank0"], [3, 3], [1, 0], "name"),
         (["a", "b"], [0, None], [0, 1], "order"),
         (["run7/rank_10.json", "run7/rank_2.json"], [None, None], [10, 2], "name"),
@@ -281,7 +281,7 @@ def test_processes_of_one_file_are_ranks_in_order_of_device(tmp_path):
         (["h1_20.json", "h2_31.json"], [None, None], [0, 1], "order"),
         (["crank3", "crank5a"], [None, None], [0, 1], "order"),
         (["only9.json"], [None], [0], "order"),
-        ([], [], [], "told"),
+        ([], [], [], "recorded"),
     ],
 )
 def test_a_rank_is_what_the_file_says_or_its_name_or_its_place(paths, told, numbers, rule):

@@ -55,7 +55,7 @@ def test_a_report_on_stdout_and_a_line_a_file_on_stderr(run, folder):
     assert len(lines) == 4
     assert lines[0].startswith(f"fastprof: [1/4] {folder}/rank0.sqlite: 12 kernels, 0.00")
     titles = [line for line in out.splitlines() if not line.startswith((" ", "op", "rank", "coll"))]
-    assert titles[0].startswith("4 ranks in 4 files; ranks are as the names of the files say.")
+    assert titles[0].startswith("4 ranks in 4 files; ranks are from the file names.")
     for title in (
         "time by op, layer, class, dir",
         "waiting for other ranks",
@@ -85,7 +85,7 @@ def test_a_bad_file_is_a_line_and_exit_code_1_at_the_end(run, folder, tmp_path):
     assert code == 1
     assert err.splitlines()[-1] == "fastprof: 2 of 6 files could not be read"
     assert sum("bad.sqlite" in line for line in err.splitlines()) == 1
-    assert "4 ranks in 6 files, 2 of which could not be read" in out
+    assert "4 ranks in 6 files, 2 of them unreadable" in out
     assert "no such file" in out
 
 

@@ -76,14 +76,14 @@ def test_a_file_whose_process_always_dies_is_one_bad_file(folder):
     dying = costs(folder, "os.kill(os.getpid(), signal.SIGSEGV)")
     found = fastprof.batch(folder, jobs=2, ops=[dying])
     (failure,) = found.failures
-    assert failure.error == f"{failure.path}: the process that read it was ended by SIGSEGV"
+    assert failure.error == f"{failure.path}: the worker process was killed by SIGSEGV"
     assert found.ranks["file"].tolist()[-1] == str(folder / "rank2.sqlite")
     assert found.ranks["rank"].tolist() == [0, 1, 3, 4, -1]
 
 
 def test_the_end_of_a_process_says_what_may_have_been_the_cause():
-    assert "SIGKILL: out of memory?" in cause(-signal.SIGKILL)
-    assert "exit code 3" in cause(3)
+    assert "SIGKILL: probably out of memory" in cause(-signal.SIGKILL)
+    assert "exited with code 3" in cause(3)
     assert "signal 99" in cause(-99)
 
 

@@ -21,6 +21,7 @@ from fastprof.cli import main
 from fastprof.model.columns import Ints, Values
 from fastprof.profile import checks, recount
 from fastprof.profile.callpath.attribution import attribute
+from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.readers.detect import read_trace
@@ -244,7 +245,7 @@ def test_a_mistake_is_exit_code_3_and_no_report(file, tmp_path, monkeypatch, cap
 
 def test_a_kernel_that_is_lost_on_the_way_is_a_mistake(file):
     trace = read_trace(file)
-    found = attribute(trace)
+    found = attribute(nest(trace)).attribution
     found.node_of_frame[-1] = 0
     kernels = found.node_of_frame[found.frame_of_kernel]
     with pytest.raises(fastprof.CheckError):

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,30 @@ def test_modules_import_only_from_the_rooms_below() -> None:
         and ROOMS.index(room_of(module)) > ROOMS.index(own_room(path))
     }
     assert upward == set()
+
+
+def modules_imported_by(path: Path, modules: set[str]) -> set[str]:
+    """The modules of fastprof that a module imports when it runs."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (names & modules) or {node.module} & modules
+    return found
+
+
+def test_imports_have_no_cycles() -> None:
+    parts = {path: path.relative_to(PACKAGE.parent).with_suffix("").parts for path in MODULES}
+    modules = {".".join(each).removesuffix(".__init__"): path for path, each in parts.items()}
+    graph = {name: modules_imported_by(path, set(modules)) for name, path in modules.items()}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(modules)
+
+
+def test_every_package_says_what_it_is_for() -> None:
+    packages = [path for path in MODULES if path.name == "__init__.py"]
+    assert [
+        named(path) for path in packages if not ast.get_docstring(ast.parse(path.read_text()))
+    ] == []
 
 
 def test_only_annotate_and_integrations_import_what_training_needs() -> None:

@@ -82,7 +82,7 @@ def test_a_file_with_an_open_transaction_that_reached_it_is_refused(mode, file, 
 def test_what_a_killed_writer_leaves_is_refused(mode, file, tmp_path):
     with written_by_another(file, f"PRAGMA journal_mode = {mode}", *SPILL):
         pass
-    assert "was stopped while it did" in refusal(file, tmp_path)
+    assert "was stopped while writing it" in refusal(file, tmp_path)
     sqlite3.connect(file).execute("SELECT count(*) FROM StringIds").fetchall()  # rolls it back
     if mode == "DELETE":
         assert len(fastprof.open(file)) == 3
@@ -117,7 +117,7 @@ def test_a_log_beside_the_file_that_a_link_leads_to_is_seen(suffix, links, tmp_p
     if links == 2:
         (tmp_path / "near" / "z.sqlite").symlink_to(link)
         link = tmp_path / "near" / "z.sqlite"
-    assert f"x.sqlite{suffix} lies beside it" in refusal(link, tmp_path)
+    assert f"x.sqlite{suffix} exists: another program" in refusal(link, tmp_path)
 
 
 def test_a_link_is_read(file, tmp_path):
@@ -181,7 +181,7 @@ def test_a_log_that_appears_while_a_file_is_read_is_seen(large, tmp_path):
     def progress(table, rows, total):
         Path(f"{path}-journal").write_bytes(b"x")
 
-    with pytest.raises(BadInputError, match="lies beside it"):
+    with pytest.raises(BadInputError, match="exists: another program"):
         fastprof.open(path, progress)
 
 

@@ -19,7 +19,7 @@ from bench.generate import generate
 import rank_files
 from commands import command, run
 from exports import Export
-from fastprof._system.atomic_file import whole_file
+from fastprof._system.atomic_file import atomic_file
 
 OLD = b"old"
 
@@ -163,7 +163,7 @@ def test_what_another_has_just_begun_is_left_alone(small, tmp_path):
 )
 def test_files_of_similar_names_are_left_alone(name, tmp_path):
     other = leave(tmp_path / name)
-    with whole_file(tmp_path / "out") as file:
+    with atomic_file(tmp_path / "out") as file:
         file.write(b"new")
     assert other.exists()
 
@@ -173,14 +173,14 @@ def test_a_link_of_such_a_name_is_left_alone(tmp_path):
     target = leave(tmp_path / "far" / "file")
     link = tmp_path / ".out.12-0123abcd.part"
     link.symlink_to(target)
-    with whole_file(tmp_path / "out") as file:
+    with atomic_file(tmp_path / "out") as file:
         file.write(b"new")
     assert target.exists()
     assert link.is_symlink()
 
 
 def test_two_writers_of_one_file_give_that_of_one_of_them(tmp_path):
-    with whole_file(tmp_path / "out") as first, whole_file(tmp_path / "out") as second:
+    with atomic_file(tmp_path / "out") as first, atomic_file(tmp_path / "out") as second:
         first.write(b"first")
         second.write(b"second")
     assert (tmp_path / "out").read_bytes() == b"first"
@@ -307,11 +307,11 @@ def test_a_signal_within_an_evaluated_text_gives_the_same_exit_code(number, tmp_
 HELD = """
 import os, signal, subprocess, sys
 from fastprof.cli import _Signals
-from fastprof._system.signals import held
+from fastprof._system.signals import deferred
 running = None
 with _Signals():
     try:
-        with held():
+        with deferred():
             os.kill(os.getpid(), getattr(signal, sys.argv[1]))
             running = subprocess.Popen([sys.executable, "-c", "pass"])
         print("not interrupted")

@@ -247,7 +247,7 @@ def test_durations_that_cannot_be_true_are_kept_out_of_totals_and_told(tmp_path,
     assert [row["damaged"] for row in profile.rows()] == [1, 0, 0, 1, 0]
     assert profile.coverage.total == 89_999_900 + 1000 + 100
     assert main(["prof", str(path)]) == 0
-    assert "2 kernels have durations that cannot be true" in capsys.readouterr().err
+    assert "2 kernels have impossible durations" in capsys.readouterr().err
 
 
 def test_a_runtime_call_is_preferred_to_a_driver_call(rows):

@@ -202,7 +202,7 @@ def test_a_malformed_event_is_left_out_and_counted():
     file = read(trace(KERNEL, BROKEN, OPERATOR))
     assert rows_of(file)["gpu"] == rows_of(file)["ranges"] == 1
     assert (file.lost_events, file.lost_bytes) == (1, len(BROKEN))
-    assert file.warnings() == ["t.json: 1 malformed events were left out (26 bytes)"]
+    assert file.warnings() == ["t.json: 1 malformed events were skipped (26 bytes)"]
 
 
 NAMED = (
@@ -254,14 +254,14 @@ def test_a_trace_that_is_cut_off_says_where():
     assert (rows_of(file)["gpu"], rows_of(file)["ranges"]) == (1, 0)
     assert file.warnings() == [
         f"t.json: the trace is cut off: its last {len(text) - start} bytes, from byte {start} of "
-        "the JSON text on, hold no whole event"
+        "the JSON text on, contain no complete event"
     ]
 
 
 def test_text_behind_the_trace_is_told():
     file = read(trace(KERNEL) + "\n junk ")
     assert file.unread_bytes == 4
-    assert file.warnings() == ["t.json: 4 bytes behind the trace were not read"]
+    assert file.warnings() == ["t.json: 4 bytes after the trace were not read"]
     assert read(trace(KERNEL) + " \n" * 2_000_000).warnings() == []
 
 

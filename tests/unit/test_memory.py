@@ -91,13 +91,13 @@ def test_the_variable_is_believed(tmp_path, monkeypatch):
 
 def test_what_is_too_much_is_said_with_both_sizes_and_a_way_on(tmp_path, monkeypatch):
     root = machine(tmp_path, 100 << 10)
-    memory.expect("x", 99 * MB, root)
+    memory.require("x", 99 * MB, root)
     with pytest.raises(fastprof.NotEnoughMemoryError) as error:
-        memory.expect("x", 101 * MB, root)
+        memory.require("x", 101 * MB, root)
     for part in ("about 101.0M", "the machine has 100.0M", "FASTPROF_MEMORY=202.0M"):
         assert part in str(error.value)
     monkeypatch.setenv("FASTPROF_MEMORY", "202.0M")
-    memory.expect("x", 101 * MB, root)
+    memory.require("x", 101 * MB, root)
 
 
 # Real processes.

@@ -145,7 +145,7 @@ def test_without_nsys_the_error_says_what_to_run_where(machine, name):
     shown = f"'{path}'" if " " in name else str(path)
     assert str(error.value) == (
         f"{path}: is a report of Nsight Systems 2026.4.1.191, and no nsys is on the PATH to "
-        f"export it; run where nsys is installed: nsys export --type sqlite {shown}"
+        f"export it; run this where nsys is installed: nsys export --type sqlite {shown}"
     )
     assert not machine.cache.exists()
 
@@ -153,7 +153,7 @@ def test_without_nsys_the_error_says_what_to_run_where(machine, name):
 FAILURES = {
     "exit code 3, cannot read it": "echo first\necho 'cannot read it' >&2\necho\nexit 3",
     "exit code 4": "exit 4",
-    "it made no file": "exit 0",
+    "it wrote no file": "exit 0",
     "exit code -9": "echo half > $5; kill -9 $$",
 }
 

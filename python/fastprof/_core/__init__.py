@@ -1,0 +1,1 @@
+"""Compiled modules (Cython over csrc/) and their type stubs."""

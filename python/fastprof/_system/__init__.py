@@ -1,0 +1,1 @@
+"""Operating system helpers: threads, signals, memory limits, files, optional dependencies."""

@@ -1,8 +1,8 @@
-"""A file or folder that is written beside its place and moved there when it is whole.
+"""Files that appear under their name only when they are complete.
 
-What is being written is locked by whoever writes it, and the lock ends with the process, however
-that ends. So what a killed process left is known from what others still write, and is removed by
-the next that writes there.
+A file is written under a temporary name in the same directory, then renamed. The writing process
+holds a lock on the temporary file, which the system releases when the process ends. So the next
+writer can remove files that a killed process left, and keeps those that are still being written.
 """
 
 from __future__ import annotations
@@ -19,55 +19,57 @@ from typing import BinaryIO
 
 try:
     import fcntl
-except ImportError:  # no POSIX: nothing is locked, and nothing of others is removed
-    fcntl = None  # type: ignore[assignment]  # a module that is not there
+except ImportError:  # not POSIX: no locks, and no stale files are removed
+    fcntl = None  # type: ignore[assignment]  # a missing module
 
 _SUFFIX = re.compile(r"\.[0-9]+-[0-9a-f]{8}\.part\Z")
-_GRACE = 10  # seconds: who has just begun may not have locked yet
+_GRACE = 10  # seconds; a newly created file may not be locked yet
 
 
 @contextmanager
-def whole_file(
+def atomic_file(
     path: str | os.PathLike[str], opened: Callable[[str, str], io.FileIO] = io.FileIO
 ) -> Iterator[BinaryIO]:
-    """A binary file to write to: at `path` it appears, or replaces an older one, when all is done.
+    """Yield a binary file that appears at `path` when the block ends without an exception.
 
-    opened : makes the file of its name and mode
+    An existing file is replaced. After an exception it is unchanged and no temporary file is left.
+
+    opened : opens a file, given its name and mode
 
     Raises
     ------
     OSError
-        It cannot be made or written; then nothing of it is left.
+        The file cannot be created or written.
     """
-    place = os.path.realpath(path)
-    folder, name = os.path.split(place)
-    hidden = os.path.join(folder, f".{name}")  # from who reads all files of a folder
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    hidden = os.path.join(folder, f".{name}")  # not matched by patterns such as *.parquet
     remove_stale(glob.glob(f"{glob.escape(hidden)}.*.part"))
-    beside = f"{hidden}.{os.getpid()}-{os.urandom(4).hex()}.part"
+    temporary = f"{hidden}.{os.getpid()}-{os.urandom(4).hex()}.part"
     try:
-        with io.BufferedWriter(opened(beside, "x")) as file:
+        with io.BufferedWriter(opened(temporary, "x")) as file:
             lock(file.fileno())
             yield file
-        os.replace(beside, place)
+        os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
-            os.unlink(beside)
+            os.unlink(temporary)
         raise
 
 
 def lock(descriptor: int) -> bool:
-    """Say that this process is at work on a file or folder; whether no other is."""
+    """Lock a file or directory for this process. Returns False if the lock is not available."""
     if fcntl is None:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # another does, or the file system has no locks
+    except OSError:  # locked by another process, or the file system has no locks
         return False
     return True
 
 
 def remove_stale(paths: list[str]) -> None:
-    """Remove those of the unfinished files and folders that nobody is at work on."""
+    """Remove the unfinished files and directories among `paths` that no process has locked."""
     for path in paths:
         if not (_SUFFIX.search(path) or os.path.isdir(path)):
             continue

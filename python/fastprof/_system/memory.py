@@ -1,6 +1,6 @@
-"""How much memory there is, and an error before a file is read for which it is clearly too little.
+"""Available memory, and an early error for files that clearly need more.
 
-A machine that swaps, or that kills what takes the most, says nothing of why.
+Without it the machine swaps or the kernel kills the process, and the user does not learn why.
 """
 
 from __future__ import annotations
@@ -10,51 +10,55 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from fastprof._system.sizes import EXPECTED, format_size, parse_size
 from fastprof.errors import NotEnoughMemoryError, SettingError
 
-# Bytes that reading and reporting take at least, as measured (tests/unit/test_memory.py).
+# Minimum memory of reading and reporting in bytes, as measured (tests/unit/test_memory.py).
 OF_KERNEL, OF_RANGE = 130, 50
 OF_DICT_BYTE, OF_JSON_BYTE = 0.2, 0.3
 VARIABLE = "FASTPROF_MEMORY"
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SMALL = 8 << 20  # what needs less is tried
+_ALWAYS_ALLOWED = 8 << 20  # bytes
 
 
-def expect(name: str, needed: float, root: Path = Path("/")) -> None:
-    """Refuse a file that needs more memory than there is.
+def require(name: str, needed: float, root: Path = Path("/")) -> None:
+    """Check that enough memory is available to read a file.
 
-    needed : bytes, rather too few than too many
-    root : where /proc and /sys are
+    needed : lower bound in bytes
+    root : directory that contains proc and sys
 
     Raises
     ------
     NotEnoughMemoryError
+        Less than `needed` is available.
     SettingError
-        The environment variable is not a size.
+        The environment variable FASTPROF_MEMORY is not a size.
     """
-    if needed < _SMALL:
+    if needed < _ALWAYS_ALLOWED:
         return
-    most, whose = available(root)
-    if needed > most:
+    limit, source = available(root)
+    if needed > limit:
         raise NotEnoughMemoryError(
-            f"{name}: reading it takes about {_text(needed)} of memory, and {whose} "
-            f"{_text(most)}; read it on a larger machine, record or export less of it (nsys "
-            f"--duration, --capture-range), or go on anyway with {VARIABLE}={_text(2 * needed)}"
+            f"{name}: reading it takes about {format_size(needed)} of memory, but {source} "
+            f"{format_size(limit)}; use a larger machine, record or export less (nsys --duration, "
+            f"--capture-range), or override the check with {VARIABLE}={format_size(2 * needed)}"
         )
 
 
 def available(root: Path = Path("/")) -> tuple[float, str]:
-    """How many bytes this process can still take, and what says so; infinity where nothing does."""
-    asked = os.environ.get(VARIABLE)
-    if asked:
-        match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", asked, re.IGNORECASE)
-        if match is None:
-            raise SettingError(f"{VARIABLE}={asked}: expected a size as 4G or 512M")
-        return float(match[1]) * _UNITS[match[2].upper()], f"{VARIABLE} allows"
-    return min([*_bounds(root), (float("inf"), "")])
+    """The bytes that this process can still allocate, and the source of the limit.
+
+    Infinity if no limit is known.
+    """
+    setting = os.environ.get(VARIABLE)
+    if setting:
+        size = parse_size(setting)
+        if size is None:
+            raise SettingError(f"{VARIABLE}={setting}: {EXPECTED}")
+        return size, f"{VARIABLE} allows"
+    return min([*_limits(root), (float("inf"), "")])
 
 
-def _bounds(root: Path) -> Iterator[tuple[float, str]]:
+def _limits(root: Path) -> Iterator[tuple[float, str]]:
     free = _field(root / "proc/meminfo", "MemAvailable:")
     if free is not None:
         yield free * 1024, "the machine has"
@@ -75,17 +79,17 @@ def _bounds(root: Path) -> Iterator[tuple[float, str]]:
 def _of_group(
     mount: Path, path: str, limit: str, usage: str, prefix: str
 ) -> Iterator[tuple[float, str]]:
-    """What a control group and those around it leave; in a container they may all be the mount."""
+    """The limits of a control group and its ancestors. In a container all may be the mount."""
     folder = mount / path.lstrip("/")
     for each in [folder, *folder.parents]:
         most, used = _number(each / limit), _number(each / usage)
         if most is not None and used is not None:
-            # Files that are kept in memory give way.
-            kept = [
+            # The kernel reclaims cached file pages.
+            cached = [
                 _field(each / "memory.stat", f"{prefix}{kind}_file")
                 for kind in ("inactive", "active")
             ]
-            yield max(0, most - used + sum(n or 0 for n in kept)), "its control group leaves"
+            yield max(0, most - used + sum(n or 0 for n in cached)), "its control group leaves"
         if each == mount:
             return
 
@@ -102,7 +106,7 @@ def _of_process(root: Path) -> Iterator[tuple[float, str]]:
 
 
 def _field(path: Path, name: str) -> int | None:
-    """The number behind a name, in a file that has one a line."""
+    """The number after `name` in a file with one `name number` per line."""
     try:
         text = path.read_text()
     except OSError:
@@ -116,9 +120,3 @@ def _number(path: Path) -> int | None:
         return int(path.read_text())
     except (OSError, ValueError):  # "max"
         return None
-
-
-def _text(size: float) -> str:
-    """A size as the variable takes it, rounded up."""
-    unit = "G" if size >= 1 << 30 else "M"
-    return f"{-(-size // (_UNITS[unit] / 10)) / 10:.1f}{unit}"

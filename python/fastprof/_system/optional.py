@@ -1,4 +1,4 @@
-"""Packages that fastprof can do without: imported when they are needed, or told what to install."""
+"""Optional dependencies: imported on use, with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import Any, Final
 
 from fastprof.errors import MissingDependencyError
 
-# The extra of pyproject.toml that installs a package.
+# The extra in pyproject.toml for each package.
 _EXTRA: Final = {"pandas": "pandas", "pyarrow": "arrow", "distributed": "dask"}
 
 
-def needed(module: str, what: str) -> Any:
-    """The module, for `what`: "DataFrames need".
+def import_optional(module: str, purpose: str) -> Any:
+    """Import a module of an optional package.
+
+    purpose : start of the message: "DataFrames need"
 
     Raises
     ------
     MissingDependencyError
-        Its package is not installed.
+        The package is not installed.
     """
     package = module.partition(".")[0]
     try:
         return import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            f"{what} {package}: pip install 'fastprof[{_EXTRA[package]}]'"
+            f"{purpose} {package}: pip install 'fastprof[{_EXTRA[package]}]'"
         ) from error

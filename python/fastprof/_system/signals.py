@@ -1,4 +1,4 @@
-"""Signals that have to wait until what began can be ended."""
+"""Deferred delivery of signals."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Within it, Ctrl-C and SIGTERM wait; the first that came takes effect at its end.
+def deferred() -> Iterator[None]:
+    """Defer SIGINT (Ctrl-C) and SIGTERM to the end of the block.
 
-    A program that is started is running before subprocess.Popen returns: a signal in between
-    would leave it running, and nobody would know of it.
+    A child process runs before subprocess.Popen returns. A signal in between would leave it running
+    without an owner.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are not delivered here
+        yield  # Python runs signal handlers in the main thread only
         return
-    came: list[int] = []
+    received: list[int] = []
     before = {
-        number: signal.signal(number, lambda number, frame: came.append(number))
+        number: signal.signal(number, lambda number, frame: received.append(number))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
@@ -28,5 +28,5 @@ def held() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if came:
-        signal.raise_signal(came[0])
+    if received:
+        signal.raise_signal(received[0])

@@ -1,4 +1,4 @@
-"""A second core: functions that run on a thread of their own."""
+"""A second thread for compiled stages and numpy calls, which release the GIL."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-class Beside:
-    """Runs functions one after the other on another thread. Leaving waits for the one that runs.
+class SecondThread:
+    """Runs functions on one other thread, in the order of submission.
 
-    What they do at length should be without the GIL: compiled stages, numpy.
+    A context manager: leaving it cancels functions that have not started and waits for the one that
+    runs.
     """
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1)
 
-    def run(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Start function(*arguments) when what was started before is done."""
-        run = contextvars.copy_context().run  # with the memory that arrays get here
+    def submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Schedule function(*arguments)."""
+        run = contextvars.copy_context().run  # numpy's memory handler is a context variable
         return self._pool.submit(run, function, *arguments)
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> SecondThread:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fastprof._system.sizes import EXPECTED, parse_size
 from fastprof.cli.options import add_graph_capture, add_ops, add_output
 from fastprof.cli.output import OutputError, output
 from fastprof.cli.progress import log
@@ -32,7 +33,6 @@ ranks; work that some ranks lack. Unreadable files are reported and skipped; the
   fastprof batch traces/ --scheduler tcp://head:8786
 """
 TABLES = ("totals", "collectives", "lacking", "ranks")
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -207,9 +207,7 @@ def _count(text: str) -> int:
 
 
 def _size(text: str) -> int:
-    match = re.fullmatch(
-        r"([0-9]{1,15}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
-    )
-    if match is None:
-        raise argparse.ArgumentTypeError(f"expected a size as 4G or 512M, found {text!r}")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    size = parse_size(text)
+    if size is None:
+        raise argparse.ArgumentTypeError(f"{EXPECTED}, found {text!r}")
+    return size

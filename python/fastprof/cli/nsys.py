@@ -8,7 +8,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from fastprof._system.signals import held
+from fastprof._system.file_state import FileState, state_of
+from fastprof._system.signals import deferred
 from fastprof.cli import prof
 from fastprof.cli.progress import log
 from fastprof.errors import BadInputError, FastprofError
@@ -121,7 +122,7 @@ def _run(command: list[str]) -> int:
     """
     running = None
     try:
-        with held():
+        with deferred():
             running = subprocess.Popen(command)
         code = running.wait()
     except OSError as error:
@@ -157,20 +158,18 @@ def _made(arguments: argparse.Namespace, name: str, before: _States, code: int) 
     raise BadInputError(f"{export}: nsys recorded nothing{ended}{stale}; {hint}")
 
 
-_States = dict[Path, tuple[int, ...] | None]
+_States = dict[Path, FileState | None]
 
 
 def _states(name: str) -> _States:
-    """What changes when a file of the recording is written anew; None for one that is not there."""
+    """The state of each file of the recording; None if it does not exist."""
     found: _States = {}
     for suffix in _SUFFIXES:
         path = Path(name + suffix)
         try:
-            state = path.stat()
+            found[path] = state_of(path)
         except FileNotFoundError:
             found[path] = None
-        else:
-            found[path] = state.st_ino, state.st_size, state.st_mtime_ns
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
-from fastprof._system.atomic_file import whole_file
+from fastprof._system.atomic_file import atomic_file
 from fastprof.errors import FastprofError
 
 
@@ -51,7 +51,7 @@ def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
             with open(path, "wb") as file:  # a device or a pipe cannot be renamed to
                 yield file
         else:
-            with whole_file(path, _LowCacheFile) as file:
+            with atomic_file(path, _LowCacheFile) as file:
                 yield file
     except BrokenPipeError:
         raise

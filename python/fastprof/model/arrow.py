@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastprof._system.optional import needed
+from fastprof._system.optional import import_optional
 from fastprof.model.column_table import COLUMN_OF_KEY
 from fastprof.model.columns import Column, Ints, Lists, Values
 
@@ -27,7 +27,7 @@ def to_arrow(columns: Mapping[str, Column]) -> pyarrow.Table:
     MissingDependencyError
         pyarrow is not installed.
     """
-    return needed("pyarrow", "Arrow tables need").concat_tables(arrow_tables(columns))
+    return import_optional("pyarrow", "Arrow tables need").concat_tables(arrow_tables(columns))
 
 
 def arrow_tables(columns: Mapping[str, Column]) -> Iterator[pyarrow.Table]:
@@ -38,7 +38,7 @@ def arrow_tables(columns: Mapping[str, Column]) -> Iterator[pyarrow.Table]:
     MissingDependencyError
         pyarrow is not installed.
     """
-    arrow = needed("pyarrow", "Parquet needs")
+    arrow = import_optional("pyarrow", "Parquet needs")
     made = {key: _maker(arrow, key, column) for key, column in columns.items()}
     n_rows = len(next(iter(columns.values())))
     for first in range(0, max(n_rows, 1), ROWS_A_GROUP):

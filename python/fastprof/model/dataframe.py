@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.optional import needed
+from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMN_OF_KEY
 from fastprof.model.columns import Column, Lists, RepeatedInts, Values
@@ -27,7 +27,7 @@ class Frames:
     """
 
     def __init__(self) -> None:
-        self._pandas = needed("pandas", "DataFrames need")
+        self._pandas = import_optional("pandas", "DataFrames need")
 
     def convert(self, key: str, column: Column) -> dict[str, Any]:
         """The pandas arrays of a column, by name.

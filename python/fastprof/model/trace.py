@@ -1,12 +1,12 @@
-"""Trace: what a source read out of one file, as columns of kernels, launches and ranges.
+"""Trace and Recording: the contents of one trace file as columns, independent of its format.
 
-Rows of all three are in order of time. Times are ns, int64, on the file's own clock. -1 means
-"none" in every column. Nothing here depends on the format that the trace came from.
+Rows of kernels, launches and ranges are sorted by time. Times are ns, int64, on the clock of the
+file. -1 means "none" in every column.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 
 import numpy as np
@@ -16,14 +16,14 @@ from fastprof.model.arrays import Int32 as Int32
 from fastprof.model.arrays import Int64 as Int64
 from fastprof.model.metadata import About
 
-# The first character of a label that is not just the range's text (csrc/fp_column.h).
+# The first character of a label that is more than the plain text of a range (csrc/fp_column.h).
 OF_TORCH, AS_IS = "\1", "\2"
-# ... that what follows is an event of the PyTorch profiler (fastprof.model.markers.kineto).
+# An event of the PyTorch profiler follows (fastprof.model.markers.kineto).
 OF_EVENT = "\3"
 
 
 def label_text(label: str) -> str:
-    """The text that a label stands for."""
+    """The text of a label, without its prefix."""
     return label[1:] if label.startswith((OF_TORCH, AS_IS)) else label
 
 
@@ -32,24 +32,24 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Activity(IntEnum):
-    """What a row of `Kernels` is."""
+    """The kind of a row of `Kernels`."""
 
     KERNEL = 0
-    GRAPH = 1  # the launch of a whole CUDA graph, whose kernels the trace does not tell
+    GRAPH = 1  # the launch of a CUDA graph that was traced as one unit, without its kernels
     MEMCPY = 2
     MEMSET = 3
 
 
-# CUpti_ActivityMemcpyKind: from where to where. H host, D device, A array, P another device.
+# CUpti_ActivityMemcpyKind: source and target. H host, D device, A array, P peer device.
 COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
 
 
 @dataclass
 class Configs:
-    """What GPU work is launched with: a row for each distinct combination, of which there are few.
+    """Launch configurations of GPU work: one row per distinct combination, of which there are few.
 
-    `name` (demangled) indexes Trace.strings; `kind` is one of `Activity`; `copy_kind` (an index
-    into COPY_KINDS) is known of copies, None where these were not read.
+    `name` (demangled) indexes Trace.strings; `kind` is an `Activity`; `copy_kind` indexes
+    COPY_KINDS, -1 for kernels, and is None if copies were not read.
     """
 
     device: Int32
@@ -59,7 +59,7 @@ class Configs:
     grid: Int32  # [configs, 3]
     block: Int32  # [configs, 3]
     registers: Int32
-    shared_memory: Int32  # static + dynamic, bytes a block
+    shared_memory: Int32  # static + dynamic, bytes per block
     graph_id: Int32
     graph_node: Int64
     kind: Int32
@@ -71,11 +71,11 @@ class Configs:
 
 @dataclass
 class Kernels:
-    """GPU work, one row a kernel, CUDA graph launch, memory copy or memset.
+    """GPU work: one row per kernel, unexpanded CUDA graph, memory copy or memset.
 
-    `process` indexes Trace.processes, `config` the rows of `configs`, `launch` Launches (the API
-    call that launched it), `origin` Launches too: for a node of a CUDA graph, the call that created
-    the node. `copied` (bytes) is known of copies and memsets, None where these were not read.
+    `process` indexes Trace.processes and `config` the rows of `configs`. `launch` and `origin`
+    index Launches: the API call that launched the work and, for a node of a CUDA graph, the call
+    that created the node.
     """
 
     start: Int64
@@ -85,11 +85,11 @@ class Kernels:
     config: Int32  # never -1
     configs: Configs
     launch: Int32
-    origin: Int32 | None  # None where no kernel's node was seen being created
-    told_range: Int32 | None = None  # the range that the trace itself says, a row of Ranges
-    external_id: Int64 | None = None  # of the range that torch.profiler says launched it
-    damaged: npt.NDArray[np.bool_] | None = None  # rows whose duration cannot be true: it is -1
-    copied: Int64 | None = None
+    origin: Int32 | None  # None if no node creation was recorded
+    recorded_range: Int32 | None = None  # the range that the file links the kernel to
+    external_id: Int64 | None = None  # torch.profiler's id of the range that launched the kernel
+    damaged: npt.NDArray[np.bool_] | None = None  # impossible durations, which are -1
+    copied: Int64 | None = None  # bytes of copies and memsets; None if copies were not read
 
     def __len__(self) -> int:
         return len(self.start)
@@ -97,10 +97,10 @@ class Kernels:
 
 @dataclass
 class Launches:
-    """API calls that launched GPU work, or put it into a graph. `thread` indexes Trace.threads."""
+    """API calls that launched GPU work or added it to a graph."""
 
     start: Int64
-    thread: Int32
+    thread: Int32  # index into Trace.threads
     name: Int32  # index into Trace.strings
 
     def __len__(self) -> int:
@@ -109,11 +109,11 @@ class Launches:
 
 @dataclass
 class Captured:
-    """GPU work that was put into a CUDA or HIP graph instead of being started, in order of time.
+    """GPU work that was captured into a CUDA or HIP graph, in order of time.
 
-    `launch` indexes Launches: the API call. `graph` numbers the captures from 0. `name` (demangled)
-    indexes Trace.strings, -1 where the call does not tell its kernel; `kind` is one of `Activity`.
-    `files` has the name of the file of each capture, where that is another than the trace's.
+    `launch` indexes Launches. `graph` numbers the captures from 0. `name` (demangled) indexes
+    Trace.strings, -1 if the API call does not record its kernel; `kind` is an `Activity`.
+    `files` holds the file name of each capture that came from another file than the trace.
     """
 
     launch: Int32
@@ -128,24 +128,36 @@ class Captured:
         return len(self.launch)
 
     def file_of(self, graph: int) -> str | None:
-        """The name of the file that a capture came from, None for the trace's own."""
+        """The file name of a capture, None if it is in the trace itself."""
         return self.files[graph] if graph < len(self.files) else None
 
 
 @dataclass(frozen=True)
-class Borrowed:
-    """How many of a Trace's rows, the last ones, come from the captures of its graphs."""
+class Appended:
+    """How many of the last rows of a trace come from separate graph-capture files."""
 
-    ranges: int
-    threads: int
-    processes: int
+    ranges: int = 0
+    threads: int = 0
+    processes: int = 0
+
+
+@dataclass(frozen=True)
+class RangeNames:
+    """The names of ranges: `label` indexes Trace.labels, `seq` and `op_id` are torch's numbers."""
+
+    label: Int32
+    seq: Int64
+    op_id: Int64
+
+    def __len__(self) -> int:
+        return len(self.label)
 
 
 @dataclass
 class Ranges:
-    """Named ranges of a thread, in order of (start ascending, end descending).
+    """Named ranges of threads, ordered by (start ascending, end descending).
 
-    `label` indexes Trace.labels; `seq` and `op_id` are the numbers that torch wrote behind it.
+    `label` indexes Trace.labels; `seq` and `op_id` are the numbers that torch appends to names.
     """
 
     start: Int64
@@ -159,36 +171,33 @@ class Ranges:
         return len(self.label)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Trace:
-    """One capture. See the module's text for units and the meaning of -1."""
+    """One trace without its ranges, which `Attribution` holds. Units: see the module docstring."""
 
     name: str
     kernels: Kernels
     launches: Launches
-    ranges: Ranges
-    phases: Ranges  # ranges that ended on another thread: of the process, not of a call chain
-    labels: list[str]  # range names, see label_text; OF_TORCH in front: torch wrote a suffix
+    phases: Ranges  # ranges that ended on another thread: they belong to a process, not to a thread
+    labels: list[str]  # range names, see label_text
     strings: list[str | None]
-    threads: Int32 | Int64  # thread id as the operating system knows it
+    threads: Int32 | Int64  # thread ids of the operating system
     process_of_thread: Int32  # index into processes
-    processes: Int32  # process id
+    processes: Int32  # process ids
     warnings: list[str] = field(default_factory=list)
-    # The forward range of each backward range, where the trace itself says so: rows of Ranges, -1.
-    told_forward: Int32 | None = None
     about: About = field(default_factory=lambda: About("unknown"))
-    captured: Captured | None = None  # None where no graph was captured
-    borrowed: Borrowed = Borrowed(0, 0, 0)
+    captured: Captured | None = None  # None if no graph was captured
+    appended: Appended = Appended()
 
-    @property
-    def n_own_ranges(self) -> int:
-        """How many ranges are of this file: the first ones."""
-        return len(self.ranges) - self.borrowed.ranges
 
-    def forget_times(self) -> None:
-        """Free what nothing needs once ranges are nested: their times."""
-        self.ranges.start = self.ranges.end = np.empty(0, np.int64)
+@dataclass(kw_only=True)
+class Recording(Trace):
+    """A trace as a reader returns it: with its ranges."""
 
-    def forget_threads(self) -> None:
-        """Free what nothing needs after attribution: ranges keep their labels and numbers only."""
-        self.ranges.thread = np.empty(0, np.int32)
+    ranges: Ranges
+    # The forward range of each backward range if the file links them: rows of `ranges`, or -1.
+    recorded_forward: Int32 | None = None
+
+    def without_ranges(self) -> Trace:
+        """The same trace without its ranges. Columns are shared, not copied."""
+        return Trace(**{each.name: getattr(self, each.name) for each in fields(Trace)})

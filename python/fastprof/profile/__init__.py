@@ -1,0 +1,1 @@
+"""`Recording` to `Profile`: call paths, calls, costs and all report columns of every kernel."""

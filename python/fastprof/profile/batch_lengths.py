@@ -1,7 +1,7 @@
-"""What a serving stack's range says of its batch, as an argument of the attention inside.
+"""Sequence lengths of a batch, from the range name of a serving stack to the attention call.
 
-vLLM, SGLang and ATOM write the lengths of the sequences of a batch into the name of the range
-around it (`fastprof.ops.serving.lengths`). An attention operator's own arguments do not hold them.
+vLLM, SGLang and ATOM write the sequence lengths of a batch into the name of the range around it
+(`fastprof.ops.serving.lengths`). The arguments of attention operators do not include them.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ from fastprof.profile.callpath.attribution import Attribution
 
 Int32 = npt.NDArray[np.int32]
 
-_BATCH = "batch"  # the parameter of a formula that asks for it
+_BATCH = "batch"  # parameter name in formulas
 _NONE = np.int32(-1)
 
 
 class Batches(NamedTuple):
-    """What `with_batches` finds.
+    """Result of `with_batches`.
 
     Parameters
     ----------
-    meanings : what each label means: those that there were, and new ones at the end
-    labels : columns of labels as they were given, with the new ones in place
-    of_kernel : [kernels] the label of the range that tells the batch of a kernel's call, -1 for
-        none; None where there is none at all
+    meanings : the given meanings, then those of new labels
+    labels : the given columns, with new labels
+    of_kernel : [kernels] the label of the batch's range, -1 for none; None if no kernel has one
     """
 
     meanings: list[Meaning]
@@ -46,19 +45,20 @@ class Batches(NamedTuple):
 def with_batches(
     found: Attribution, meanings: list[Meaning], label_of_frame: Int32, labels: Sequence[Int32]
 ) -> Batches:
-    """Give calls whose formula asks for it the name of the batch's range around their launch.
+    """Add the name of the batch's range to the arguments of calls whose formula takes it.
 
-    The launch, not the call: a graph that is replayed works for the batch of its launch.
+    The range is that around the launch, not the call: a replayed graph processes the batch of its
+    launch.
 
     Parameters
     ----------
-    meanings : what each label means
+    meanings : [labels]
     label_of_frame : [frames]
     labels : columns of [kernels]: labels of calls, -1 for none
     """
     unchanged = Batches(meanings, list(labels), None)
-    asks = np.array([*map(_asks, meanings), False])  # the last for label -1
-    if not asks.any():
+    needs = np.array([*map(_needs_batch, meanings), False])  # the last for label -1
+    if not needs.any():
         return unchanged
     ranks = np.array([_rank(meaning.name) for meaning in meanings], np.uint8)
     if (ranks == _path.NO_RANK).all():
@@ -67,34 +67,36 @@ def with_batches(
     launch = found.launch_frame_of_kernel
     frame = np.where(launch >= 0, launch, found.frame_of_kernel)
     batch = take(label_of_frame, take(around, frame))
-    told, columns, of_kernel = list(meanings), [], np.full(len(batch), _NONE)
+    extended, columns, of_kernel = list(meanings), [], np.full(len(batch), _NONE)
     for label in labels:
-        rows = np.flatnonzero(asks[label] & (batch >= 0))
+        rows = np.flatnonzero(needs[label] & (batch >= 0))
         key = label[rows].astype(np.int64) * len(meanings) + batch[rows]
         pairs, place = np.unique(key, return_inverse=True)
         column = label.copy()
-        column[rows] = len(told) + place
-        told += [_told(meanings[k // len(meanings)], meanings[k % len(meanings)]) for k in pairs]
+        column[rows] = len(extended) + place
+        extended += [
+            _with_batch(meanings[k // len(meanings)], meanings[k % len(meanings)]) for k in pairs
+        ]
         columns.append(column)
         of_kernel[rows] = batch[rows]
-    return Batches(told, columns, of_kernel)
+    return Batches(extended, columns, of_kernel)
 
 
 def _rank(name: str) -> int:
-    # A range that tells the sums comes before one that tells totals.
+    # Ranges with sums per sequence rank above ranges with totals.
     if not is_batch(name):
         return _path.NO_RANK
     return 0 if is_detailed(name) else 1
 
 
-def _asks(meaning: Meaning) -> bool:
+def _needs_batch(meaning: Meaning) -> bool:
     if meaning.call is None or not meaning.has_arguments:
         return False
     formula = ops.find(meaning.call)
     return formula is not None and _BATCH in formula.allowed
 
 
-def _told(meaning: Meaning, batch: Meaning) -> Meaning:
+def _with_batch(meaning: Meaning, batch: Meaning) -> Meaning:
     if meaning.call is None:
         return meaning
     args = (*meaning.call.args, Arg(_BATCH, batch.name))

@@ -1,12 +1,12 @@
-"""What calls returned, where their own arguments do not tell it but what stands around them does.
+"""Results of calls whose arguments do not determine them, inferred from the context.
 
-The size of a convolution's output follows from its stride and padding, which captures of 2021 and
-ranges of emit_nvtx do not hold; that of an index from its values, which no capture holds. Told by,
-the first that there is:
+The output size of a convolution depends on stride and padding, which captures of 2021 and ranges of
+emit_nvtx do not record. The output size of an index depends on its values, which no capture
+records. Sources, in order of preference:
 
-1. the output's gradient, among the arguments of the backward operator that belongs to the call;
+1. the gradient of the output, an argument of the call's backward operator;
 2. for an index, the grid of its kernel, which is rounded up: an estimate;
-3. the input of the call that follows on the same thread and launched work: an estimate.
+3. the input of the next call on the same thread that launched work: an estimate.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from fastprof.model.trace import Int32, Trace
 from fastprof.ops.registry import argument
 from fastprof.profile.callpath.attribution import Attribution
 
-# ATen's kernel of an index, with `threads` in a block that handle `each` elements: <128, 4, ...>.
+# ATen's kernel of an index: `threads` per block, `each` elements per thread: <128, 4, ...>.
 _ELEMENTS_OF_BLOCK: Final = re.compile(r"index_elementwise_kernel<(?P<threads>\d+), (?P<each>\d+),")
 
 
 @dataclass(frozen=True)
-class Told:
-    """Labels, of which some frames have a new one: that of the same call with its result.
+class InferredResults:
+    """Labels of frames, with new labels for calls whose result was inferred.
 
     Parameters
     ----------
-    meanings : what each label means; the new ones stand behind those of the trace
+    meanings : [labels] those of the trace, then the new ones, whose calls have a result
     label_of_frame : int32 [frames]
-    estimated : the labels whose result is an estimate
+    estimated : labels whose result is an estimate
     """
 
     meanings: list[Meaning]
@@ -50,48 +50,48 @@ class Told:
     estimated: frozenset[int] = frozenset()
 
 
-def told_results(trace: Trace, found: Attribution) -> Told:
-    """The calls of a trace with the results that what stands around them tells.
+def infer_results(trace: Trace, found: Attribution) -> InferredResults:
+    """Infer the missing results of calls.
 
-    Python thinks once for each distinct call that lacks its result and for each distinct pair of
-    such a call and a result; a trace where none does costs nothing.
+    Python code runs once per distinct call without a result and once per distinct pair of such a
+    call and a result.
     """
-    meanings, label_of_frame = found.meanings, take(trace.ranges.label, found.frame_range)
+    meanings, label_of_frame = found.meanings, take(found.ranges.label, found.frame_range)
     ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
-    if _ASKING not in ranks:
-        return Told(meanings, label_of_frame)
+    if _LACKS_RESULT not in ranks:
+        return InferredResults(meanings, label_of_frame)
     call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
-    is_asking = ranks == _ASKING
-    asking = is_asking[label_of_frame[call_of_frame]] & (call_of_frame >= 0)
+    lacks_result = ranks == _LACKS_RESULT
+    asking = lacks_result[label_of_frame[call_of_frame]] & (call_of_frame >= 0)
     call_of_frame = np.where(asking, call_of_frame, np.int32(-1))
     if not asking.any():
-        return Told(meanings, label_of_frame)
+        return InferredResults(meanings, label_of_frame)
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
     _by_grid(results, kernels, trace, found, label_of_frame)
     _by_next_input(results, kernels, found, label_of_frame)
     result_of_frame = np.where(
-        is_asking[label_of_frame], take(results.of_call, call_of_frame), np.int32(-1)
+        lacks_result[label_of_frame], take(results.of_call, call_of_frame), np.int32(-1)
     )
     return _labelled(meanings, label_of_frame, results, result_of_frame)
 
 
-# A call of known cost tells that of all inside of it.
+# Calls inside a call of known cost need no result.
 _KNOWN: Final = 0
-_ASKING: Final = 1
+_LACKS_RESULT: Final = 1
 
 
 def _rank(meaning: Meaning) -> int:
     if not meaning.has_arguments or meaning.call is None:
         return _path.NO_RANK
-    if asks(meaning.call):
-        return _ASKING
+    if lacks_only_result(meaning.call):
+        return _LACKS_RESULT
     return _KNOWN if ops.has_model(meaning.call) else _path.NO_RANK
 
 
-def asks(call: Call | None) -> bool:
-    """Whether a call lacks nothing but its result."""
+def lacks_only_result(call: Call | None) -> bool:
+    """Whether only the result is missing to compute the cost of a call."""
     formula = ops.find(call) if call is not None else None
     if call is None or formula is None or "result" not in formula.asked:
         return False
@@ -100,14 +100,14 @@ def asks(call: Call | None) -> bool:
 
 
 class _Results:
-    """The distinct results, and which of them the call of each frame has, -1 for none."""
+    """Distinct results, and the result of each frame's call, -1 for none."""
 
     def __init__(self, n_frames: int) -> None:
         self.of_call = np.full(n_frames, -1, np.int32)
-        self.values: list[tuple[Tensor, bool]] = []  # and whether it is exact
+        self.values: list[tuple[Tensor, bool]] = []  # (result, whether it is exact)
 
     def numbers(self, tensors: Iterable[Tensor | None], exact: bool) -> Int32:
-        """A number for each tensor, -1 for None and behind the last."""
+        """An id for each tensor, -1 for None and at the end."""
         out = []
         for tensor in tensors:
             out.append(-1 if tensor is None else len(self.values))
@@ -115,8 +115,8 @@ class _Results:
                 self.values.append((tensor, exact))
         return np.array([*out, -1], np.int32)
 
-    def tell(self, call: Int32, number: Int32) -> None:
-        """Calls (by frame) and their results; what was told before stays."""
+    def assign(self, call: Int32, number: Int32) -> None:
+        """Set results of calls (by frame) that have none."""
         new = (call >= 0) & (number >= 0)
         new[new] = self.of_call[call[new]] < 0
         self.of_call[call[new]] = number[new]
@@ -130,11 +130,11 @@ def _by_gradient(
     frames = np.flatnonzero(number >= 0)
     forward = found.meaning_of_frame[frames]
     linked = (forward >= 0) & (forward != frames)
-    results.tell(take(call_of_frame, forward[linked]), number[frames[linked]])
+    results.assign(take(call_of_frame, forward[linked]), number[frames[linked]])
 
 
 def output_gradient(meaning: Meaning) -> Tensor | None:
-    """The gradient of the output that a backward operator got."""
+    """The gradient of the output among the arguments of a backward operator."""
     if meaning.call is None or not meaning.has_arguments or not meaning.backward:
         return None
     value = argument(meaning.call, "gradient")
@@ -142,9 +142,9 @@ def output_gradient(meaning: Meaning) -> Tensor | None:
 
 
 class _Launched:
-    """Kernels in the order of their launches, thread by thread, of which some lack a result.
+    """Kernels ordered by thread and launch; empty if no call lacks a result.
 
-    `call` is the frame of the call that asks for a result and has none, -1 for others.
+    `call` is the frame of the kernel's call if it lacks a result, otherwise -1.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ def _by_next_input(
     call = kernels.call[last]
     number = results.numbers(inputs, False)[label]
     fits = _fitting(found.meanings, label_of_frame[call], label, inputs)
-    results.tell(call[fits], number[fits])
+    results.assign(call[fits], number[fits])
 
 
 def _first_tensor(meaning: Meaning) -> Tensor | None:
@@ -193,7 +193,7 @@ def _first_tensor(meaning: Meaning) -> Tensor | None:
 def _fitting(
     meanings: list[Meaning], asking: Int32, following: Int32, inputs: list[Tensor | None]
 ) -> npt.NDArray[np.bool_]:
-    """Whether what follows each asking label may have the result of it as its input."""
+    """Whether the input of each following label can be the result of the label before."""
     pair = pairs(asking, following)
     fits = []
     for at in first_rows(pair):
@@ -204,7 +204,7 @@ def _fitting(
 
 
 def _is_plausible(call: Call, result: Tensor) -> bool:
-    """Whether a tensor can be what a call returned: of its type and rank, and of a cost."""
+    """Whether a tensor can be the result of a call: by type, rank, and known cost."""
     tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor) and arg.value.shape]
     if not tensors or {tensors[0].dtype, result.dtype} - {None, tensors[0].dtype}:
         return False
@@ -213,7 +213,7 @@ def _is_plausible(call: Call, result: Tensor) -> bool:
     if work is None or work.cost.flops is None:
         return False
     if work.parts[0].kernels >= {"convolution"}:
-        # No output is larger than the image with the whole kernel around it.
+        # No output is larger than the image padded by the kernel size.
         kernel = tensors[1].shape if len(tensors) > 1 else ()
         sides = zip(shape[2:], x.shape[2:], kernel[2:], strict=False)
         return len(shape) == len(x.shape) and all(new < old + size for new, old, size in sides)
@@ -239,11 +239,11 @@ def _by_grid(
     for at in first_rows(pair):
         n, x = most[place[at]], types[label_of_frame[call[at]]]
         tensors.append(Tensor((n,), x.dtype) if n and x else None)
-    results.tell(call, results.numbers(tensors, False)[pair])
+    results.assign(call, results.numbers(tensors, False)[pair])
 
 
 def _most_elements(trace: Trace, config: int) -> int | None:
-    """The elements that the blocks of an elementwise kernel can handle."""
+    """The maximum number of elements that an elementwise kernel processes."""
     configs = trace.kernels.configs
     name = trace.strings[configs.name[config]] or ""
     match = _ELEMENTS_OF_BLOCK.search(name)
@@ -253,7 +253,7 @@ def _most_elements(trace: Trace, config: int) -> int | None:
 
 def _labelled(
     meanings: list[Meaning], label_of_frame: Int32, results: _Results, result_of_frame: Int32
-) -> Told:
+) -> InferredResults:
     rows = np.flatnonzero(result_of_frame >= 0)
     label, result = label_of_frame[rows], result_of_frame[rows]
     pair = pairs(label, result)
@@ -267,4 +267,4 @@ def _labelled(
         more.append(replace(meaning, call=call))
     out = label_of_frame.copy()
     out[rows] = pair + np.int32(len(meanings))
-    return Told([*meanings, *more], out, frozenset(estimated))
+    return InferredResults([*meanings, *more], out, frozenset(estimated))

@@ -1,11 +1,12 @@
-"""Which call each kernel works for, and what tells its cost.
+"""The call of each kernel, and the call that determines its cost.
 
-A kernel's call is the outermost range around it whose operator has a model; with no model anywhere,
-the outermost. A backward kernel works for the forward call that its autograd node came from.
+The call of a kernel is the outermost operator around it that has a model; without a model, the
+outermost operator. The call of a backward kernel is the forward call that created its autograd
+node.
 
-The report names the call. Its cost is that of the products inside of it where their own sizes and
-types are known: what backward passes do differs from node to node, and autocast calls an operator
-again within itself, in another type.
+The report shows the call. Its cost comes from the matrix products, convolutions and attention
+inside of it if their sizes and types are known: backward passes differ from node to node, and
+autocast calls an operator within itself, in another type.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fastprof.model.trace import Int32, Trace
 from fastprof.ops.registry import Formula
 from fastprof.ops.tensor import canonical_type
 from fastprof.profile.batch_lengths import with_batches
-from fastprof.profile.call_results import told_results
+from fastprof.profile.call_results import infer_results
 from fastprof.profile.callpath.attribution import Attribution
 
 Bools = npt.NDArray[np.bool_]
@@ -36,9 +37,9 @@ Flags = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Named:
-    """A distinct call as the report names it; `call` is None when its arguments are not known.
+    """A distinct call as shown in the report; `call` is None if its arguments are unknown.
 
-    `exact` is False where its result is an estimate, and so what its cost follows from.
+    `exact` is False if its result, and therefore its cost, is an estimate.
     """
 
     mod: str | None
@@ -48,12 +49,12 @@ class Named:
 
 
 def named(meaning: Meaning) -> Named:
-    """How the report names the call of a marker or of a torch range."""
+    """The call of a marker or of a torch range, as shown in the report."""
     call = meaning.call
     if meaning.kind == Kind.ARGUMENT and call is not None:
         return Named(call.mod, call.op, call)
     known = call if meaning.has_arguments else None
-    # A name without a namespace is one of ATen's in old releases, or nobody knows whose.
+    # Without a namespace, the name is from ATen (in old releases) or of unknown origin.
     spaced = call is not None and ("::" in meaning.name or call.mod != "aten")
     qualified = spaced and not meaning.backward
     return Named(call.mod if qualified and call else None, op_name(meaning), known)
@@ -67,14 +68,14 @@ class CallsOfKernels:
     ----------
     named : the distinct calls
     call : int32 [kernels], index into `named`, -1 for none
-    backward : bool [kernels], whether the kernel does the backward work of the call
-    work : int32 [kernels], index into `named`: the call whose cost tells, that call or one inside
-        of it; -1 for none
-    gradient : bool [kernels], whether the kernel does the backward pass of `work`
-    helper : int32 [kernels], index into `named`: the operator that the kernel does beside the
-        products of `work`, a cast for example; -1 for none
-    group : int32 [kernels], which instance of what tells its cost, -1 for none
-    taken : uint8 [groups], how many of the main parts are those of operators inside of it
+    backward : bool [kernels], whether the kernel belongs to the backward pass of the call
+    work : int32 [kernels], index into `named`: the call that determines the cost, which is the call
+        or one inside of it; -1 for none
+    gradient : bool [kernels], whether the kernel belongs to the backward pass of `work`
+    helper : int32 [kernels], index into `named`: the operator that the kernel runs in addition to
+        the products of `work`, a cast for example; -1 for none
+    group : int32 [kernels], the instance of `work`, -1 for none
+    taken : uint8 [groups], the number of main parts that operators inside of the call run
     """
 
     named: list[Named]
@@ -94,33 +95,33 @@ class CallsOfKernels:
 def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKernels:
     """Find the call of every kernel.
 
-    meaning : [kernels] the frame that says what a kernel is for: its own, or its forward call's
+    meaning : [kernels] the kernel's frame, or of backward kernels that of the forward call
     """
-    told = told_results(trace, found)
-    meanings, label_of_frame = told.meanings, told.label_of_frame
+    inferred = infer_results(trace, found)
+    meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
-    says = _says(meanings)
-    tells = np.array([tells_all(call) for call in calls], bool) & (says & _calls.KNOWN != 0)
+    bits = _cost_bits(meanings)
+    complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
     frames = np.arange(len(label_of_frame), dtype=np.int32)
-    own = np.where(tells[label_of_frame], frames, np.int32(-1))
+    own = np.where(complete[label_of_frame], frames, np.int32(-1))
     picked = _picked(meanings, found.frame_parent, label_of_frame)
-    beside = (
-        take(_beside_nodes(meanings, found.frame_parent, label_of_frame), found.frame_of_kernel, 0)
+    outside = (
+        take(_outside_nodes(meanings, found.frame_parent, label_of_frame), found.frame_of_kernel, 0)
         != 0
     )
     label, backward, work, gradient, helper, group, taken = _calls.find(
         found.frame_of_kernel,
-        np.where(beside, found.frame_of_kernel, meaning),
+        np.where(outside, found.frame_of_kernel, meaning),
         (
             found.frame_parent,
             label_of_frame,
-            _first_frames(found.frame_range, len(trace.ranges)),
+            _first_frames(found.frame_range, len(found.ranges)),
             picked,
             _path.innermost(found.frame_parent, own),
             found.backward_of_frame,
             _instances(found, picked),
         ),
-        says,
+        bits,
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
         _numbers([_types(call) for call in calls]),
     )
@@ -133,7 +134,8 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
             group, taken = _apart(group, launch, taken)
     return CallsOfKernels(
         named=[
-            replace(named(meanings[number]), exact=number not in told.estimated) for number in used
+            replace(named(meanings[number]), exact=number not in inferred.estimated)
+            for number in used
         ],
         call=label,
         backward=backward,
@@ -146,7 +148,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
 
 def _first_frames(range_of_frame: Int32, n_ranges: int) -> Int32:
-    """The frame that stands for each: the first of its range. Ranges that cross have several."""
+    """[frames] The first frame of the same range. Crossing ranges have several frames."""
     frames = np.arange(len(range_of_frame), dtype=np.int32)
     if len(frames) == n_ranges:
         return frames
@@ -156,7 +158,7 @@ def _first_frames(range_of_frame: Int32, n_ranges: int) -> Int32:
 
 
 def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[int]]:
-    """Labels as numbers from 0 up, -1 as it is, and which label each number means."""
+    """Labels renumbered from 0, keeping -1, and the label of each number."""
     found = [distinct(column, n_labels) for column in columns]
     used = sorted({label for labels, _ in found for label in labels if label >= 0})
     number = {label: i for i, label in enumerate(used)} | {-1: -1}
@@ -167,7 +169,7 @@ def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[in
 
 
 def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
-    """Each launch of a graph makes the calls of its capture once more, for its own batch."""
+    """Separate groups by graph launch: each launch repeats the calls of its capture."""
     apart = np.where(group >= 0, _pools.pairs(group, launch), np.int32(-1))
     taken_apart = np.zeros(int(apart.max(initial=-1)) + 1, np.uint8)
     known = group >= 0
@@ -175,58 +177,60 @@ def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
     return apart, taken_apart
 
 
-# What torch announces of itself around work that is no operator of its own: a fused optimizer.
+# Ranges that torch opens around work outside of its operators, such as a fused optimizer.
 ANNOUNCED: Final = re.compile(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
 )
 
-# Which ranges may be a kernel's call, the best first.
+# Ranges that can be the call of a kernel, in order of preference.
 _RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
     lambda m: m.kind == Kind.ARGUMENT,
     lambda m: m.call is not None and ops.find(m.call) is not None,  # of unknown shapes
     lambda m: m.kind == Kind.TORCH and "::" in m.name and not m.autograd_node,
-    # A TorchScript function, a custom function of autograd, a node: an operator inside tells more.
+    # TorchScript functions, custom autograd functions and nodes: operators inside are preferred.
     lambda m: m.kind == Kind.TORCH,
     lambda m: m.kind == Kind.USER and ANNOUNCED.match(m.name) is not None,
 ]
 
 
-# Products of matrices, convolutions and attention: calls whose work these kinds of kernels do.
+# Kernel kinds that run matrix products, convolutions and attention.
 FAMILY_KERNELS: Final = frozenset({"gemm", "convolution", "attention"})
-_FAMILY_ROOMS: Final = tuple(
-    f"{ops.__name__}.{room}." for room in ("matrix", "convolution", "attention")
+_FAMILY_PACKAGES: Final = tuple(
+    f"{ops.__name__}.{family}." for family in ("matrix", "convolution", "attention")
 )
 _ONE_GRADIENT: Final = re.compile(r"_backward_(?:input|weights?|bias)\Z")
 
 
-def _says(meanings: list[Meaning]) -> npt.NDArray[np.uint16]:
-    """What each label says of its call, for `_calls.find`."""
+def _cost_bits(meanings: list[Meaning]) -> npt.NDArray[np.uint16]:
+    """[labels] Properties of each call, for `_calls.find`."""
     return np.array(
-        [what_says(m.call, m.has_arguments, m.backward and not m.autograd_node) for m in meanings],
+        [cost_bits(m.call, m.has_arguments, m.backward and not m.autograd_node) for m in meanings],
         np.uint16,
     )
 
 
-def what_says(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
-    """What a call says of its cost, as bits of `_calls`; gradient: of an operator of a backward
-    pass."""
+def cost_bits(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
+    """Properties of a call that determine its cost, as bits of `_calls`.
+
+    gradient : whether it is an operator of a backward pass
+    """
     if call is None:
         return _calls.UNKNOWN_BACKWARD
     work = ops.work(call, "fprop") if has_arguments else None
     backward = ops.work(call, "bprop") if has_arguments else None
     formula = ops.find(call)
-    says = (
+    bits = (
         _calls.GRADIENT * gradient
         | _calls.UNKNOWN_BACKWARD * (backward is None)
         | _calls.FORMULA * (formula is not None)
     )
     if work is None:
-        return says | _calls.FAMILY * _is_of_family(formula)
+        return bits | _calls.FAMILY * _is_of_family(formula)
     mains = [part.kernels for part in work.parts if part.role != "bias"]
     family = bool(mains) and all(kernels and kernels <= FAMILY_KERNELS for kernels in mains)
     return (
-        says
+        bits
         | _calls.KNOWN
         | _calls.FAMILY * family
         | _calls.MATRICES * (family and all(kernels == {"gemm"} for kernels in mains))
@@ -236,13 +240,13 @@ def what_says(call: Call | None, has_arguments: bool, gradient: bool = False) ->
     )
 
 
-def tells_all(call: Call | None) -> bool:
-    """Not one gradient of a convolution: the operator around both tells more sizes."""
+def is_complete(call: Call | None) -> bool:
+    """False for a single gradient of a convolution: the enclosing operator has all sizes."""
     return call is not None and _ONE_GRADIENT.search(call.op) is None
 
 
 def _is_of_family(formula: Formula | None) -> bool:
-    return formula is not None and formula.function.__module__.startswith(_FAMILY_ROOMS)
+    return formula is not None and formula.function.__module__.startswith(_FAMILY_PACKAGES)
 
 
 def _has_others(work: ops.Work | None) -> bool:
@@ -250,17 +254,17 @@ def _has_others(work: ops.Work | None) -> bool:
 
 
 def _types(call: Call | None) -> frozenset[str] | None:
-    """The floating types of a call's tensors; None where it has none."""
+    """The floating-point types of a call's tensors; None if it has none."""
     tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)] if call else []
-    # A number that was made a tensor has a type of its own.
+    # A number converted to a tensor has a type that is not that of the call.
     names = {canonical_type(tensor.dtype) or "" for tensor in tensors if tensor.shape}
     return frozenset(name for name in names if "float" in name) or None
 
 
 def typed_like(call: Call, other: Call) -> Call:
-    """A call that tells no types with the type of another, where that has a single one.
+    """A call without types, with the type of another call if that has a single one.
 
-    Ranges of emit_nvtx hold sizes only; the marker of the forward call around them holds types.
+    Ranges of emit_nvtx record sizes only; the marker of the enclosing forward call records types.
     """
     types = _types(other)
     tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)]
@@ -279,7 +283,7 @@ def typed_like(call: Call, other: Call) -> Call:
 
 
 def _numbers(values: Sequence[Hashable | None]) -> Int32:
-    """A number for each distinct value, -1 for None."""
+    """An id for each distinct value, -1 for None."""
     numbers: dict[Hashable, int] = {}
     return np.array(
         [-1 if each is None else numbers.setdefault(each, len(numbers)) for each in values],
@@ -287,16 +291,16 @@ def _numbers(values: Sequence[Hashable | None]) -> Int32:
     )
 
 
-# What the engine does to a gradient so that it fits its input (validate_outputs of engine.cpp).
+# Operators that adapt a gradient to its input (validate_outputs in engine.cpp).
 FITS_GRADIENT: Final = frozenset({"sum", "sum_to_size", "to", "_to_copy", "view", "reshape"})
 
 
-def _beside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32) -> Int32:
-    """[frames] 1 for what the engine runs for a node but not within it: sums of gradients, hooks.
+def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32) -> Int32:
+    """[frames] 1 for work of the engine for a node but outside of it: sums of gradients, hooks.
 
-    It is no part of the backward pass of the node's forward call, unless it brings a gradient into
-    the shape and type of the input: that is how the gradient of what was broadcast, a bias, is
-    summed. A node that is not there itself is taken to be all that the engine ran for it.
+    This work does not belong to the backward pass of the node's forward call, unless it adapts a
+    gradient to shape and type of the input, as for a broadcast bias. If the node itself was not
+    recorded, all work of the engine counts as the node's.
     """
     engine = np.array([m.evaluates for m in meanings], bool)
     node = np.array([m.autograd_node for m in meanings], bool) & ~engine
@@ -310,28 +314,28 @@ def _beside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32)
     own[is_node] = 0
     fits = np.array([m.call is not None and m.call.op in FITS_GRADIENT for m in meanings], bool)
     own[fits[label_of_frame] & (parent >= 0) & is_engine[parent]] = 0
-    beside = _path.innermost(parent, own)
-    beside[is_engine] = 0
-    return np.maximum(beside, 0)
+    outside = _path.innermost(parent, own)
+    outside[is_engine] = 0
+    return np.maximum(outside, 0)
 
 
 def _picked(meanings: list[Meaning], frame_parent: Int32, label_of_frame: Int32) -> Int32:
-    """The frame of the call that each frame is a part of, -1 for none."""
+    """[frames] The frame of the call, -1 for none."""
     ranks = [
         next((rank for rank, fits in enumerate(_RANKS) if fits(meaning)), _path.NO_RANK)
         for meaning in meanings
     ]
     again = np.array([meaning.recompute for meaning in meanings], bool)[label_of_frame]
-    parent = np.where(again, np.int32(-1), frame_parent)  # no call of the node around it
+    parent = np.where(again, np.int32(-1), frame_parent)  # not part of a call around the node
     return _path.best(parent, label_of_frame, np.array(ranks, np.uint8))
 
 
 def _instances(found: Attribution, picked: Int32) -> Int32:
-    """One backward call for all that belong to one forward call, by frame.
+    """[frames] One backward call for all backward frames of a forward call.
 
-    The nodes that one forward call made (of a linear's product, of its bias) do its backward work
-    together. A graph that is gone through again does it again: the second backward call of the same
-    forward frame is an instance of its own.
+    The nodes of one forward call (the product and the bias of a linear layer) run its backward pass
+    together. If the autograd graph is traversed again, the second backward call of the same forward
+    frame is a separate instance.
     """
     frames = np.arange(len(picked), dtype=np.int32)
     calls = np.flatnonzero(found.backward_of_frame == frames).astype(np.int32)

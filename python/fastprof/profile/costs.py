@@ -1,7 +1,7 @@
-"""What each kernel's call costs, and the kernel's share of it.
+"""The cost of each kernel's call, and the kernel's share of it.
 
-A call is costed once for each distinct (call, direction); its cost is shared among its kernels and
-never copied, so that the sum over kernels equals the sum over calls.
+The cost is computed once per distinct (call, direction). Kernels share the cost of their call: the
+sum over kernels equals the sum over calls.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ TENSOR_CORE_CELLS = ["0", "1", "-"]
 
 
 class Costs:
-    """What is known of the cost of every kernel; -1, or id -1, where unknown.
+    """The cost columns of all kernels; -1, or id -1, if unknown.
 
-    Columns are made when they are asked for, from the cell that each kernel has in the tables.
+    Columns are computed on access, from the table cell of each kernel.
     """
 
     def __init__(
@@ -75,22 +75,22 @@ class Costs:
 
     @property
     def tc_reason(self) -> Values:
-        """Why tensor cores were not used, "-" where they were or could not be."""
+        """Why tensor cores were not used; "-" if they were used or cannot apply."""
         not_used = TENSOR_CORE_CELLS.index("0")
         cells = self.tc.ids
         reasons = self._tables.reason.column(np.where(cells == not_used, self._cell, -1))
-        silent = (cells == not_used) & (reasons.ids < 0)  # the kernel's name is all there is
-        ids = np.where(silent, self.own_reason.ids + len(reasons.values), reasons.ids)
+        by_name = (cells == not_used) & (reasons.ids < 0)  # only the kernel's name is known
+        ids = np.where(by_name, self.own_reason.ids + len(reasons.values), reasons.ids)
         texts = [*reasons.values, *self.own_reason.values]
         ids = np.where((cells >= 0) & (cells != not_used), np.int32(len(texts)), ids)
         place: dict[str, int] = {}
-        told = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
-        new = [place.setdefault(each, len(place)) for each in told]
+        adapted = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
+        new = [place.setdefault(each, len(place)) for each in adapted]
         return Values(np.array([*new, -1], np.int32)[ids], list(place))
 
     @property
     def exact(self) -> Ints:
-        """0 where flops or bytes are estimates."""
+        """0 if flops or bytes are estimates."""
         return Ints(np.array(self._tables.exact, np.int8)[self._cell])
 
     @cached_property
@@ -122,13 +122,13 @@ def cost(
     duration: Int64,
     gpus: Iterable[str] = (),
 ) -> Costs:
-    """Cost every distinct call once; what comes out shares it among the kernels.
+    """Compute the cost of every distinct call, to be shared among its kernels.
 
     Parameters
     ----------
-    names, name_of_kernel : the distinct kernel names, and the one each kernel has (-1: none)
-    duration : ns; kernels that do the same part of a call share it in proportion to their time
-    gpus : names of the GPUs, for what would help where tensor cores were not used
+    names, name_of_kernel : distinct kernel names, and the index of each kernel's name (-1: none)
+    duration : ns; kernels of the same part of a call share its cost in proportion to their time
+    gpus : names of the GPUs, for advice on tensor cores
     """
     infos: dict[ops.KernelInfo, int] = {}
     info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
@@ -144,7 +144,7 @@ def cost(
 
 
 class _Key(NamedTuple):
-    """What kernels of one cost have in common; the columns of CallsOfKernels."""
+    """Kernels with the same key have the same cost table row; see CallsOfKernels."""
 
     call: int
     work: int
@@ -153,7 +153,7 @@ class _Key(NamedTuple):
 
 
 def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
-    """The distinct works, and which of them each kernel does."""
+    """The distinct keys, and the index of each kernel's key."""
     if (calls.helper < 0).all() and (calls.call == calls.work).all():
         key = np.where(calls.work >= 0, calls.work * 2 + calls.gradient, np.int32(-1))
         used, row = distinct(key, 2 * len(calls.named))
@@ -165,7 +165,7 @@ def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
 
 
 class _Texts:
-    """Distinct texts, and which of them stands in each cell of a table."""
+    """A table column of texts, stored as ids of distinct texts."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -175,15 +175,15 @@ class _Texts:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
 
     def column(self, cell: npt.NDArray[Any]) -> Values:
-        """The text of each cell; none for cell -1."""
+        """The text of each cell; unknown for cell -1."""
         return Values(np.array([*self._cells, -1], np.int32)[cell], list(self._ids))
 
 
 class _Tables:
-    """What stands in the report for each (call and direction, part); rows in the order of `used`.
+    """Report cells for each (key, part of the call); rows in the order of `used`.
 
-    `part_of[row, info]` is the part that a kernel of that kind does, -1 for none of them;
-    `sure[row, info]` whether its name says so, and `tc[row, info]` the tensor core cell.
+    `part_of[row, info]` is the part that a kernel of that kind runs, -1 for none; `sure[row, info]`
+    is whether its name identifies the part; `tc[row, info]` is the tensor core cell.
     """
 
     def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[_Key]) -> None:
@@ -208,7 +208,7 @@ class _Tables:
             else:
                 self._add_helper(name, work, named[key.helper])
                 work = None
-            # Most calls differ in their sizes only: what their kernels do is found once a form.
+            # Most calls differ in sizes only. So parts are assigned once per form.
             form = (name.call is None, work and tuple(map(_form, work.parts)))
             if form not in by_form:
                 claims = [_claim(work, info) if work else (-1, True) for info in infos]
@@ -243,14 +243,14 @@ class _Tables:
         self._add_cells(name, cells, work is not None)
 
     def _add_helper(self, name: Named, work: ops.Work | None, helper: Named) -> None:
-        """Cells of an operator beside the products of a call: what it moves, and no FLOPs."""
+        """Cells of an operator in addition to the products of a call: its bytes and no FLOPs."""
         own = ops.work(helper.call, "fprop") if helper.call else None
         params = work.parts[0].params if work else NO_CALL
         cost = ops.Cost(0, own.cost.bytes, own.cost.exact) if own else ops.Cost(None, None)
         self._add_cells(name, [(name.op, params, cost, "")] * (BESIDE + 1), True)
 
     def _add_cells(
-        self, name: Named, cells: list[tuple[str | None, str, ops.Cost, str]], told: bool
+        self, name: Named, cells: list[tuple[str | None, str, ops.Cost, str]], has_cost: bool
     ) -> None:
         for op, text, cost_of_cell, reason in cells:
             self.mod.add(name.mod)
@@ -259,7 +259,7 @@ class _Tables:
             self.reason.add(reason or None)
             self.flops.append(_known(cost_of_cell.flops))
             self.bytes.append(_known(cost_of_cell.bytes))
-            self.exact.append(int(cost_of_cell.exact) if told else -1)
+            self.exact.append(int(cost_of_cell.exact) if has_cost else -1)
 
 
 def _work(key: _Key, named: list[Named]) -> ops.Work | None:
@@ -279,19 +279,19 @@ def _estimated(work: ops.Work) -> ops.Work:
 
 
 def _known(count: int | None) -> int:
-    """The count, -1 where it is not known or larger than any real one."""
+    """The count, -1 if it is unknown or exceeds 63 bits."""
     return -1 if count is None or count >= 1 << 63 else count
 
 
 def _form(part: ops.Part) -> Hashable:
-    """All of a part that decides which kernels do it."""
+    """The attributes of a part that determine its kernels."""
     return part.role, part.kernels, part.layout, not part.no_tensor_cores
 
 
 def _claim(work: ops.Work, info: ops.KernelInfo) -> tuple[int, bool]:
-    """The part that a kernel does, by its kind, then by its layout; and whether that is sure.
+    """The part that a kernel runs, by kind, then by layout; and whether it is unambiguous.
 
-    -1 for none, and for a kernel that only helps others.
+    -1 for none and for auxiliary kernels.
     """
     fitting = [
         (i, part)
@@ -309,7 +309,7 @@ def _claim(work: ops.Work, info: ops.KernelInfo) -> tuple[int, bool]:
 def _tensor_core(call: Call | None, work: ops.Work | None, info: ops.KernelInfo, part: int) -> int:
     """Index into TENSOR_CORE_CELLS: used, possible but not used, not applicable; -1 unknown."""
     used, not_used, not_applicable, unknown = 1, 0, 2, -1
-    if info.tensor_core is not None:  # of products only, and their own names tell
+    if info.tensor_core is not None:  # by the kernel's name; known for products only
         return used if info.tensor_core else not_used
     if call is None:
         return unknown

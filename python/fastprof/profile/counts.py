@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,10 @@ from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.metadata import Steps
 from fastprof.model.trace import Activity, Trace
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
 
-_STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})\Z")
 # What the kinds of ranges are called; those called alike are counted together.
 RANGES = {
     Kind.TORCH: "operators",
@@ -74,26 +71,27 @@ class Contents:
 
 def contents_of(trace: Trace, found: Attribution) -> Contents:
     """Count what a trace holds. Linear in its rows."""
-    kernels, borrowed = trace.kernels, trace.borrowed
+    kernels, appended = trace.kernels, trace.appended
+    n_ranges = len(found.ranges) - appended.ranges
     used_launches, _ = distinct(kernels.launch, len(trace.launches))
-    counts = np.bincount(trace.ranges.label[: trace.n_own_ranges], minlength=len(found.meanings))
+    counts = np.bincount(found.ranges.label[:n_ranges], minlength=len(found.meanings))
     meanings = [m for m, n in zip(found.meanings, counts.tolist(), strict=True) if n]
     shapes, types = _tensors(m.call for m in meanings if m.call is not None and m.has_arguments)
-    own_processes = trace.processes[: len(trace.processes) - borrowed.processes]
+    own_processes = trace.processes[: len(trace.processes) - appended.processes]
     pids = sorted({int(pid) for pid in own_processes.tolist() if pid >= 0})
     return Contents(
         work=_work(take(kernels.configs.kind, kernels.config), kernels.duration),
         span=_span(kernels.start, kernels.duration),
         devices=_counts(take(kernels.configs.device, kernels.config)),
         processes=pids,
-        threads=len(trace.threads) - borrowed.threads,
+        threads=len(trace.threads) - appended.threads,
         launches=sum(launch >= 0 for launch in used_launches),
         ranges=_ranges(trace, found.meanings, counts.tolist()),
         shapes=shapes,
         types=types,
         stacks=any(m.frames for m in meanings),
         layers=any(m.kind == Kind.LAYER or m.layers for m in meanings),
-        sequence_numbers=bool(np.any(trace.ranges.seq[: trace.n_own_ranges] >= 0)),
+        sequence_numbers=bool(np.any(found.ranges.seq[:n_ranges] >= 0)),
     )
 
 
@@ -116,25 +114,6 @@ def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Content
         layers=some["layer"],
         sequence_numbers=bool(len(columns["seqId"].values)),
     )
-
-
-def steps_of(trace: Trace, meanings: list[Meaning]) -> Steps:
-    """The steps of torch.profiler's schedule; before the trace forgets when its ranges end."""
-    number_of_label = {
-        label: int(match[1])
-        for label, meaning in enumerate(meanings)
-        if meaning.name.startswith("ProfilerStep") and (match := _STEP.match(meaning.name))
-    }
-    if not number_of_label:
-        return Steps()
-    numbers = np.full(len(meanings), -1, np.int64)
-    numbers[list(number_of_label)] = list(number_of_label.values())
-    ranges = trace.ranges
-    number = numbers[ranges.label[: trace.n_own_ranges]]
-    rows = np.flatnonzero(number >= 0)
-    process = take(trace.process_of_thread, np.ascontiguousarray(ranges.thread[rows]))
-    pid = take(trace.processes, process).astype(np.int64)
-    return Steps(number[rows], ranges.start[rows], ranges.end[rows], pid)
 
 
 def _work(kind: Int32, duration: Int64) -> dict[str, tuple[int, int]]:

@@ -18,8 +18,8 @@ from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Tensor
 from fastprof.model.columns import Values, first_rows
 from fastprof.model.markers import Meaning, read
-from fastprof.profile.call_results import asks, output_gradient
-from fastprof.profile.calls import CallsOfKernels, Named, named, tells_all, what_says
+from fastprof.profile.call_results import lacks_only_result, output_gradient
+from fastprof.profile.calls import CallsOfKernels, Named, cost_bits, is_complete, named
 from fastprof.profile.dict_line_groups import Grouping, Lines
 
 _KEYS: Final = ("marker", "seqMarker", "op", "mod")
@@ -106,9 +106,9 @@ def _of_backward(columns: dict[str, Any], row: int, forward: Named) -> tuple[Nam
     torch = [_torch(label) for label in columns["seqMarker"].at(row) or ()]
     chain = _in_order(torch, columns["op"].at(row) or ())
     chain += [meaning for meaning in torch if meaning not in chain]
-    known = [m for m in chain if _said(m) & _calls.KNOWN and m.call and tells_all(m.call)]
+    known = [m for m in chain if _said(m) & _calls.KNOWN and m.call and is_complete(m.call)]
     products = [m for m in known if _said(m) & _calls.FAMILY]
-    of_call = what_says(forward.call, True)
+    of_call = cost_bits(forward.call, True)
     if of_call & _calls.FAMILY and products:
         needed = 0 if of_call & _calls.UNKNOWN_BACKWARD else _calls.MATRICES
         if _said(products[-1]) & needed == needed:
@@ -141,7 +141,7 @@ def _torch(label: str) -> Meaning:
 
 def _said(meaning: Meaning) -> int:
     gradient = meaning.backward and not meaning.autograd_node
-    return what_says(meaning.call, meaning.has_arguments, gradient)
+    return cost_bits(meaning.call, meaning.has_arguments, gradient)
 
 
 def _with_results(
@@ -151,7 +151,7 @@ def _with_results(
 
     number : the distinct calls, and the number of each; new ones are added
     """
-    asking = np.array([asks(name.call) for name in number] + [False])
+    asking = np.array([lacks_only_result(name.call) for name in number] + [False])
     linked = np.flatnonzero((grouping.lines.forward_row >= 0) & asking[call])
     gradients: list[Tensor | None] = [None] * len(columns["seqMarker"].values)
     for marker in np.unique(columns["seqMarker"].ids[linked]).tolist():

@@ -16,7 +16,7 @@ from fastprof._core import _calls, _share
 from fastprof._core._pools import pairs
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values, first_numbers
-from fastprof.profile.calls import FAMILY_KERNELS, Flags, Named, what_says
+from fastprof.profile.calls import FAMILY_KERNELS, Flags, Named, cost_bits
 
 _KNOWN_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
 
@@ -167,7 +167,7 @@ class Grouping:
 
 
 def _is_product(name: Named) -> bool:
-    return what_says(name.call, True) & _KNOWN_PRODUCT == _KNOWN_PRODUCT
+    return cost_bits(name.call, True) & _KNOWN_PRODUCT == _KNOWN_PRODUCT
 
 
 def _is_convolution(name: Named) -> bool:

@@ -1,4 +1,4 @@
-"""Dict lines as a Recording: kernels linked to forward calls and costed as those of a trace.
+"""Dict lines as a ProfileSource: kernels linked to forward calls and costed as those of a trace.
 
 A dict line records only the ranges around its own launch. So the forward call of a backward kernel
 is that of the last forward kernel before it with the same number (as in PyProf), and the kernels of
@@ -27,10 +27,10 @@ from fastprof.profile.costs import cost
 from fastprof.profile.counts import Contents, contents_of_lines
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.dict_line_calls import calls_of_lines
-from fastprof.profile.recording import Recording
+from fastprof.profile.source import ProfileSource
 
 
-class DictLineRecording(Recording):
+class DictLineSource(ProfileSource):
     """Dict lines.
 
     Parameters
@@ -91,7 +91,7 @@ class DictLineRecording(Recording):
         return self.columns
 
 
-_MAKERS: Final[dict[str, Callable[[DictLineRecording], Column]]] = {
+_MAKERS: Final[dict[str, Callable[[DictLineSource], Column]]] = {
     "idx": lambda of: Ints(np.arange(1, of.n_kernels + 1, dtype=np.int32)),
     "seq": lambda of: _as_ints(of.columns["seqId"]),
     "altseq": lambda of: of.columns["altSeqId"],

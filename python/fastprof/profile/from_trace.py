@@ -1,4 +1,4 @@
-"""A trace and the call paths of its kernels as a Recording: what makes each column."""
+"""A trace and the call paths of its kernels as a ProfileSource: what makes each column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof._core import _link
 from fastprof._core._take import take
-from fastprof._system.threads import Beside
+from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
@@ -20,14 +20,14 @@ from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
-from fastprof.profile.recording import Recording
+from fastprof.profile.source import ProfileSource
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 # The unknown time. Times may be negative: each trace has its own epoch.
 _NO_TIME: Final = np.iinfo(np.int64).min
 
 
-class TraceRecording(Recording):
+class TraceSource(ProfileSource):
     """A trace. Nothing is computed per kernel before it is used."""
 
     of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
@@ -76,8 +76,8 @@ class TraceRecording(Recording):
     def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
         """What is around the launch itself; nothing inherited from forward calls."""
         lookups = self._lookups
-        with Beside() as beside:
-            done = beside.run(meanwhile)
+        with SecondThread() as second:
+            done = second.submit(meanwhile)
             operators = lookups.operators
             made = {
                 "kShortName": self.column("kernel"),

@@ -1,4 +1,4 @@
-"""GPU work as the report names it: kernels, graphs, copies, memsets, and what launched it."""
+"""Report columns of GPU work: names, kinds, copies, and the launching API call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def names(trace: Trace) -> tuple[Values, Values]:
 
 
 def _name(trace: Trace, config: int) -> str | None:
-    """What work of a configuration is called, None where its name is not in the trace."""
+    """The name of work of a configuration, None if the trace lacks it."""
     configs = trace.kernels.configs
     kind, name = int(configs.kind[config]), int(configs.name[config])
     if kind == Activity.GRAPH:
@@ -59,20 +59,20 @@ def _short(name: str) -> str:
 
 
 def launch_names(trace: Trace) -> Values:
-    """The API call that launched each row."""
+    """The name of the API call that launched each row."""
     used, place = distinct(take(trace.launches.name, trace.kernels.launch), len(trace.strings))
     return Values(*_without_none(place, [trace.strings[i] if i >= 0 else None for i in used]))
 
 
 def _without_none(place: Any, texts: Sequence[str | None]) -> tuple[Any, list[str]]:
-    """Ids into the texts that are there; -1 for None."""
+    """Ids into the texts without None, whose id is -1."""
     known = np.array([text is not None for text in texts] or [True])
     number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
     return number[place] if len(place) else place, [text for text in texts if text is not None]
 
 
 def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which rows a launch of a CUDA or HIP graph replayed, and which are whole graphs."""
+    """[rows] Whether a graph launch replayed the row; whether the row is an unexpanded graph."""
     is_whole = take(trace.kernels.configs.kind, trace.kernels.config) == Activity.GRAPH
     launched_by = launch_names(trace)
     replays = [_GRAPH_LAUNCH.match(name) is not None for name in launched_by.values]
@@ -90,7 +90,7 @@ def kinds(trace: Trace) -> Values:
 
 
 def damaged(trace: Trace) -> Ints:
-    """1 where the duration in the file cannot be true, so that it is not known."""
+    """1 if the duration in the file is impossible; `sil` is then unknown."""
     flags = trace.kernels.damaged
     if flags is None:
         return Ints(np.broadcast_to(np.int8(0), len(trace.kernels)))
@@ -103,7 +103,7 @@ def are_copies(trace: Trace) -> npt.NDArray[np.bool_]:
 
 
 def copied(trace: Trace) -> Ints:
-    """Bytes that a copy or memset wrote."""
+    """Bytes written by copies and memsets."""
     kernels = trace.kernels
     if kernels.copied is None:
         return Ints(np.broadcast_to(np.int64(-1), len(kernels)))
@@ -111,7 +111,7 @@ def copied(trace: Trace) -> Ints:
 
 
 def copy_directions(trace: Trace) -> Values:
-    """From where to where a copy went: HtoD, DtoH, DtoD, PtoP, ..."""
+    """The direction of each copy: HtoD, DtoH, DtoD, PtoP, ..."""
     configs = trace.kernels.configs
     kind = np.full(len(configs), -1, np.int32) if configs.copy_kind is None else configs.copy_kind
     known = np.where((kind > 0) & (kind < len(COPY_KINDS)), kind - 1, -1).astype(np.int32)

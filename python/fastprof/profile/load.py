@@ -1,4 +1,4 @@
-"""A path, or a stream of dict lines, to the Profile of what is in it."""
+"""`open`: a trace file, or a stream of dict lines, to a Profile."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import BinaryIO
 from fastprof._core._blocks import Reused
 from fastprof._core._take import take
 from fastprof._system import memory
+from fastprof._system.file_state import FileState, state_of
 from fastprof.errors import BadInputError
-from fastprof.model.markers import Meaning, SourceLines
-from fastprof.model.trace import Trace
+from fastprof.model.markers import SourceLines
+from fastprof.model.trace import Recording
 from fastprof.ops.user import load_packages
 from fastprof.profile import captured_graphs, checks
 from fastprof.profile.callpath.attribution import attribute
-from fastprof.profile.counts import steps_of
-from fastprof.profile.from_dict_lines import DictLineRecording
-from fastprof.profile.from_trace import TraceRecording
+from fastprof.profile.callpath.nesting import nest
+from fastprof.profile.from_dict_lines import DictLineSource
+from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.profile import Profile
-from fastprof.profile.recording import Recording
 from fastprof.profile.recount import recount
 from fastprof.readers import dict_lines, memory_estimate
-from fastprof.readers.detect import head_of, read_trace
+from fastprof.readers.detect import Format, detect, read_trace
 from fastprof.readers.sqlite.database import Progress
 
 Path = str | os.PathLike[str]
 
-_TRACES = (".json", ".json.gz", ".sqlite")  # what of a directory is read as captures of graphs
+_TRACE_SUFFIXES = (".json", ".json.gz", ".sqlite")  # of graph captures in a directory
 
 
 def open(
@@ -39,62 +39,62 @@ def open(
     mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
 ) -> Profile:
-    """Read a capture and find out what every kernel of it was for.
+    """Read a trace and attribute its kernels to operators, layers and source lines.
 
     Parameters
     ----------
     path : path of a trace or of dict lines
-        An Nsight Systems SQLite export, a report of Nsight Systems (with `nsys` on the PATH), an
-        NVProf file, a trace of torch.profiler, or what `fastprof parse` or PyProf wrote. It is
-        only read. A pipe can hold dict lines only.
+        An SQLite export or report of Nsight Systems (a report needs `nsys` on the PATH), an NVProf
+        file, a trace of torch.profiler, or the output of `fastprof parse` or PyProf. The file is
+        opened read-only. A pipe can provide dict lines only.
     progress : function, optional
-        Called now and then with what is being read, the rows so far and about how many there are.
+        Called repeatedly with what is being read, the rows so far and the estimated total.
     copies : bool
-        Whether memory copies and memsets get rows as kernels do. Dict lines have none.
+        Include a row for each memory copy and memset. Dict lines have none.
     mine : str or sequence of str
-        Globs of the source files and folders that are your own, for the column `line`; each is
-        compared with the end of a path. Without any, a file is yours that neither an installed
-        package nor the interpreter brings along.
+        Glob patterns of your own source files and directories, for the column `line`. Patterns are
+        compared with the end of a path. By default, your files are those outside installed
+        packages and the interpreter.
     graph_capture : path or list of paths, optional
-        Traces that were recorded while CUDA or HIP graphs were captured, or directories of these
-        (.json, .json.gz, .sqlite). Kernels of the launches of these graphs in `path` take
-        operator, arguments, layer and line from there; `Profile.graph_capture` says how many. What
-        the trace itself has captured is used without this.
+        Traces recorded while CUDA or HIP graphs were captured, or directories of such traces
+        (.json, .json.gz, .sqlite). Kernels of replayed graphs in `path` get operator, arguments,
+        layer and line from there; `Profile.graph_capture` has a summary. Captures in the trace
+        itself need no option.
 
     Returns
     -------
     Profile
-        One row a kernel, in order of start; one more for each CUDA graph that was captured as a
-        whole.
+        One row per kernel, in order of start, and one per CUDA graph that was traced as one unit.
 
     Raises
     ------
     BadInputError
-        The file is missing, damaged, or not a trace that fastprof knows. Or less than 95 % of the
-        kernels of each graph that it launches agree with a capture by name and order.
+        The file is missing, damaged, or has an unknown format. With `graph_capture`: no capture
+        matches at least 95 % of the kernels of a graph by name and order.
     """
-    given = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
-    return _with_packages(lambda: _open(path, progress, copies, SourceLines(mine), given))
+    files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
+    return _with_packages(lambda: _open(path, progress, copies, SourceLines(mine), files))
 
 
 def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = ()) -> Profile:
-    """The Profile of dict lines that come from a stream; `name` is what messages call it.
+    """The Profile of a stream of dict lines.
 
-    mine : as of `open`
+    name : name of the stream in messages
+    mine : see `open`
 
     Raises
     ------
     BadInputError
-        A line is no dict line.
+        A line is not a dict line.
     """
     lines = SourceLines(mine)
     return _with_packages(
-        lambda: Profile(DictLineRecording(name, dict_lines.read(stream, name), lines))
+        lambda: Profile(DictLineSource(name, dict_lines.read(stream, name), lines))
     )
 
 
 def _with_packages(make: Callable[[], Profile]) -> Profile:
-    """The Profile, made with the costs that installed packages offer; what was wrong is told."""
+    """Make a Profile with the operator costs of installed packages, and add their warnings."""
     problems = load_packages()
     with Reused():
         profile = make()
@@ -109,73 +109,24 @@ def _open(
     lines: SourceLines,
     graph_capture: Sequence[Path],
 ) -> Profile:
-    if not graph_capture:
-        return _open_alone(path, progress, copies, lines)
     name = os.fsdecode(path)
-    if not os.path.isfile(path) or dict_lines.looks_like_dict_lines(head_of(path)):
-        raise BadInputError(
-            f"{name}: expected a trace that launches CUDA or HIP graphs, found dict lines or a "
-            "pipe; give the capture to fastprof parse, with the trace that these lines came from"
-        )
-    files = traces_in(graph_capture)
-    trace = read_trace(path, progress, copies)
-    captured_graphs.take_captures(trace, (read_trace(file, progress, True, True) for file in files))
-    return _recountable(path, copies, *_recording(trace, lines, True))
-
-
-def traces_in(paths: Sequence[Path]) -> list[Path]:
-    """Files, and the traces in directories, by their names.
-
-    Raises
-    ------
-    BadInputError
-        There is none in a directory.
-    """
-    return [file for path in paths for file in _traces_of(path)]
-
-
-def _traces_of(path: Path) -> list[Path]:
-    """The traces in a directory, by their names; of a file itself."""
-    if not os.path.isdir(path):
-        return [path]
-    names = sorted(os.listdir(os.fsdecode(path)))
-    found: list[Path] = [
-        os.path.join(os.fsdecode(path), name) for name in names if name.endswith(_TRACES)
-    ]
-    if not found:
-        raise BadInputError(
-            f"{os.fsdecode(path)}: expected traces of the capture of CUDA or HIP graphs (names "
-            f"that end in {', '.join(_TRACES)}), found {len(names)} other files; check the path"
-        )
-    return found
-
-
-def _open_alone(path: Path, progress: Progress | None, copies: bool, lines: SourceLines) -> Profile:
-    name = os.fsdecode(path)
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        with builtins.open(path, "rb", buffering=0) as pipe:
-            return Profile(DictLineRecording(name, dict_lines.read(pipe, name), lines))
-    if dict_lines.looks_like_dict_lines(head_of(path)):
-        memory.expect(name, memory_estimate.of_dict_lines(path))
-        recording = DictLineRecording(name, dict_lines.read(path, name), lines)
-        return _recountable(path, copies, recording)
-    return _recountable(path, copies, *_recording(read_trace(path, progress, copies), lines))
-
-
-def _recording(
-    trace: Trace, lines: SourceLines, took_captures: bool = False
-) -> tuple[Recording, captured_graphs.GraphCapture | None]:
-    """The Recording of a trace, and how many kernels of its graphs have calls of a capture.
-
-    took_captures : whether its captures of graphs were taken from other files
-    """
-
-    def nested(meanings: list[Meaning]) -> None:
-        trace.about.steps = steps_of(trace, meanings)
-        trace.forget_times()
-
-    attribution = attribute(trace, nested)
-    graph_capture = captured_graphs.align(trace, attribution, took_captures)
+    is_pipe = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    if is_pipe or detect(path).format is Format.DICT_LINES:
+        if graph_capture:
+            raise BadInputError(
+                f"{name}: expected a trace that launches CUDA or HIP graphs, found dict lines or "
+                "a pipe; pass --graph-capture to fastprof parse, with the trace of these lines"
+            )
+        if is_pipe:
+            with builtins.open(path, "rb", buffering=0) as pipe:
+                return Profile(DictLineSource(name, dict_lines.read(pipe, name), lines))
+        memory.require(name, memory_estimate.of_dict_lines(path))
+        source = DictLineSource(name, dict_lines.read(path, name), lines)
+        return Profile(source, _recounter(name, path, copies))
+    # Each stage's input is released when the stage returns: no local variable refers to it.
+    attributed = attribute(nest(_read(path, progress, copies, graph_capture)))
+    trace = attributed.trace
+    attribution, summary = captured_graphs.align(attributed, bool(graph_capture))
     checks.tree(
         trace.name,
         attribution.node_parent,
@@ -183,32 +134,64 @@ def _recording(
         attribution.frame_parent,
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
-    trace.forget_threads()
-    attribution.forget_launches()
-    return TraceRecording(trace, attribution, lines), graph_capture
+    return Profile(TraceSource(trace, attribution, lines), _recounter(name, path, copies), summary)
 
 
-def _recountable(
-    path: Path,
-    copies: bool,
-    recording: Recording,
-    graph_capture: captured_graphs.GraphCapture | None = None,
-) -> Profile:
-    """The Profile, which can have its file counted again, from whatever directory."""
-    name, full, state = recording.name, os.path.abspath(path), _state(path)
+def _read(
+    path: Path, progress: Progress | None, copies: bool, graph_capture: Sequence[Path]
+) -> Recording:
+    if not graph_capture:
+        return read_trace(path, progress, copies)
+    files = traces_in(graph_capture)
+    recording = read_trace(path, progress, copies)
+    captured_graphs.use_captures(
+        recording, (read_trace(file, progress, copies=True, captures=True) for file in files)
+    )
+    return recording
 
-    def count_again() -> checks.Totals | None:
-        if _state(full) != state:
+
+def traces_in(paths: Sequence[Path]) -> list[Path]:
+    """The files among `paths`, and the traces in the directories, sorted by name.
+
+    Raises
+    ------
+    BadInputError
+        A directory contains no trace.
+    """
+    return [file for path in paths for file in _traces_of(path)]
+
+
+def _traces_of(path: Path) -> list[Path]:
+    if not os.path.isdir(path):
+        return [path]
+    names = sorted(os.listdir(os.fsdecode(path)))
+    found: list[Path] = [
+        os.path.join(os.fsdecode(path), name) for name in names if name.endswith(_TRACE_SUFFIXES)
+    ]
+    if not found:
+        raise BadInputError(
+            f"{os.fsdecode(path)}: expected traces with captures of CUDA or HIP graphs (names "
+            f"ending in {', '.join(_TRACE_SUFFIXES)}), found {len(names)} other files; check the "
+            "path"
+        )
+    return found
+
+
+def _recounter(name: str, path: Path, copies: bool) -> Callable[[], checks.Totals | None]:
+    """A function that counts the file again, from any working directory."""
+    full, before = os.path.abspath(path), _state_of(path)
+
+    def recount_file() -> checks.Totals | None:
+        if _state_of(full) != before:
             raise BadInputError(f"{name}: was changed since it was read; read it again")
         return recount(full, copies)
 
-    return Profile(recording, count_again, graph_capture)
+    return recount_file
 
 
-def _state(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file's content; None where there is no file."""
+def _state_of(path: Path) -> FileState | None:
+    """The state of a file, None if it does not exist."""
     try:
-        told = os.stat(path)
+        return state_of(path)
     except OSError:
         return None
-    return told.st_ino, told.st_size, told.st_mtime_ns

@@ -182,7 +182,7 @@ class Lookups:
     @cached_property
     def numbers(self) -> tuple[Ints, Lists]:
         """seqId and altSeqId."""
-        found, ranges = self.found, self.trace.ranges
+        found, ranges = self.found, self.found.ranges
         linking, offsets, others = _link.numbers(
             found.frame_parent, found.frame_range, found.links_of_frame,
             ranges.seq, ranges.label, self.flags(_is_torch),
@@ -192,7 +192,7 @@ class Lookups:
 
     def seq_markers(self) -> SeqMarkers:
         """torch's own ranges around each kernel, to be written as `seqMarker`."""
-        found, ranges = self.found, self.trace.ranges
+        found, ranges = self.found, self.found.ranges
         meanings = found.meanings
         return SeqMarkers(
             frame_of_row=self.frame,

@@ -1,4 +1,4 @@
-"""What part of a training step each kernel belongs to: the column `phase`."""
+"""The part of a training step that each kernel belongs to: the column `phase`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _STEP: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
 _OPTIMIZER: Final = re.compile(r"_foreach_|_fused_(?:adam|sgd|adagrad|adamw)|multi_tensor_")
 _COLLECTIVE: Final = re.compile(r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE)
 _MOVES: Final = frozenset({"to", "_to_copy", "copy_", "cuda", "pin_memory"})
-_MOVED: Final = "moved"  # by operators that only move: data if to the GPU, else forward
-_SAYS_NOTHING: Final = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN, Kind.TRACE, Kind.MODULE})
+_MOVED: Final = "moved"  # by copy operators: data if the copy is to the GPU, otherwise forward
+_WITHOUT_PHASE: Final = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN, Kind.TRACE, Kind.MODULE})
 
 
 class Chains(Protocol):
-    """What is needed of Lookups."""
+    """The part of Lookups that `of_kernels` uses."""
 
     trace: Trace
     found: Attribution
@@ -49,13 +49,14 @@ class Chains(Protocol):
 def of_kernels(assembly: Chains) -> Values:
     """The phase of every kernel.
 
-    communication: a kernel of NCCL or RCCL, wherever it was launched. optimizer, zero_grad: inside
-    what torch announces as `Optimizer.step#...`, or an operator that optimizers are made of,
-    outside of backward passes. recompute: a forward pass that a backward pass runs again. data:
-    copies to the GPU outside of all operators but those that only move. other: whatever no range
-    tells.
+    - communication: kernels of NCCL or RCCL.
+    - optimizer, zero_grad: inside torch's range `Optimizer.step#...` or `Optimizer.zero_grad#...`,
+      or an operator that only optimizers use; outside of backward passes.
+    - recompute: a forward pass that a backward pass runs again.
+    - data: copies to the GPU, outside of all operators except copy operators.
+    - other: no range determines the phase.
     """
-    of_chain = assembly.chains(_tells, assembly.node, _phase)
+    of_chain = assembly.chains(_has_phase, assembly.node, _phase)
     number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
     phase = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.ids]
     if assembly.found.in_engine is not None:
@@ -71,9 +72,9 @@ def of_kernels(assembly: Chains) -> Values:
     return Values(phase, PHASES)
 
 
-def _tells(meaning: Meaning) -> bool:
+def _has_phase(meaning: Meaning) -> bool:
     turns = meaning.backward or meaning.recompute or meaning.engine
-    return turns or meaning.kind not in _SAYS_NOTHING or _STEP.match(meaning.name) is not None
+    return turns or meaning.kind not in _WITHOUT_PHASE or _STEP.match(meaning.name) is not None
 
 
 def _phase(chain: list[Meaning]) -> str:

@@ -1,4 +1,4 @@
-"""Ranges that ended on another thread: of a process, and not of a call chain."""
+"""Ranges that ended on another thread. They belong to a process, not to a call path."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fastprof.model.trace import Trace, label_text
 
 
 def open_at_launch(trace: Trace) -> Values:
-    """The phases of its process that were open when each kernel was launched, outermost first.
+    """[kernels] The phases of the process that were open at the launch, outermost first.
 
-    Ranges that ended on another thread belong to no thread and may lie in any way.
+    Phases may overlap in any way.
     """
     phases, launches = trace.phases, trace.launches
     ids: dict[tuple[str, ...], int] = {(): 0}

@@ -1,6 +1,6 @@
-"""A file to how much GPU work it holds, counted once more by simpler means: SQL, json, a pattern.
+"""An independent count of the GPU work in a file, by SQL, json or a pattern, for `--check`.
 
-Nothing of what reads traces otherwise is used, so that a mistake there shows.
+It does not use the parsers of the readers, and so reveals their mistakes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from typing import Any
 
 from fastprof.profile.checks import Totals
 from fastprof.readers import dict_lines
-from fastprof.readers.detect import SQLITE_MAGIC, head_of
-from fastprof.readers.kineto.event_columns import GZIP_MAGIC
-from fastprof.readers.nsys import report as nsys_report
+from fastprof.readers.detect import Format, detect
 from fastprof.readers.sqlite.database import Database
 
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
@@ -28,7 +26,7 @@ _TABLES = {
     "MEMCPY": "memcpy",
     "MEMSET": "memset",
 }
-_NVPROF_TABLES = {"MEMCPY2": "memcpy"}  # of other things in exports of nsys
+_NVPROF_TABLES = {"MEMCPY2": "memcpy"}  # has another meaning in exports of nsys
 _CATEGORIES = {
     "kernel": "kernel",
     "gpu_memcpy": "memcpy",
@@ -37,7 +35,7 @@ _CATEGORIES = {
     "memset": "memset",
 }
 _COPIES = ("memcpy", "memset")
-# Two halves, since the sum of 64-bit numbers may not fit into one.
+# High and low halves are summed separately: the sum may exceed 64 bits.
 _SUMS = """
 SELECT count(*), sum(ns >> 32), sum(ns & 4294967295) FROM (
   SELECT CASE WHEN typeof(late - early) = 'integer' AND late > early THEN late - early ELSE 0 END ns
@@ -48,24 +46,21 @@ _DURATION = re.compile(rb"[\"']kDuration[\"']\s*:\s*([0-9]+)")
 
 
 def recount(path: str | os.PathLike[str], copies: bool) -> Totals | None:
-    """The work in a file; None where its damage makes that a question of taste.
+    """Count the GPU work in a file; None if the file is damaged and has no definite count.
 
-    copies : whether memory copies and memsets count
+    copies : include memory copies and memsets
 
     Raises
     ------
     BadInputError
         The file cannot be read.
     """
-    head = head_of(path)
-    if nsys_report.is_report(head, os.fsdecode(path)):
-        path, _ = nsys_report.export(path, head)
-        head = head_of(path)
-    if head.startswith(SQLITE_MAGIC):
-        return _by_sql(path, copies)
-    if dict_lines.looks_like_dict_lines(head):
-        return _by_pattern(path)
-    return _by_json(path, copies, head.startswith(GZIP_MAGIC))
+    file, _ = detect(path).exported()
+    if file.format is Format.SQLITE:
+        return _by_sql(file.path, copies)
+    if file.format is Format.DICT_LINES:
+        return _by_pattern(file.path)
+    return _by_json(file.path, copies, file.format is Format.GZIP_JSON)
 
 
 def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:

@@ -1,4 +1,4 @@
-"""Many traces, one a rank: each to a small summary, on many processes; all summaries to tables.
+"""Many traces, one per rank, to a summary each in parallel processes, and to tables over all ranks.
 
 `fastprof.batch` is `fastprof.ranks.batch.batch`.
 """

@@ -1,4 +1,4 @@
-"""Many traces, each of a rank, to a Batch: what `fastprof.batch` is."""
+"""`fastprof.batch`: many traces, one per rank, to a Batch."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from fastprof.ranks.work import Options, Result
 
 __all__ = ["LEAST_MEMORY", "BatchError", "Done", "batch"]
 
-# An interpreter with numpy and fastprof has 0.1 GB before it reads anything.
+# Python with numpy and fastprof takes 0.1 GB.
 LEAST_MEMORY: Final = 1 << 28
 
 
 class BatchError(FastprofError, ValueError):
-    """What was asked of a batch cannot be; the text says why."""
+    """Invalid arguments of `batch`."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A file that is done.
+    """Progress: a file was processed.
 
     Parameters
     ----------
-    result : its summary, or why there is none
-    stored : whether it was done before, and comes from the store
-    n, total : how many files are done, this one too, and how many there are
+    result : its summary or failure
+    stored : whether the result is from the store
+    n, total : number of processed files, including this one, and of all files
     """
 
     result: Result
@@ -57,51 +57,47 @@ def batch(
     pattern: str | None = None,
     graph_capture: Sequence[str | os.PathLike[str]] = (),
 ) -> Batch:
-    """Read many traces, and compare the ranks they are of.
+    """Read many traces and compare their ranks.
 
-    Each file is read by another process and comes back as a summary of some 100 kB. A file that
-    cannot be read, or whose process dies, is an entry in `Batch.failures` and stops nothing.
+    Worker processes read the files and return summaries of about 100 kB each. Files that cannot be
+    read are listed in `Batch.failures`; the others are processed.
 
     Parameters
     ----------
     paths : path, or paths
-        Traces, and directories that are searched for traces with all below them. A file that is
-        given twice counts once.
+        Traces, and directories to search recursively. Duplicates are ignored.
     jobs : int, optional
-        How many processes of this machine; as many as cores without it.
+        Number of local worker processes. Default: the number of usable cores.
     memory : int, optional
-        Bytes that each process may have (Linux). A file that needs more is a failure.
+        Memory limit per worker in bytes (Linux). Files that need more become failures.
     client : distributed.Client, optional
-        Do it on the workers of this Dask cluster, which must see the files by the same paths.
+        Run on the workers of this Dask cluster. Workers must see the files under the same paths.
     store : path, optional
-        A directory that keeps each summary as a Parquet file. What is there already, of a file that
-        has not changed, is not done again.
+        Directory of summaries as Parquet files. Summaries of unchanged files are used again.
     progress : bool or function
-        True shows a bar on stderr; a function is called with a `Done` for each file, as files
-        finish.
+        True shows a progress bar on stderr. A function is called with a `Done` per processed file.
     ops : paths
-        Python files that register costs of your own operators (`fastprof.op`); processes do not
-        have what this one has registered.
+        Python files that register operator costs (`fastprof.op`). Workers do not inherit costs that
+        this process has registered.
     copies : bool
-        Whether memory copies and memsets count as kernels do.
+        Include memory copies and memsets.
     pattern : str, optional
-        What names in directories match: `*.pt.trace.json.gz`.
+        Glob pattern of file names in directories: `*.pt.trace.json.gz`.
     graph_capture : paths
-        Traces with the captures of CUDA and HIP graphs that all these traces replay, see
+        Traces with captures of the CUDA and HIP graphs that all these traces replay, see
         `fastprof.open`.
 
     Returns
     -------
     Batch
-        It does not depend on `jobs`, or on which process read what.
+        Independent of `jobs` and of the order of processing.
 
     Raises
     ------
     BadInputError
-        There is nothing to read: no paths, a directory without traces, no such file of costs or
-        capture.
+        No paths, a directory without traces, or a missing cost or capture file.
     BatchError
-        `jobs`, `memory` and `client` do not fit.
+        Invalid combination of `jobs`, `memory` and `client`.
     MissingDependencyError
         `client` without distributed, or `store` without pyarrow.
     """
@@ -124,7 +120,7 @@ def batch(
 
 @contextmanager
 def _shown(progress: bool | Callable[[Done], None]) -> Iterator[Callable[[Done], None]]:
-    """What to call for each file."""
+    """The function to call for each file."""
     if callable(progress):
         yield progress
     elif not progress:
@@ -144,15 +140,15 @@ def _shown(progress: bool | Callable[[Done], None]) -> Iterator[Callable[[Done],
 def _check(jobs: int | None, memory: int | None, client: Any) -> None:
     if client is not None and (jobs is not None or memory is not None):
         raise BatchError(
-            "jobs and memory are of processes of this machine; a cluster has what its workers were "
-            "started with (dask worker --nworkers N --memory-limit 4GB)"
+            "jobs and memory apply to local processes only; for a cluster, set them when starting "
+            "its workers (dask worker --nworkers N --memory-limit 4GB)"
         )
     if jobs is not None and jobs < 1:
-        raise BatchError(f"{jobs} jobs; expected 1 or more")
+        raise BatchError(f"expected 1 or more jobs, found {jobs}")
     if memory is not None and memory < LEAST_MEMORY:
         raise BatchError(
-            f"{memory} bytes of memory are too few; expected {LEAST_MEMORY} (256 MiB) or more: "
-            "the interpreter takes 0.1 GB"
+            f"expected memory of {LEAST_MEMORY} bytes (256 MiB) or more, found {memory}: Python "
+            "itself takes 0.1 GB"
         )
 
 
@@ -164,7 +160,7 @@ def _results(
     memory: int | None,
     client: Any,
 ) -> Generator[tuple[Result, bool], None, None]:
-    """Each result once, and whether it comes from the store: these first."""
+    """All results, those from the store first, and whether each is from the store."""
     todo = []
     for path in paths:
         summary = None if store is None else store.find(path)

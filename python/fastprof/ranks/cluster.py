@@ -1,8 +1,7 @@
-"""Paths to results, on the workers of a Dask cluster that exists.
+"""Paths to results on the workers of an existing Dask cluster.
 
-Workers read the files themselves, by the paths as they are given here: what moves over the network
-is a path there and a summary back. The scheduler gives a task whose worker has died to another one;
-a result counts when it has reached us, once.
+Workers read the files under the given paths. Only paths and summaries move over the network. The
+scheduler reassigns tasks of workers that died; each result is used once.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import uuid
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from fastprof._system.optional import needed
+from fastprof._system.optional import import_optional
 from fastprof._version import __version__
 from fastprof.errors import FastprofError
 from fastprof.ranks.summary import Summary
@@ -23,7 +22,7 @@ _WAIT = "30s"  # for a scheduler to answer
 
 
 class ClusterError(FastprofError):
-    """The cluster cannot be used; the text says why."""
+    """The cluster cannot be used."""
 
 
 def connect(address: str) -> Any:
@@ -49,13 +48,15 @@ def connect(address: str) -> Any:
 def run_on_cluster(
     client: Any, paths: Sequence[str], options: Options
 ) -> Generator[Result, None, None]:
-    """The result of each path, once each, in the order in which they arrive.
+    """The result of each path, in order of arrival.
 
-    When the iterator is closed before its end, what is not done is cancelled.
+    Closing the iterator early cancels the remaining tasks.
     """
     distributed = _distributed()
     if getattr(client, "asynchronous", False):
-        raise ClusterError("client is asynchronous; give a distributed.Client made without that")
+        raise ClusterError(
+            "client is asynchronous; expected a distributed.Client without asynchronous=True"
+        )
     run = uuid.uuid4().hex[:12]
     path_of = {f"fastprof-{run}-{i}": path for i, path in enumerate(paths)}
     futures = {
@@ -65,7 +66,7 @@ def run_on_cluster(
     try:
         for future in distributed.as_completed(list(futures.values()), loop=client.loop):
             if futures.pop(future.key, None) is None:
-                continue  # computed again, though we have it
+                continue  # duplicate result
             result = _result(future, path_of[future.key])
             future.release()
             yield result
@@ -77,17 +78,17 @@ def run_on_cluster(
 def _result(future: Any, path: str) -> Result:
     try:
         result: Result = future.result()
-    except Exception as error:  # the task could not be run at all: no error of ours
+    except Exception as error:  # Dask could not run the task
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Failure(path, f"{path}: the cluster could not run it: {text}")
     if isinstance(result, Summary) and result.version != __version__:
         return Failure(
             path,
-            f"{path}: read by fastprof {result.version} on the worker, {__version__} is here; "
+            f"{path}: read by fastprof {result.version} on the worker, expected {__version__}; "
             "install the same version on both",
         )
     return result
 
 
 def _distributed() -> Any:
-    return needed("distributed", "a Dask cluster needs")
+    return import_optional("distributed", "a Dask cluster needs")

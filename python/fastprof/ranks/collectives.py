@@ -1,14 +1,14 @@
-"""Kernels of communication of all ranks to how long ranks wait for each other in them.
+"""How long ranks wait for each other in collectives, from their communication kernels.
 
-A collective ends on all its ranks at about the same time, and on each it begins when that rank
-comes to it. So who has the shortest kernel came last, and what the others have more they waited.
-That needs no common clock, which the files of a run do not have.
+A collective ends on all ranks at about the same time, and starts on each rank when the rank reaches
+it. So the rank with the shortest kernel arrived last, and the additional time of the others is
+waiting time. This needs no common clock, which the files of a run do not have.
 
-The k-th call of a name, in order of start on the same channel (stream), is taken for the same call
-on all ranks. That is a heuristic: it is wrong where ranks form groups that communicate by turns, or
-where recordings begin at different calls. It is checked: the clocks of files are shifted so that
-ends agree best, and where ends still differ by more than a call takes, waits are not known; nor
-where files have too few calls in common to shift their clocks by.
+The k-th call of a name in order of start on the same channel (stream) counts as the same call on
+all ranks. This heuristic fails if ranks form groups that communicate in turn, or if recordings
+start at different calls. It is verified: file clocks are shifted to align the ends of calls. If
+ends still differ by more than the duration of a call, or files have too few calls in common to
+align their clocks, waits are unknown.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import numpy.typing as npt
 
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
+from fastprof.ranks.all_ranks import AllRanks
 from fastprof.ranks.table import Floats, Table, texts
-from fastprof.ranks.together import Together
 from fastprof.ranks.totals import SHARES, TIMES
 
 __all__ = ["collectives"]
 
-_BLOCK: Final = 1 << 12  # calls at a time, of all ranks
-_SAMPLE: Final = 512  # calls by which clocks are compared
-_FEWEST: Final = 3
+_BLOCK: Final = 1 << 12  # calls processed at a time
+_SAMPLE: Final = 512  # calls used to align clocks
+_MIN_CALLS: Final = 3
 
 Calls = tuple[Int64, Int64]  # start and duration, in order of start
 Clocks = list[int | None]  # of ranks
@@ -38,21 +38,21 @@ Clocks = list[int | None]  # of ranks
 
 @dataclass
 class _Found:
-    """What is known of the calls of one name."""
+    """Intermediate results for the calls of one name."""
 
     ranks: set[int] = field(default_factory=set)
     counts: dict[int, int] = field(default_factory=dict)  # by rank
     times: dict[int, int] = field(default_factory=dict)
     waits: dict[int, int] = field(default_factory=dict)
-    last: dict[int, int] = field(default_factory=dict)  # how often a rank came last
+    last: dict[int, int] = field(default_factory=dict)  # how often a rank arrived last
     matched: int = 0
-    is_sure: bool = True
+    is_known: bool = True
     longest: int = 0
     apart: list[npt.NDArray[Any]] = field(default_factory=list)
     taken: list[npt.NDArray[Any]] = field(default_factory=list)
 
 
-def collectives(all_ranks: Together) -> Table:
+def collectives(all_ranks: AllRanks) -> Table:
     """Compare ranks call by call.
 
     Returns
@@ -60,18 +60,19 @@ def collectives(all_ranks: Together) -> Table:
     Table
         A row for each name, the longest wait first:
 
-        - collective: the operator; kernels without one by their own name
-        - ranks, calls: how many ranks have it, and how many calls each; the most of any rank
-        - calls_min: the least of any rank; less than calls where ranks differ
-        - bytes: in all ranks, that the calls read and write
-        - time, mean, max, slowest: ns in the kernels: all ranks, a rank, the longest, of which rank
-        - wait: ns a rank waited for others in it, on average; waits: the rank that waited most
-        - longest: the longest wait of a rank in one call
-        - last: the rank for which others waited most often; last_share: of the calls
-        - ends: ns by which ends of one call differ on different ranks, median, after clocks are
-          shifted. Larger than a call takes: the calls were not the same, and waits are not known
+        - collective: the operator, or the kernel name if there is none
+        - ranks: number of ranks that call it; calls: maximum number of calls per rank
+        - calls_min: minimum number of calls per rank
+        - bytes: read and written by the calls, all ranks
+        - time, mean, max: ns in the kernels: all ranks, mean and maximum per rank; slowest: the
+          rank with the maximum
+        - wait: mean ns that a rank waited for others; waits: the rank with the longest wait
+        - longest: the longest wait of a rank in a single call
+        - last: the rank that others waited for most often; last_share: its share of the calls
+        - ends: median difference in ns between the ends of a call on different ranks, after clock
+          alignment. If it exceeds the duration of a call, calls do not match and waits are unknown
 
-        wait to ends are not known where one rank has the calls, or files do not tell times.
+        wait to ends are unknown if only one rank has the calls or files record no start times.
     """
     found: dict[str, _Found] = {}
     channels = _channels(all_ranks)
@@ -91,8 +92,8 @@ def collectives(all_ranks: Together) -> Table:
     return _table(found, all_ranks)
 
 
-def _channels(all_ranks: Together) -> dict[tuple[str, int], dict[int, Calls]]:
-    """By name and channel, by rank: the calls."""
+def _channels(all_ranks: AllRanks) -> dict[tuple[str, int], dict[int, Calls]]:
+    """Calls by (name, channel) and rank."""
     place = {(id(r.summary), id(r.process)): i for i, r in enumerate(all_ranks.ranks)}
     parts: dict[tuple[str, int], dict[int, list[Calls]]] = {}
     for summary in {id(r.summary): r.summary for r in all_ranks.ranks}.values():
@@ -120,10 +121,10 @@ def _in_order(parts: list[Calls]) -> Calls:
 
 
 def _clocks(channels: dict[tuple[str, int], dict[int, Calls]], file_of: Sequence[int]) -> Clocks:
-    """What to subtract from the times of each rank, so that the ends of calls agree best; None
-    where too few calls tell. Ranks of one file have one clock.
+    """The clock offset of each rank, to be subtracted; None if there are too few common calls.
 
-    A clock is later than the others by the median over calls of how much later they end by it.
+    The offset is the median over calls of how much later they end than on other ranks. Ranks of one
+    file have the same clock.
     """
     first = {
         rank: int(start[0]) for calls in channels.values() for rank, (start, _) in calls.items()
@@ -141,7 +142,7 @@ def _clocks(channels: dict[tuple[str, int], dict[int, Calls]], file_of: Sequence
     clocks: Clocks = []
     for rank, file in enumerate(file_of):
         rows = np.concatenate(later[file]) if later[file] else np.empty(0)
-        known = len(rows) >= _FEWEST * file_of.count(file)
+        known = len(rows) >= _MIN_CALLS * file_of.count(file)
         clocks.append(int(origin[rank]) + int(np.median(rows)) if known else None)
     return clocks
 
@@ -160,7 +161,7 @@ def _blocks(n: int) -> Iterator[npt.NDArray[np.intp]]:
 
 
 def _matrix(calls: dict[int, Calls], which: npt.NDArray[np.intp], ends: bool = False) -> Int64:
-    """Durations (or ends) of some calls: int64 [ranks, calls]."""
+    """int64 [ranks, calls] Durations, or ends, of some calls."""
     return np.stack(
         [start[which] + duration[which] if ends else duration[which]
          for start, duration in calls.values()]
@@ -168,16 +169,16 @@ def _matrix(calls: dict[int, Calls], which: npt.NDArray[np.intp], ends: bool = F
 
 
 def _of_one_file(calls: dict[int, Calls], file_of: Sequence[int], clocks: Clocks) -> Clocks:
-    """The clock of each rank that has the calls; ranks of one file need none."""
+    """The clock offset of each rank in `calls`; 0 if all are of one file."""
     if len({file_of[rank] for rank in calls}) == 1:
         return [0] * len(calls)
     return [clocks[rank] for rank in calls]
 
 
 def _compare(found: _Found, calls: dict[int, Calls], clocks: Clocks) -> None:
-    """Add what the ranks of one channel waited for each other, if their clocks are known."""
+    """Add the waits of the ranks of one channel, if their clocks are known."""
     if None in clocks:
-        found.is_sure = False
+        found.is_known = False
         return
     ranks, n = list(calls), _least(calls)
     for which in _blocks(n):
@@ -196,8 +197,8 @@ def _compare(found: _Found, calls: dict[int, Calls], clocks: Clocks) -> None:
     found.taken.append(_matrix(calls, which).max(axis=0))
 
 
-def _add_times(found: dict[str, _Found], all_ranks: Together) -> None:
-    """Time in all kernels of each name, also of those of which no start is known."""
+def _add_times(found: dict[str, _Found], all_ranks: AllRanks) -> None:
+    """Add the time in all kernels of each name, including those without start times."""
     name = all_ranks.keys["collective"]
     rows = np.flatnonzero(name.ids >= 0)
     ranks, times = all_ranks.rank[rows].tolist(), all_ranks.sums["time"][rows].tolist()
@@ -209,7 +210,7 @@ def _add_times(found: dict[str, _Found], all_ranks: Together) -> None:
             each.counts[rank] = each.counts.get(rank, 0) + count
 
 
-def _table(found: dict[str, _Found], all_ranks: Together) -> Table:
+def _table(found: dict[str, _Found], all_ranks: AllRanks) -> Table:
     name = all_ranks.keys["collective"]
     known = (name.ids >= 0) & (all_ranks.sums["bytes"] >= 0)
     moved = np.zeros(len(name.values) + 1, np.float64)
@@ -237,7 +238,7 @@ def _table(found: dict[str, _Found], all_ranks: Together) -> Table:
 
 
 def _row(found: _Found, numbers: list[int]) -> dict[str, Any]:
-    """The numbers of one name; ties go to the first rank."""
+    """The table row of one name. The first rank wins ties."""
     slowest = _most(found.times)
     n = len(found.times)
     total = sum(found.times.values())
@@ -252,7 +253,7 @@ def _row(found: _Found, numbers: list[int]) -> dict[str, Any]:
         **dict.fromkeys(("wait", "waits", "longest", "last", "ends"), -1),
         "last_share": np.nan,
     }
-    if found.matched and found.is_sure:
+    if found.matched and found.is_known:
         row["ends"] = int(np.median(np.concatenate(found.apart)))
         if row["ends"] <= np.median(np.concatenate(found.taken)):
             last = _most(found.last)

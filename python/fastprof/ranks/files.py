@@ -1,4 +1,4 @@
-"""Files and directories to the list of traces in them, each of them once."""
+"""Files and directories to a list of distinct traces."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fastprof.errors import BadInputError
 
 __all__ = ["find", "natural"]
 
-# Endings of traces. Files of one directory whose names differ in the endings of one row only are
-# one capture: the first is taken.
+# Suffixes of traces. Files that differ only by suffixes of one row are the same capture; the first
+# suffix is preferred.
 _ENDINGS: Final = (
     (".sqlite", ".nsys-rep", ".qdrep"),
     (".json", ".json.gz"),
@@ -24,27 +24,26 @@ _ENDINGS: Final = (
 def find(
     paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str], pattern: str | None = None
 ) -> list[str]:
-    """The traces among files and below directories.
+    """Find traces in files and directories.
 
     Parameters
     ----------
     paths : path, or paths
-        A file is taken whatever its name is. A directory is searched with all below it.
+        Files with any name, and directories, which are searched recursively.
     pattern : str, optional
-        What names in directories match: `*.pt.trace.json.gz`. Without it they end in .sqlite,
-        .nsys-rep, .qdrep, .json, .json.gz or .nvvp, and of a report and its export beside it the
-        export is taken.
+        Glob pattern of file names in directories: `*.pt.trace.json.gz`. By default names end in
+        .sqlite, .nsys-rep, .qdrep, .json, .json.gz or .nvvp, and an export is preferred to the
+        report next to it.
 
     Returns
     -------
     list of str
-        Each file once, also where links or several of the paths lead to it, in order of name;
-        numbers in names count as numbers.
+        Distinct files (links are resolved), sorted by name with numbers in numeric order.
 
     Raises
     ------
     BadInputError
-        A directory has no trace in it, or there are no paths.
+        A directory contains no trace, or there are no paths.
     """
     given = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     found: dict[str, str] = {}
@@ -54,7 +53,7 @@ def find(
             expected = pattern or ", ".join(f"*{end}" for row in _ENDINGS for end in row)
             raise BadInputError(
                 f"{path}: no traces in this directory; expected files named {expected}. "
-                "Give the files, or a pattern of their names"
+                "Give the files, or a pattern for their names"
             )
         for each in inside:
             found.setdefault(os.path.realpath(each), each)
@@ -76,11 +75,11 @@ def _below(directory: str, pattern: str | None) -> Iterator[str]:
 
 
 def _traces(names: list[str]) -> Iterator[str]:
-    """The names of traces, one of each capture."""
-    there = set(names)
+    """The names of traces, one per capture."""
+    present = set(names)
     for row in _ENDINGS:
         for place, ending in enumerate(row):
             for name in names:
                 stem = name.removesuffix(ending)
-                if stem != name and not any(stem + other in there for other in row[:place]):
+                if stem != name and not any(stem + other in present for other in row[:place]):
                     yield name

@@ -1,4 +1,4 @@
-"""Ranks that lack what the others have: files, kernels, steps, depths, operators, layers."""
+"""Data that some ranks lack: files, kernels, steps, attribution depths, operators, layers."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from typing import Final
 import numpy as np
 
 from fastprof.model.columns import Ints, Values
+from fastprof.ranks.all_ranks import AllRanks, Rank
 from fastprof.ranks.table import Table, texts
-from fastprof.ranks.together import Rank, Together
 from fastprof.ranks.work import Failure
 
 __all__ = ["lacking"]
 
-# What more than this share of ranks has, a rank without it lacks.
+# A rank lacks a value that more than this share of ranks has.
 _MOST: Final = 0.5
-# A rank with less of the kernels than the median has was recorded shorter, or stopped.
+# Minimum share of the median number of kernels; fewer mean a shorter recording or a crash.
 _FEW: Final = 0.9
 _LISTED: Final = 8
 
-Row = tuple[int, str | None, str, str]  # rank (-1: none), file, what, which
+Row = tuple[int, str | None, str, str]  # rank (-1: none), file, lacks, detail
 
 
-def lacking(all_ranks: Together, failures: Sequence[Failure], missing: Sequence[int]) -> Table:
-    """What ranks lack.
+def lacking(all_ranks: AllRanks, failures: Sequence[Failure], missing: Sequence[int]) -> Table:
+    """Compare ranks and list missing data.
 
     Parameters
     ----------
     failures : files without a summary
-    missing : ranks that the run had, and that no file is of
+    missing : ranks of the run without a file
 
     Returns
     -------
     Table
         rank, file, lacks and detail, in order of rank. lacks is
 
-        - file: it could not be read, or there is none
-        - kernels: none, or fewer than 90 % of the median rank's
-        - steps: fewer of torch.profiler's steps than most ranks
-        - launch, range, op, shapes, cost, source line: known of no GPU time here, and of some in
-          more than half of the ranks
-        - class, op, layer: one that more than half of the ranks with kernels have
-        - part of the file: what was wrong with it
+        - file: missing or unreadable
+        - kernels: none, or fewer than 90 % of the median
+        - steps: fewer steps of torch.profiler than the median
+        - launch, range, op, shapes, cost, source line: known for no GPU time of this rank, but for
+          some of more than half of the ranks
+        - class, op, layer: a value that more than half of the ranks with kernels have
+        - part of the file: a warning about the file
     """
     rows = [*_of_files(failures, missing), *_of_counts(all_ranks.ranks)]
     rows += _of_depths([rank for rank in all_ranks.ranks if rank.process is not None])
@@ -100,8 +100,8 @@ def _of_depths(ranks: list[Rank]) -> Iterator[Row]:
                 yield rank.number, rank.summary.path, depth, detail
 
 
-def _of_values(all_ranks: Together, name: str) -> Iterator[Row]:
-    """Values of a key that more than half of the ranks with kernels have, and a rank has not."""
+def _of_values(all_ranks: AllRanks, name: str) -> Iterator[Row]:
+    """Values of a key that a rank lacks and more than half of the ranks with kernels have."""
     key: Values = all_ranks.keys[name]
     working = np.array([rank.process is not None for rank in all_ranks.ranks], bool)
     n_values, n_ranks = len(key.values), len(working)

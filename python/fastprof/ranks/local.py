@@ -1,8 +1,8 @@
-"""Paths to results, on processes of this machine.
+"""Paths to results in local worker processes.
 
-Each worker is a process that is given a file when it is done with the one before. One that dies
-takes nothing with it but that file, which is tried once more when all others are done: alone, since
-the system may have killed its worker because all of them together needed too much memory.
+Each worker processes one file at a time. If a worker dies, its file is retried once after all
+others, alone: the system may have killed the worker because all workers together needed too much
+memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["run_local", "usable_cores"]
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -28,14 +28,14 @@ def usable_cores() -> int:
 def run_local(
     paths: Sequence[str], options: Options, jobs: int, memory: int | None
 ) -> Generator[Result, None, None]:
-    """The result of each path, once each, in the order in which they are done.
+    """The result of each path, in order of completion.
+
+    Closing the iterator early ends all processes.
 
     Parameters
     ----------
-    jobs : how many processes
-    memory : bytes that each may have; None for no bound
-
-    When the iterator is closed before its end, all processes are ended.
+    jobs : number of processes
+    memory : memory limit per process in bytes; None: unlimited
     """
     done: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -71,7 +71,7 @@ def _raised(result: Result | BaseException) -> Result:
 
 
 class _Slot(threading.Thread):
-    """Keeps one worker busy, and replaces it when it is spent, until nothing is left to do."""
+    """Feeds one worker until no paths are left. Replaces a worker that died or is out of memory."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class _Slot(threading.Thread):
         self._todo, self._done = todo, done
         self._settings = options, memory
         self._worker: Worker | None = None
-        self._lock = threading.Lock()  # of _worker and _stopped
+        self._lock = threading.Lock()  # guards _worker and _stopped
         self._stopped = False
 
     def run(self) -> None:
-        """Until `todo` is empty, or `stop`."""
+        """Process paths until `todo` is empty or `stop` is called."""
         try:
             while (worker := self._running()) is not None:
                 result = worker.ask(self._todo.get_nowait())
@@ -97,20 +97,20 @@ class _Slot(threading.Thread):
                     self._end()
         except queue.Empty:
             pass
-        except BaseException as error:  # whoever waits for results has to know
+        except BaseException as error:  # re-raised by run_local
             self._done.put(error)
         finally:
             self._end()
 
     def stop(self) -> None:
-        """End the worker now, whatever it does."""
+        """Kill the worker."""
         with self._lock:
             self._stopped = True
             if self._worker is not None:
                 self._worker.kill()
 
     def _running(self) -> Worker | None:
-        """The worker, started if there is none; None after `stop`."""
+        """The worker, started on demand; None after `stop`."""
         with self._lock:
             if self._worker is None and not self._stopped:
                 self._worker = Worker(*self._settings)

@@ -1,4 +1,4 @@
-"""A worker process as its parent sees it: a path goes in, a result comes out."""
+"""The parent's end of a worker process: send a path, receive a result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fastprof.ranks.work import Failure, Options, Result
 
 __all__ = ["Worker", "cause"]
 
-# A program instead of multiprocessing's, which runs the main module of the caller again. The first
-# entry of sys.path is the working directory, where a pickle.py may lie.
+# multiprocessing would run the caller's main module again. The first entry of sys.path is removed:
+# the working directory may contain a pickle.py.
 _PROGRAM: Final = (
     "import sys; sys.path.pop(0); import pickle; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from fastprof.ranks.worker import main; main()"
@@ -23,7 +23,7 @@ _PROGRAM: Final = (
 
 
 class Worker:
-    """A process that runs `fastprof.ranks.worker`; Ctrl-C does not reach it, its parent ends it."""
+    """A process that runs `fastprof.ranks.worker`, in its own session: Ctrl-C does not reach it."""
 
     def __init__(self, options: Options, memory: int | None) -> None:
         self._process = subprocess.Popen(
@@ -31,30 +31,30 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its threads take memory, for nothing
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # unused threads take memory
         )
-        with suppress(OSError):  # a worker that is gone is noticed when it is asked
+        with suppress(OSError):  # `ask` detects a dead worker
             self._send(sys.path)
             self._send((options, memory))
 
     def ask(self, path: str) -> Result:
-        """The result of a path; a Failure that says so when the worker dies of it."""
+        """The result of a path; a Failure if the worker dies."""
         try:
             self._send(path)
             result: Result = pickle.load(self._process.stdout)  # type: ignore[arg-type]  # a pipe
             return result
         except (EOFError, OSError, pickle.UnpicklingError):
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(1)  # its own end says more than ours
+                self._process.wait(1)  # its own exit code is more informative than SIGKILL
             self.kill()
             return Failure(path, f"{path}: {cause(self._process.wait())}", died=True)
 
     def kill(self) -> None:
-        """End it now, whatever it does."""
+        """Kill the process."""
         self._process.kill()
 
     def end(self) -> None:
-        """Tell it that nothing more will come, and wait for its end."""
+        """Close its input and wait for its exit."""
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 if stream is not None:
@@ -68,12 +68,12 @@ class Worker:
 
 
 def cause(code: int) -> str:
-    """What the exit code of a worker that died says."""
+    """A description of the exit code of a dead worker."""
     if code >= 0:
-        return f"the process that read it ended with exit code {code}; what it said is above"
+        return f"the worker process exited with code {code}; see its output above"
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    advice = ": out of memory? Give fewer jobs" if name == "SIGKILL" else ""
-    return f"the process that read it was ended by {name}{advice}"
+    advice = ": probably out of memory; use fewer jobs" if name == "SIGKILL" else ""
+    return f"the worker process was killed by {name}{advice}"

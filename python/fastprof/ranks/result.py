@@ -1,4 +1,4 @@
-"""Batch: what all files of a run come to, as tables over ranks."""
+"""Batch: the results of all files of a run, as tables over ranks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from fastprof.model.columns import Ints
 from fastprof.ranks import collectives, lacking, totals
-from fastprof.ranks.rank import named
+from fastprof.ranks.all_ranks import AllRanks, combine
+from fastprof.ranks.rank import rank_in_name
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.table import Floats, Table, texts
-from fastprof.ranks.together import Together, together
 from fastprof.ranks.work import Failure, Result
 
 if TYPE_CHECKING:
@@ -22,31 +22,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch"]
 
-# What an overview says of each rule of `fastprof.ranks.rank`.
+# Text in `overview` for each rule of `fastprof.ranks.rank`.
 _NUMBERED: Final = {
-    "told": "ranks are as the files say",
-    "name": "ranks are as the names of the files say",
-    "digits": "ranks are the numbers in which the names differ",
-    "order": "ranks are numbered in order of name",
+    "recorded": "ranks are as recorded in the files",
+    "name": "ranks are from the file names",
+    "digits": "ranks are the numbers in which file names differ",
+    "order": "ranks are numbered in order of file name",
 }
 
 
 class Batch:
-    """What all files of a run come to.
+    """The results of all files of a run.
 
-    All tables are mappings of name to numpy array with `rows`, `to_pandas`, `to_arrow`, `write_csv`
-    and `text`. Times are ns. Rows, and what they say, do not depend on the order in which files
-    were read.
+    Tables are mappings of name to numpy array with `rows`, `to_pandas`, `to_arrow`, `write_csv` and
+    `text`. Times are ns. Tables do not depend on the order in which files were read.
 
     Parameters
     ----------
-    results : a summary or a failure of each file, in order of name
+    results : the summary or failure of each file, in order of name
 
     Attributes
     ----------
     summaries : list of Summary
     failures : list of Failure
-        Files without a summary, and why.
+        Files that could not be read.
     """
 
     def __init__(self, results: Sequence[Result]) -> None:
@@ -55,44 +54,44 @@ class Batch:
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} files failed" if self.failures else ""
-        return f"<fastprof.Batch of {len(self.together.ranks)} ranks{failed}>"
+        return f"<fastprof.Batch of {len(self.all_ranks.ranks)} ranks{failed}>"
 
     @cached_property
-    def together(self) -> Together:
+    def all_ranks(self) -> AllRanks:
         """The groups of all ranks as columns."""
-        return together(self.summaries)
+        return combine(self.summaries)
 
     def overview(self) -> str:
-        """A line: how many ranks and files, and the GPU time of the ranks."""
-        ranks = self.together.ranks
+        """One line: number of ranks and files, and the GPU time of the ranks."""
+        ranks = self.all_ranks.ranks
         files = len(self.summaries) + len(self.failures)
         text = f"{len(ranks)} ranks in {files} files"
         if self.failures:
-            text += f", {len(self.failures)} of which could not be read"
-        text += f"; {_NUMBERED[self.together.rule]}"
+            text += f", {len(self.failures)} of them unreadable"
+        text += f"; {_NUMBERED[self.all_ranks.rule]}"
         times = [(rank.process.time, rank.number) for rank in ranks if rank.process is not None]
         if times:
             least, most = min(times), max(times, key=lambda each: (each[0], -each[1]))
             mean = sum(time for time, _ in times) / len(times)
             text += (
-                f". GPU time of a rank {mean / 1e6:.3f} ms, from {least[0] / 1e6:.3f} "
-                f"(rank {least[1]}) to {most[0] / 1e6:.3f} (rank {most[1]})"
+                f". GPU time per rank: mean {mean / 1e6:.3f} ms, min {least[0] / 1e6:.3f} "
+                f"(rank {least[1]}), max {most[0] / 1e6:.3f} (rank {most[1]})"
             )
         return text
 
     @cached_property
     def ranks(self) -> Table:
-        """A row a rank, then a row for each file that failed.
+        """One row per rank, then one per failed file.
 
-        rank; file; pid; devices; kernels; gpu_time; span (from the first to the end of the last);
-        busy (gpu_time / span; kernels that overlap count both); steps; launch, range, op, shapes,
-        cost, source line (the share of the file's GPU time that is known to that depth); warnings
-        (how many); seconds (to read it); error.
+        rank; file; pid; devices; kernels; gpu_time; span (from the start of the first to the end of
+        the last kernel); busy (gpu_time / span; overlapping kernels both count); steps; launch,
+        range, op, shapes, cost, source line (the share of the file's GPU time attributed to that
+        depth); warnings (their number); seconds (to read the file); error.
         """
-        return _ranks(self.together, self.failures)
+        return _ranks(self.all_ranks, self.failures)
 
     def table(self, by: str | Sequence[str] = totals.BY) -> Table:
-        """Time, FLOPs and bytes by some of mod, op, layer, dir, class, and their spread over ranks.
+        """Time, FLOPs and bytes by any of mod, op, layer, dir, class, and their spread over ranks.
 
         See `fastprof.ranks.totals.totals` for the columns.
 
@@ -100,31 +99,33 @@ class Batch:
         ------
         UnknownColumnError
         """
-        return totals.totals(self.together, [by] if isinstance(by, str) else list(by))
+        return totals.totals(self.all_ranks, [by] if isinstance(by, str) else list(by))
 
     def collectives(self) -> Table:
         """How long ranks wait for each other, by collective.
 
-        See `fastprof.ranks.collectives.collectives` for the columns, and for how far to trust them.
+        See `fastprof.ranks.collectives.collectives` for the columns and their reliability.
         """
-        return collectives.collectives(self.together)
+        return collectives.collectives(self.all_ranks)
 
     def lacking(self) -> Table:
-        """What ranks lack that the others have: rank, file, lacks, detail."""
-        return lacking.lacking(self.together, self.failures, self.missing)
+        """Data that ranks lack and most others have: rank, file, lacks, detail."""
+        return lacking.lacking(self.all_ranks, self.failures, self.missing)
 
     @property
     def missing(self) -> list[int]:
-        """Ranks that the run had, as its files say, and that no file is of."""
-        if self.together.rule != "told":
+        """Ranks of the run without a file, if the files record the number of ranks."""
+        if self.all_ranks.rule != "recorded":
             return []
-        there = {rank.number for rank in self.together.ranks}
-        there |= {number for each in self.failures if (number := named(each.path)) is not None}
-        size = max((rank.summary.world_size or 0 for rank in self.together.ranks), default=0)
-        return sorted(set(range(size)) - there)
+        present = {rank.number for rank in self.all_ranks.ranks}
+        present |= {
+            number for each in self.failures if (number := rank_in_name(each.path)) is not None
+        }
+        size = max((rank.summary.world_size or 0 for rank in self.all_ranks.ranks), default=0)
+        return sorted(set(range(size)) - present)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each rank and group of kernels that are alike.
+        """One row per rank and group of similar kernels.
 
         rank, file, mod, op, layer, dir, class, collective; kernels, time, flops, flops_kernels,
         bytes, bytes_kernels.
@@ -134,28 +135,28 @@ class Batch:
         MissingDependencyError
             pandas is not installed.
         """
-        return totals.groups_of_ranks(self.together).to_pandas()
+        return totals.groups_of_ranks(self.all_ranks).to_pandas()
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write what `to_pandas` has as CSV."""
+        """Write the rows of `to_pandas` as CSV."""
         with open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
-            totals.groups_of_ranks(self.together).write_csv(file)
+            totals.groups_of_ranks(self.all_ranks).write_csv(file)
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write what `to_pandas` has as one Parquet file.
+        """Write the rows of `to_pandas` as a Parquet file.
 
         Raises
         ------
         MissingDependencyError
             pyarrow is not installed.
         """
-        table = totals.groups_of_ranks(self.together).to_arrow()
+        table = totals.groups_of_ranks(self.all_ranks).to_arrow()
         from pyarrow import parquet
 
         parquet.write_table(table, path)
 
 
-def _ranks(all_ranks: Together, failures: Sequence[Failure]) -> Table:
+def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
     """See Batch.ranks."""
     ranks = all_ranks.ranks
     none = [-1] * len(failures)

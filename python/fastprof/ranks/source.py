@@ -1,28 +1,29 @@
-"""A file to what tells whether it has changed: size, time of change, a hash of parts of it."""
+"""The identity of a trace file: size, modification time and a hash of samples."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from typing import Final
 
+from fastprof._system.file_state import state_of
+
 __all__ = ["Source", "source_of"]
 
-_PIECE: Final = 1 << 16
-_PIECES: Final = 16
+_SAMPLE_SIZE: Final = 1 << 16
+_N_SAMPLES: Final = 16
 
 
 @dataclass(frozen=True)
 class Source:
-    """A trace as it was when it was read.
+    """A trace file at the time of reading.
 
     Parameters
     ----------
-    path : as it was given
+    path : as given by the user
     size : bytes
-    changed : ns, time of the last change
-    fingerprint : BLAKE2 of 16 pieces of 64 kB, spread evenly over the file
+    changed : modification time, ns
+    fingerprint : BLAKE2 of 16 samples of 64 kB, spread evenly over the file
     """
 
     path: str
@@ -31,27 +32,27 @@ class Source:
     fingerprint: str
 
     def is_same(self, other: Source) -> bool:
-        """Whether the content is the same, as far as this tells: wherever the file is now.
+        """Whether the content is the same. Paths may differ.
 
-        Never true of a file that was written to or touched: parts of the content prove nothing.
+        False for a file that was written or touched, since samples do not prove equality.
         """
-        mine = self.size, self.changed, self.fingerprint
-        return mine == (other.size, other.changed, other.fingerprint)
+        own = self.size, self.changed, self.fingerprint
+        return own == (other.size, other.changed, other.fingerprint)
 
 
 def source_of(path: str) -> Source:
-    """Look at a file; at most 1 MB of it is read.
+    """The identity of a file. Reads at most 1 MB.
 
     Raises
     ------
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with open(path, "rb", buffering=0) as file:
-        found = os.fstat(file.fileno())
+        state = state_of(file.fileno())
         digest = hashlib.blake2b(digest_size=16)
-        step = max(_PIECE, -(-(found.st_size - _PIECE) // (_PIECES - 1)))
-        for start in range(0, found.st_size, step):
-            file.seek(min(start, max(0, found.st_size - _PIECE)))
-            digest.update(file.read(_PIECE))
-    return Source(path, found.st_size, found.st_mtime_ns, digest.hexdigest())
+        step = max(_SAMPLE_SIZE, -(-(state.size - _SAMPLE_SIZE) // (_N_SAMPLES - 1)))
+        for start in range(0, state.size, step):
+            file.seek(min(start, max(0, state.size - _SAMPLE_SIZE)))
+            digest.update(file.read(_SAMPLE_SIZE))
+    return Source(path, state.size, state.modified, digest.hexdigest())

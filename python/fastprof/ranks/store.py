@@ -1,6 +1,6 @@
-"""Summaries to Parquet files and back, one a trace, so that what is done is not done again.
+"""A directory of summaries as Parquet files, one per trace, so unchanged traces are read once.
 
-A row is a group of kernels; what is known of the whole file stands in the schema's metadata.
+A row is a group of kernels. Properties of the trace are in the schema's metadata.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof._system.atomic_file import whole_file
-from fastprof._system.optional import needed
+from fastprof._system.atomic_file import atomic_file
+from fastprof._system.optional import import_optional
 from fastprof._version import __version__
 from fastprof.errors import FastprofError
 from fastprof.model.columns import Values
@@ -25,12 +25,12 @@ from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary
 __all__ = ["Store", "StoreError"]
 
 _METADATA: Final = b"fastprof"
-_KERNELS: Final = ("start", "duration", "channel")  # lists, a number a kernel of communication
-_UNKNOWN: Final = ("flops", "bytes")  # -1: not known
+_KERNELS: Final = ("start", "duration", "channel")  # lists with one item per communication kernel
+_UNKNOWN: Final = ("flops", "bytes")  # columns with -1 for unknown
 
 
 class StoreError(FastprofError):
-    """The directory of results cannot be used; the text says why."""
+    """The directory of results cannot be used."""
 
 
 class Store:
@@ -38,15 +38,15 @@ class Store:
 
     Parameters
     ----------
-    directory : it is made where it is not there
-    options : what changes the numbers; summaries made with others are not taken
+    directory : created if it does not exist
+    options : key of the options; summaries made with other options are ignored
 
     Raises
     ------
     MissingDependencyError
         pyarrow is not installed.
     StoreError
-        The directory cannot be made.
+        The directory cannot be created.
     """
 
     def __init__(self, directory: str | os.PathLike[str], options: str) -> None:
@@ -56,18 +56,18 @@ class Store:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"{directory}: cannot be a directory of results: {error.strerror}"
+                f"{directory}: cannot be used as a directory of results: {error.strerror}"
             ) from error
 
     def path_of(self, path: str) -> Path:
-        """Where the summary of a trace is kept: the name, and a hash of where the trace is."""
+        """The file of a trace's summary: its name and a hash of its path."""
         where = hashlib.blake2b(os.fsencode(os.path.abspath(path)), digest_size=4).hexdigest()
         name = os.path.basename(path).encode("utf-8", "replace").decode()
         return self._directory / f"{name}-{where}.parquet"
 
     def find(self, path: str) -> Summary | None:
-        """The summary of a trace that has not changed since, made by this version of fastprof and
-        with these options; None where there is none, or none that can be read."""
+        """The stored summary of an unchanged trace, made by this version of fastprof with the same
+        options; None if there is no readable one."""
         try:
             source = source_of(path)
             summary = self._read(self.path_of(path))
@@ -79,17 +79,17 @@ class Store:
         return replace(summary, source=source)
 
     def add(self, summary: Summary) -> None:
-        """Keep a summary: it appears when it is whole, and replaces an older one.
+        """Store a summary, replacing an older one atomically.
 
         Raises
         ------
         StoreError
-            It cannot be written.
+            The file cannot be written.
         """
         path = self.path_of(summary.source.path)
         table = self._table(summary)
         try:
-            with whole_file(path) as file:
+            with atomic_file(path) as file:
                 self._parquet.write_table(table, file)
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -110,17 +110,17 @@ class Store:
             columns[name] = arrow.array(values, mask=(values < 0) & (name in _UNKNOWN))
         for name in _KERNELS:
             columns[name] = arrow.LargeListArray.from_arrays(groups.offsets, getattr(groups, name))
-        told = {
+        properties = {
             key: value for key, value in vars(summary).items() if key not in ("groups", "source")
         }
-        told["source"] = asdict(summary.source)
-        told["processes"] = [asdict(process) for process in summary.processes]
-        return arrow.table(columns).replace_schema_metadata({_METADATA: json.dumps(told)})
+        properties["source"] = asdict(summary.source)
+        properties["processes"] = [asdict(process) for process in summary.processes]
+        return arrow.table(columns).replace_schema_metadata({_METADATA: json.dumps(properties)})
 
     def _read(self, path: Path) -> Summary:
-        """The summary in a file; any of many errors where there is none in it."""
+        """Read a summary. Invalid files raise various errors, see `find`."""
         table = self._parquet.read_table(path)
-        told = json.loads((table.schema.metadata or {})[_METADATA])
+        properties = json.loads((table.schema.metadata or {})[_METADATA])
         lists = [table.column(name).combine_chunks() for name in _KERNELS]
         offsets = lists[0].offsets.to_numpy() if len(table) else np.zeros(1, np.int64)
         start, duration, channel = (each.flatten().to_numpy() for each in lists)
@@ -133,29 +133,31 @@ class Store:
             duration=duration.astype(np.int64),
             channel=channel.astype(np.int32),
         )
-        told["source"] = Source(**told["source"])
-        told["processes"] = [Process(**_with_tuples(each)) for each in told["processes"]]
-        return Summary(groups=groups, **told)
+        properties["source"] = Source(**properties["source"])
+        properties["processes"] = [
+            Process(**_with_tuples(each)) for each in properties["processes"]
+        ]
+        return Summary(groups=groups, **properties)
 
 
-def _with_tuples(told: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(x) if isinstance(x, list) else x for key, x in told.items()}
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(x) if isinstance(x, list) else x for key, x in values.items()}
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
     why = "a directory of results is Parquet, which needs"
-    return needed("pyarrow", why), needed("pyarrow.parquet", why)
+    return import_optional("pyarrow", why), import_optional("pyarrow.parquet", why)
 
 
 def _texts(arrow: Any, column: Values) -> Any:
-    """Text that Arrow takes: what is no UTF-8 becomes a question mark."""
+    """A dictionary column; invalid UTF-8 becomes a question mark."""
     texts = [str(value).encode("utf-8", "replace").decode() for value in column.values]
     ids = arrow.array(column.ids, mask=column.ids < 0)
     return arrow.DictionaryArray.from_arrays(ids, arrow.array(texts, arrow.string()))
 
 
 def _values(table: Any, name: str) -> Values:
-    """A column of texts, in the order of its dictionary."""
+    """A text column with the values in the order of its dictionary."""
     column = table.column(name).combine_chunks().dictionary_encode()
     ids = column.indices.fill_null(-1).to_numpy().astype(np.int32)
     return Values(ids, column.dictionary.to_pylist())

@@ -1,6 +1,6 @@
-"""The Profile of one file to a Summary: kernels that are alike added up, a row for each kind.
+"""Profile to Summary: similar kernels are grouped and added up.
 
-A trace of a million kernels becomes some thousand rows; nothing later needs the kernels again.
+A trace of a million kernels becomes some thousand rows. Later stages need no kernels.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from fastprof.ranks.source import Source
 __all__ = ["KEYS", "SUMS", "Groups", "Process", "Summary", "summarise"]
 
 
-# What the kernels of a group have in common, as texts; and what is added up of them.
+# Grouping keys (texts), and quantities that are added up.
 KEYS: Final = ("mod", "op", "layer", "dir", "class", "collective")
 SUMS: Final = ("kernels", "time", "flops", "flops_kernels", "bytes", "bytes_kernels")
 COMMUNICATION: Final = "communication"
-# Sums beyond are damaged numbers: not known.
+# Larger sums are from damaged numbers and count as unknown.
 _LARGEST: Final = float(1 << 62)
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Kernels of one process that are alike, a row for each group.
+    """Groups of similar kernels of one process.
 
     Parameters
     ----------
     process : int32 [groups], index into Summary.processes
     keys : dict of str to Values [groups]
         mod, op, layer (names joined by `:`, `-` for none), dir, class (kind of kernel as
-        `ops.classify` has it; graph, memcpy, memset), collective: the operator, else the kernel,
-        of communication, not known of anything else.
+        returned by `ops.classify`; graph, memcpy, memset), collective (communication only: the
+        operator, otherwise the kernel name; unknown for other kernels).
     sums : dict of str to int64 [groups]
-        kernels; time (ns); flops and bytes of those kernels of which they are known, -1 where of
-        none; flops_kernels and bytes_kernels: how many these are.
+        kernels; time (ns); flops and bytes of the kernels with known values, -1 if there are none;
+        flops_kernels and bytes_kernels: number of these kernels.
     offsets : int64 [groups + 1]
-        Where the group's rows of the arrays below begin. Only kernels of communication have any,
-        and only where the file tells when they ran.
+        First row of each group in the arrays below. They contain communication kernels only, and
+        only if the file records start times.
     start, duration : int64, ns, in order of start
-    channel : int32, the place of the kernel's stream among the process' streams with communication
+    channel : int32, index of the kernel's stream among the process' communication streams
     """
 
     process: Int32
@@ -70,11 +70,11 @@ class Process:
 
     Parameters
     ----------
-    pid : None where the file does not tell
+    pid : None if unknown
     devices : of its kernels, ascending
-    kernels : how many
-    time : ns of them on the GPU
-    span : start of the first and end of the last, ns on the file's clock; None: not told
+    kernels : number of kernels
+    time : total GPU time of kernels, ns
+    span : start of the first and end of the last kernel, ns on the file's clock; None if unknown
     """
 
     pid: int | None
@@ -86,20 +86,20 @@ class Process:
 
 @dataclass(frozen=True)
 class Summary:
-    """What one file comes to.
+    """The aggregated contents of one file.
 
     Parameters
     ----------
     source : the file
     format : nsys, nvprof, kineto or dict
-    rank, world_size : what the file itself says, or None
-    steps : how many steps of torch.profiler's schedule
-    gpu_time, coverage : ns of all kernels, and of those that are known to each depth; no copies
-    warnings : what was wrong with the file
-    processes, groups : see there
-    version : of the fastprof that made it
-    options : what changes its numbers, as text
-    seconds : how long it took to make
+    rank, world_size : as recorded in the file, or None
+    steps : number of steps of torch.profiler's schedule
+    gpu_time, coverage : ns of all kernels, and of those attributed to each depth; without copies
+    warnings : problems of the file
+    processes, groups : see these classes
+    version : version of fastprof
+    options : key of the options, see `Options.text`
+    seconds : time to read and summarise the file
     """
 
     source: Source
@@ -118,25 +118,25 @@ class Summary:
 
     @property
     def path(self) -> str:
-        """The file, as it was given."""
+        """The path as given by the user."""
         return self.source.path
 
     @property
     def kernels(self) -> int:
-        """How many rows the file has."""
+        """The number of rows in the file."""
         return sum(process.kernels for process in self.processes)
 
 
 def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
-    """Add up the kernels of a profile. Linear in them: about a fifth of what `open` takes."""
+    """Aggregate the kernels of a profile. Takes about a fifth of the time of `open`."""
     processes, process = _processes(profile)
     coverage = profile.coverage_of_kernels
-    told = profile.about.distributed
+    distributed = profile.about.distributed
     return Summary(
         source=source,
         format=profile.about.format,
-        rank=None if told is None else told.rank,
-        world_size=None if told is None else told.world_size,
+        rank=None if distributed is None else distributed.rank,
+        world_size=None if distributed is None else distributed.world_size,
         steps=len(profile.about.steps),
         gpu_time=coverage.total,
         coverage=dict(coverage.known),
@@ -148,7 +148,7 @@ def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
 
 
 def _processes(profile: Profile) -> tuple[list[Process], Int32]:
-    """The processes, in order of their least device, then of their number; and each kernel's."""
+    """The processes in order of devices, then pid; and the process of each kernel."""
     n = len(profile)
     pids = _ints(profile, "pid").values if "pid" in profile.names else np.full(n, -1, np.int32)
     used, place = np.unique(pids, return_inverse=True)
@@ -216,7 +216,7 @@ def _texts(profile: Profile, name: str) -> Values:
 
 
 def _classes(profile: Profile, names: Values) -> Values:
-    """The kind of every kernel by its name; of what is no kernel, what it is."""
+    """The kind of every kernel by its name; of other rows, their activity."""
     kinds: dict[str, int] = {}
     of_name = [kinds.setdefault(ops.classify(name).kind, len(kinds)) for name in names.values]
     other = kinds.setdefault("other", len(kinds))
@@ -234,14 +234,14 @@ def _index(values: list[Any], value: str) -> int:
 
 
 def _joined(layers: Values) -> Values:
-    """Layers as the report writes them."""
+    """Layers in the notation of the report."""
     texts: dict[str, int] = {}
     numbers = [texts.setdefault(":".join(each) or "-", len(texts)) for each in layers.values]
     return Values(np.array([*numbers, -1], np.int32)[layers.ids], list(texts))
 
 
 def _collectives(communicates: npt.NDArray[np.bool_], op: Values, kernel: Values) -> Values:
-    """The operator of each kernel that communicates, else the kernel's own name."""
+    """The operator of each communication kernel, otherwise its kernel name."""
     by_kernel = np.where(kernel.ids >= 0, kernel.ids + len(op.values), np.int32(-1))
     ids = np.where(op.ids >= 0, op.ids, by_kernel)
     ids = np.where(communicates, ids, -1).astype(np.int32)
@@ -271,7 +271,7 @@ _DIRECT: Final = 1 << 24
 
 
 def _picked(column: Values, rows: npt.NDArray[np.intp]) -> Values:
-    """The column at some rows, with the values that occur there only."""
+    """The column at some rows, without unused values."""
     used, place = distinct(np.ascontiguousarray(column.ids[rows]), len(column.values))
     values = [column.values[i] for i in used if i >= 0]
     return Values(place - np.int32(1) if used and used[0] < 0 else place, values)
@@ -294,15 +294,17 @@ def _sums(profile: Profile, place: Int32, n: int) -> dict[str, Int64]:
 
 
 def _added(values: npt.NDArray[Any], place: Int32, n: int) -> Int64:
-    """Exact sums by place; -1 where one is larger than any real one."""
+    """Exact sums by group; -1 above the plausible maximum."""
     total = np.zeros(n, np.int64)
     np.add.at(total, place, values.astype(np.int64, copy=False))
     return np.where(np.bincount(place, values, minlength=n) < _LARGEST, total, -1)
 
 
 def _channels(process: Int32, stream: npt.NDArray[Any]) -> Int32:
-    """Streams of communication, numbered from 0 in each process: ranks number theirs otherwise,
-    but make them in the same order."""
+    """Communication streams, numbered from 0 in each process.
+
+    Stream ids differ between ranks, but ranks create streams in the same order.
+    """
     channel = np.zeros(len(stream), np.int32)
     for number in np.unique(process):
         rows = process == number

@@ -1,4 +1,4 @@
-"""A small table of columns: to rows, text, CSV, Parquet, a DataFrame."""
+"""A small table of columns, with conversions to rows, text, CSV, Arrow and pandas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.optional import needed
+from fastprof._system.optional import import_optional
 from fastprof.model.columns import Ints, Values
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["Floats", "Table", "texts"]
 
 @dataclass(frozen=True)
 class Floats:
-    """float64 [n]; NaN is not known."""
+    """float64 [n]; NaN is unknown."""
 
     values: npt.NDArray[np.float64]
 
@@ -59,8 +59,8 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     Parameters
     ----------
     columns : dict of str to Ints, Values or Floats
-    times : names of the columns that are times, which text shows in ms
-    shares : names of the columns that are shares, 0 to 1, which text shows in per cent
+    times : names of columns with times, shown in ms by `text`
+    shares : names of columns with shares, 0 to 1, shown in per cent by `text`
     """
 
     columns: dict[str, Cells]
@@ -69,7 +69,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are; `len` is the number of columns, as of any mapping."""
+        """The number of rows. `len` is the number of columns."""
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
@@ -85,12 +85,12 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         return f"<fastprof table: {self.n_rows} rows of {', '.join(self.columns)}>"
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One dict a row."""
+        """One dict per row."""
         for row in range(self.n_rows):
             yield {name: column.at(row) for name, column in self.columns.items()}
 
     def text(self, most: int | None = None) -> str:
-        """The first rows as aligned text, times in ms; a last line says how many more there are."""
+        """The first rows as aligned text, times in ms; the last line counts omitted rows."""
         n = self.n_rows if most is None else min(most, self.n_rows)
         padded = []
         for name, column in self.columns.items():
@@ -114,7 +114,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         return [name + unit, *("na" if value is None else show(value) for value in values)]
 
     def write_csv(self, file: TextIO) -> None:
-        """Write all rows as CSV: every field quoted, `na` for what is not known, times in ns."""
+        """Write all rows as CSV: every field quoted, `na` for unknown values, times in ns."""
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(self.columns)
         for row in self.rows():
@@ -128,7 +128,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         MissingDependencyError
             pyarrow is not installed.
         """
-        arrow = needed("pyarrow", "Arrow and Parquet need")
+        arrow = import_optional("pyarrow", "Arrow and Parquet need")
         return arrow.table({name: _arrow(arrow, each) for name, each in self.columns.items()})
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -139,7 +139,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         MissingDependencyError
             pandas is not installed.
         """
-        pd = needed("pandas", "DataFrames need")
+        pd = import_optional("pandas", "DataFrames need")
         frame: pandas.DataFrame = pd.DataFrame(
             {name: _series(pd, each) for name, each in self.columns.items()}
         )
@@ -155,7 +155,7 @@ def _in_percent(value: float) -> str:
 
 
 def _as_text(value: Any) -> str:
-    # Names come from files: nothing in them may steer the terminal.
+    # Names are from files and must not contain terminal escape sequences.
     return "".join(c if c.isprintable() else " " for c in str(value))
 
 

@@ -1,4 +1,4 @@
-"""The groups of all ranks to one table: a row for each op, layer, ..., with its spread."""
+"""Totals over all ranks by op, layer, ..., with their spread over ranks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fastprof.errors import UnknownColumnError
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
+from fastprof.ranks.all_ranks import AllRanks
 from fastprof.ranks.summary import KEYS
 from fastprof.ranks.table import Floats, Table
-from fastprof.ranks.together import Together
 
 __all__ = ["BY", "TIMES", "check", "groups_of_ranks", "totals"]
 
@@ -23,8 +23,8 @@ TIMES: Final = frozenset({"time", "mean", "min", "max", "wait", "longest", "span
 SHARES: Final = frozenset({"share", "busy", "last_share"})
 
 
-def totals(all_ranks: Together, by: Sequence[str]) -> Table:
-    """Add up, and compare ranks.
+def totals(all_ranks: AllRanks, by: Sequence[str]) -> Table:
+    """Aggregate over all ranks and compare ranks.
 
     Parameters
     ----------
@@ -33,20 +33,19 @@ def totals(all_ranks: Together, by: Sequence[str]) -> Table:
     Returns
     -------
     Table
-        A row for each combination that occurs, the longest in sum first, with the columns of `by`
-        and
+        One row per combination of keys, in order of descending time, with the columns of `by` and
 
-        - ranks: how many have any of it; mean, min, max are over these
-        - kernels, time: in all ranks; share: of the time of everything
-        - mean, min, max: ns a rank; slowest: the rank of max, the first of several
+        - ranks: number of ranks with such kernels; mean, min, max are over these ranks
+        - kernels, time: all ranks; share: of the total time
+        - mean, min, max: ns per rank; slowest: the first rank with the maximum
         - skew: max / mean
-        - flops, bytes: in all ranks, of the kernels of which they are known; flops_kernels,
-          bytes_kernels: how many those are
+        - flops, bytes: all ranks, of kernels with known values; flops_kernels, bytes_kernels:
+          number of these kernels
 
     Raises
     ------
     UnknownColumnError
-        `by` has another name.
+        `by` contains an invalid or duplicate name.
     """
     check(by)
     keys = [all_ranks.keys[name] for name in by]
@@ -87,7 +86,7 @@ def totals(all_ranks: Together, by: Sequence[str]) -> Table:
 
 
 def check(by: Sequence[str]) -> None:
-    """Refuse names that no table can be made by.
+    """Check grouping keys.
 
     Raises
     ------
@@ -105,8 +104,8 @@ def check(by: Sequence[str]) -> None:
         )
 
 
-def groups_of_ranks(all_ranks: Together) -> Table:
-    """All groups of all ranks, rank by rank: the long form, a row a rank and group."""
+def groups_of_ranks(all_ranks: AllRanks) -> Table:
+    """All groups of all ranks in long form: one row per rank and group."""
     numbers = np.array([each.number for each in all_ranks.ranks] or [-1], np.int64)
     paths = [each.summary.path for each in all_ranks.ranks]
     table = Table(
@@ -123,7 +122,7 @@ def groups_of_ranks(all_ranks: Together) -> Table:
 
 
 def _combined(keys: Sequence[Values], n: int) -> tuple[Int64, npt.NDArray[np.intp]]:
-    """The combination that each group has, and the first group of each."""
+    """The combination of each group, and the first group of each combination."""
     place = np.zeros(n, np.int64)
     for key in keys:
         both = place * (len(key.values) + 1) + key.ids + 1
@@ -152,7 +151,7 @@ def _added(values: Int64, place: Int64, n: int) -> Int64:
 def _first_of(
     wanted: npt.NDArray[np.bool_], row: Int64, value: Int64, n: int
 ) -> npt.NDArray[np.intp]:
-    """For each row the value of the first of its cells that is wanted."""
+    """For each row, the value of its first wanted cell."""
     cells = np.flatnonzero(wanted)[::-1]
     found = np.zeros(n, np.intp)
     found[row[cells]] = value[cells]
@@ -160,7 +159,7 @@ def _first_of(
 
 
 def _order(total: Int64, keys: Sequence[Values]) -> npt.NDArray[np.intp]:
-    """The longest first; those of equal time in order of their texts."""
+    """Descending time; ties in order of their texts."""
     ranked = []
     for key in keys:
         rank = np.empty(len(key.values) + 1, np.int64)

@@ -1,4 +1,4 @@
-"""One path to its Summary, or to the reason why there is none: what a worker does."""
+"""The task of a worker: one trace to its Summary or Failure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from fastprof.profile.load import open as open_trace
 from fastprof.profile.load import traces_in
 from fastprof.ranks.source import source_of
 from fastprof.ranks.summary import Summary, summarise
-from fastprof.readers.detect import head_of
+from fastprof.readers.detect import read_head
 
 __all__ = ["Failure", "Options", "Result", "work"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What changes the numbers of a summary.
+    """The options that affect a summary.
 
     Parameters
     ----------
-    copies : whether memory copies and memsets count
-    ops : paths of Python files that register costs
-    graph_capture : paths of traces with the captures of CUDA and HIP graphs
+    copies : include memory copies and memsets
+    ops : paths of Python files that register operator costs
+    graph_capture : paths of traces with captures of CUDA and HIP graphs
     """
 
     copies: bool = False
@@ -36,30 +36,31 @@ class Options:
     graph_capture: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The same text for the same numbers: costs by what is in their files, captures by what
-        tells whether a trace has changed.
+        """A key: equal for equal options, contents of cost files and states of capture files.
 
         Raises
         ------
         BadInputError
-            A file of costs or of a capture cannot be read.
+            A cost file or capture file cannot be read.
         """
         captures = [os.fsdecode(path) for path in traces_in(self.graph_capture)]
-        sources = [source_of(path) for path in captures if head_of(path)]
-        told = [f"{each.size}:{each.changed}:{each.fingerprint}" for each in sources]
-        return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops), *told])
+        for path in captures:
+            read_head(path)  # raises the error that `open` would raise
+        sources = [source_of(path) for path in captures]
+        states = [f"{each.size}:{each.changed}:{each.fingerprint}" for each in sources]
+        return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops), *states])
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A file without a summary.
+    """A file that could not be summarised.
 
     Parameters
     ----------
     path : the file
-    error : why, one line that begins with the path
-    memory : whether its worker ran out of memory
-    died : whether its worker is gone
+    error : one line that begins with the path
+    memory : the worker ran out of memory
+    died : the worker process ended
     """
 
     path: str
@@ -71,51 +72,54 @@ class Failure:
 Result = Summary | Failure
 
 _NO_MEMORY: Final = (
-    "{} bytes need more memory than their process may have; give each process more, or run fewer"
+    "a file of {} bytes needs more memory than its process may use; raise the memory limit or use "
+    "fewer jobs"
 )
 
-_loaded: set[str] = set()  # texts of costs that this process has registered
+_loaded: set[str] = set()  # hashes of the cost files that this process has registered
 
 
 def work(path: str, options: Options) -> Result:
-    """Read and summarise a file. Whatever goes wrong with it comes back as a Failure."""
+    """Read and summarise a file. Any error is returned as a Failure."""
     begin = time.perf_counter()
     try:
         _load(options.ops)
-        head_of(path)
+        read_head(path)  # a better error message than that of source_of
         source = source_of(path)
         profile = open_trace(path, copies=options.copies, graph_capture=options.graph_capture)
         summary = summarise(profile, source, options.text())
         return replace(summary, seconds=time.perf_counter() - begin)
     except Exception as error:
-        # SQLite says it in its own way.
+        # SQLite raises its own error type.
         memory = isinstance(error, MemoryError) or str(error).endswith("out of memory")
-        said = memory and not isinstance(error, FastprofError)
-        text = _NO_MEMORY.format(os.path.getsize(path)) if said else _text(error)
+        is_raw = memory and not isinstance(error, FastprofError)
+        text = _NO_MEMORY.format(os.path.getsize(path)) if is_raw else _text(error)
         line = " ".join(text.removeprefix(f"{path}: ").split())
         return Failure(path, f"{path}: {line}", memory)
 
 
 def _load(paths: tuple[str, ...]) -> None:
-    """Register costs, once in a process; nothing else may have been, or numbers would depend on
-    what a worker of a cluster did before."""
+    """Register operator costs once per process.
+
+    Other costs must not be registered: results would depend on earlier tasks of the worker.
+    """
     wanted = {_hash(path): path for path in paths}
     if not _loaded <= set(wanted):
         raise OpError(
-            "its process has costs of another batch; restart the workers: client.restart()"
+            "the worker process has costs of another batch; restart the workers: client.restart()"
         )
-    for text, path in wanted.items():
-        if text not in _loaded:
+    for digest, path in wanted.items():
+        if digest not in _loaded:
             load_file(path)
-            _loaded.add(text)
+            _loaded.add(digest)
 
 
 def _hash(path: str) -> str:
     try:
         return hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()
     except OSError as error:
-        raise BadInputError(f"{path}: cannot be read: {error.strerror}; give Python files of costs "
-                            "that call fastprof.op") from error  # fmt: skip
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}; give Python files "
+                            "that register costs with fastprof.op") from error  # fmt: skip
 
 
 def _text(error: Exception) -> str:

@@ -1,6 +1,6 @@
-"""The program of a worker process: options, then paths on standard input, results on its output.
+"""The program of a worker process: reads options and paths from stdin, writes results to stdout.
 
-All are pickles; both ends are fastprof's own.
+All are pickles between fastprof's own processes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Work until standard input ends, or memory does: what is left of it then is in pieces."""
+    """Process paths until stdin ends. Exit after running out of memory, which may be fragmented."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what costs of the user's own print must not get between the results
+    os.dup2(2, 1)  # output of user code must not mix with results
     with suppress(EOFError, BrokenPipeError):
         options, memory = pickle.load(sys.stdin.buffer)
         if memory is not None:
-            _bound(memory)
+            _limit_memory(memory)
         while True:
             result = work(pickle.load(sys.stdin.buffer), options)
             pickle.dump(result, answers, pickle.HIGHEST_PROTOCOL)
@@ -31,9 +31,8 @@ def main() -> None:
                 return
 
 
-def _bound(memory: int) -> None:
-    """Let the process have so many bytes of its own, and no more: what asks for more gets a
-    MemoryError. Files that are mapped do not count; on Linux only."""
+def _limit_memory(memory: int) -> None:
+    """Limit the private memory of this process (Linux). Exceeding it raises MemoryError."""
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

@@ -1,16 +1,17 @@
-"""A path to the Trace in it: what kind of file it is, by its content.
-
-Only a report that says nothing of itself is known by its name."""
+"""The format of a file, by its content, and the trace in it."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from fastprof._system import memory
 from fastprof.errors import BadInputError
-from fastprof.model.trace import Trace
+from fastprof.model.trace import Recording
 from fastprof.readers import memory_estimate
+from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.kineto import reader as kineto
 from fastprof.readers.kineto.event_columns import GZIP_MAGIC
 from fastprof.readers.nsys import reader as nsys
@@ -20,24 +21,95 @@ from fastprof.readers.nvprof import reader as nvprof
 from fastprof.readers.nvprof import schema as nvprof_schema
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Progress
 
-SQLITE_MAGIC = b"SQLite format 3\0"
-HEAD = 4096
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_HEAD_SIZE = 4096
 
 
-def head_of(path: str | os.PathLike[str]) -> bytes:
+class Format(Enum):
+    """The format of a file. SQLite files are exports of nsys, or files of NVProf."""
+
+    DICT_LINES = "dict lines"
+    NSYS_REPORT = "Nsight Systems report"
+    SQLITE = "SQLite database"
+    JSON = "trace of torch.profiler"
+    GZIP_JSON = "compressed trace of torch.profiler"
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file with a known format; `head` holds its first bytes."""
+
+    path: str | os.PathLike[str]
+    format: Format
+    head: bytes
+
+    @property
+    def name(self) -> str:
+        """The path in messages."""
+        return os.fsdecode(self.path)
+
+    def exported(self, progress: Progress | None = None) -> tuple[InputFile, list[str]]:
+        """The SQLite export of a report of Nsight Systems, and notices for the user.
+
+        Of other formats, the file itself.
+
+        Raises
+        ------
+        BadInputError
+            The report cannot be exported.
+        """
+        if self.format is not Format.NSYS_REPORT:
+            return self, []
+        path, notices = nsys_report.export(self.path, self.head, progress)
+        head = read_head(path)
+        if not head.startswith(_SQLITE_MAGIC):
+            raise BadInputError(f"{os.fsdecode(path)}: {_unknown(head)}")
+        return InputFile(path, Format.SQLITE, head), notices
+
+
+def detect(path: str | os.PathLike[str]) -> InputFile:
+    """Detect the format of a file by its content; of reports without a known header, by suffix.
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read, is empty, or has an unknown format.
+    """
+    head = read_head(path)
+    found = _format_of(head, os.fsdecode(path))
+    if found is None:
+        raise BadInputError(f"{os.fsdecode(path)}: {_unknown(head)}")
+    return InputFile(path, found, head)
+
+
+def _format_of(head: bytes, name: str) -> Format | None:
+    if looks_like_dict_lines(head):
+        return Format.DICT_LINES
+    if head.startswith(nsys_report.MAGIC):
+        return Format.NSYS_REPORT
+    if head.startswith(_SQLITE_MAGIC):
+        return Format.SQLITE
+    if head.lstrip().startswith((b"{", b"[")):
+        return Format.JSON
+    if name.lower().endswith(nsys_report.SUFFIXES):
+        return Format.NSYS_REPORT
+    return Format.GZIP_JSON if head.startswith(GZIP_MAGIC) else None
+
+
+def read_head(path: str | os.PathLike[str]) -> bytes:
     """The first bytes of a file.
 
     Raises
     ------
     BadInputError
-        When there is no file to read, or nothing in it.
+        The file does not exist, cannot be read, or is empty.
     """
     name = os.fsdecode(path)
     if Path(path).is_dir():
         raise BadInputError(f"{name}: is a directory; give the exported file in it")
     try:
         with open(path, "rb") as file:
-            head = file.read(HEAD)
+            head = file.read(_HEAD_SIZE)
     except FileNotFoundError as error:
         raise BadInputError(f"{name}: no such file; check the path") from error
     except OSError as error:
@@ -52,61 +124,56 @@ def read_trace(
     progress: Progress | None = None,
     copies: bool = False,
     captures: bool = False,
-) -> Trace:
-    """Read the trace in a file; a report is exported by nsys first.
+) -> Recording:
+    """Read the trace in a file. nsys exports a report first.
 
-    copies : whether memory copies and memsets get rows as kernels do
-    captures : whether the trace is said to be the capture of graphs, whose calls are wanted then
+    copies : also read memory copies and memsets
+    captures : the file is a capture of graphs; also read the API calls that add work to them
 
     Raises
     ------
     BadInputError
-        When the file is missing, damaged, or not a trace that fastprof knows.
+        The file cannot be read, is damaged, or is not a trace.
     """
-    head = head_of(path)
-    if nsys_report.is_report(head, os.fsdecode(path)):
-        exported, said = nsys_report.export(path, head, progress)
-        trace = _read_known(exported, head_of(exported), progress, copies, captures)
-        trace.name = os.fsdecode(path)
-        trace.warnings[:0] = said
-        return trace
-    return _read_known(path, head, progress, copies, captures)
+    file, notices = detect(path).exported(progress)
+    if file.format is Format.SQLITE:
+        recording = _read_sqlite(file, progress, copies, captures)
+    else:
+        compressed = file.format is Format.GZIP_JSON
+        memory.require(file.name, memory_estimate.of_json(file.path, compressed))
+        recording = kineto.read(file.path, copies, progress, captures)
+    recording.name = os.fsdecode(path)
+    recording.warnings[:0] = notices
+    return recording
 
 
-def _read_known(
-    path: str | os.PathLike[str],
-    head: bytes,
-    progress: Progress | None,
-    copies: bool,
-    captures: bool,
-) -> Trace:
-    if head.lstrip()[:1] in (b"{", b"[") or head.startswith(GZIP_MAGIC):
-        memory.expect(os.fsdecode(path), memory_estimate.of_json(path, head.startswith(GZIP_MAGIC)))
-        return kineto.read(path, copies, progress, captures)
-    if not head.startswith(SQLITE_MAGIC):
-        raise BadInputError(f"{os.fsdecode(path)}: {_found(head)}")
-    with Database(path, progress) as database:
-        for source in (nsys, nvprof):
-            if source.recognises(database.tables):
-                memory.expect(database.name, memory_estimate.of_database(database, copies))
-                trace: Trace
-                if captures and source is nsys:
-                    trace = nsys.read(database, copies, captures)
-                else:
-                    trace = source.read(database, copies)
-                trace.about.read_by = database.read_by
-                return trace
-        database.refuse_posing(nsys_schema.STRINGS, nvprof_schema.STRINGS)
-        has = ", ".join(sorted(database.tables)[:6]) or "no tables at all"
-        raise BadInputError(
-            f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "
-            f"file (no table StringTable); it has {has}. "
-            "Record with: nsys profile -t cuda,nvtx, then nsys export --type sqlite"
+def _read_sqlite(
+    file: InputFile, progress: Progress | None, copies: bool, captures: bool
+) -> Recording:
+    with Database(file.path, progress) as database:
+        is_nsys = nsys.recognises(database.tables)
+        if not is_nsys and not nvprof.recognises(database.tables):
+            raise _unknown_tables(database)
+        memory.require(database.name, memory_estimate.of_database(database, copies))
+        recording = (
+            nsys.read(database, copies, captures) if is_nsys else nvprof.read(database, copies)
         )
+        recording.about.read_by = database.read_by
+        return recording
 
 
-def _found(head: bytes) -> str:
+def _unknown_tables(database: Database) -> BadInputError:
+    database.refuse_posing(nsys_schema.STRINGS, nvprof_schema.STRINGS)
+    tables = ", ".join(sorted(database.tables)[:6]) or "no tables"
+    return BadInputError(
+        f"{database.name}: neither an Nsight Systems export (no table StringIds) nor an NVProf "
+        f"file (no table StringTable); found {tables}. "
+        "Record with: nsys profile -t cuda,nvtx, then nsys export --type sqlite"
+    )
+
+
+def _unknown(head: bytes) -> str:
     expected = "expected an Nsight Systems SQLite export"
     if not any(head[:100]):
-        return f"{expected}, found zeros where the header should be: damaged; {EXPORT_AGAIN}"
-    return f"{expected}, found something else (first bytes {head[:16]!r}); {EXPORT_AGAIN}"
+        return f"{expected}, found zeros instead of a header: damaged; {EXPORT_AGAIN}"
+    return f"{expected}, found an unknown format (first bytes {head[:16]!r}); {EXPORT_AGAIN}"

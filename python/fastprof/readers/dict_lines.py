@@ -1,7 +1,7 @@
-"""Dict lines, as `fastprof parse` and PyProf print them -> one column a key.
+"""Dict lines, the output of `fastprof parse` and PyProf, to one column per key.
 
-No line is executed: the compiled scanner takes lines apart, and each distinct text becomes a value
-by `ast.literal_eval`, which accepts literals only.
+No line is executed: the compiled scanner splits lines, and `ast.literal_eval`, which accepts
+literals only, converts each distinct text.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._dict import INT_KEYS, LIST_KEYS, TEXT_KEYS, TRIPLE_KEYS, DictReader
+from fastprof._system.file_state import ChangeGuard
 from fastprof.errors import BadInputError
 from fastprof.model.columns import Column, Ints, Lists, Values
 from fastprof.model.markers.literal import parsed
-from fastprof.readers.unchanged import Unchanged
 
 BLOCK_SIZE = 1 << 22
-_MARGIN = 1.05  # lines of one file differ in length
+_MARGIN = 1.05  # for lines of different lengths
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# Keys that no other format has; one of them is enough to know a dict line.
-_TELLING_KEY = re.compile(
+# Keys that no other format has. One of them identifies a dict line.
+_DICT_KEY = re.compile(
     rb"[\"'](kShortName|kDuration|kLongName|reprMarkers|seqMarker|subSeqId|altSeqId)[\"']\s*:"
 )
-# A trace in one line has the form of a dict line, whose keys are all unknown.
+# A trace of torch.profiler on a single line looks like a dict line with unknown keys.
 _TRACE_KEY = re.compile(rb"\"traceEvents\"\s*:")
-# Strings without escapes, and lists of them, are the common case and need no parser.
+# Fast path: strings without escapes, and lists of such strings.
 _STRING = r"""(?:'[^'\\]*'|"[^"\\]*")"""
 _PLAIN_STRING = re.compile(_STRING)
 _PLAIN_LIST = re.compile(rf"\[(?:{_STRING}(?:, ?{_STRING})*,?)?\]")
@@ -39,9 +39,9 @@ _STRING_KEYS = frozenset({"kShortName", "dir", "kLongName"})
 
 
 def looks_like_dict_lines(head: bytes) -> bool:
-    """Say whether a file that starts with `head` holds dict lines (also if cut inside a line)."""
+    """Whether a file that starts with `head` contains dict lines. The last line may be cut."""
     first = head.removeprefix(BYTE_ORDER_MARK).lstrip().split(b"\n", 1)[0]
-    return re.match(rb"\{\s*[uUbB]?[\"']", first) is not None and bool(_TELLING_KEY.search(first))
+    return re.match(rb"\{\s*[uUbB]?[\"']", first) is not None and bool(_DICT_KEY.search(first))
 
 
 def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> dict[str, Column]:
@@ -50,34 +50,33 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> dict[str, Colu
     Parameters
     ----------
     source : path or binary file
-        A binary file needs `readinto`, as files, pipes and `io.BytesIO` have. It is not closed.
+        A binary file must have `readinto` (files, pipes, `io.BytesIO`). It is not closed.
     name : str
-        What the input is called in messages.
+        Name of the input in messages.
 
     Returns
     -------
     dict of str to Column
-        Every key of SPEC's dict line: numbers as Ints, seqId and altSeqId as Lists, grid and block
-        as Ints [n, 3], kShortName, dir and kLongName as Values of str, the rest as Values of
-        tuples of str. seqMarker comes without seq and op_id. Keys that a line lacks are "not
-        known".
+        All keys of dict lines: numbers as Ints, seqId and altSeqId as Lists, grid and block as
+        Ints [n, 3], kShortName, dir and kLongName as Values of str, others as Values of tuples of
+        str. seqMarker has no seq and op_id. Missing keys are "not known".
 
     Raises
     ------
     BadInputError
-        A line is no dict line; the text has its number.
+        A line is not a dict line. The message has the line number.
 
     Notes
     -----
-    Linear in the bytes read, plus one `literal_eval` for each distinct text. Memory holds the
+    Time is linear in the bytes read, plus one `literal_eval` per distinct text. Memory: the
     columns, the distinct texts and a few MB.
     """
     reader = DictReader(name)
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
-            unchanged = Unchanged(file.fileno(), name)
+            guard = ChangeGuard(file.fileno(), name)
             _feed(reader, file, name, os.fstat(file.fileno()).st_size)
-            unchanged.check()
+            guard.check()
     else:
         _feed(reader, source, name)
     arrays = reader.finish()
@@ -88,30 +87,30 @@ def read(source: str | os.PathLike[str] | BinaryIO, name: str) -> dict[str, Colu
 
 
 def _feed(reader: DictReader, file: BinaryIO, name: str, size: int = 0) -> None:
-    """Give the reader the file block by block; what is left of a line moves to the next block.
+    """Feed the file block by block. An incomplete line moves to the next block.
 
-    size : bytes of the file; 0 where that is not known
+    size : bytes of the file, 0 if unknown
     """
     block = np.empty(BLOCK_SIZE, np.uint8)
     filled = _fill(file, block)
     if bytes(block[: min(filled, 3)]) == BYTE_ORDER_MARK:
         block[:3] = ord(" ")
     head = bytes(block[:filled]).lstrip().split(b"\n", 1)[0]
-    if _TRACE_KEY.search(head) and not _TELLING_KEY.search(head):
+    if _TRACE_KEY.search(head) and not _DICT_KEY.search(head):
         raise BadInputError(
             f"{name}: line 1: expected a dict line, found a trace of torch.profiler; "
-            "it is read from a file, not from a pipe: give its path"
+            "traces are read from files, not from pipes: give its path"
         )
     while filled == len(block):
         used = reader.feed(block)
         if used and size:
-            reader.expect(_MARGIN * size / used)  # by the lines of the first block
+            reader.expect(_MARGIN * size / used)  # rows, estimated from the first block
             size = 0
         left = filled - used
         if used:
             block[:left] = block[used:].copy()
         elif bytes(block[:1000]).lstrip()[:1] != b"{":
-            break  # no dict line, however much of it follows
+            break  # not a dict line
         else:
             block = np.concatenate([block, np.empty_like(block)])
         filled = left + _fill(file, block[left:])
@@ -119,12 +118,12 @@ def _feed(reader: DictReader, file: BinaryIO, name: str, size: int = 0) -> None:
 
 
 def _fill(file: BinaryIO, block: npt.NDArray[np.uint8]) -> int:
-    """Read until the block is full or the file ends, and say how many bytes that were."""
+    """Read until the block is full or the file ends. Returns the number of bytes read."""
     filled = 0
     while filled < len(block):
         count = file.readinto(block.data[filled:])  # type: ignore[attr-defined]  # not in BinaryIO
         if count is None:
-            raise BlockingIOError("the input has no bytes now")
+            raise BlockingIOError("the input is non-blocking and has no data")
         if count == 0:
             break
         filled += count
@@ -140,7 +139,7 @@ def _values(reader: DictReader, key: str, name: str) -> list[Any]:
 
 
 def _value(text: bytes, convert: Callable[[Any], Any], where: str) -> Any:
-    """The value of a raw literal, as `convert` wants it."""
+    """The value of a literal, converted by `convert`."""
     source = _decode(text)
     try:
         return convert(_literal(source))
@@ -152,7 +151,7 @@ def _value(text: bytes, convert: Callable[[Any], Any], where: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """What ast says, without the address of its object."""
+    """The message of ast without object addresses."""
     return re.sub(r": <.* object at 0x[0-9a-f]+>", "", str(error))
 
 
@@ -166,7 +165,7 @@ def _literal(source: str) -> Any:
 
 
 def _decode(text: bytes) -> str:
-    """UTF-8 text; bytes that are not UTF-8 become escapes of the characters surrogateescape has."""
+    """UTF-8 text; invalid bytes become \\u escapes of their surrogateescape characters."""
     try:
         return text.decode()
     except UnicodeDecodeError:

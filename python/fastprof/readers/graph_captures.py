@@ -1,8 +1,8 @@
-"""API calls, of whichever source, to those that put GPU work into a graph that was being captured.
+"""API calls of any format to those that captured GPU work into a graph.
 
-A capture lasts from cudaStreamBeginCapture to cudaStreamEndCapture (hip.., cu.. likewise). Calls of
-its own thread belong to it, and those of threads that capture nothing themselves: the backward pass
-runs on a thread of its own.
+A capture lasts from cudaStreamBeginCapture to cudaStreamEndCapture (also hip... and cu...). Calls
+of its thread belong to it, as do calls of threads without captures of their own: the backward pass
+runs on another thread.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ _PUTS = (
 )
 _INSTANTIATE = re.compile(r"(?:cuda|cu|hip)GraphInstantiate")
 _BEGINS, _ENDS, _INSTANTIATES = -2, -3, -4
-_LONGEST_AGO = -NEVER - 1
+_EARLIEST = -NEVER - 1
 
 
 def capture_names(names: Sequence[str | None]) -> Int32:
-    """What a call of each name does while a graph is captured: the `Activity` that it puts into the
-    graph, -1 for none, below that where it begins, ends or uses a capture; at the end, of no
-    name."""
+    """The effect of a call of each name during a capture, and of a call without a name at the end.
+
+    The `Activity` that it adds to the graph; -1 for none; below -1, that it begins, ends or
+    instantiates a capture.
+    """
     found = [_meaning(name) if name else -1 for name in names]
     return np.array([*found, -1], np.int32)
 
@@ -52,7 +54,7 @@ def _meaning(name: str) -> int:
 def graphs_of_calls(
     meaning: Int32, start: Int64, thread: Int32, process_of_thread: Int32
 ) -> Int32 | None:
-    """The capture that each call puts work into, numbered from 0 in order of time, -1 for none.
+    """The capture that each call adds work to, numbered from 0 in order of time, -1 for none.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def graphs_of_calls(
 
     Returns
     -------
-    int32 [calls], None where nothing was captured.
+    int32 [calls], or None if nothing was captured.
     """
     captures = _captures(meaning, start, thread)
     if not captures:
@@ -83,8 +85,10 @@ def graphs_of_calls(
 
 
 def graphs_without_marks(meaning: Int32, start: Int64, worked: Bools) -> Int32 | None:
-    """The same of a trace that is said to be the capture of graphs, and does not tell where these
-    begin and end: calls that started no work, up to each use of a graph. None where most did.
+    """`graphs_of_calls` for a capture file without begin and end of the captures.
+
+    A capture consists of the calls that started no work before each instantiation of a graph. None
+    if most calls started work.
 
     worked : [calls], whether a call started work on a GPU
     """
@@ -99,12 +103,12 @@ def graphs_without_marks(meaning: Int32, start: Int64, worked: Bools) -> Int32 |
 def captured_in(
     graph: Int32, worked: Bools, start: Int64, correlation: Int64
 ) -> tuple[Rows, Int32]:
-    """The calls that put work into a graph, in order of time, and its number, without gaps.
+    """The calls that added work to a graph, in order of time, and their graphs, renumbered.
 
     graph : [calls], see `graphs_of_calls`
-    worked : [calls], whether a call started work on a GPU, so that it captured nothing
-    correlation : of several calls with one number the first counts: a call of the runtime may be
-        told again as the driver's
+    worked : [calls], whether a call started work on a GPU and therefore captured nothing
+    correlation : of calls with the same id only the first counts: a runtime call may be recorded
+        again as a driver call
     """
     rows = np.flatnonzero((graph >= 0) & ~worked)
     rows = rows[np.argsort(start[rows], kind="stable")]
@@ -116,8 +120,7 @@ def captured_in(
 
 
 def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, int, int]]:
-    """Begin, end and thread of each capture; one that began before the trace or did not end in it
-    lasts as long as the trace."""
+    """Begin, end and thread of each capture. A missing begin or end is that of the trace."""
     rows = np.flatnonzero((meaning == _BEGINS) | (meaning == _ENDS))
     rows = rows[np.argsort(start[rows], kind="stable")]
     open_since: dict[int, int] = {}
@@ -129,7 +132,7 @@ def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, in
         if what == _BEGINS:
             open_since.setdefault(on, time)
         elif on in open_since or on not in seen:
-            found.append((open_since.pop(on, _LONGEST_AGO), time, on))
+            found.append((open_since.pop(on, _EARLIEST), time, on))
         seen.add(on)
     found += [(begin, NEVER, on) for on, begin in open_since.items()]
     return sorted(found)

@@ -1,5 +1,4 @@
-"""A file to the memory that reading it takes at least; rows and bytes are known before they are
-read."""
+"""Lower bounds of the memory needed to read a file, from its row counts or size."""
 
 from __future__ import annotations
 
@@ -11,17 +10,16 @@ from fastprof.readers.nsys import schema as nsys_schema
 from fastprof.readers.nvprof import schema as nvprof_schema
 from fastprof.readers.sqlite.database import Database
 
-# Tables by what a row of them takes, and the fewest bytes that one has in a file. NVProf has two
-# rows for a range.
+# Tables and their share of a work item or range per row. NVProf has two rows per range.
 _WORK = {nsys_schema.KERNELS, nsys_schema.GRAPHS, *nvprof_schema.KERNELS}
 _COPIES = {*nvprof_schema.COPIES, nvprof_schema.SETS}
 _RANGES = {**dict.fromkeys(nsys_schema.RANGES, 1.0), nvprof_schema.MARKERS: 0.5}
-_LEAST_ROW = 30
+_MIN_ROW = 30  # bytes per row in a file
 
 
 def of_database(database: Database, copies: bool) -> float:
     """Bytes for the kernels and ranges of an open database."""
-    most = database.path.stat().st_size / _LEAST_ROW
+    most = database.path.stat().st_size / _MIN_ROW
     work = sum(
         min(most, database.count(table))
         for table in (_WORK | _COPIES if copies else _WORK) & database.tables.keys()
@@ -45,6 +43,6 @@ def of_json(path: str | os.PathLike[str], compressed: bool) -> float:
     if compressed:
         with Path(path).open("rb") as file:
             file.seek(max(0, size - 4))
-            told = int.from_bytes(file.read(4), "little")  # of the last member, modulo 2^32
-        size = max(size, told)
+            inflated = int.from_bytes(file.read(4), "little")  # of the last member, modulo 2^32
+        size = max(size, inflated)
     return size * memory.OF_JSON_BYTE

@@ -1,4 +1,4 @@
-"""What the SQLite sources have in common: columns that were read, made into those of a Trace."""
+"""Conversions shared by the SQLite readers: table columns to those of a Recording."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fastprof.readers.sqlite.database import Columns, Database, Field
 
 
 def joined(tables: Sequence[Columns], by: str = "start") -> Columns:
-    """The rows of several tables one after the other; a column that a table lacks is -1 in it.
+    """Concatenate tables. Missing columns are filled with -1.
 
-    by : a column that all have
+    by : a column that all tables have
     """
     like = {key: column for table in tables for key, column in table.items()}
     filled = [table for table in tables if len(table[by])] or list(tables[:1])
@@ -33,7 +33,7 @@ def joined(tables: Sequence[Columns], by: str = "start") -> Columns:
 
 
 def launches_in_order(columns: Columns, kernels: Kernels) -> Columns:
-    """The columns of API calls in order of time; the kernels' indices into them follow."""
+    """Sort columns of API calls by time and update the indices of kernels, in place."""
     order = _nest.order(columns["start"], columns["start"])
     if order is None:
         return columns
@@ -46,11 +46,11 @@ def launches_in_order(columns: Columns, kernels: Kernels) -> Columns:
 
 
 def ranges_in_order(columns: Columns, rows: npt.NDArray[Any] | slice) -> Ranges:
-    """Some of the ranges that were read, in the order of `Ranges`; the columns are taken out one by
-    one, so that each can be freed."""
+    """Some rows in the order of `Ranges`. Columns are removed from `columns` to free their memory
+    early."""
     names = ["start", "end", "globalTid", "text", "text_seq", "text_op_id"]
     kept = [columns.pop(name)[rows] for name in names]
-    # What ended before it began encloses nothing.
+    # Ranges that end before they start enclose nothing.
     np.maximum(kept[0], kept[1], out=kept[1])
     order = _nest.order(kept[0], kept[1])
     if order is not None:
@@ -67,7 +67,7 @@ def read_strings(
     kernels: Kernels,
     remedy: str,
 ) -> tuple[list[str | None], list[str]]:
-    """The texts of all string ids met so far, and what was wrong with them."""
+    """The texts of all string ids in use, and warnings."""
     texts = _pools.Names()
     columns = database.scan(
         table, fields(wanted, texts), keep=_column.KnownKeys(wanted), capacity=len(wanted)
@@ -91,5 +91,5 @@ def read_strings(
 
 
 def text(value: object) -> str | None:
-    """The text of a cell that was read as bytes; bytes that are no UTF-8 become U+FFFD."""
+    """The text of a bytes cell; invalid UTF-8 becomes U+FFFD."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else None

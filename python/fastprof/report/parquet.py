@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import BinaryIO
 
-from fastprof._system.optional import needed
+from fastprof._system.optional import import_optional
 from fastprof.model.arrow import arrow_tables
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
@@ -20,7 +20,7 @@ def write_columns(columns: Mapping[str, Column], file: BinaryIO) -> None:
     MissingDependencyError
         pyarrow is not installed.
     """
-    parquet = needed("pyarrow.parquet", "Parquet needs")
+    parquet = import_optional("pyarrow.parquet", "Parquet needs")
     tables = arrow_tables(columns)
     first = next(tables)
     with parquet.ParquetWriter(file, first.schema) as writer:

@@ -1,57 +1,59 @@
-"""Trace to Attribution: in which chain of ranges every kernel was launched, and what that means.
+"""Nesting to Attribution: the call path of every kernel, and its forward call.
 
-Nest, path, link, in that order, each over whole columns. A *frame* is one range in its place: it
-knows its parent frame. A *node* is one distinct path of labels. Kernels point at frames, frames at
-nodes; what a label means is read once for each distinct label.
+A *node* is a distinct path of labels. Kernels refer to frames, frames refer to nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core import _link, _nest, _path
+from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
-from fastprof._system.threads import Beside
-from fastprof.model.markers import Kind, Meaning, read, read_event
-from fastprof.model.trace import OF_EVENT, OF_TORCH, Int32, Trace, label_text
-from fastprof.profile.callpath import autograd_threads, node_makers, recomputed
-from fastprof.profile.callpath.nesting import Nest
+from fastprof._system.threads import SecondThread
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.trace import Int32, RangeNames, Trace
+from fastprof.profile.callpath import node_makers, recomputed
+from fastprof.profile.callpath.nesting import NestedRanges, Nesting
 
 UInt8 = npt.NDArray[np.uint8]
 
 NOWHERE, FORWARD, BACKWARD = _path.NOWHERE, _path.FORWARD, _path.BACKWARD  # direction of a node
-_SAYS_NOTHING = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN})  # of the direction
+_WITHOUT_DIRECTION = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN})
 
 
-@dataclass
+@dataclass(frozen=True)
 class Attribution:
-    """What `attribute` finds. Indices are int32, -1 is "none".
+    """The ranges of a trace, their call paths, and the frames of its kernels.
+
+    Indices are int32, -1 is "none".
 
     Parameters
     ----------
-    meanings : what each label means, in the order of Trace.labels
-    frame_parent, frame_range : [frames] the frame around each frame, and its row in Trace.ranges
+    ranges : names of the ranges, in the order of the recording
+    meanings : [labels] the meaning of each label of `ranges`
+    frame_parent, frame_range : [frames] the parent frame, and its row in `ranges`
     node_of_frame : [frames]
     node_parent, node_label : [nodes] the call-path tree, parents first
     direction_of_node : [nodes] NOWHERE, FORWARD or BACKWARD
-    backward_of_frame : [frames] the frame of the backward call that a frame is a part of: the
-        outermost backward frame with the number that links
-    meaning_of_frame : [frames] the forward frame that a backward frame belongs to, else itself
-    links_of_frame : [frames] 1 for a backward frame whose number looks for a forward call
-    frame_of_kernel : [kernels] the innermost frame; for a node of a CUDA graph, where the node was
-        created if that is known
+    backward_of_frame : [frames] the backward call of each frame: the outermost backward frame with
+        the sequence number that links it
+    meaning_of_frame : [frames] the forward frame of a backward frame; of others, the frame itself
+    links_of_frame : [frames] 1 for a backward frame whose sequence number refers to a forward call
+    frame_of_kernel : [kernels] the innermost frame; for a node of a CUDA graph, the frame that
+        created the node if it is known
     launch_frame_of_kernel : [kernels] the innermost frame around the launch
-    in_engine : [kernels] whether a thread of the autograd engine launched it outside all ranges:
-        it runs backward, and its frame is what the waiting thread had open; None where none was
-    frame_of_launch : [launches] the innermost frame around each API call
-    replay_of_kernel : [kernels] of a kernel whose frame is that of its graph's capture, the launch
-        of the graph; else -1. None where no kernel has one
+    replay_of_kernel : [kernels] the launch of the graph if `frame_of_kernel` is from its capture;
+        otherwise -1. None if no kernel has such a frame
+    in_engine : [kernels] whether a thread of the autograd engine launched the kernel outside all
+        ranges: it runs backward, and its frame is that of the waiting thread. None if none was
     """
 
+    ranges: RangeNames
     meanings: list[Meaning]
     frame_parent: Int32
     frame_range: Int32
@@ -64,161 +66,151 @@ class Attribution:
     links_of_frame: UInt8
     frame_of_kernel: Int32
     launch_frame_of_kernel: Int32
-    frame_of_launch: Int32
     replay_of_kernel: Int32 | None = None
     in_engine: npt.NDArray[np.bool_] | None = None
 
-    def forget_launches(self) -> None:
-        """Free what nothing needs once kernels of graphs have their frames."""
-        self.frame_of_launch = np.empty(0, np.int32)
+
+class Attributed(NamedTuple):
+    """Result of `attribute`; `frame_of_launch` [launches] is only needed to align captures."""
+
+    trace: Trace
+    attribution: Attribution
+    frame_of_launch: Int32
 
 
-def attribute(
-    trace: Trace, nested: Callable[[list[Meaning]], object] = lambda meanings: None
-) -> Attribution:
-    """Find the chain of ranges of every kernel, its call path and its forward call.
-
-    nested : called with what each label means, when the times of ranges are no longer needed
-
-    Cost: linear in launches, ranges and the times that one range crosses another.
-    """
-    ranges, launches = trace.ranges, trace.launches
-    with Beside() as beside:
-        nesting = beside.run(
-            _nest.sweep,
-            ranges.start, ranges.end, ranges.thread,
-            launches.start, launches.thread, len(trace.threads), trace.name,
-        )  # fmt: skip
-        meanings = [_meaning(label) for label in trace.labels]
-        engine = autograd_threads.find(trace, meanings)
-        frames, borrowed = autograd_threads.borrow(trace, engine, nesting.result())
-        frame_parent, frame_range, frame_of_range, frame_of_launch = frames
-        nested(meanings)
-        nest = Nest(ranges, meanings, frame_parent, frame_range, frame_of_range)
-        label, says, direction = _directions(trace, nest, engine)
-        folding = beside.run(_path.nodes, frame_parent, label, len(meanings))
-        backward, meaning, links = _links(trace, nest, direction)
-        node_of_frame, node_parent, node_label = folding.result()
+def attribute(nesting: Nesting) -> Attributed:
+    """Find the call path of every kernel and its forward call. Linear in ranges and kernels."""
+    trace, ranges, frame_of_launch = nesting.trace, nesting.ranges, nesting.frame_of_launch
+    frame_parent, frame_range = ranges.frame_parent, ranges.frame_range
+    with SecondThread() as second:
+        label, direction_bits, direction = _directions(ranges, nesting.is_engine)
+        nodes = second.submit(_path.nodes, frame_parent, label, len(ranges.meanings))
+        backward, meaning, links = _links(trace, ranges, direction)
+        node_of_frame, node_parent, node_label = nodes.result()
         del label
-    launch_frame = take(frame_of_launch, trace.kernels.launch)
+    kernels = trace.kernels
+    launch_frame = take(frame_of_launch, kernels.launch)
     frame, replay = launch_frame, None
-    if trace.kernels.origin is not None:
-        origin_frame = take(frame_of_launch, trace.kernels.origin)
+    if kernels.origin is not None:
+        origin_frame = take(frame_of_launch, kernels.origin)
         frame = np.where(origin_frame >= 0, origin_frame, launch_frame)
-        replay = np.where(origin_frame >= 0, trace.kernels.launch, np.int32(-1))
-    if trace.kernels.told_range is not None:
-        frame = np.where(frame >= 0, frame, take(frame_of_range, trace.kernels.told_range))
+        replay = np.where(origin_frame >= 0, kernels.launch, np.int32(-1))
+    if kernels.recorded_range is not None:
+        recorded = take(ranges.frame_of_range, kernels.recorded_range)
+        frame = np.where(frame >= 0, frame, recorded)
     in_engine = None
-    if borrowed.any():
-        in_engine = np.append(borrowed, False)[trace.kernels.launch] & (frame == launch_frame)
-    return Attribution(
-        meanings=meanings,
+    if nesting.inherits.any():
+        in_engine = np.append(nesting.inherits, False)[kernels.launch] & (frame == launch_frame)
+    attribution = Attribution(
+        ranges=RangeNames(ranges.label, ranges.seq, ranges.op_id),
+        meanings=ranges.meanings,
         frame_parent=frame_parent,
         frame_range=frame_range,
         node_of_frame=node_of_frame,
         node_parent=node_parent,
         node_label=node_label,
-        direction_of_node=_path.directions(node_parent, node_label, says).astype(np.int32),
+        direction_of_node=_path.directions(node_parent, node_label, direction_bits).astype(
+            np.int32
+        ),
         backward_of_frame=backward,
         meaning_of_frame=meaning,
         links_of_frame=links,
         frame_of_kernel=frame,
         launch_frame_of_kernel=launch_frame,
-        in_engine=in_engine,
-        frame_of_launch=frame_of_launch,
         replay_of_kernel=replay,
+        in_engine=in_engine,
     )
+    return Attributed(trace, attribution, frame_of_launch)
 
 
 def _directions(
-    trace: Trace, nest: Nest, engine: npt.NDArray[np.bool_]
+    ranges: NestedRanges, is_engine: npt.NDArray[np.bool_]
 ) -> tuple[Int32, UInt8, UInt8]:
-    """The label of each frame, what each label says of the direction, the direction of each frame.
+    """The label of each frame, the direction bits of each label, the direction of each frame.
 
-    Ranges whose place says more than their text get labels of their own: what the autograd engine
-    runs outside of backward nodes, and what nodes run again.
+    Ranges whose meaning depends on their place get new labels: those that the autograd engine runs
+    outside of backward nodes, and those that backward nodes recompute.
     """
-    meanings = nest.meanings
-    if engine.any():
-        root = nest.frame_parent[nest.frame_of_range] < 0
-        rows = autograd_threads.roots(trace, meanings, engine, root)
-        _relabel(trace, meanings, rows, lambda meaning: replace(meaning, engine=True))
+    if is_engine.any():
+        _relabel(
+            ranges, _engine_roots(ranges, is_engine), lambda meaning: replace(meaning, engine=True)
+        )
     while True:
-        label, says = take(trace.ranges.label, nest.frame_range), _says(meanings)
-        direction = _path.directions(nest.frame_parent, label, says)
-        again = recomputed.find(nest, direction == BACKWARD)
+        label, bits = take(ranges.label, ranges.frame_range), _direction_bits(ranges.meanings)
+        direction = _path.directions(ranges.frame_parent, label, bits)
+        again = recomputed.find(ranges, direction == BACKWARD)
         if not len(again):
-            return label, says, direction
-        _relabel(trace, meanings, again, lambda meaning: replace(meaning, recompute=True))
+            return label, bits, direction
+        _relabel(ranges, again, lambda meaning: replace(meaning, recompute=True))
 
 
-def _relabel(
-    trace: Trace, meanings: list[Meaning], rows: Int32, more: Callable[[Meaning], Meaning]
-) -> None:
-    """Give some ranges labels of their own, of the same text, whose meanings say more."""
-    used, place = distinct(trace.ranges.label[rows], len(meanings))
+def _engine_roots(ranges: NestedRanges, is_engine: npt.NDArray[np.bool_]) -> Int32:
+    """Rows of outermost ranges on engine threads that are not marked backward: sums of gradients,
+    hooks."""
+    is_root = ranges.frame_parent[ranges.frame_of_range] < 0
+    marked = np.array([m.backward or m.recompute for m in ranges.meanings], bool)
+    rows = np.flatnonzero(is_engine[ranges.thread] & is_root & ~marked[ranges.label])
+    return rows.astype(np.int32)
+
+
+def _relabel(ranges: NestedRanges, rows: Int32, change: Callable[[Meaning], Meaning]) -> None:
+    """Give rows new labels with changed meanings."""
+    meanings = ranges.meanings
+    used, place = distinct(ranges.label[rows], len(meanings))
     if not used:
         return
-    trace.ranges.label = trace.ranges.label.copy()
-    trace.ranges.label[rows] = place + np.int32(len(meanings))
-    trace.labels = [*trace.labels, *(trace.labels[label] for label in used)]
-    meanings += [more(meanings[label]) for label in used]
+    ranges.label = ranges.label.copy()
+    ranges.label[rows] = place + np.int32(len(meanings))
+    ranges.meanings = [*meanings, *(change(meanings[label]) for label in used)]
 
 
-def _meaning(label: str) -> Meaning:
-    if not label.startswith(OF_EVENT):
-        return read(label_text(label), label.startswith(OF_TORCH))
-    found = read_event(label[1:])
-    return read(found, False) if isinstance(found, str) else found
-
-
-def _says(meanings: list[Meaning]) -> UInt8:
-    """What each label says of the direction, for `_path.directions`."""
+def _direction_bits(meanings: list[Meaning]) -> UInt8:
+    """The effect of each label on the direction, for `_path.directions`."""
     return np.array(
         [
             _path.SAYS_BACKWARD * (m.backward or m.engine)
             | _path.SAYS_FORWARD * (m.recompute and not m.backward)
-            | _path.SAYS_TORCH * (m.kind not in _SAYS_NOTHING)
+            | _path.SAYS_TORCH * (m.kind not in _WITHOUT_DIRECTION)
             for m in meanings
         ],
         np.uint8,
     )
 
 
-def _links(trace: Trace, nest: Nest, direction: UInt8) -> tuple[Int32, Int32, UInt8]:
-    """The backward call and the meaning of each frame, and whether its number links backward."""
-    ranges, meanings = nest.ranges, nest.meanings
-    frame_parent, frame_range = nest.frame_parent, nest.frame_range
-    frame_of_range = nest.frame_of_range
-    if not any(m.backward for m in meanings):
+def _links(trace: Trace, ranges: NestedRanges, direction: UInt8) -> tuple[Int32, Int32, UInt8]:
+    """`backward_of_frame`, `meaning_of_frame` and `links_of_frame` of Attribution."""
+    frame_parent, frame_range = ranges.frame_parent, ranges.frame_range
+    frame_of_range = ranges.frame_of_range
+    if not any(m.backward for m in ranges.meanings):
         n = len(frame_parent)
         return np.full(n, -1, np.int32), np.arange(n, dtype=np.int32), np.zeros(n, np.uint8)
     in_backward = (direction == BACKWARD).view(np.uint8)
     role = _link.roles(
-        ranges.label, ranges.thread, frame_of_range, ranges.seq, _bits(meanings),
+        ranges.label, ranges.thread, frame_of_range, ranges.seq, _link_bits(ranges.meanings),
         frame_parent, in_backward, len(trace.threads),
     )  # fmt: skip
-    recompute = np.array([m.recompute for m in meanings], bool)
-    scope = _scopes(trace, recompute, frame_parent, frame_range, frame_of_range)
+    scope = _scopes(trace, ranges)
     forward = _link.forward_of(role, ranges.seq, scope)
     call, links = _link.calls(frame_parent, frame_range, role, ranges.seq)
-    if trace.told_forward is not None:
-        _tell(forward, trace.told_forward, frame_range, call[frame_of_range])
-    node_makers.mend(forward, role, scope, nest)
+    if ranges.recorded_forward is not None:
+        _use_recorded(forward, ranges.recorded_forward, frame_range, call[frame_of_range])
+    node_makers.correct(forward, role, scope, ranges)
     meaning = _link.meanings(call, frame_range, in_backward, forward, frame_of_range)
     return call, meaning, links
 
 
-def _tell(forward: Int32, told: Int32, frame_range: Int32, call_of_range: Int32) -> None:
-    """Put what the trace says in the place of what the rule found: for a range, and for the
-    backward call that it is a part of."""
-    said = np.flatnonzero(told >= 0)
-    forward[said] = told[said]
-    inside = said[call_of_range[said] >= 0]
-    forward[frame_range[call_of_range[inside]]] = told[inside]
+def _use_recorded(
+    forward: Int32, recorded: Int32, frame_range: Int32, call_of_range: Int32
+) -> None:
+    """Overwrite links by sequence number with recorded ones: of a range and of the backward call
+    that it is a part of."""
+    rows = np.flatnonzero(recorded >= 0)
+    forward[rows] = recorded[rows]
+    inside = rows[call_of_range[rows] >= 0]
+    forward[frame_range[call_of_range[inside]]] = recorded[inside]
 
 
-def _bits(meanings: list[Meaning]) -> UInt8:
+def _link_bits(meanings: list[Meaning]) -> UInt8:
     return np.array(
         [
             _link.LABEL_TORCH * (m.kind == Kind.TORCH)
@@ -231,14 +223,13 @@ def _bits(meanings: list[Meaning]) -> UInt8:
     )
 
 
-def _scopes(
-    trace: Trace, recompute: npt.NDArray[np.bool_], frame_parent: Int32, frame_range: Int32,
-    frame_of_range: Int32,
-) -> Int32:  # fmt: skip
-    """Where the numbers of a range count: its process, or the recomputation that it is inside."""
-    process = trace.process_of_thread[trace.ranges.thread]
+def _scopes(trace: Trace, ranges: NestedRanges) -> Int32:
+    """[ranges] Where a sequence number is unique: in a process, or in a recomputed forward pass."""
+    process = trace.process_of_thread[ranges.thread]
+    recompute = np.array([m.recompute for m in ranges.meanings], bool)
     if not recompute.any():
         return process
-    own = np.where(recompute[trace.ranges.label[frame_range]], np.arange(len(frame_range)), -1)
-    around = _path.innermost(frame_parent, own.astype(np.int32))[frame_of_range]
+    frames = np.arange(len(ranges.frame_range), dtype=np.int32)
+    own = np.where(recompute[ranges.label[ranges.frame_range]], frames, np.int32(-1))
+    around = _path.innermost(ranges.frame_parent, own)[ranges.frame_of_range]
     return np.where(around >= 0, len(trace.processes) + around, process).astype(np.int32)

@@ -1,7 +1,7 @@
-"""What runs on the threads of the autograd engine: backward work, whether a range says so or not.
+"""Threads of the autograd engine: their work is backward, even outside of any range.
 
-`loss.backward()` hands the graph to threads of the engine (`pt_autograd_0`, ...) and waits. What is
-launched there outside all ranges belongs to the ranges that the waiting thread has open.
+`loss.backward()` passes the graph to threads of the engine (`pt_autograd_0`, ...) and waits. Work
+that these launch outside all ranges belongs to the ranges that the waiting thread has open.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import numpy.typing as npt
 
 from fastprof._core import _nest
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import Int32, Trace
+from fastprof.model.trace import Int32, Recording
 
 Bools = npt.NDArray[np.bool_]
 
 _NAME = re.compile(r"pt_autograd_\d+")
 
 
-def find(trace: Trace, meanings: list[Meaning]) -> Bools:
-    """[threads] Whether each is a thread of the autograd engine.
+def find(recording: Recording, meanings: list[Meaning]) -> Bools:
+    """[threads] Whether each thread belongs to the autograd engine.
 
-    It is one by its name, or if backward nodes run on it and no operator of a forward pass does:
-    those have sequence numbers above 0.
+    It does if its name says so, or if it runs backward nodes and no forward operators, which have
+    sequence numbers above 0.
     """
-    named = np.zeros(len(trace.threads), bool)
-    names = trace.about.threads
-    pids = trace.processes[trace.process_of_thread].tolist()
-    for i, thread in enumerate(zip(pids, trace.threads.tolist(), strict=True)):
+    named = np.zeros(len(recording.threads), bool)
+    names = recording.about.threads
+    pids = recording.processes[recording.process_of_thread].tolist()
+    for i, thread in enumerate(zip(pids, recording.threads.tolist(), strict=True)):
         named[i] = _NAME.search(names.get(thread, "")) is not None
     backward = np.array([m.backward for m in meanings], bool)
     if not backward.any():
         return named
-    ranges = trace.ranges
+    ranges = recording.ranges
     torch = np.array([m.kind == Kind.TORCH and not m.backward for m in meanings], bool)
     forward = torch[ranges.label] & (ranges.seq > 0)
     has_backward = np.bincount(ranges.thread[backward[ranges.label]], minlength=len(named)) > 0
@@ -42,70 +42,59 @@ def find(trace: Trace, meanings: list[Meaning]) -> Bools:
     return named | (has_backward & ~has_forward)
 
 
-Nesting = tuple[Int32, Int32, Int32, Int32]  # what _nest.sweep returns
+Frames = tuple[Int32, Int32, Int32, Int32]  # result of _nest.sweep
 
 
-def borrow(trace: Trace, engine: Bools, nesting: Nesting) -> tuple[Nesting, Bools]:
-    """Give launches of the engine's threads that are in no range the waiting thread's frame.
+def inherit_frames(recording: Recording, is_engine: Bools, frames: Frames) -> tuple[Frames, Bools]:
+    """Give launches of engine threads outside all ranges the frame of the waiting thread.
 
-    The waiting thread is the one of the process, none of the engine's, that has a range open at the
-    time; of several the one that launched most, of these the one with the smallest number.
+    The waiting thread is a thread of the same process, not of the engine, with an open range at
+    that time. Of several, it is the one with the most launches, then the one with the smallest id.
 
     Returns
     -------
-    The nesting with those frames, and [launches] which have one.
+    The frames, and [launches] whether each inherited one.
     """
-    launches, ranges = trace.launches, trace.ranges
-    alone = np.flatnonzero((nesting[3] < 0) & np.append(engine, False)[launches.thread])
-    candidates = _candidates(trace, engine)
-    borrowed = np.zeros(len(launches), bool)
+    launches, ranges = recording.launches, recording.ranges
+    alone = np.flatnonzero((frames[3] < 0) & np.append(is_engine, False)[launches.thread])
+    candidates = _candidates(recording, is_engine)
+    inherits = np.zeros(len(launches), bool)
     if not len(alone) or not len(candidates):
-        return nesting, borrowed
-    # Frames may depend on where a sweep is asked: one sweep for the launches and in their places.
-    process = trace.process_of_thread
-    asked = [
+        return frames, inherits
+    # Crossing ranges get frames where calls are. So one sweep must include all calls.
+    process = recording.process_of_thread
+    queries = [
         alone[process[launches.thread[alone]] == process[thread]] for thread in candidates.tolist()
     ]
-    row = np.concatenate([np.arange(len(launches)), *asked])
+    row = np.concatenate([np.arange(len(launches)), *queries])
     threads = [
-        np.full(len(rows), thread, np.int32) for rows, thread in zip(asked, candidates, strict=True)
+        np.full(len(rows), thread, np.int32)
+        for rows, thread in zip(queries, candidates, strict=True)
     ]
     order = np.argsort(launches.start[row], kind="stable")
     thread = np.concatenate([launches.thread, *threads])
-    parent, of_frame, of_range, frames = _nest.sweep(
+    parent, of_frame, of_range, frame_of_query = _nest.sweep(
         ranges.start, ranges.end, ranges.thread,
-        launches.start[row[order]], thread[order], len(trace.threads), trace.name,
+        launches.start[row[order]], thread[order], len(recording.threads), recording.name,
     )  # fmt: skip
     frame_of_point = np.empty(len(row), np.int32)
-    frame_of_point[order] = frames
+    frame_of_point[order] = frame_of_query
     found = frame_of_point[: len(launches)].copy()
     at = len(launches)
-    for rows in asked:
+    for rows in queries:
         there = frame_of_point[at : at + len(rows)]
         at += len(rows)
         first = (found[rows] < 0) & (there >= 0)
         found[rows[first]] = there[first]
-        borrowed[rows[first]] = True
-    return (parent, of_frame, of_range, found), borrowed
+        inherits[rows[first]] = True
+    return (parent, of_frame, of_range, found), inherits
 
 
-def _candidates(trace: Trace, engine: Bools) -> npt.NDArray[np.intp]:
+def _candidates(recording: Recording, is_engine: Bools) -> npt.NDArray[np.intp]:
     """Threads that may wait for the engine, the likeliest first."""
-    n = len(trace.threads)
-    thread = trace.launches.thread
+    n = len(recording.threads)
+    thread = recording.launches.thread
     launched = np.bincount(thread[thread >= 0], minlength=n)
-    has_ranges = np.bincount(trace.ranges.thread, minlength=n) > 0
-    candidates = np.flatnonzero(has_ranges & ~engine)
-    return candidates[np.lexsort((trace.threads[candidates], -launched[candidates]))]
-
-
-def roots(trace: Trace, meanings: list[Meaning], engine: Bools, root: Bools) -> Int32:
-    """Rows of the ranges on threads of the engine that are inside no other and do not say
-    themselves that they run backward: sums of gradients, hooks.
-
-    root : [ranges] whether a range is inside no other
-    """
-    says = np.array([m.backward or m.recompute for m in meanings], bool)
-    ranges = trace.ranges
-    rows = np.flatnonzero(engine[ranges.thread] & root & ~says[ranges.label])
-    return rows.astype(np.int32)
+    has_ranges = np.bincount(recording.ranges.thread, minlength=n) > 0
+    candidates = np.flatnonzero(has_ranges & ~is_engine)
+    return candidates[np.lexsort((recording.threads[candidates], -launched[candidates]))]

@@ -1,26 +1,110 @@
-"""Nest: ranges and the frames that they make, for what looks at both."""
+"""Recording to NestedRanges: which range encloses each range and each API call.
+
+A *frame* is one occurrence of a range within its parent frame. Properly nested ranges have one
+frame each; a range that crosses the end of another has several.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fastprof.model.markers import Meaning
-from fastprof.model.trace import Int32, Ranges
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _nest
+from fastprof._system.threads import SecondThread
+from fastprof.model.markers import Meaning, read, read_event
+from fastprof.model.trace import OF_EVENT, OF_TORCH, Int32, Int64, Recording, Trace, label_text
+from fastprof.profile.callpath import autograd_threads
+from fastprof.profile.steps import steps_of
 
 
-@dataclass(frozen=True)
-class Nest:
-    """Ranges nested into frames; the frames are those of Attribution.
+@dataclass
+class NestedRanges:
+    """Ranges and their frames, without times.
 
     Parameters
     ----------
-    meanings : what each label means; it grows where labels do
-    frame_parent, frame_range : [frames] the frame around each, and its row in `ranges`
+    label, seq, op_id, thread : [ranges] see `model.trace.Ranges`
+    recorded_forward : [ranges] see `model.trace.Recording`
+    meanings : [labels]
+    frame_parent, frame_range : [frames] the parent frame, -1 for none, and the range
     frame_of_range : [ranges] the first frame of each range
     """
 
-    ranges: Ranges
+    label: Int32
+    seq: Int64
+    op_id: Int64
+    thread: Int32
+    recorded_forward: Int32 | None
     meanings: list[Meaning]
     frame_parent: Int32
     frame_range: Int32
     frame_of_range: Int32
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """Result of `nest`.
+
+    Parameters
+    ----------
+    trace : the trace without its ranges
+    frame_of_launch : [launches] the innermost frame around each API call, -1 for none
+    is_engine : [threads] whether a thread belongs to the autograd engine
+    inherits : [launches] whether `frame_of_launch` is a frame of the thread that waits for the
+        autograd engine
+    """
+
+    trace: Trace
+    ranges: NestedRanges
+    frame_of_launch: Int32
+    is_engine: npt.NDArray[np.bool_]
+    inherits: npt.NDArray[np.bool_]
+
+
+def nest(recording: Recording) -> Nesting:
+    """Nest the ranges of a recording and find the innermost range around each API call.
+
+    The result does not refer to the start and end of ranges. Memory is freed early if the caller
+    keeps no reference to the recording.
+
+    Cost: linear in launches, ranges and the number of crossings.
+    """
+    ranges, launches = recording.ranges, recording.launches
+    with SecondThread() as second:
+        sweep = second.submit(
+            _nest.sweep,
+            ranges.start, ranges.end, ranges.thread,
+            launches.start, launches.thread, len(recording.threads), recording.name,
+        )  # fmt: skip
+        meanings = [_meaning(label) for label in recording.labels]
+        is_engine = autograd_threads.find(recording, meanings)
+        frames, inherits = autograd_threads.inherit_frames(recording, is_engine, sweep.result())
+    frame_parent, frame_range, frame_of_range, frame_of_launch = frames
+    trace = recording.without_ranges()
+    trace.about = replace(trace.about, steps=steps_of(recording, meanings))
+    return Nesting(
+        trace=trace,
+        ranges=NestedRanges(
+            label=ranges.label,
+            seq=ranges.seq,
+            op_id=ranges.op_id,
+            thread=ranges.thread,
+            recorded_forward=recording.recorded_forward,
+            meanings=meanings,
+            frame_parent=frame_parent,
+            frame_range=frame_range,
+            frame_of_range=frame_of_range,
+        ),
+        frame_of_launch=frame_of_launch,
+        is_engine=is_engine,
+        inherits=inherits,
+    )
+
+
+def _meaning(label: str) -> Meaning:
+    if not label.startswith(OF_EVENT):
+        return read(label_text(label), label.startswith(OF_TORCH))
+    found = read_event(label[1:])
+    return read(found, False) if isinstance(found, str) else found

@@ -1,11 +1,14 @@
-"""Which operator made a node of the autograd graph, where its sequence number does not tell.
+"""The operator that created an autograd node, if the sequence number does not identify it.
 
-A number on a forward operator is that of the *next* node, so the innermost carrier of a number made
-the node, if an operator of torch's own did. The node of a custom function (`CppNode<Lookup>`, a
-Python `FooBackward`) may be made by an operator that carries no number. Then its carriers only
-came before it: an `aten::zero_` that prepared the call. So where a node's name cannot come from its
-carrier's, the maker is looked for: another carrier of that name; else an operator that started
-between the last carrier of the number and the first of a larger one, or that is around the carrier.
+The sequence number of a forward operator is that of the *next* node. So the innermost operator with
+a number created the node, if it is an operator of torch. An operator without a sequence number may
+create the node of a custom function (`CppNode<Lookup>`, a Python `FooBackward`). The operators with
+the node's number, here its *carriers*, then only ran before it, such as an `aten::zero_` that
+prepared the call.
+
+If the name of a node cannot come from its carrier, the candidates are: another carrier with a
+matching name; an operator that started between the last carrier of the number and the first carrier
+of a larger one; an operator around the carrier.
 """
 
 from __future__ import annotations
@@ -20,63 +23,66 @@ from fastprof._core._take import take
 from fastprof.model.markers import Meaning
 from fastprof.model.markers.node_names import SAME, WEAK, is_cpp, is_custom, is_foreign, likeness
 from fastprof.model.trace import Int32, Int64
-from fastprof.profile.callpath.nesting import Nest
+from fastprof.profile.callpath.nesting import NestedRanges
 
 Bools = npt.NDArray[np.bool_]
-Step = tuple[npt.NDArray[np.intp], Int32]  # which of those asked for, and a range of each
+Step = tuple[npt.NDArray[np.intp], Int32]  # indices into `nodes`, and a candidate range for each
 
-_MOST_CARRIERS = 64  # of one number that are looked at
-_MOST_BESIDE = 512  # ranges behind the last carrier that are looked at
-_MOST_AROUND = 64  # ranges around the carrier
+# Limits of the search per node.
+_MAX_CARRIERS = 64  # with the same number
+_MAX_AFTER = 512  # ranges after the last carrier
+_MAX_AROUND = 64  # ranges around the carrier
 
 
 def _is_foreign(meaning: Meaning) -> bool:
-    """Whether a range is an operator of a namespace that is none of torch's own."""
+    """Whether a range is an operator outside of torch's own namespaces."""
     call = meaning.call
     return meaning.is_operator and call is not None and is_foreign(meaning.name, call.mod)
 
 
-def mend(forward: Int32, role: npt.NDArray[np.uint8], scope: Int32, nest: Nest) -> None:
-    """Replace the forward ranges of nodes that these cannot have made, in place; -1 for none found.
+def correct(
+    forward: Int32, role: npt.NDArray[np.uint8], scope: Int32, ranges: NestedRanges
+) -> None:
+    """Replace, in place, forward ranges that cannot have created their nodes; -1 if none is found.
 
     Parameters
     ----------
     forward : [ranges] the innermost carrier of each backward range's number, -1 for none
-    role, scope : [ranges] as `_link.forward_of` takes them
+    role, scope : [ranges] arguments of `_link.forward_of`
     """
-    ranges, meanings = nest.ranges, nest.meanings
+    meanings = ranges.meanings
     custom = np.array([m.autograd_node and is_custom(m.name) for m in meanings], bool)
     if not custom.any():
         return
-    asked = np.flatnonzero((role == _link.BACKWARD) & custom[ranges.label]).astype(np.int32)
-    if not len(asked):
+    nodes = np.flatnonzero((role == _link.BACKWARD) & custom[ranges.label]).astype(np.int32)
+    if not len(nodes):
         return
-    carried = forward[asked] >= 0
-    kept = carried & (_likeness(meanings, ranges.label[asked], ranges.label[forward[asked]]) > 0)
-    asked = asked[~kept]
-    if not len(asked):
+    carried = forward[nodes] >= 0
+    keep = carried & (_likeness(meanings, ranges.label[nodes], ranges.label[forward[nodes]]) > 0)
+    nodes = nodes[~keep]
+    if not len(nodes):
         return
     carriers = _Carriers(role, ranges.seq, scope)
-    at = carriers.up_to(asked)
-    found = carriers.alike(asked, at, nest)
+    at = carriers.up_to(nodes)
+    found = carriers.alike(nodes, at, ranges)
     open_ = np.flatnonzero(found < 0)
     if len(open_):
-        last = carriers.last(asked[open_], at[open_])
-        found[open_] = _Window(nest, role).makers(asked[open_], last)
-    forward[asked] = found
+        last = carriers.last(nodes[open_], at[open_])
+        found[open_] = _Window(ranges, role).makers(nodes[open_], last)
+    forward[nodes] = found
 
 
 def _likeness(
     meanings: list[Meaning], node_label: Int32, operator_label: Int32
 ) -> npt.NDArray[np.float64]:
-    """How well the name of each operator goes with the name of its node, by labels."""
+    """How well the name of each operator matches the name of its node."""
     pairs = node_label.astype(np.int64) * len(meanings) + operator_label
     distinct, place = np.unique(pairs, return_inverse=True)
-    of_pair = [
+    scores = [
         _alike(meanings[pair // len(meanings)], meanings[pair % len(meanings)])
         for pair in distinct.tolist()
     ]
-    return np.asarray(np.array(of_pair, float)[place.ravel()])
+    return np.asarray(np.array(scores, float)[place.ravel()])
 
 
 def _alike(node: Meaning, operator: Meaning) -> float:
@@ -93,73 +99,76 @@ class _Carriers:
         rows = np.flatnonzero(role == _link.FORWARD).astype(np.int32)
         self.rows = rows[np.lexsort((rows, seq[rows], scope[rows]))]
 
-    def up_to(self, asked: Int32) -> Int64:
-        """The place of the last carrier, in order, that comes before each range or has its scope
-        and number, and started before it; -1 for none."""
+    def up_to(self, nodes: Int32) -> Int64:
+        """The position of the last carrier that sorts before each node; -1 for none.
+
+        Carriers with the scope and number of the node sort before it if they started earlier.
+        """
         rows = self.rows
-        both = np.concatenate([rows, asked])
-        is_asked = np.concatenate([np.zeros(len(rows), bool), np.ones(len(asked), bool)])
+        both = np.concatenate([rows, nodes])
+        is_node = np.concatenate([np.zeros(len(rows), bool), np.ones(len(nodes), bool)])
         order = np.lexsort((both, self.seq[both], self.scope[both]))
-        before = np.cumsum(~is_asked[order])
+        before = np.cumsum(~is_node[order])
         place = np.empty(len(both), np.int64)
         place[order] = before
         return place[len(rows) :] - 1
 
-    def alike(self, asked: Int32, last: Int64, nest: Nest) -> Int32:
-        """The latest carrier of each range's number that has its name, -1 for none.
+    def alike(self, nodes: Int32, last: Int64, ranges: NestedRanges) -> Int32:
+        """The latest carrier of each node's number with a matching name, -1 for none.
 
-        last : as `up_to` tells
+        last : result of `up_to`
         """
-        found = np.full(len(asked), -1, np.int32)
-        at, label = last.copy(), nest.ranges.label
-        for _ in range(_MOST_CARRIERS):
+        found = np.full(len(nodes), -1, np.int32)
+        at, label = last.copy(), ranges.label
+        for _ in range(_MAX_CARRIERS):
             open_ = np.flatnonzero((at >= 0) & (found < 0))
             row = self.rows[at[open_]] if len(open_) else np.empty(0, np.int32)
-            same = self._is_number_of(row, asked[open_])
+            same = self._is_number_of(row, nodes[open_])
             at[open_[~same]] = -1
             open_, row = open_[same], row[same]
             if not len(open_):
                 break
-            fits = _likeness(nest.meanings, label[asked[open_]], label[row]) >= SAME
+            fits = _likeness(ranges.meanings, label[nodes[open_]], label[row]) >= SAME
             found[open_[fits]] = row[fits]
             at[open_] -= 1
         return found
 
-    def _is_number_of(self, row: Int32, asked: Int32) -> Bools:
-        same: Bools = (self.seq[row] == self.seq[asked]) & (self.scope[row] == self.scope[asked])
+    def _is_number_of(self, row: Int32, nodes: Int32) -> Bools:
+        same: Bools = (self.seq[row] == self.seq[nodes]) & (self.scope[row] == self.scope[nodes])
         return same
 
-    def last(self, asked: Int32, last: Int64) -> Int32:
-        """The latest carrier of the largest number up to each range's, which started before it; -1
-        for none."""
+    def last(self, nodes: Int32, last: Int64) -> Int32:
+        """The latest carrier that started before each node, of the largest number up to that of
+        the node; -1 for none."""
         row = np.append(self.rows, np.int32(-1))[last]
-        row[(self.scope[row] != self.scope[asked]) | (row > asked)] = -1
+        row[(self.scope[row] != self.scope[nodes]) | (row > nodes)] = -1
         return row
 
 
 class _Window:
-    """The operators that were open or started while a number was the next."""
+    """The operators that were open or started while a number was the next to be assigned."""
 
-    def __init__(self, nest: Nest, role: npt.NDArray[np.uint8]) -> None:
-        self._nest, self._role = nest, role
-        meanings = nest.meanings
+    def __init__(self, ranges: NestedRanges, role: npt.NDArray[np.uint8]) -> None:
+        self._ranges, self._role = ranges, role
+        meanings = ranges.meanings
         self._operator = np.array([meaning.is_operator for meaning in meanings], bool)
         self._foreign = np.array([_is_foreign(meaning) for meaning in meanings], bool)
 
-    def makers(self, asked: Int32, last: Int32) -> Int32:
-        """The operator that each node's name fits best; else the outermost that is not of torch.
+    def makers(self, nodes: Int32, last: Int32) -> Int32:
+        """The operator with the best matching name; otherwise the outermost operator outside of
+        torch's namespaces.
 
-        last : the last carrier before the node was made, -1 for none
+        last : the last carrier before the node was created, -1 for none
         """
-        best = np.full(len(asked), -1, np.int32)
-        score = np.zeros(len(asked))
-        around = np.full(len(asked), -1, np.int32)
-        behind = np.full(len(asked), -1, np.int32)
-        several = np.zeros(len(asked), bool)
-        label = self._nest.ranges.label
+        best = np.full(len(nodes), -1, np.int32)
+        score = np.zeros(len(nodes))
+        around = np.full(len(nodes), -1, np.int32)
+        after_carrier = np.full(len(nodes), -1, np.int32)
+        several = np.zeros(len(nodes), bool)
+        label = self._ranges.label
 
         def look(places: npt.NDArray[np.intp], rows: Int32) -> Bools:
-            alike = _likeness(self._nest.meanings, label[asked[places]], label[rows])
+            alike = _likeness(self._ranges.meanings, label[nodes[places]], label[rows])
             better = alike > np.maximum(score[places], WEAK)
             best[places[better]] = rows[better]
             score[places[better]] = alike[better]
@@ -169,44 +178,44 @@ class _Window:
         for places, rows in self._around(last):
             foreign = look(places, rows)
             around[places[foreign]] = rows[foreign]
-        for places, rows in self._behind(last, self._nest.ranges.seq[asked]):
+        for places, rows in self._after(last, self._ranges.seq[nodes]):
             foreign = look(places, rows)
-            again = foreign & (behind[places] >= 0)
-            inside = again & (self._around_of(rows) == behind[places])
+            again = foreign & (after_carrier[places] >= 0)
+            inside = again & (self._around_of(rows) == after_carrier[places])
             several[places[again & ~inside]] = True
             first = foreign & ~again
-            behind[places[first]] = rows[first]
-        alone = np.where(several, np.int32(-1), behind)
-        in_cpp = np.array([is_cpp(meaning.name) for meaning in self._nest.meanings], bool)
+            after_carrier[places[first]] = rows[first]
+        alone = np.where(several, np.int32(-1), after_carrier)
+        in_cpp = np.array([is_cpp(meaning.name) for meaning in self._ranges.meanings], bool)
         other = np.where(around >= 0, around, alone)
-        other[~in_cpp[label[asked]]] = -1
+        other[~in_cpp[label[nodes]]] = -1
         return np.where(best >= 0, best, other).astype(np.int32)
 
     def _around_of(self, rows: Int32) -> Int32:
-        """The range around each range, -1 for none."""
-        nest = self._nest
-        return take(nest.frame_range, nest.frame_parent[nest.frame_of_range[rows]])
+        """The parent range of each range, -1 for none."""
+        ranges = self._ranges
+        return take(ranges.frame_range, ranges.frame_parent[ranges.frame_of_range[rows]])
 
     def _around(self, last: Int32) -> Iterator[Step]:
-        """The ranges around each carrier, step by step outwards."""
-        nest = self._nest
-        frame = np.where(last >= 0, nest.frame_of_range[last], -1)
-        for _ in range(_MOST_AROUND):
+        """The ranges around each carrier, from the innermost outwards."""
+        ranges = self._ranges
+        frame = np.where(last >= 0, ranges.frame_of_range[last], -1)
+        for _ in range(_MAX_AROUND):
             places = np.flatnonzero(frame >= 0)
             if not len(places):
                 return
-            yield places, nest.frame_range[frame[places]]
-            frame[places] = nest.frame_parent[frame[places]]
+            yield places, ranges.frame_range[frame[places]]
+            frame[places] = ranges.frame_parent[frame[places]]
 
-    def _behind(self, last: Int32, seq: Int64) -> Iterator[Step]:
-        """The operators that started on its thread behind each carrier and before one of a larger
-        number, step by step."""
-        ranges = self._nest.ranges
+    def _after(self, last: Int32, seq: Int64) -> Iterator[Step]:
+        """The operators that started on the thread of each carrier after it and before a carrier of
+        a larger number, in order of start."""
+        ranges = self._ranges
         order = np.argsort(ranges.thread, kind="stable").astype(np.int32)
         place_of = np.empty(len(order), np.int64)
         place_of[order] = np.arange(len(order))
         at = np.where(last >= 0, place_of[last] + 1, -1)
-        for _ in range(_MOST_BESIDE):
+        for _ in range(_MAX_AFTER):
             places = np.flatnonzero((at >= 0) & (at < len(order)))
             if not len(places):
                 return

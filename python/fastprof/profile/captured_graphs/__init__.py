@@ -1,9 +1,9 @@
-"""Kernels of replayed graphs take the frames of the calls that were made while it was captured.
+"""Attribute kernels of replayed CUDA and HIP graphs to the API calls of the graph's capture.
 
-A replay has kernels and one API call that launched them all; operators, shapes and lines are those
-of the capture, where each kernel has a call of its own and none ran. Both have the same kernels in
-the same order: `align` finds which capture each launch of a graph replays, by names, order and
-number, and gives its kernels the frames of that capture's calls.
+A replay has kernels and a single API call that launches them all. A capture has an API call per
+kernel, with operators, shapes and source lines around it, but no kernels. Both list the same work
+in the same order. `align` compares names, order and number, finds the capture that each graph
+launch replays, and gives its kernels the frames of the captured calls.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.errors import BadInputError
-from fastprof.model.trace import Int32, Int64, Trace
-from fastprof.profile.callpath.attribution import Attribution
+from fastprof.model.trace import Int32, Int64, Recording, Trace
+from fastprof.profile.callpath.attribution import Attributed, Attribution
 from fastprof.profile.captured_graphs import messages
-from fastprof.profile.captured_graphs.borrow import borrow
+from fastprof.profile.captured_graphs.append import append_capture
 from fastprof.profile.captured_graphs.catalogue import Catalogue
 from fastprof.profile.captured_graphs.choose import choose
 from fastprof.profile.captured_graphs.fits import Fit
@@ -33,24 +33,25 @@ from fastprof.profile.captured_graphs.sequences import (
 )
 from fastprof.profile.captured_graphs.sizes import give_sizes
 
-__all__ = ["GraphCapture", "align", "outcome", "take_captures"]
+__all__ = ["GraphCapture", "align", "outcome", "use_captures"]
 
 
 @dataclass(frozen=True)
 class GraphCapture:
-    """How many kernels of replayed graphs have the calls of their capture.
+    """How many kernels of replayed graphs were attributed to the API calls of a capture.
 
     Attributes
     ----------
-    files : names of the files of these captures; none where they are in the trace itself
-    launches, kernels : launches of graphs whose kernels the trace has, and their rows
-    replayed, matched : of these, launches whose capture was found, and rows with a call of it
-    captures : how many different captures are replayed
+    files : names of the capture files; empty if the trace itself contains the captures
+    launches, kernels : number of graph launches with kernels in the trace, and of their kernels
+    replayed, matched : number of these launches with a matching capture, and of their kernels that
+        match a call of the capture
+    captures : number of distinct captures that are replayed
     rate : float or None
-        Of the launches whose capture was found, the share of the work on both sides that agrees,
-        0 to 1; None where there are none.
-    by_name : whether names and their order were compared; where a capture does not tell names, as
-        those of CUDA do not, number and kind of its calls are, and the operators around these
+        Over the launches with a matching capture, the share of matching work on both sides, 0 to 1.
+        None if there are none.
+    by_name : True if kernel names and their order were compared. CUDA captures do not record names;
+        then number and kind of the calls and the operators around them were compared.
     """
 
     files: tuple[str, ...]
@@ -66,71 +67,75 @@ class GraphCapture:
         return outcome(**vars(self))
 
 
-def take_captures(trace: Trace, lenders: Iterable[Trace]) -> None:
-    """Put the captures of other files that fit the graphs of a trace best behind its ranges, in the
-    place of its own captures.
+def use_captures(recording: Recording, capture_files: Iterable[Recording]) -> None:
+    """Replace the captures of a recording by those of other files, in place.
 
-    lenders : read one by one; those that others fit better than are not kept
+    Of the files, those with the best match for any graph launch are appended to the recording.
+
+    capture_files : read one at a time; only the best are kept in memory
 
     Raises
     ------
     BadInputError
-        No file has a capture, the trace has no replay, or no replay follows a capture.
+        The recording has no graph replay, no file has a capture, or no capture matches a replay.
     """
     keys = Keys()
-    replays = replays_of(trace, keys)
+    replays = replays_of(recording, keys)
     if not len(replays):
-        raise BadInputError(messages.no_replay(trace))
+        raise BadInputError(messages.no_replay(recording))
     first, _ = _distinct(replays)
-    # Of each distinct launch, the rate of the best fit, and which files have it.
-    best: dict[int, tuple[float, list[Trace]]] = {launch: (0.0, []) for launch in first}
+    # By distinct launch: the rate of the best match, and the files that reach it.
+    best: dict[int, tuple[float, list[Recording]]] = {launch: (0.0, []) for launch in first}
     offered: list[tuple[str, Sequences]] = []
-    for lender in lenders:
-        captures = captures_of(lender, keys)
+    for file in capture_files:
+        captures = captures_of(file, keys)
         catalogue = Catalogue(captures)
-        offered.append((lender.name, captures))
+        offered.append((file.name, captures))
         for launch in first:
             fits = catalogue.good_fits(replays, launch).values()
-            rate, files = best[launch]
-            own = max((each.rate for each in fits), default=0.0)
-            if own > rate:
-                best[launch] = own, [lender]
-            elif own == rate > 0:
-                files.append(lender)
+            best_rate, files = best[launch]
+            rate = max((each.rate for each in fits), default=0.0)
+            if rate > best_rate:
+                best[launch] = rate, [file]
+            elif rate == best_rate > 0:
+                files.append(file)
     if not any(len(captures) for _, captures in offered):
         raise BadInputError(messages.no_capture([name for name, _ in offered]))
-    used = {id(lender): lender for _, files in best.values() for lender in files}
+    used = {id(file): file for _, files in best.values() for file in files}
     if not used:
-        raise BadInputError(messages.no_fit(trace, replays, first, offered))
-    trace.captured = None
-    for lender in used.values():
-        borrow(trace, lender)
-        trace.warnings += lender.warnings
+        raise BadInputError(messages.no_fit(recording, replays, first, offered))
+    recording.captured = None
+    for file in used.values():
+        append_capture(recording, file)
+        recording.warnings += file.warnings
 
 
-def align(trace: Trace, found: Attribution, taken: bool) -> GraphCapture | None:
-    """Give kernels of replayed graphs the frames of their capture, in `found`.
+def align(attributed: Attributed, from_files: bool) -> tuple[Attribution, GraphCapture | None]:
+    """Attribute kernels of replayed graphs to the API calls of their capture.
 
-    taken : whether the captures were taken from other files
+    Sizes and warnings of the trace change in place.
+
+    from_files : whether the captures are from `use_captures`
 
     Returns
     -------
-    GraphCapture or None
-        None where the trace has no capture, or no replay that needs one.
+    The attribution with the frames of the captures, and a summary. The summary is None if the trace
+    has no capture or no replay that needs one.
 
     Raises
     ------
     BadInputError
-        Captures were taken, and no launch of a graph replays one capture for sure.
+        The captures are from other files and no graph launch matches exactly one of them.
     """
+    trace, found, frame_of_launch = attributed
     keys = Keys()
     captures = captures_of(trace, keys)
     replays = replays_of(trace, keys) if len(captures) else None
     if replays is None or not len(replays) or trace.captured is None:
-        return None
+        return found, None
     operators = Operators(found)
     launch = trace.captured.launch[captures.row]
-    frame = take(found.frame_of_launch, np.ascontiguousarray(launch))
+    frame = take(frame_of_launch, np.ascontiguousarray(launch))
     label = operators.label(frame)
     first, kind = _distinct(replays)
     catalogue = Catalogue(captures)
@@ -141,11 +146,11 @@ def align(trace: Trace, found: Attribution, taken: bool) -> GraphCapture | None:
         for one in first
     ]
     work = operators.work(label)
-    capture, torn = choose(
+    capture, ambiguous = choose(
         kind,
         _done_before(trace, replays, captures),
         fits,
-        [operators.around(at) for at in take(found.frame_of_launch, replays.launch).tolist()],
+        [operators.around(at) for at in take(frame_of_launch, replays.launch).tolist()],
         [
             operators.around_capture(int(frame[captures.begin[i]]), trace.captured.file_of(i))
             for i in range(len(captures))
@@ -156,10 +161,10 @@ def align(trace: Trace, found: Attribution, taken: bool) -> GraphCapture | None:
         fits[number][chosen] if chosen >= 0 else None
         for number, chosen in zip(kind.tolist(), capture.tolist(), strict=True)
     ]
-    _give(trace, found, replays, captures, frame, capture, fit_of_launch)
+    found = _with_frames(trace, found, replays, captures, frame, capture, fit_of_launch)
     used = [each for each in fit_of_launch if each is not None]
     matched = sum(each.matched for each in used)
-    of = sum(each.of for each in used)
+    total = sum(each.of for each in used)
     chosen = np.unique(capture[capture >= 0]).tolist()
     result = GraphCapture(
         files=tuple(dict.fromkeys(filter(None, map(trace.captured.file_of, chosen)))),
@@ -168,18 +173,20 @@ def align(trace: Trace, found: Attribution, taken: bool) -> GraphCapture | None:
         replayed=len(used),
         matched=sum(int(np.sum(each.place >= 0)) for each in used),
         captures=len(chosen),
-        rate=matched / of if of else None,
+        rate=matched / total if total else None,
         by_name=all(each.by_name for each in used),
     )
-    problems = messages.left_out(trace.name, result.launches, result.replayed, int(torn.sum()))
-    if taken and not used:
+    problems = messages.unmatched(
+        trace.name, result.launches, result.replayed, int(ambiguous.sum())
+    )
+    if from_files and not used:
         raise BadInputError(problems[0])
     trace.warnings += problems
-    return result
+    return found, result
 
 
 def _distinct(replays: Replays) -> tuple[list[int], Int64]:
-    """One launch of each distinct sequence of kernels, and which sequence each launch ran."""
+    """The first launch of each distinct sequence of kernels, and the sequence of each launch."""
     ids: dict[bytes, int] = {}
     first: list[int] = []
     kind = np.empty(len(replays), np.int64)
@@ -196,8 +203,9 @@ def _agreeing(
     trace: Trace, replays: Replays, launch: int, captures: Sequences, fits: dict[int, Fit],
     label: Int32, operators: Operators,
 ) -> dict[int, Fit]:  # fmt: skip
-    """The captures that a launch of a graph follows, less those without names whose operators tell
-    that the kernels cannot be theirs.
+    """The captures that match a graph launch.
+
+    Captures without kernel names match only if their operators can launch the kernels.
 
     label : of the innermost operator around each item of `captures`
     """
@@ -216,8 +224,8 @@ def _agreeing(
 
 
 def _done_before(trace: Trace, replays: Replays, captures: Sequences) -> Int64:
-    """How many captures of the same file were over before each launch of a graph; all of others."""
-    if trace.captured is None or trace.borrowed.threads:
+    """How many captures ended before each graph launch; all of them if from other files."""
+    if trace.captured is None or trace.appended.threads:
         return np.full(len(replays), len(captures))
     start = trace.launches.start
     ends = start[trace.captured.launch[captures.row]]
@@ -225,7 +233,7 @@ def _done_before(trace: Trace, replays: Replays, captures: Sequences) -> Int64:
     return np.searchsorted(last, start[replays.launch])
 
 
-def _give(
+def _with_frames(
     trace: Trace,
     found: Attribution,
     replays: Replays,
@@ -233,12 +241,13 @@ def _give(
     frame: Int32,
     capture: Int64,
     fits: list[Fit | None],
-) -> None:
-    """Set the frames of kernels, which launch of a graph replays their call, and their sizes where
-    only the call tells them.
+) -> Attribution:
+    """The attribution with the frames and graph launches of replayed kernels.
+
+    Kernels without grid and block get those of the captured call.
 
     frame : of each item of `captures`
-    capture, fits : of each launch of a graph
+    capture, fits : of each graph launch
     """
     rows, items = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for launch, each in enumerate(fits):
@@ -250,9 +259,9 @@ def _give(
     give_sizes(trace, row, captures.row[item])
     inside = frame[item] >= 0
     row, item = row[inside], item[inside]
-    found.frame_of_kernel = found.frame_of_kernel.copy()
-    found.frame_of_kernel[row] = frame[item]
+    frame_of_kernel = found.frame_of_kernel.copy()
+    frame_of_kernel[row] = frame[item]
     replay = found.replay_of_kernel
     replay = np.full(len(trace.kernels), -1, np.int32) if replay is None else replay.copy()
     replay[row] = trace.kernels.launch[row]
-    found.replay_of_kernel = replay
+    return replace(found, frame_of_kernel=frame_of_kernel, replay_of_kernel=replay)

@@ -1,4 +1,4 @@
-"""All captures of graphs, and which of them a launch of a graph follows."""
+"""All captures of graphs, indexed to find those that a graph launch replays."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from fastprof.profile.captured_graphs.fits import LEAST_RATE, Fit, fit
+from fastprof.profile.captured_graphs.fits import MIN_RATE, Fit, fit
 from fastprof.profile.captured_graphs.sequences import FILL, Replays, Sequences
 
 
 class Catalogue:
-    """Captures of the same work are compared once: the layers of a model may have a graph each."""
+    """Captures with the same work are compared once, such as the graphs of a model's layers."""
 
     def __init__(self, captures: Sequences) -> None:
         self._captures = captures
@@ -31,8 +31,8 @@ class Catalogue:
         self._lengths = np.array(lengths, np.int64).reshape(-1, 2)
 
     def good_fits(self, replays: Replays, launch: int) -> dict[int, Fit]:
-        """The captures that a launch of a graph follows; those with all names in their order, if
-        there are some."""
+        """The captures that match a graph launch: exact matches of all names in order, if any,
+        otherwise those above the minimum rate."""
         here = replays.of(launch)
         key = replays.key[here][np.argsort(replays.start[here], kind="stable")]
         exact = self._compare(replays, launch, self._with_keys.get(key.tobytes(), []))
@@ -40,7 +40,7 @@ class Catalogue:
 
     def _of_length(self, n: int) -> list[int]:
         longer, shorter = np.maximum(self._lengths, n), np.minimum(self._lengths, n)
-        near = np.any(shorter >= LEAST_RATE * longer, axis=1)
+        near = np.any(shorter >= MIN_RATE * longer, axis=1)
         return [i for i, fits in enumerate(near.tolist()) if fits]
 
     def _compare(self, replays: Replays, launch: int, kinds: list[int]) -> dict[int, Fit]:

@@ -1,4 +1,4 @@
-"""Launches of graphs to the capture that each of them replays."""
+"""The capture that each graph launch replays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Captures = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Around:
-    """What the names of the user's own ranges around a capture or a launch of a graph tell.
+    """Numbers in the names of the user's ranges around a capture or a graph launch.
 
     Parameters
     ----------
-    numbers : all numbers in them
-    size : how many sequences or tokens the graph is captured for (`capture_32_FULL`), or how many a
-        launch of it works on (`execute_30_...`, `execute_context_0(0)_generation_30(30)`,
-        `step[DECODE bs=30]`), as vLLM and SGLang name them; None where they do not
+    numbers : all numbers in the names
+    size : batch size in sequences or tokens, from the range names of vLLM and SGLang: the size a
+        graph is captured for (`capture_32_FULL`) or the size a launch processes (`execute_30_...`,
+        `execute_context_0(0)_generation_30(30)`, `step[DECODE bs=30]`). None for other names
     """
 
     numbers: frozenset[str] = frozenset()
@@ -36,15 +36,17 @@ def choose(
     around_capture: list[Around],
     work_of_capture: list[bytes],
 ) -> tuple[Captures, npt.NDArray[np.bool_]]:
-    """Choose the capture that fits best: by the share that agrees; if that is equal, by size and
-    numbers in names; of those that do the same work, the one behind the capture of the launch
-    before, as the layers of a model are that have a graph each.
+    """Choose the best capture for each graph launch.
+
+    Criteria in order: the match rate; the batch size and numbers in range names; among captures of
+    the same work, the successor of the previous launch's capture (layers of a model may have a
+    graph each).
 
     Parameters
     ----------
-    kind : int64 [launches], which distinct sequence of kernels each launch ran, in order of time
-    done : int64 [launches], how many captures were over before each launch: the first ones
-    fits : of each distinct sequence, the captures that fit it
+    kind : int64 [launches], the distinct kernel sequence of each launch, in order of time
+    done : int64 [launches], how many captures ended before each launch
+    fits : by distinct sequence, the matching captures
     work_of_capture : equal for captures of the same operators with the same arguments
 
     Returns
@@ -52,7 +54,7 @@ def choose(
     int64 [launches]
         The capture, -1 for none.
     bool [launches]
-        For which captures of other work fit as well as the best: these get none.
+        True if several captures of different work match equally well. Such launches get none.
     """
     best: dict[tuple[int, int], _Best] = {}
     found = []
@@ -61,15 +63,18 @@ def choose(
             known = {capture: fit for capture, fit in fits[number].items() if capture < n}
             best[number, n] = _Best(known, around_capture, work_of_capture)
         found.append(best[number, n].of(around))
-    options, torn = [captures for captures, _ in found], np.array([each for _, each in found], bool)
+    options, ambiguous = (
+        [captures for captures, _ in found],
+        np.array([each for _, each in found], bool),
+    )
     capture = np.full(len(kind), -1, np.int64)
-    usable = [launch for launch, each in enumerate(options) if len(each) and not torn[launch]]
-    capture[usable] = _in_a_row([options[launch] for launch in usable])
-    return capture, torn
+    usable = [launch for launch, each in enumerate(options) if len(each) and not ambiguous[launch]]
+    capture[usable] = _with_most_successors([options[launch] for launch in usable])
+    return capture, ambiguous
 
 
 class _Best:
-    """The captures that fit one sequence of kernels best, ascending, and how to tell them apart."""
+    """The captures with the best match rate for one kernel sequence, ascending."""
 
     def __init__(
         self, fits: dict[int, Fit], around_capture: list[Around], work_of_capture: list[bytes]
@@ -83,17 +88,17 @@ class _Best:
         self._known: dict[Around, tuple[Captures, bool]] = {}
 
     def of(self, launch: Around) -> tuple[Captures, bool]:
-        """Those that a launch in such ranges may replay, and whether they do different work."""
+        """The candidates for a launch with these range names, and whether their work differs."""
         by_size = launch.size is not None and self._have_sizes
         key = Around(size=launch.size) if by_size else Around(launch.numbers & self._numbers)
         if key not in self._known:
             left = self._by_size(launch.size or 0) if by_size else self._by_numbers(key.numbers)
-            torn = len({self._work[capture] for capture in left}) > 1
-            self._known[key] = np.array(left, np.int64), torn
+            ambiguous = len({self._work[capture] for capture in left}) > 1
+            self._known[key] = np.array(left, np.int64), ambiguous
         return self._known[key]
 
     def _by_size(self, wanted: int) -> list[int]:
-        """A batch is padded to the next size of which there is a graph."""
+        """Candidates of the next larger captured size, to which a batch is padded."""
         sizes = [around.size or 0 for around in self._around]
         enough = min((size for size in sizes if size >= wanted), default=-1)
         return [capture for capture, size in zip(self._captures, sizes, strict=True)
@@ -105,10 +110,10 @@ class _Best:
         return [capture for capture, n in zip(self._captures, shared, strict=True) if n == most]
 
 
-def _in_a_row(options: list[Captures]) -> Captures:
-    """One of the captures that each launch may replay: so that as many as can be follow the capture
-    of the launch before."""
-    total = np.zeros(0, np.int64)  # of each option of the launch before, how many follow up to it
+def _with_most_successors(options: list[Captures]) -> Captures:
+    """One capture per launch, with as many captures as possible that directly follow the capture of
+    the previous launch."""
+    total = np.zeros(0, np.int64)  # successors so far, by option of the previous launch
     came_from: list[npt.NDArray[np.int32]] = []
     before = np.zeros(0, np.int64)
     for here in options:

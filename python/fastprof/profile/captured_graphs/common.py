@@ -1,4 +1,4 @@
-"""Two sequences of numbers to what they have in common, in order."""
+"""Common subsequences of two sequences of numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Places = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
 _BELOW = -(1 << 30)
-_MOST_CELLS = 1 << 25  # of the table; sequences that need more have nothing in common
+_MAX_CELLS = 1 << 25  # larger tables are not computed; the result is then "nothing in common"
 
 
 def in_order(left: Numbers, right: Numbers, least: int) -> tuple[Places, Places]:
-    """A longest common subsequence, if it has at least `least` elements.
+    """A longest common subsequence with at least `least` elements.
 
     Parameters
     ----------
@@ -22,12 +22,12 @@ def in_order(left: Numbers, right: Numbers, least: int) -> tuple[Places, Places]
     Returns
     -------
     int64 [k], int64 [k]
-        Places of the elements on the left and on the right, ascending; empty where fewer than
-        `least` are common.
+        Positions of the elements on the left and on the right, ascending; empty if fewer than
+        `least` elements are common.
 
     Notes
     -----
-    Dynamic programming along the diagonal: with at most d elements left out on both sides, n * d.
+    Dynamic programming along the diagonal. Cost: n * d for at most d unmatched elements.
     """
     short = min(len(left), len(right))
     same = _equal(left[:short], right[:short])
@@ -53,13 +53,13 @@ def _equal(left: Numbers, right: Numbers) -> npt.NDArray[np.bool_]:
 
 
 def _between(left: Numbers, right: Numbers, least: int) -> tuple[Places, Places] | None:
-    """The same of sequences that begin and end differently; None where too little is common."""
+    """`in_order` without the common prefix and suffix; None if too few elements are common."""
     n, m = len(left), len(right)
     if least > min(n, m):
         return None
-    # On the way from (0, 0) to (n, m), at most n - least steps go down and m - least to the right.
+    # A path from (0, 0) to (n, m) has at most n - least steps down and m - least to the right.
     low, width = least - n, n + m - 2 * least + 1
-    if (n + 1) * width > _MOST_CELLS:
+    if (n + 1) * width > _MAX_CELLS:
         return None
     longest = _table(left, right, low, width)
     if longest[n, m - n - low] < least:
@@ -81,7 +81,7 @@ def _between(left: Numbers, right: Numbers, least: int) -> tuple[Places, Places]
 
 
 def _table(left: Numbers, right: Numbers, low: int, width: int) -> npt.NDArray[np.int32]:
-    """The length of what the first i on the left and the first j on the right have in common, at
+    """The length of the longest common subsequence of left[:i] and right[:j], at
     [i, j - i - low]."""
     n, m = len(left), len(right)
     longest = np.full((n + 1, width), _BELOW, np.int32)
@@ -100,8 +100,7 @@ def _table(left: Numbers, right: Numbers, low: int, width: int) -> npt.NDArray[n
 
 
 def by_occurrence(left: Numbers, right: Numbers) -> tuple[Places, Places]:
-    """The first of each number on the left with the first on the right, the second with the second
-    and so on; places on both sides, in no order."""
+    """Pair the k-th occurrence of each number on both sides. Returns positions, unordered."""
     places = [np.argsort(side, kind="stable") for side in (left, right)]
     numbers = [side[place] for side, place in zip((left, right), places, strict=True)]
     pairs = [

@@ -1,4 +1,4 @@
-"""How well the kernels that one launch of a graph ran follow one capture of a graph."""
+"""How well the kernels of a graph launch match a capture."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from fastprof.profile.captured_graphs.sequences import (
     Sequences,
 )
 
-# The share of the work on both sides that has to agree.
-LEAST_RATE = 0.95
+# Minimum share of matching work on both sides.
+MIN_RATE = 0.95
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Which item of a capture each item of a replay is.
+    """The mapping of a replay's items to those of a capture.
 
     Attributes
     ----------
-    place : int64 [items of the replay], in the capture, -1 for none
-    matched : how many have one
-    of : how many items the longer of both has
-    by_name : whether kernel names were compared; else the calls of the capture do not tell them,
-        and the numbers of kernels, of copies or of fills are equal
-    grids_differ : how many matched kernels have another grid than their capture says
+    place : int64 [items of the replay], index of the item in the capture, -1 for none
+    matched : number of mapped items
+    of : number of items in the longer of both
+    by_name : True if kernel names were compared. If the capture records no names, equal counts of
+        kernels, copies and fills were required instead.
+    grids_differ : number of mapped kernels with another grid than in the capture
     """
 
     place: Places
@@ -42,26 +42,26 @@ class Fit:
 
     @property
     def rate(self) -> float:
-        """The share that agrees, 0 to 1."""
+        """The share of mapped items, 0 to 1."""
         return self.matched / self.of if self.of else 0.0
 
     @property
     def is_good(self) -> bool:
-        """Whether it may be used."""
-        few = self.grids_differ <= (1 - LEAST_RATE) * self.matched
-        return self.rate >= LEAST_RATE and few
+        """Whether the mapping is reliable enough to use."""
+        few = self.grids_differ <= (1 - MIN_RATE) * self.matched
+        return self.rate >= MIN_RATE and few
 
 
 def fit(replays: Replays, launch: int, captures: Sequences, capture: int) -> Fit:
-    """Compare one launch of a graph with one capture.
+    """Compare a graph launch with a capture.
 
-    Names and their order have to agree, where the capture has names. Kernels of several streams run
-    in any order: the first of each name is then the first that was captured, and so on.
+    If the capture has names, names and their order must agree. Kernels of several streams run in
+    any order; then the k-th kernel of a name matches the k-th captured one.
     """
     here, there = replays.of(launch), captures.of(capture)
     key = replays.key[here]
     items = np.arange(there.stop - there.start)
-    if np.all((key < 0) | (key > FILL)):  # without copies, which may have no rows
+    if np.all((key < 0) | (key > FILL)):  # no copies: they may not have been read
         of_capture = captures.key[there]
         items = items[(of_capture < 0) | (of_capture > FILL)]
     by_start = np.argsort(replays.start[here], kind="stable")
@@ -72,7 +72,7 @@ def fit(replays: Replays, launch: int, captures: Sequences, capture: int) -> Fit
     n, of = len(key), max(len(key), len(items))
     place = np.full(n, -1, np.int64)
     by_name = bool(np.any(captures.key[there][items] > FILL))
-    least = math.ceil(LEAST_RATE * of)
+    least = math.ceil(MIN_RATE * of)
     if min(n, len(items)) < least:
         return Fit(place, 0, of, by_name)
     if not by_name:
@@ -102,8 +102,10 @@ def fit(replays: Replays, launch: int, captures: Sequences, capture: int) -> Fit
 def _named(
     left: list[Numbers], right: list[Numbers], orders: list[Places], many_streams: bool, least: int
 ) -> tuple[Places, Places]:
-    """Places with equal names on both sides: by full names, else by short ones; if too few agree,
-    those that occur on both sides in whatever order, or none where the order has to agree."""
+    """Positions with equal names on both sides: by full names, otherwise by short names.
+
+    If too few match in order, kernels of several streams are matched in any order.
+    """
     most: tuple[Places, Places] = np.empty(0, np.int64), np.empty(0, np.int64)
     for ran, captured in zip(left, right, strict=True):
         alike = by_occurrence(ran, captured)
@@ -123,8 +125,13 @@ def _named(
 def most_alike(
     replays: Replays, launch: int, captures: Sequences, capture: int
 ) -> tuple[float, int, int, bool]:
-    """Of one launch of a graph and one capture: the share of names, or of numbers where the capture
-    has no names, that is on both sides, in whatever order; the items of both; whether names."""
+    """The similarity of a graph launch and a capture, ignoring order.
+
+    Returns
+    -------
+    The share of common names (of the counts, if the capture has no names), the number of items of
+    each, and whether names were compared.
+    """
     ran, put = replays.key[replays.of(launch)], captures.key[captures.of(capture)]
     if np.all((ran < 0) | (ran > FILL)):
         put = put[(put < 0) | (put > FILL)]
@@ -134,5 +141,5 @@ def most_alike(
 
 
 def _kinds(key: Numbers) -> Numbers:
-    """Copy, fill, or kernel."""
+    """COPY, FILL, or UNNAMED for kernels."""
     return np.where((key >= 0) & (key <= FILL), key, UNNAMED)

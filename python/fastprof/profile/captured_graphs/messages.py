@@ -1,14 +1,14 @@
-"""What is said of graphs and their captures: in `fastprof info`, in warnings and in errors."""
+"""Messages about graphs and their captures: in `fastprof info`, warnings and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fastprof.model.trace import Activity, Trace
-from fastprof.profile.captured_graphs.fits import LEAST_RATE, most_alike
+from fastprof.profile.captured_graphs.fits import MIN_RATE, most_alike
 from fastprof.profile.captured_graphs.sequences import Replays, Sequences
 
-_MOST_FILES = 3  # in one line
+_MAX_FILES = 3  # per line
 _RECORD = (
     "record the start of the program, where it captures its graphs, with torch.profiler and "
     "record_shapes=True"
@@ -25,54 +25,51 @@ def outcome(
     rate: float | None,
     by_name: bool,
 ) -> str:
-    """What came of it: the attributes of `GraphCapture` as a sentence."""
-    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-    where = f"in {', '.join(files[:_MOST_FILES])}{more}" if files else "in the same file"
-    told = (
+    """The attributes of `GraphCapture` as a sentence."""
+    more = f" and {len(files) - _MAX_FILES} more" if len(files) > _MAX_FILES else ""
+    where = f"in {', '.join(files[:_MAX_FILES])}{more}" if files else "in the same file"
+    text = (
         f"{matched} of {_counted(kernels, 'kernel')} of {_counted(launches, 'graph launch')} take "
         f"their call from {_counted(captures, 'capture')} {where}"
     )
     if rate is None:
-        return told
+        return text
     how = "name and order" if by_name else "order and number, without names"
-    return f"{told}, match rate {_percent(rate)} by {how}"
+    return f"{text}, match rate {_percent(rate)} by {how}"
 
 
-def left_out(name: str, launches: int, replayed: int, torn: int) -> list[str]:
-    """What is said of launches of graphs that got no capture."""
+def unmatched(name: str, launches: int, replayed: int, ambiguous: int) -> list[str]:
+    """Warnings about graph launches without a capture."""
     found = []
-    none, of = launches - replayed - torn, _counted(launches, "graph launch")
+    none, of = launches - replayed - ambiguous, _counted(launches, "graph launch")
     if none:
         found.append(
-            f"{name}: no capture agrees with {none} of {of} to at least {_percent(LEAST_RATE)} "
+            f"{name}: no capture matches {none} of {of} to at least {_percent(MIN_RATE)} "
             "(names, order, size); their kernels keep the ranges around the launch; "
             f"{_RECORD}"
         )
-    if torn:
+    if ambiguous:
         found.append(
-            f"{name}: several captures, with other operators or shapes, agree with {torn} of {of} "
-            "equally well; their kernels keep the ranges around the launch; give the capture of "
-            "that batch size alone"
+            f"{name}: several captures with different operators or shapes match {ambiguous} of "
+            f"{of} equally well; their kernels keep the ranges around the launch; give only the "
+            "capture of that batch size"
         )
     return found
 
 
 def no_replay(trace: Trace) -> str:
-    """Why a capture helps nothing."""
+    """Why a capture cannot be used: the trace has no replay."""
     if (trace.kernels.configs.kind == Activity.GRAPH).any():
         found = "found graphs that were traced as a whole; record with --cuda-graph-trace=node"
     elif trace.kernels.origin is not None and (trace.kernels.origin >= 0).any():
-        found = "found that the trace itself says where these were captured; leave the capture out"
+        found = "found that the trace itself records their capture; omit the capture file"
     else:
-        found = "found none; give the trace in which the graph is launched, then its capture"
-    return (
-        f"{trace.name}: expected kernels that cudaGraphLaunch or hipGraphLaunch started, for their "
-        f"calls to be taken from a capture, {found}"
-    )
+        found = "found none; give the trace with the graph launches, then its capture"
+    return f"{trace.name}: expected kernels launched by cudaGraphLaunch or hipGraphLaunch, {found}"
 
 
 def no_capture(names: Sequence[str]) -> str:
-    """Why files are no capture."""
+    """The files contain no capture."""
     return (
         f"{', '.join(names)}: expected the capture of a CUDA or HIP graph (API calls between "
         f"StreamBeginCapture and StreamEndCapture), found none; {_RECORD}"
@@ -85,9 +82,9 @@ def no_fit(
     distinct: Sequence[int],
     offered: Sequence[tuple[str, Sequences]],
 ) -> str:
-    """Why no capture is used.
+    """No capture matches.
 
-    distinct : launches of graphs
+    distinct : graph launches
     offered : name and captures of each file
     """
     (rate, ran, put, by_name), file = max(
@@ -99,12 +96,12 @@ def no_fit(
     if by_name:
         how, found = "by name, order and grid", f"at most {_percent(rate)} with equal names"
     else:
-        how, found = "in number, since its calls tell no names", "other numbers"
+        how, found = "in number (the capture records no names)", "other numbers"
         if ran == put:
-            found = "kernels of several streams, whose order the trace does not tell"
+            found = "kernels of several streams, whose order is not recorded"
     return (
         f"{offered[file][0]}: expected captures of the graphs that {trace.name} launches: that at "
-        f"least {_percent(LEAST_RATE)} of the kernels of one agree {how}; found {found}, "
+        f"least {_percent(MIN_RATE)} of the kernels of one agree {how}; found {found}, "
         f"{_counted(ran, 'kernel')} in the launch and {_counted(put, 'call')} in the capture; give "
         "the capture of the same graph (model, version, batch size)"
     )
@@ -115,5 +112,5 @@ def _counted(n: int, what: str) -> str:
 
 
 def _percent(share: float) -> str:
-    # Never rounded up to all.
+    # Rounded down: less than all is never shown as 100 %.
     return f"{int(share * 1000) / 10:.1f} %"

@@ -1,4 +1,4 @@
-"""What call paths say of captures: their work, whether kernels can be theirs, numbers in names."""
+"""Operators around captured calls: their work, the kernels they can launch, sizes in names."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.captured_graphs.choose import Around
 
 _HELPERS = "copy elementwise reduction memset"
-# Operators, the innermost around a launch, and the kinds of kernels that they may launch. Kernels
-# whose names tell no kind fit all.
+# Names of the innermost operator, and the kinds of kernels that it may launch. Kernels of unknown
+# kind are always allowed.
 _LAUNCHES = (
     (r"(?:_scaled_|_int_|add|b|badd|badb)?mm(?:_out)?|addmv|mv|linear|matmul", "gemm convolution"),
     (r".*convolution.*", "convolution gemm"),
@@ -34,9 +34,9 @@ _LAUNCHES = (
 _MAY_LAUNCH = [
     (re.compile(names), {*kinds.split(), *_HELPERS.split()}) for names, kinds in _LAUNCHES
 ]
-_SAY_NOTHING = {"other", "triton-fused", "memset", "memcpy"}
+_UNKNOWN_KINDS = {"other", "triton-fused", "memset", "memcpy"}
 _NUMBER = re.compile(r"\d+")
-# The numbers whose sum is the size, in the names that vLLM and SGLang give to their ranges.
+# Range names of vLLM and SGLang; the size is the sum of the numbers.
 _SIZE = re.compile(
     r"(?:capture|execute)_(\d{1,9})_"
     r"|execute_context_\d+\((\d{1,9})\)_generation_\d+\((\d{1,9})\)"
@@ -46,7 +46,7 @@ _SIZE_OF_FILE = re.compile(r"bs_(\d{1,9})_rank\d")
 
 
 class Operators:
-    """The operators around frames, as small numbers."""
+    """The operators around frames, as ids."""
 
     def __init__(self, found: Attribution) -> None:
         self._found = found
@@ -66,13 +66,13 @@ class Operators:
         return take(self._label_of_node, take(self._found.node_of_frame, frame))
 
     def work(self, label: Int32) -> Int32:
-        """A number for the operator and arguments of each label."""
+        """An id for the operator and arguments of each label."""
         return take(self._work_of_label, label)
 
     def disagree(self, label: Int32, name: npt.NDArray[np.int32], names: list[str | None]) -> int:
-        """How many kernels have names that tell a kind of work that is not their operator's.
+        """The number of kernels whose kind the operator cannot launch.
 
-        label, name : int32 [kernels], the operator's label and the kernel's name in `names`
+        label, name : int32 [kernels], label of the operator, index of the kernel name in `names`
         """
         pairs, counts = np.unique(np.stack([label, name]), axis=1, return_counts=True)
         return sum(
@@ -93,14 +93,14 @@ class Operators:
         if call.op.startswith("triton_"):  # the kernel's own name
             return call.op == name
         kind = ops.classify(name).kind
-        if kind in _SAY_NOTHING:
+        if kind in _UNKNOWN_KINDS:
             return None
         return next(
             (kind in kinds for pattern, kinds in _MAY_LAUNCH if pattern.fullmatch(call.op)), None
         )
 
     def around_capture(self, frame: int, file: str | None) -> Around:
-        """What ranges around a capture tell, or else the name of its file, as SGLang gives it."""
+        """Numbers in the ranges around a capture; otherwise the size in SGLang's file name."""
         around = self.around(frame)
         size = _SIZE_OF_FILE.match(os.path.basename(file)) if file else None
         if size is None or around.size is not None:
@@ -108,14 +108,14 @@ class Operators:
         return Around(around.numbers, int(size[1]))
 
     def around(self, frame: int) -> Around:
-        """What the names of the user's own ranges around a frame tell."""
+        """Numbers in the names of the user's ranges around a frame."""
         node = int(self._found.node_of_frame[frame]) if frame >= 0 else -1
-        way = []
+        path = []
         while node not in self._around:
-            way.append(node)
+            path.append(node)
             node = int(self._found.node_parent[node])
         around = self._around[node]
-        for node in reversed(way):
+        for node in reversed(path):
             meaning = self._found.meanings[self._found.node_label[node]]
             if meaning.kind == Kind.USER:
                 size = _SIZE.match(meaning.name)

@@ -1,4 +1,4 @@
-"""GPU work in the order of its graph: of each launch of a graph, and of each capture."""
+"""GPU work of graph launches and of captures, in the order of the graph."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fastprof._core._take import take
 from fastprof.model.trace import Activity, Int32, Int64, Trace
 from fastprof.profile.kernel_names import short_name
 
-# What stands for a piece of work: an id of its kernel's name, or one of these.
+# Keys of items: an id of the kernel name, or one of these.
 UNNAMED, COPY, FILL = -1, 0, 1
 
 GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)Graph\w*Launch")
-# The kernels by which ROCm copies and fills.
+# ROCm copies and fills with kernels of these names.
 _ROCM = ((COPY, "__amd_rocclr_copy"), (FILL, "__amd_rocclr_fill"))
 
 
 class Keys:
-    """Ids of kernel names, the same for all traces; `short` is that of each name's short form."""
+    """Ids of kernel names, shared by all traces."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {"[copy]": COPY, "[fill]": FILL}
 
     def of(self, names: Sequence[str | None]) -> tuple[Int32, Int32]:
-        """The ids of names and those of their short forms, UNNAMED for none and at the end."""
+        """Ids of names and of their short forms; UNNAMED for None and at the end."""
         found = [(UNNAMED, UNNAMED) if name is None else self._of(name) for name in names]
         full, short = np.array([*found, (UNNAMED, UNNAMED)], np.int32).T.copy()
         return full, short
@@ -48,14 +48,14 @@ class Keys:
 
 @dataclass
 class Sequences:
-    """Work of several graphs, one after the other.
+    """The work of several graphs, concatenated.
 
     Attributes
     ----------
-    begin : int64 [graphs + 1], where in the columns each begins
-    row : int64 [items], the row of Trace.kernels or of Trace.captured
+    begin : int64 [graphs + 1], index of the first item of each graph
+    row : int64 [items], row of Trace.kernels or Trace.captured
     key, short : int32 [items], see `Keys`
-    grid : int32 [items, 3], -1 where it is not told
+    grid : int32 [items, 3], -1 if unknown
     """
 
     begin: Int64
@@ -68,23 +68,23 @@ class Sequences:
         return len(self.begin) - 1
 
     def of(self, number: int) -> slice:
-        """Where the items of a graph are."""
+        """The items of a graph."""
         return slice(int(self.begin[number]), int(self.begin[number + 1]))
 
 
 @dataclass
 class Replays(Sequences):
-    """The work that each launch of a graph did.
+    """The work of each graph launch.
 
-    In the order of its nodes, or by stream and start where nodes have no numbers, so that a graph
-    that is launched again is the same sequence again.
+    Items are ordered by graph node, or by stream and start if nodes have no ids. So each launch of
+    a graph gives the same sequence.
 
     Attributes
     ----------
     launch : int32 [launches of graphs], row of Trace.launches
     start : int64 [items], ns
     stream : int32 [items]
-    has_nodes : bool [launches of graphs], whether all nodes have numbers
+    has_nodes : bool [launches of graphs], whether all items have a node id
     """
 
     launch: Int32
@@ -94,8 +94,7 @@ class Replays(Sequences):
 
 
 def replays_of(trace: Trace, keys: Keys) -> Replays:
-    """The launches of graphs whose kernels the trace has, but does not say where they were put into
-    their graph."""
+    """Graph launches with kernels in the trace and without recorded node creation."""
     kernels, configs = trace.kernels, trace.kernels.configs
     launches_graph = np.array(
         [bool(name and GRAPH_LAUNCH.match(name)) for name in trace.strings] + [False]
@@ -128,7 +127,7 @@ def replays_of(trace: Trace, keys: Keys) -> Replays:
 
 
 def captures_of(trace: Trace, keys: Keys) -> Sequences:
-    """The captures of graphs that a trace holds."""
+    """The captured graphs of a trace."""
     captured = trace.captured
     if captured is None:
         none = np.empty(0, np.int32)

@@ -1,6 +1,6 @@
-"""Grid and block of replayed kernels, where only the calls of the capture tell them.
+"""Grid and block of replayed kernels from the API calls of the capture.
 
-ROCm's rows of replayed kernels have no sizes; the calls that put them into their graph have.
+ROCm records no sizes for replayed kernels, but records them for captured calls.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Rows = npt.NDArray[np.int64]
 
 
 def give_sizes(trace: Trace, row: Rows, captured: Rows) -> None:
-    """Put sizes into the configurations of kernels that have none.
+    """Set grid and block of kernels without sizes, in place.
 
-    row, captured : rows of Trace.kernels, and those of Trace.captured that put them into a graph
+    row, captured : rows of Trace.kernels, and their rows of Trace.captured
     """
-    kernels, told = trace.kernels, trace.captured
-    if told is None:
+    kernels, calls = trace.kernels, trace.captured
+    if calls is None:
         return
     configs = kernels.configs
     unknown = np.all(configs.grid[kernels.config[row]] < 0, axis=1)
-    unknown &= np.all(told.grid[captured] >= 0, axis=1)
+    unknown &= np.all(calls.grid[captured] >= 0, axis=1)
     row, captured = row[unknown], captured[unknown]
     if not len(row):
         return
-    grid, block = told.grid[captured], told.block[captured]
+    grid, block = calls.grid[captured], calls.block[captured]
     kind, first = alike([kernels.config[row], grid, block])
     like = kernels.config[row[first]]
     changed = {"grid": grid[first], "block": block[first]}

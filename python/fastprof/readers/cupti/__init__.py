@@ -1,0 +1,1 @@
+"""CUPTI's tables of GPU work, which Nsight Systems and NVProf share."""

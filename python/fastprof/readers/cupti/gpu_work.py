@@ -1,4 +1,4 @@
-"""Rows of CUPTI's tables of GPU work, from whichever SQLite source, to the Kernels of a Trace."""
+"""CUPTI's tables of GPU work, from either SQLite format, to Kernels."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from fastprof.readers.trace_columns import joined
 
 
 class Work(NamedTuple):
-    """Columns of pieces of work, and of their distinct configurations, which rows[TOGETHER] is an
-    index into."""
+    """Columns of GPU work, and of the distinct configurations that rows[TOGETHER] indexes."""
 
     rows: Columns
     configs: Columns
@@ -30,7 +29,7 @@ def scan(database: Database, table: str, fields: Sequence[Field]) -> Work:
 
 
 def one_after_the_other(works: Sequence[Work]) -> Work:
-    """The rows of several tables; a column that a table lacks is -1 in it."""
+    """Concatenate tables. Missing columns are filled with -1."""
     begin = 0
     for rows, configs in works:
         rows[TOGETHER] += begin
@@ -40,11 +39,10 @@ def one_after_the_other(works: Sequence[Work]) -> Work:
 
 
 def kernels_of(works: Mapping[Activity, Work], process: str | None) -> Kernels:
-    """GPU work in order of start; launch and origin come later.
+    """GPU work in order of start, without launch and origin.
 
-    works : with all columns of cupti_schema, of kernels at least; those of kernels and what they
-        have in common with others have a `name`, too
-    process : which column of rows holds the process, if that is told
+    works : tables by activity; kernels must have all columns of cupti_schema and `name`
+    process : the column with the process, None if not recorded
     """
     for kind, work in works.items():
         work.configs["kind"] = np.full(len(work.configs["deviceId"]), kind, np.int32)
@@ -55,7 +53,7 @@ def kernels_of(works: Mapping[Activity, Work], process: str | None) -> Kernels:
         rows = {key: column[order] for key, column in rows.items()}
     duration = rows["end"]
     duration -= rows["start"]
-    duration[duration < 0] = -1  # it ended before it began, or took longer than 64 bits hold
+    duration[duration < 0] = -1  # ends before it starts, or exceeds 64 bits
     return Kernels(
         start=rows["start"],
         duration=duration,
@@ -89,7 +87,7 @@ def _configs_of(columns: Columns) -> Configs:
 
 
 def _size(columns: Columns, size: str) -> Int32:
-    """The three sides of a size; where one is not known, none is."""
+    """x, y and z of a size; all -1 if one is unknown."""
     sides = np.stack([columns[size + axis] for axis in AXES], axis=1)
     sides[np.any(sides < 0, axis=1)] = -1
     return sides

@@ -1,4 +1,4 @@
-"""Columns that CUPTI's tables have under the same names in Nsight Systems exports and NVProf files.
+"""Columns of CUPTI's tables with the same names in Nsight Systems exports and NVProf files.
 
 Source of names and meanings: the activity structures of https://docs.nvidia.com/cupti/.
 """
@@ -16,12 +16,12 @@ SIZES, AXES = ("grid", "block"), "XYZ"
 
 
 def config_field(name: str, kind: int = I32, pool: Any = None) -> Field:
-    """A field that a work's configuration has, kept once for all work that is alike."""
+    """A field of the launch configuration; distinct configurations are stored once."""
     return Field(name, kind, pool=pool, together=True)
 
 
 def work_fields() -> list[Field]:
-    """Of all GPU work."""
+    """Fields of all GPU work."""
     return [
         Field("start", I64, needed=True),
         Field("end", I64, needed=True),
@@ -30,14 +30,14 @@ def work_fields() -> list[Field]:
 
 
 def kernel_fields() -> list[Field]:
-    """Of kernels, beside those of all work."""
+    """Additional fields of kernels."""
     sizes = [size + axis for size in SIZES for axis in AXES]
     others = ("registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
     return [*map(config_field, (*sizes, *others)), config_field("graphNodeId", I64)]
 
 
 def copy_fields() -> list[Field]:
-    """Of memory copies and memsets, beside those of all work."""
+    """Additional fields of memory copies and memsets."""
     return [
         Field("bytes", I64),
         config_field("copyKind"),  # CUpti_ActivityMemcpyKind

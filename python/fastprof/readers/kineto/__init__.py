@@ -1,0 +1,1 @@
+"""Reader of torch.profiler traces (.json, .json.gz)."""

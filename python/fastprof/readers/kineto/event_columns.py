@@ -1,7 +1,7 @@
-"""A trace of torch.profiler (.json or .json.gz) -> its events as columns, and what was lost of it.
+"""The events of a trace of torch.profiler (.json or .json.gz) as columns.
 
-Bytes are read, and inflated where they are compressed, on a second thread while the compiled
-scanner takes in those before them. No Python object is made for an event.
+A second thread reads and inflates the next block while the compiled scanner parses the current one.
+No Python objects are created per event.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, BinaryIO
 import numpy.typing as npt
 
 from fastprof._core._kineto import NONE, TEXT_PLACE, KinetoReader
+from fastprof._system.file_state import ChangeGuard
 from fastprof.errors import BadInputError
 from fastprof.readers.sqlite.database import Progress
-from fastprof.readers.unchanged import Unchanged
 
 GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_SIZE = 1 << 20
 COMPRESSED_SIZE = 1 << 16
-# Text that does not come to the end of an event within so many bytes is given up.
+# Longer events are treated as damage.
 LARGEST_EVENT = 1 << 28
 
 _RECORD = "record one with torch.profiler.profile and export_chrome_trace"
@@ -32,32 +32,32 @@ _RECORD = "record one with torch.profiler.profile and export_chrome_trace"
 
 @dataclass
 class KinetoFile:
-    """What one file holds.
+    """The contents of one file.
 
     Attributes
     ----------
     tables : dict of dict of ndarray
-        Columns by table and name, see `_core._kineto.COLUMNS`; rows as they stand in the file.
+        Columns by table and name, see `_core._kineto.COLUMNS`; rows in the order of the file.
         Times are ns. `name` and `value` index `names`, `label` `labels`, `stack` and `hierarchy`
         `stacks`, `category` `categories`. `kind` of GPU work is 0 for a kernel, 1 for a copy, 2
-        for a fill; `phase` of a flow is ord("s"), ord("t") or ord("f"). What is missing is -1, or
+        for a fill; `phase` of a flow is ord("s"), ord("t") or ord("f"). Missing values are -1, or
         NONE in start, duration, time, pid, tid, a flow's id, and an allocation's bytes.
     labels : list of str
         Of ranges: name, then after a "\\x1f" each Input Dims, Input type, Input Strides, Concrete
         Inputs, the pairs of a collective, the pairs of a Triton kernel, all but the name as in the
         JSON text, or empty. Split with `rsplit("\\x1f", 6)`.
     root : dict
-        What stands beside the events, such as deviceProperties, by key.
+        Top-level values other than the events, such as deviceProperties, by key.
     counts : dict
-        Number of events by (ph, category), either None where an event had none.
+        Number of events by (ph, category); None if an event has no ph or category.
     lost_events, lost_bytes : int
-        Malformed places that were left out.
+        Malformed events that were skipped.
     text_bytes, unread_bytes : int
-        Size of the JSON text, and how much at its end could not be read.
+        Size of the JSON text, and of its unreadable end.
     is_whole : bool
-        Whether the text goes on to its last bracket.
+        Whether the text includes the closing bracket.
     damage : str or None
-        What is wrong with the compressed data.
+        The error in the compressed data.
     """
 
     name: str
@@ -77,27 +77,27 @@ class KinetoFile:
     damage: str | None
 
     def place(self, number: int) -> int | str | None:
-        """The pid or tid that a column says: a number, a text, or nothing."""
+        """The pid or tid for the number in a column: a number, a text, or None."""
         if number == NONE:
             return None
         return self.places[TEXT_PLACE - number] if number <= TEXT_PLACE else number
 
     def warnings(self) -> list[str]:
-        """What is not as it should be, one sentence each."""
+        """Problems of the file, one sentence each."""
         found = []
         if self.damage:
-            found.append(f"{self.name}: {self.damage}; what came before that was read")
+            found.append(f"{self.name}: {self.damage}; the data before that was read")
         if not self.is_whole:
             start = self.text_bytes - self.unread_bytes
             found.append(
                 f"{self.name}: the trace is cut off: its last {self.unread_bytes} bytes, from "
-                f"byte {start} of the JSON text on, hold no whole event"
+                f"byte {start} of the JSON text on, contain no complete event"
             )
         elif self.unread_bytes:
-            found.append(f"{self.name}: {self.unread_bytes} bytes behind the trace were not read")
+            found.append(f"{self.name}: {self.unread_bytes} bytes after the trace were not read")
         if self.lost_events:
             found.append(
-                f"{self.name}: {self.lost_events} malformed events were left out "
+                f"{self.name}: {self.lost_events} malformed events were skipped "
                 f"({self.lost_bytes} bytes)"
             )
         return found
@@ -111,34 +111,34 @@ def read(
     Parameters
     ----------
     source : path or binary file
-        JSON text, or gzip of it (also several members), known by its first bytes.
+        JSON text, or gzip of it (also several members), detected by its first bytes.
     name : str
-        What the input is called in messages.
+        Name of the input in messages.
     progress : function, optional
-        Called now and then with what is read, how many bytes of the file so far, and its size.
+        Called repeatedly with what is read, the bytes read so far, and the size of the file.
 
     Returns
     -------
     KinetoFile
-        Also of a file that is cut off or damaged somewhere: the events that are whole.
+        For a truncated or damaged file: the complete events.
 
     Raises
     ------
     BadInputError
-        It is no JSON text, or one without a list of events, or not gzip.
+        It is not JSON text or gzip, or has no list of events.
 
     Notes
     -----
-    Linear in the size of the text. Memory holds the columns, the distinct texts, a few blocks, and
-    the largest event.
+    Time is linear in the size of the text. Memory: the columns, the distinct texts, a few blocks,
+    and the largest event.
     """
     reader = KinetoReader(name)
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
-            unchanged = Unchanged(file.fileno(), name)
+            guard = ChangeGuard(file.fileno(), name)
             blocks = _Blocks(file)
             text_bytes, unread_bytes = _feed(reader, blocks, progress, os.path.getsize(source))
-            unchanged.check()
+            guard.check()
     else:
         blocks = _Blocks(source)
         text_bytes, unread_bytes = _feed(reader, blocks)
@@ -165,7 +165,7 @@ def read(
 
 
 class _Blocks:
-    """The text of a file in blocks; `head` is how it starts, `damage` what ended it too early."""
+    """The inflated text of a file in blocks; `head` is its start, `damage` an inflate error."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -181,7 +181,7 @@ class _Blocks:
             yield block
 
     def start_of_member(self, block: bytes) -> bytes:
-        """`block`, with what follows it where it is too short to tell what it is."""
+        """`block`, extended until it is long enough for the gzip magic."""
         while len(block) < len(GZIP_MAGIC) and (more := self._read(COMPRESSED_SIZE)):
             block += more
         return block
@@ -197,7 +197,7 @@ class _Blocks:
             block = self._read(BLOCK_SIZE)
 
     def inflated(self, block: bytes) -> Iterator[bytes]:
-        """What follows a member and is no other member is padding."""
+        """Inflate all gzip members. Other data after a member is padding."""
         inflater = zlib.decompressobj(wbits=31)
         try:
             while block:
@@ -225,7 +225,7 @@ class _Blocks:
 
 
 def _before_damage(inflater: Any, block: bytes) -> Iterator[bytes]:
-    """What a block that is damaged somewhere holds up to there: an error takes it all away."""
+    """The data of a damaged block up to the error, which zlib would discard."""
     text = bytearray()
     for i in range(len(block)):
         try:
@@ -240,7 +240,7 @@ def _before_damage(inflater: Any, block: bytes) -> Iterator[bytes]:
 
 
 def _read_ahead(blocks: _Blocks) -> Iterator[bytes]:
-    """The same blocks, each made on another thread while the one before it is worked on."""
+    """Iterate on another thread, one block ahead of the consumer."""
     source = iter(blocks)
     with ThreadPoolExecutor(1) as thread:
         following = thread.submit(next, source, b"")
@@ -252,20 +252,20 @@ def _read_ahead(blocks: _Blocks) -> Iterator[bytes]:
 def _feed(
     reader: KinetoReader, blocks: _Blocks, progress: Progress | None = None, size: int = 0
 ) -> tuple[int, int]:
-    """Give the reader all blocks; returns the size of the text, and how much was not read of it.
+    """Feed all blocks to the reader. Returns the size of the text and of its unread end.
 
-    What is left of a block goes in front of the next. If there is much of it, that waits until it
-    has doubled, so that a long event is not looked at over and over.
+    The unparsed end of a block is parsed again with the next block, once the text has doubled: long
+    events are not rescanned for every block.
     """
     waiting: list[bytes] = []
     n_waiting = n_left = n_bytes = 0
-    behind = _Behind()
+    trailing = _TrailingBytes()
     for block in _read_ahead(blocks):
         n_bytes += len(block)
         if progress is not None:
             progress("bytes of the trace", blocks.n_read, size)
         if reader.is_whole:
-            behind.add(block)
+            trailing.add(block)
             continue
         if not reader.is_trace or n_left > LARGEST_EVENT:
             n_left += len(block)
@@ -274,25 +274,25 @@ def _feed(
         n_waiting += len(block)
         if n_waiting < 2 * n_left:
             continue
-        waiting = [_fed(reader, waiting, behind)]
+        waiting = [_fed(reader, waiting, trailing)]
         n_waiting = n_left = len(waiting[0])
     if n_waiting > n_left:
-        n_left = len(_fed(reader, waiting, behind))
-    return n_bytes, behind.n_bytes if reader.is_whole else n_left
+        n_left = len(_fed(reader, waiting, trailing))
+    return n_bytes, trailing.n_bytes if reader.is_whole else n_left
 
 
-def _fed(reader: KinetoReader, waiting: list[bytes], behind: _Behind) -> bytes:
-    """Feed what has been waiting, and return what is left of it for the next time."""
+def _fed(reader: KinetoReader, waiting: list[bytes], trailing: _TrailingBytes) -> bytes:
+    """Feed the waiting blocks. Returns the unparsed end."""
     text = b"".join(waiting)
     left = bytes(memoryview(text)[reader.feed(text) :])
     if not reader.is_whole:
         return left
-    behind.add(left)
+    trailing.add(left)
     return b""
 
 
-class _Behind:
-    """Counts the bytes behind the trace, but for blanks in front of them and at their end."""
+class _TrailingBytes:
+    """Counts the bytes after the trace, without leading and trailing white space."""
 
     def __init__(self) -> None:
         self.n_bytes = self._n_blanks = 0
@@ -301,15 +301,15 @@ class _Behind:
         text = text if self.n_bytes else text.lstrip()
         if not text:
             return
-        told = text.rstrip()
-        if told:
-            self.n_bytes += self._n_blanks + len(told)
+        stripped = text.rstrip()
+        if stripped:
+            self.n_bytes += self._n_blanks + len(stripped)
             self._n_blanks = 0
-        self._n_blanks += len(text) - len(told)
+        self._n_blanks += len(text) - len(stripped)
 
 
 def _root(reader: KinetoReader) -> dict[str, Any]:
-    """The values beside the events; one that Python cannot read is left out."""
+    """The top-level values other than the events. Values that Python cannot parse are skipped."""
     root: dict[str, Any] = {}
     for pair in reader.texts("root"):
         try:
@@ -320,7 +320,7 @@ def _root(reader: KinetoReader) -> dict[str, Any]:
 
 
 def _expect_trace(reader: KinetoReader, blocks: _Blocks, root: dict[str, Any]) -> None:
-    """Raise where there is no list of events."""
+    """Raise BadInputError if there is no list of events."""
     if reader.has_events:
         return
     where = f"{reader.name}: expected a trace of torch.profiler"

@@ -1,7 +1,7 @@
-"""What a trace of torch.profiler says of the capture of CUDA and HIP graphs.
+"""Captures of CUDA and HIP graphs in traces of torch.profiler.
 
-While a stream is captured, a call that launches a kernel puts it into the graph: the trace has the
-call and no GPU work. ROCm's calls carry the kernel's name and its grid, CUDA's do not.
+During a capture, a launch call adds its kernel to the graph: the trace records the call and no GPU
+work. Calls of ROCm record name and grid of the kernel, calls of CUDA do not.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from fastprof.readers.kineto.threads import Threads
 def captured_calls(
     file: KinetoFile, threads: Threads, wanted: bool
 ) -> tuple[Rows, Captured] | None:
-    """Rows of the table of launches that put work into a graph, in order of time, and what they
-    put there, with `launch` counting these rows; None where nothing was captured.
+    """The rows of the launch table that add work to a graph, in order of time, and that work.
 
-    wanted : whether the file is said to be a capture, though it may not tell where that begins
+    `launch` of the work indexes these rows. None if nothing was captured.
+
+    wanted : the user gave the file as a capture; begin and end of captures may be missing
     """
     meaning_of_name = capture_names(file.names)
     if not wanted and not np.any(meaning_of_name < -1):

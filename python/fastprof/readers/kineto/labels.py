@@ -9,12 +9,12 @@ from fastprof.model.markers.kineto import FIELD, NUMBERED
 from fastprof.model.trace import OF_EVENT, Int32
 from fastprof.readers.kineto.event_columns import KinetoFile
 
-# Some years wrote the categories with a capital letter and in other words.
+# Old traces capitalise categories and use other names.
 _CATEGORIES = {"operator": "cpu_op"}
 
 
 def labels_of(file: KinetoFile) -> tuple[list[str], Int32]:
-    """The distinct labels, as `markers.kineto` reads them, and that of each range."""
+    """The distinct labels in the form that `markers.kineto` parses, and that of each range."""
     events = file.tables["ranges"]
     category = np.maximum(events["category"], 0) * np.int32(2) + (events["seq"] >= 0)
     columns = [category, *(events[key] for key in ("stack", "hierarchy", "label"))]
@@ -36,8 +36,8 @@ def labels_of(file: KinetoFile) -> tuple[list[str], Int32]:
 
 
 def _combined(first: Int32, second: Int32) -> tuple[Int32, tuple[Int32, Int32]]:
-    """The distinct pairs of two columns of small numbers (-1 is one): that of each row, and their
-    two parts."""
+    """The index of each row's pair among the distinct pairs of two columns (values >= -1), and the
+    columns of the distinct pairs."""
     if not len(first):
         empty = np.empty(0, np.int32)
         return empty, (empty, empty)

@@ -1,5 +1,4 @@
-"""What a PyTorch-profiler trace says itself: the operator of a kernel, the forward call of a
-backward one."""
+"""Links recorded in a PyTorch-profiler trace: kernel to operator, backward to forward range."""
 
 from __future__ import annotations
 
@@ -10,13 +9,13 @@ from fastprof.model.trace import Int32, Int64, Kernels, Ranges
 from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.threads import Threads
 
-_STEPS_BACK = 64  # ranges of other threads that may start in the same nanosecond
+_MAX_STEPS = 64  # ranges of other threads that may start in the same nanosecond
 
 
 def ranges_of_kernels(file: KinetoFile, kernels: Kernels, row_of_event: Int32) -> Int32 | None:
-    """The range that carries each kernel's `External id`, -1 for none; None where nothing says any.
+    """The range with each kernel's `External id`, -1 for none; None if the file has no such ids.
 
-    Traces of 2022 repeat the correlation id there, which tells no range.
+    Traces of 2022 repeat the correlation id there, which identifies no range.
     """
     own = kernels.external_id
     if own is None or np.array_equal(own, kernels.correlation):
@@ -31,10 +30,10 @@ def ranges_of_kernels(file: KinetoFile, kernels: Kernels, row_of_event: Int32) -
 
 
 def forward_ranges(file: KinetoFile, threads: Threads, ranges: Ranges) -> Int32 | None:
-    """The forward range of each backward range, by the arrows of category fwdbwd; None without any.
+    """The forward range of each backward range, from flow events of category fwdbwd.
 
-    An arrow leaves where a forward range with a sequence number starts, and ends where a backward
-    range starts; of several the innermost is meant.
+    A flow starts with a forward range that has a sequence number and ends with a backward range; of
+    several ranges that start at that time, the innermost. None if there are no flows.
     """
     flows = file.tables["flows"]
     if not len(flows["id"]):
@@ -47,18 +46,18 @@ def forward_ranges(file: KinetoFile, threads: Threads, ranges: Ranges) -> Int32 
     at = np.searchsorted(ids, flows["id"][ends])
     paired = at < len(ids)
     paired[paired] = ids[at[paired]] == flows["id"][ends[paired]]
-    told = np.full(len(ranges), -1, np.int32)
-    told[rows[ends[paired]]] = rows[leaves[at[paired]]]
-    return told
+    forward = np.full(len(ranges), -1, np.int32)
+    forward[rows[ends[paired]]] = rows[leaves[at[paired]]]
+    return forward
 
 
 def _starting(ranges: Ranges, thread: Int32, time: Int64) -> Int32:
-    """The innermost numbered range of a thread that starts at a time, -1 for none."""
+    """The innermost range with a sequence number that starts at a thread and time, -1 for none."""
     numbered = np.flatnonzero(ranges.seq >= 0).astype(np.int32)
     start, of_thread = ranges.start[numbered], ranges.thread[numbered]
     at = np.searchsorted(start, time, side="right") - 1
     found = np.full(len(time), -1, np.int32)
-    for _ in range(_STEPS_BACK):
+    for _ in range(_MAX_STEPS):
         open_ = np.flatnonzero((at >= 0) & (found < 0))
         open_ = open_[start[at[open_]] == time[open_]]
         if not len(open_):

@@ -1,4 +1,4 @@
-"""What a trace of torch.profiler says of itself: versions, GPUs, rank, names, memory events."""
+"""Metadata of a trace of torch.profiler: versions, GPUs, rank, names, memory events."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fastprof.readers.kineto.event_columns import KinetoFile
 _VERSION = re.compile(
     r"(cuda|cudnn|cupti|hip|rocm|roctracer|nccl|rccl|xpu|torch|pytorch)\w*_version\Z"
 )
-# `thread 5213 (python3)`: the profiler's own words around the name.
+# The profiler adds text around the name: `thread 5213 (python3)`.
 _THREAD = re.compile(r"thread -?\d+ \((.*)\)\Z", re.DOTALL)
 
 
 def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
-    """Read it.
+    """Read the metadata.
 
-    threads : process and thread id of the threads whose names are wanted
+    threads : process and thread ids of the threads to name
     """
     root = file.root
     plain = {key: value for key, value in root.items() if _is_plain(value)}
@@ -53,7 +53,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _gpus(properties: Any) -> dict[int, str]:
-    """Device to name; some ROCm builds write an empty one, which tells none."""
+    """Device to name. Some ROCm builds write empty names, which are skipped."""
     found = [each for each in _list(properties) if isinstance(each, dict)]
     return {
         each["id"]: each["name"]
@@ -63,9 +63,9 @@ def _gpus(properties: Any) -> dict[int, str]:
 
 
 def _figures(properties: Any) -> dict[int, GpuFigures]:
-    """Device to what is said of it, which is neither its clock nor its bandwidth.
+    """Figures by device. Clock and bandwidth are not recorded.
 
-    AMD's GPUs have the numbers of their architecture (9.4) for a compute capability: none.
+    For AMD GPUs the compute capability is the architecture number (9.4), which is skipped.
     """
     found = {}
     for each in _list(properties):
@@ -81,8 +81,10 @@ def _figures(properties: Any) -> dict[int, GpuFigures]:
 
 
 def _name_others(file: KinetoFile, about: About) -> None:
-    """What is said of all GPUs alike holds for those that work was done on under other numbers:
-    with HIP_VISIBLE_DEVICES properties count the visible ones, kernels those of the machine."""
+    """Add devices of kernels without properties, if all GPUs have the same.
+
+    With HIP_VISIBLE_DEVICES, properties are numbered by visible device, kernels by physical device.
+    """
     devices = np.unique(file.tables["gpu"]["device"])
     for device in devices[devices >= 0].tolist():
         if len(set(about.gpus.values())) == 1:
@@ -107,8 +109,10 @@ def _distributed(info: Any) -> Distributed | None:
 
 
 def _read_names(file: KinetoFile, about: About, threads: set[tuple[int, int]]) -> None:
-    """Names that metadata events give; of several the last, as viewers do. GPUs are processes, and
-    streams threads, in this format: their names are left out."""
+    """Names from metadata events; the last one counts, as in trace viewers.
+
+    This format represents GPUs as processes and streams as threads. Their names are skipped.
+    """
     events = file.tables["metadata"]
     pids = {pid for pid, _ in threads}
     columns = (events[key].tolist() for key in ("name", "value", "pid", "tid"))

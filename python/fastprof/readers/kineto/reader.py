@@ -1,4 +1,4 @@
-"""Traces of torch.profiler to a Trace."""
+"""Traces of torch.profiler to a Recording."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fastprof.model.trace import (
     Kernels,
     Launches,
     Ranges,
-    Trace,
+    Recording,
 )
 from fastprof.readers import trace_columns
 from fastprof.readers.kineto import event_columns, links, metadata
@@ -34,18 +34,18 @@ from fastprof.readers.kineto.labels import labels_of
 from fastprof.readers.kineto.threads import Threads
 from fastprof.readers.sqlite.database import Progress
 
-# In the order of `kind` in the scanner's columns.
+# By `kind` in the scanner's columns.
 _ACTIVITIES = np.array([Activity.KERNEL, Activity.MEMCPY, Activity.MEMSET], np.int32)
 
-# The scanner's columns that make a configuration.
+# The scanner's columns of a launch configuration.
 _CONFIG = (
     "kind", "name", "device", "context", "stream", "grid", "block", "registers", "shared_memory",
     "graph_id", "graph_node",
 )  # fmt: skip
 
-# Work of one stream runs one after the other. Overlaps of some ten microseconds are real (launches
-# that depend on each other, clocks of microseconds); beyond this a duration is damaged.
-_LONGEST_OVERLAP = 1_000_000  # ns
+# Work of one stream runs sequentially. Overlaps of tens of microseconds are real (programmatic
+# dependent launches, clocks with microsecond resolution). Longer overlaps mean a damaged duration.
+_MAX_OVERLAP = 1_000_000  # ns
 
 
 def read(
@@ -53,22 +53,22 @@ def read(
     copies: bool = False,
     progress: Progress | None = None,
     captures: bool = False,
-) -> Trace:
+) -> Recording:
     """Read a trace.
 
-    copies : whether memory copies and memsets get rows as kernels do
-    captures : whether the trace is said to be the capture of graphs
-    progress : called now and then with how many bytes of the file are read
+    copies : also read memory copies and memsets
+    captures : the user gave the trace as a capture of graphs
+    progress : called repeatedly with the bytes read so far
 
     Raises
     ------
     BadInputError
-        When it is no trace, or damaged before its first event.
+        It is not a trace, or damaged before its first event.
     """
     file = event_columns.read(path, os.fsdecode(path), progress)
     if not file.counts and (file.lost_events or file.unread_bytes):
         raise BadInputError(
-            f"{file.name}: expected a trace of torch.profiler, found JSON that holds no event; "
+            f"{file.name}: expected a trace of torch.profiler, found JSON without events; "
             "record one with torch.profiler.profile and export_chrome_trace"
         )
     threads = Threads([file.tables["ranges"], file.tables["launches"]])
@@ -79,9 +79,9 @@ def read(
     kernels.duration[damaged] = -1
     kernels.damaged = damaged
     launches, captured = _read_launches(file, threads, kernels, captures)
-    kernels.told_range = links.ranges_of_kernels(file, kernels, row_of_event)
+    kernels.recorded_range = links.ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
-    return Trace(
+    return Recording(
         name=file.name,
         kernels=kernels,
         launches=launches,
@@ -93,14 +93,14 @@ def read(
         process_of_thread=threads.process,
         processes=threads.process_numbers.astype(np.int32),
         warnings=[*file.warnings(), *_warnings(file, damaged)],
-        told_forward=links.forward_ranges(file, threads, ranges),
+        recorded_forward=links.forward_ranges(file, threads, ranges),
         about=metadata.read(file, threads.places()),
         captured=captured,
     )
 
 
 def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
-    """Ranges in order, and the row of each event among them, -1 for one without time or thread."""
+    """Sorted ranges, and the row of each event, -1 for events without time or thread."""
     events = file.tables["ranges"]
     thread = threads.find(events["pid"], events["tid"])
     rows = np.flatnonzero((events["start"] != NONE) & (thread >= 0))
@@ -123,7 +123,7 @@ def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Rang
 
 
 def _read_kernels(file: KinetoFile, copies: bool) -> Kernels:
-    """GPU work in order of start; launch and process still -1."""
+    """GPU work in order of start; launch and process are -1."""
     events = file.tables["gpu"]
     rows = np.arange(len(events["kind"])) if copies else np.flatnonzero(events["kind"] == 0)
     start = events["start"][rows]
@@ -165,20 +165,20 @@ def _configs_of(file: KinetoFile, columns: dict[str, npt.NDArray[Any]], copies: 
 
 
 def _narrow(column: Int64) -> Int32:
-    """Small numbers as int32; what is no small number is not known."""
+    """int64 to int32; values out of range are -1."""
     limit = np.iinfo(np.int32).max
     return np.where((column < 0) | (column > limit), -1, column).astype(np.int32)
 
 
 def _copy_kinds(names: list[str]) -> Int32:
-    """The kind of copy that each name tells, `Memcpy HtoD (Pageable -> Device)`; -1 at the end."""
+    """The kind of copy by name, `Memcpy HtoD (Pageable -> Device)`; -1 at the end."""
     number = {kind: i for i, kind in enumerate(COPY_KINDS) if kind}
     words = [name.split()[1:2] if name.lower().startswith("memcpy") else [] for name in names]
     return np.array([*(number.get(word[0], -1) if word else -1 for word in words), -1], np.int32)
 
 
 def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
-    """Rows whose duration cannot be true: negative, or far into the next work of their stream."""
+    """Rows with impossible durations: negative, or overlapping the next work of the stream."""
     configs = kernels.configs
     place = configs.device.astype(np.int64) << 32 | configs.stream.astype(np.int64)
     place_of = take(np.where(configs.stream >= 0, place, -1), kernels.config)
@@ -188,15 +188,17 @@ def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
     alone = np.append(place_of[1:] != place_of[:-1], True) | (place_of == -1)
     overlap = np.where(alone, 0, np.minimum(duration, NEVER // 4) - (next_start - start))
     damaged = np.zeros(len(order), bool)
-    damaged[order] = (duration < -1) | (overlap > _LONGEST_OVERLAP)
+    damaged[order] = (duration < -1) | (overlap > _MAX_OVERLAP)
     return damaged
 
 
 def _read_launches(
     file: KinetoFile, threads: Threads, kernels: Kernels, captures: bool
 ) -> tuple[Launches, Captured | None]:
-    """API calls that launched GPU work, runtime calls before driver calls, and those that put it
-    into a graph; sets kernels' launch and process."""
+    """API calls that launched GPU work or added it to a graph. Sets launch and process of kernels.
+
+    Runtime calls are preferred to driver calls.
+    """
     events = file.tables["launches"]
     is_driver = np.array(["driver" in name.lower() for name in file.categories] + [False])
     rows = np.argsort(is_driver[events["category"]], kind="stable")
@@ -225,16 +227,16 @@ def _read_launches(
     process = np.append(threads.process, np.int32(-1))[np.append(columns["thread"], -1)]
     kernels.process[:] = process[kernels.launch]
     if len(threads.process_numbers) == 1:
-        kernels.process[:] = 0  # whose launch is not in the trace, too
+        kernels.process[:] = 0  # also without a launch in the trace
     return Launches(**columns), captured
 
 
 def _process_of_range(kernels: Kernels, ranges: Ranges, threads: Threads) -> None:
-    """Kernels without a launch are of the process of the range that they tell."""
-    if kernels.told_range is None:
+    """Kernels without a launch get the process of their recorded range."""
+    if kernels.recorded_range is None:
         return
-    rows = np.flatnonzero((kernels.process < 0) & (kernels.told_range >= 0))
-    kernels.process[rows] = threads.process[ranges.thread[kernels.told_range[rows]]]
+    rows = np.flatnonzero((kernels.process < 0) & (kernels.recorded_range >= 0))
+    kernels.process[rows] = threads.process[ranges.thread[kernels.recorded_range[rows]]]
 
 
 def _warnings(file: KinetoFile, damaged: npt.NDArray[np.bool_]) -> list[str]:
@@ -242,6 +244,6 @@ def _warnings(file: KinetoFile, damaged: npt.NDArray[np.bool_]) -> list[str]:
     if not n:
         return []
     return [
-        f"{file.name}: {n} kernels have durations that cannot be true (negative, or far into the "
-        "next work of their stream); their time prints as na and is in no total"
+        f"{file.name}: {n} kernels have impossible durations (negative, or overlapping the next "
+        "work of their stream); their time is na and not part of totals"
     ]

@@ -1,4 +1,4 @@
-"""Threads of a PyTorch-profiler trace: pairs of pid and tid, which may be texts."""
+"""Threads of a PyTorch-profiler trace: pairs of pid and tid, either of which may be text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastprof.model.trace import Int32, Int64
 
 
 class Threads:
-    """All threads of some tables with columns `pid` and `tid`.
+    """All threads in tables with the columns `pid` and `tid`.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Threads:
         return list(zip(pids.tolist(), self.numbers.tolist(), strict=True))
 
     def find(self, pid: Int64, tid: Int64) -> Int32:
-        """The thread of each pair; -1 where there is none."""
+        """The thread of each pair, -1 if unknown."""
         pair = self._pair(pid, tid)
         place = np.searchsorted(self._pairs, pair)
         known = place < len(self._pairs)
@@ -46,7 +46,7 @@ class Threads:
         return np.where(known, place, -1).astype(np.int32)
 
     def _pair(self, pid: Int64, tid: Int64) -> Int64:
-        # A number for each pair; -1 where one of the two is not known.
+        # An id for each pair; -1 if either is unknown.
         places = [np.searchsorted(self._pids, pid), np.searchsorted(self._tids, tid)]
         pair = places[0] * len(self._tids) + places[1]
         known = np.ones(len(pair), bool)
@@ -57,7 +57,7 @@ class Threads:
 
 
 def _distinct(columns: Sequence[Int64]) -> Int64:
-    """The values that occur, ascending; long runs of one value are usual."""
+    """The distinct values, ascending. Optimised for long runs of one value."""
     heads = [
         column[np.flatnonzero(np.append(True, column[1:] != column[:-1]))]
         if len(column)

@@ -1,7 +1,7 @@
-"""The API calls of an Nsight Systems export that put work into a graph that was being captured.
+"""API calls of an Nsight Systems export that captured work into a graph.
 
-They launched nothing, so that `read` leaves them out; they are read when the export is the capture
-of a graph that another one replays. They do not tell their kernels' names.
+They launched nothing, so `read` skips them unless the export is given as a capture file. They do
+not record kernel names.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ def add(
     launches: Launches,
     strings: list[str | None],
 ) -> tuple[Launches, Captured | None]:
-    """The launches and these calls, in order of time, and what they captured; kernels' indices of
-    launches follow, and the calls' names are put behind `strings`.
+    """Merge captured calls into the launches, sorted by time, and return both.
 
-    kernels : with copies and memsets, which tell that a call was not captured
+    Updates the launch indices of kernels and appends names of calls to `strings`.
+
+    kernels : with copies and memsets, to identify calls that were not captured
     """
     own = schema.Pools()
     calls = database.scan(schema.LAUNCHES, schema.launch_fields(own))

@@ -1,4 +1,4 @@
-"""The API calls of an Nsight Systems export that launched a kernel, or created a graph's node."""
+"""API calls of an Nsight Systems export that launched a kernel or created a graph node."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
 from fastprof.readers.sqlite.database import Database
 
-# A graph cloned from a clone of a clone: deeper than this the originals form a cycle.
-_MOST_COPIES = 64
+# Depth of graph clones; deeper chains of originals are cycles.
+_MAX_COPIES = 64
 
 
 class Reading:
-    """The columns of the calls that launched a kernel, while they are read."""
+    """The table of API calls while it is read; only calls that launched a kernel are kept."""
 
     def __init__(self, database: Database, pools: schema.Pools, kernels: Kernels) -> None:
         self._shift = schema.PROCESS_SHIFT
         if "globalPid" not in database.tables.get(schema.KERNELS, ["globalPid"]):
-            self._shift = 63  # the export does not tell processes apart: all are one, unnumbered
+            self._shift = 63  # no process ids in the export: treat all as one process
             kernels.process[:] = pools.processes.intern(0)
         self._join = _join.Join(kernels.process, kernels.correlation)
         join, processes, shift = self._join, pools.processes, self._shift
@@ -39,7 +39,7 @@ class Reading:
     def finish(
         self, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
     ) -> Launches:
-        """Calls in order of time, and those that created a node; sets kernels' indices; once."""
+        """Launches and node creations, sorted by time. Sets indices of kernels. Call once."""
         columns = self.pieces.together()
         process = process_of(columns["globalTid"], pools, self._shift)
         self._join.offer(process, columns.pop("correlationId"))
@@ -55,7 +55,7 @@ class Reading:
 def read_graph_nodes(
     database: Database, pools: schema.Pools, kernels: Kernels
 ) -> dict[str, Any] | None:
-    """The calls that created graph nodes, and in `row` which of them made each kernel's node."""
+    """The calls that created graph nodes; `row` is the call of each kernel's node."""
     graph_node = kernels.configs.graph_node
     if not np.any(graph_node >= 0):
         return None
@@ -64,9 +64,9 @@ def read_graph_nodes(
     join = _join.Join(process, nodes["graphNodeId"])
     join.offer(process, nodes["graphNodeId"])
     row = join.rows(kernels.process, take(graph_node, kernels.config))
-    # Instantiating a graph copies its nodes; what the user's code did is the first original.
+    # Instantiating a graph copies its nodes. The user's code created the first original.
     original = np.append(join.rows(process, nodes["originalGraphNodeId"]), np.int32(-1))
-    for _ in range(_MOST_COPIES):
+    for _ in range(_MAX_COPIES):
         further = original[row]
         if not np.any((further >= 0) & (further != row)):
             break

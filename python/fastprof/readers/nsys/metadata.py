@@ -1,6 +1,6 @@
-"""What an Nsight Systems export says of itself: versions, GPUs, names of processes and threads.
+"""Metadata of an Nsight Systems export: versions, GPUs, names of processes and threads.
 
-Only small tables are read. Exports up to 2021 tell no version.
+Only small tables are read. Exports up to 2021 record no version.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from fastprof.readers.nsys import schema
 from fastprof.readers.sqlite.database import Database
 from fastprof.readers.trace_columns import text
 
-# The same under the names that it had from 2022 on.
+# Names of the same table in different versions.
 _EXPORT_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 _CAPTURE_TABLE = "META_DATA_CAPTURE"
-# The others are of other tools, or hold the environment of the process, which is nobody's business.
+# Other settings belong to other tools or contain environment variables, which are private.
 _SETTINGS = "name = 'CAPTURE_EVENT_TYPE' OR name LIKE 'CUDA_%'"
 
 
 def read(database: Database, threads: Collection[tuple[int, int]]) -> tuple[About, list[str]]:
-    """Read it, and what was wrong with it.
+    """The metadata, and warnings.
 
-    threads : process and thread id of the threads whose names are wanted
+    threads : process and thread ids of the threads to name
     """
     about = About("nsys", tool="NVIDIA Nsight Systems")
     try:
@@ -33,17 +33,17 @@ def read(database: Database, threads: Collection[tuple[int, int]]) -> tuple[Abou
         about.gpu_figures = _read_figures(database, about.gpus)
         about.processes, about.threads = _read_names(database, set(threads))
     except BadInputError as error:
-        return about, [f"what it says of itself cannot be read: {error}"]
+        return about, [f"metadata cannot be read: {error}"]
     return about, []
 
 
 def _rows(database: Database, table: str, columns: str, where: str = "") -> list[tuple[Any, ...]]:
-    """Rows of a table; none where it is not there or lacks a column. Texts come as bytes."""
+    """Rows of a table; none if the table or a column is missing. Texts are bytes."""
     present = {name.lower() for name in database.tables.get(table, ())}
     names = columns.split()
     if not {name.lower() for name in names} <= present:
         return []
-    # Texts are not always UTF-8: those of Windows are in its code page.
+    # Texts from Windows are in its code page, not UTF-8.
     chosen = ", ".join(
         f'CAST("{name}" AS BLOB)' if name in ("name", "value") else f'"{name}"' for name in names
     )
@@ -52,10 +52,10 @@ def _rows(database: Database, table: str, columns: str, where: str = "") -> list
 
 def _read_versions(database: Database, about: About) -> None:
     for table in _EXPORT_TABLES:
-        said = {text(name): text(value) for name, value in _rows(database, table, "name value")}
-        about.tool = said.get("EXPORT_PRODUCT_NAME") or about.tool
-        about.tool_version = said.get("EXPORT_PRODUCT_VERSION") or about.tool_version
-        about.schema_version = said.get("EXPORT_SCHEMA_VERSION") or about.schema_version
+        values = {text(name): text(value) for name, value in _rows(database, table, "name value")}
+        about.tool = values.get("EXPORT_PRODUCT_NAME") or about.tool
+        about.tool_version = values.get("EXPORT_PRODUCT_VERSION") or about.tool_version
+        about.schema_version = values.get("EXPORT_SCHEMA_VERSION") or about.schema_version
     for name, value in _rows(database, _CAPTURE_TABLE, "name value", _SETTINGS):
         key = text(name) or ""
         if key == "CAPTURE_EVENT_TYPE":
@@ -65,11 +65,11 @@ def _read_versions(database: Database, about: About) -> None:
 
 
 def _read_gpus(database: Database) -> dict[int, str]:
-    """Device to name, where it is sure.
+    """Names by device, for unambiguous devices only.
 
-    Devices of kernels are numbered as their process sees them (CUDA_VISIBLE_DEVICES), GPUs as the
-    machine has them. TARGET_INFO_CUDA_DEVICE tells which is which; without it a name is sure only
-    where all GPUs have the same.
+    Kernels use device numbers of their process (CUDA_VISIBLE_DEVICES), GPUs are numbered per
+    machine. TARGET_INFO_CUDA_DEVICE maps both. Without it, names are used only if all GPUs have the
+    same.
     """
     gpus = _rows(database, "TARGET_INFO_GPU", "id name")
     name_of = {number: text(name) for number, name in gpus}
@@ -90,7 +90,7 @@ def _read_gpus(database: Database) -> dict[int, str]:
 
 
 def _read_figures(database: Database, gpus: dict[int, str]) -> dict[int, GpuFigures]:
-    """What is said of the GPUs with these names; nothing where two of one name differ."""
+    """Figures by device, by GPU name; none if GPUs of the same name differ."""
     columns = "name smCount clockRate memoryBandwidth computeMajor computeMinor totalMemory"
     found: dict[str, set[GpuFigures]] = {}
     for name, sms, clock, bandwidth, major, minor, memory in _rows(
@@ -115,7 +115,7 @@ def _read_figures(database: Database, gpus: dict[int, str]) -> dict[int, GpuFigu
 def _read_names(
     database: Database, threads: set[tuple[int, int]]
 ) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
-    """Names of the processes and of the threads that are asked for."""
+    """Names of the given processes and threads."""
     pids = ", ".join(str(pid) for pid in sorted({pid for pid, _ in threads}))
     processes = {
         pid: text(name) or ""

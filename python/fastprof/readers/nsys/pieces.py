@@ -1,8 +1,7 @@
-"""A large table of an export, read in pieces by two cores.
+"""A large table of an export, read in pieces by two threads.
 
-One core reads pieces from the first on, the other helps from the last on, each into pools of its
-own; these are put together in the order of the rows, so that what comes out does not depend on who
-read what.
+One thread reads pieces from the first on, the other from the last on, each into its own pools.
+Pools are merged in the order of rows, so the result is deterministic.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from fastprof.model.trace import Int32
 from fastprof.readers.nsys.schema import Pools
 from fastprof.readers.sqlite.database import Columns, Database, Field, TableRows
 
-# So many that both cores end at about the same time, and so few that beginning one costs nothing.
+# Enough that both threads end at about the same time; few enough that the overhead is negligible.
 _PIECES = 16
 
 
 class Pieces:
-    """Those pieces of a table that are still to be read, and the columns of those that were.
+    """The unread pieces of a table, and the columns read so far.
 
     Parameters
     ----------
-    fields : makes the fields to read, for pools; none of them is `together`
-    keep : makes the filter of a piece
-    capacity : about how many rows that keeps in all; None: nearly all
+    fields : returns the fields to read into given pools; none has `together`
+    keep : returns a row filter for a piece
+    capacity : estimated number of rows after filtering; None: nearly all
     """
 
     def __init__(
@@ -48,13 +47,13 @@ class Pieces:
         self._adopted: list[tuple[Mapping[str, Int32], TableRows]] = []
 
     def read(self, database: Database) -> None:
-        """Read the first piece and those behind it, until there are no more."""
+        """Read pieces from the first on until none are left."""
         self._rows.read(database, self._first, self._keep())
         for row_ids in _until_empty(self._waiting.popleft):
             self._rows.read(database, row_ids, self._keep())
 
     def help(self, database: Database) -> None:
-        """Read the last piece and those before it, on another thread, until there are no more."""
+        """Read pieces from the last on, on another thread, until none are left."""
         for row_ids in _until_empty(self._waiting.pop):
             pools = Pools()
             rows = TableRows(database, self._table, self._fields(pools), self._room)
@@ -62,13 +61,13 @@ class Pieces:
             self._helped.append((pools, rows))
 
     def adopt(self, pools: Pools) -> None:
-        """Put what was read into these pools, when all is read and nobody else uses them."""
+        """Merge the ids of all pieces into `pools`, after reading has ended."""
         read = [(self._pools, self._rows), *reversed(self._helped)]
         self._adopted = [(pools.adopt(own), rows) for own, rows in read]
         self._helped.clear()
 
     def together(self) -> Columns:
-        """The columns of all rows, which refer to the pools that adopted them; once."""
+        """The columns of all rows, with ids of the merged pools. Call once."""
         (place_of, rows), *others = self._adopted
         begin = len(rows)
         columns = rows.columns(sum(len(helped) for _, helped in others))
@@ -84,13 +83,13 @@ class Pieces:
 
 
 def _refer(columns: Columns, rows: slice, place_of: Mapping[str, Int32]) -> None:
-    """Make rows refer to other pools."""
+    """Replace ids of rows by those of other pools."""
     for name in place_of.keys() & columns.keys():
         columns[name][rows] = take(place_of[name], columns[name][rows])
 
 
 def _until_empty(take: Callable[[], tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What `take` gives until there is nothing left; others may take meanwhile."""
+    """Results of `take` until it raises IndexError. Other threads may take concurrently."""
     while True:
         try:
             taken = take()

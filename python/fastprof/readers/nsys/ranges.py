@@ -1,8 +1,4 @@
-"""The ranges of an Nsight Systems export: their names, and which belong to a thread.
-
-They are most of what there is to read: a second core begins with them while the first reads the
-kernels, and the first helps when it is done.
-"""
+"""The NVTX ranges of an Nsight Systems export. They are the largest table of most exports."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from fastprof.readers.sqlite.database import Columns, Database
 
 
 def table_of(database: Database) -> str:
-    """The table of ranges, under the first of its names that has any rows."""
+    """The name of the range table: the first known name with rows."""
     present = [table for table in schema.RANGES if table in database.tables]
     filled = [table for table in present if database.count(table)]
     return (filled or present or list(schema.RANGES))[0]
@@ -38,7 +34,7 @@ def event_types(database: Database) -> tuple[list[int], list[int]]:
 
 
 class Reading:
-    """The columns of the range table, while they are read."""
+    """The range table while it is read."""
 
     def __init__(self, database: Database) -> None:
         self.types = event_types(database)
@@ -48,7 +44,7 @@ class Reading:
         )
 
     def finish(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
-        """Ranges in order, and apart from them those that ended on another thread; once."""
+        """Sorted ranges, and separately those that ended on another thread. Call once."""
         columns = self.pieces.together()
         _name_registered(columns, pools.labels, strings)
         end_thread = columns["endGlobalTid"]
@@ -66,7 +62,7 @@ class Reading:
 
 
 def _name_registered(columns: Columns, labels: _pools.Names, strings: Sequence[str | None]) -> None:
-    """Ranges whose text was registered have it in StringIds: give them their labels too."""
+    """Set the labels of ranges with registered strings, whose text is in StringIds."""
     rows = np.flatnonzero((columns["text"] < 0) & (columns["textId"] >= 0))
     used, place = distinct(columns["textId"][rows], len(strings))
     label, seq, op_id = _column.split_range_names(labels, [strings[index] for index in used])

@@ -1,4 +1,4 @@
-"""Nsight Systems SQLite exports to a Trace."""
+"""Nsight Systems SQLite exports to a Recording."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _pools
-from fastprof._system.threads import Beside
-from fastprof.model.trace import Activity, Int32, Kernels, Ranges, Trace
+from fastprof._system.threads import SecondThread
+from fastprof.model.trace import Activity, Int32, Kernels, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
 from fastprof.readers.nsys import graph_captures, metadata, schema
@@ -24,36 +24,39 @@ Result = TypeVar("Result")
 
 
 def recognises(tables: Mapping[str, Collection[str]]) -> bool:
-    """Whether these tables are those of an Nsight Systems export."""
+    """Whether a file with these tables is an Nsight Systems export."""
     return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
 
 
-def read(database: Database, copies: bool = False, captures: bool = False) -> Trace:
-    """Read an export, on two cores: kernels on one, then API calls and ranges on both.
+def read(database: Database, copies: bool = False, captures: bool = False) -> Recording:
+    """Read an export on two threads.
 
-    copies : whether memory copies and memsets get rows as kernels do
-    captures : whether calls that put work into a graph are read too; with copies only
+    The second thread reads ranges while the first reads kernels and API calls; then each helps the
+    other.
+
+    copies : also read memory copies and memsets
+    captures : also read API calls that add work to a graph; requires `copies`
 
     Raises
     ------
     BadInputError
-        When the file is damaged, or lacks what every version has.
+        The file is damaged, or lacks a table or column that all versions have.
     """
     pools = schema.Pools()
-    with _Connected(database) as beside:
+    with _Connected(database) as second:
         reading = ranges_of.Reading(database)
-        running = beside.run(reading.pieces.read)
+        running = second.submit(reading.pieces.read)
         kernels = _read_kernels(database, pools, copies)
         nodes = launches_of.read_graph_nodes(database, pools, kernels)
         calls = launches_of.Reading(database, pools, kernels)
-        helping = beside.run(calls.pieces.help)
+        helping = second.submit(calls.pieces.help)
         calls.pieces.read(database)
         reading.pieces.help(database)
         running.result()
         helping.result()
         calls.pieces.adopt(pools)
         reading.pieces.adopt(pools)
-        finishing = beside.run(_finish_ranges, reading, pools, kernels)
+        finishing = second.submit(_finish_ranges, reading, pools, kernels)
         launches = calls.finish(pools, kernels, nodes)
         strings, warnings, (ranges, phases) = finishing.result()
     captured = None
@@ -67,7 +70,7 @@ def read(database: Database, copies: bool = False, captures: bool = False) -> Tr
     about, problems = metadata.read(
         database, [(number >> shift & low, number & low) for number in threads.tolist()]
     )
-    return Trace(
+    return Recording(
         name=database.name,
         kernels=kernels,
         launches=launches,
@@ -87,7 +90,7 @@ def read(database: Database, copies: bool = False, captures: bool = False) -> Tr
 def _finish_ranges(
     database: Database, reading: ranges_of.Reading, pools: schema.Pools, kernels: Kernels
 ) -> tuple[list[str | None], list[str], tuple[Ranges, Ranges]]:
-    """The texts of all string ids, what was wrong with them, and the ranges."""
+    """The texts of all string ids, warnings, and the ranges."""
     strings, warnings = trace_columns.read_strings(
         database, schema.STRINGS, schema.string_fields, pools.strings, kernels, EXPORT_AGAIN
     )
@@ -112,19 +115,19 @@ def floor(database: Database) -> int:
 
 
 class _Connected:
-    """Runs functions on a second core, through a connection of its own.
+    """A second thread with its own connection to the database.
 
-    Leaving early stops what runs there at its next few rows.
+    Leaving the context early interrupts the running function.
     """
 
     def __init__(self, database: Database) -> None:
         self._stop = threading.Event()
         self._own = database.another(self._go_on)
-        self._beside = Beside()
+        self._thread = SecondThread()
 
-    def run(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Start function(connection, *arguments) when what was started before is done."""
-        return self._beside.run(function, self._own, *arguments)
+    def submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Schedule function(connection, *arguments)."""
+        return self._thread.submit(function, self._own, *arguments)
 
     def _go_on(self, table: str, rows: int, total: int) -> None:
         if self._stop.is_set():
@@ -135,12 +138,12 @@ class _Connected:
 
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
-        self._beside.__exit__(*exception)
+        self._thread.__exit__(*exception)
         self._own.close()
 
 
 def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
-    """GPU work in order of start; launch and origin still -1."""
+    """GPU work in order of start; launch and origin are -1."""
     has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
     name = "demangledName" if has_names else "shortName"
     kernels = gpu_work.scan(database, schema.KERNELS, schema.kernel_fields(pools, name))
@@ -154,6 +157,6 @@ def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kern
 
 
 def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:
-    """The ids that the operating system gave; -1 for 0, which stands for "not told"."""
+    """Process ids of the operating system; -1 for 0, which means unknown."""
     ids = (processes & schema.LOW_24_BITS).astype(np.int32)
     return np.where(ids > 0, ids, np.int32(-1))

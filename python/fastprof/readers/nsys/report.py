@@ -1,8 +1,8 @@
-"""A report of Nsight Systems (.nsys-rep, .qdrep) -> its SQLite export, by the user's own nsys.
+"""A report of Nsight Systems (.nsys-rep, .qdrep) to its SQLite export, made by the user's nsys.
 
-Exports are kept in a cache directory, never beside the report: $FASTPROF_CACHE, else
-$XDG_CACHE_HOME/fastprof, else ~/.cache/fastprof. They may be deleted at any time. $FASTPROF_NSYS
-names another nsys than the one on the PATH.
+Exports are kept in a cache directory, never next to the report: $FASTPROF_CACHE, else
+$XDG_CACHE_HOME/fastprof, else ~/.cache/fastprof. Users may delete them at any time. $FASTPROF_NSYS
+selects another nsys than the one on the PATH.
 """
 
 from __future__ import annotations
@@ -18,50 +18,40 @@ from contextlib import suppress
 from pathlib import Path
 
 from fastprof._system.atomic_file import lock, remove_stale
-from fastprof._system.signals import held
+from fastprof._system.file_state import state_of
+from fastprof._system.signals import deferred
 from fastprof.errors import BadInputError
 from fastprof.readers.sqlite.database import Progress
 
-# The first line goes on with the version that wrote it: 2026@4@1@191-264138605071v0.
+# The rest of the line is the version of nsys: 2026@4@1@191-264138605071v0.
 MAGIC = b"NVIDIA Tegra Profiler Report"
 SUFFIXES = (".nsys-rep", ".qdrep")
 _VERSION = re.compile(rb"Report (\d+(?:[@.]\d+)+)")
-_KNOWN_OTHERS = (b"SQLite format 3\0", b"{", b"[")
 _POLL = 0.5  # seconds
-
-
-def is_report(head: bytes, name: str) -> bool:
-    """Whether a file that starts with `head` is a report.
-
-    Its suffix is believed where the content is of no format that fastprof reads.
-    """
-    if head.startswith(MAGIC):
-        return True
-    return name.lower().endswith(SUFFIXES) and not head.lstrip().startswith(_KNOWN_OTHERS)
 
 
 def export(
     path: str | os.PathLike[str], head: bytes, progress: Progress | None = None
 ) -> tuple[Path, list[str]]:
-    """The SQLite export of a report, and what there is to say of it.
+    """The path of the SQLite export of a report, and notices for the user.
 
-    One that was made before of the same file (path, size, time of change) is taken from the cache.
+    An export of the same file (path, size, modification time) in the cache is used again.
 
     Parameters
     ----------
-    path : the report; it is only read
+    path : the report; it is not modified
     head : its first bytes
-    progress : told that nsys is at work, and the bytes that it has written
+    progress : called with the command and the bytes that nsys has written so far
 
     Raises
     ------
     BadInputError
-        There is no `nsys`, it fails, or the cache directory cannot be written.
+        nsys is missing or fails, or the cache directory is not writable.
     """
     name = os.fsdecode(path)
     directory = cache_directory()
-    whole, of_path = _names(path)
-    cached = directory / whole
+    file_name, prefix = _cache_names(path)
+    cached = directory / file_name
     if cached.is_file():
         return cached, []
     tool = find_nsys()
@@ -69,43 +59,43 @@ def export(
     if tool is None:
         raise BadInputError(
             f"{name}: is a report of Nsight Systems{_version(head)}, and no nsys is on the PATH to "
-            f"export it; run where nsys is installed: {command}"
+            f"export it; run this where nsys is installed: {command}"
         )
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix="export-", dir=directory))
+        temporary = Path(tempfile.mkdtemp(prefix="export-", dir=directory))
     except OSError as error:
         raise BadInputError(
-            f"{name}: its export cannot be kept in {directory}: {error.strerror}; set "
+            f"{name}: its export cannot be written to {directory}: {error.strerror}; set "
             f"FASTPROF_CACHE to another directory, or run: {command}"
         ) from error
-    descriptor = os.open(beside, os.O_RDONLY)
+    descriptor = os.open(temporary, os.O_RDONLY)
     lock(descriptor)
     try:
         remove_stale([os.fspath(each) for each in directory.glob("export-*")])
-        made = beside / "export.sqlite"
+        made = temporary / "export.sqlite"
         problem = _run(tool, os.path.abspath(path), made, f"nsys export {name}", progress)
         if problem is None and not made.is_file():
-            problem = "it made no file"
+            problem = "it wrote no file"
         if problem is not None:
             raise BadInputError(
                 f"{name}: nsys export failed: {problem}{_newer(head)}; to see more, run: {command}"
             )
         os.replace(made, cached)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         os.close(descriptor)
-    _forget_older(directory, of_path, cached)
+    _remove_older(directory, prefix, cached)
     return cached, [f"{name}: exported with {tool}; the export is kept as {cached}"]
 
 
 def find_nsys() -> str | None:
-    """The user's nsys: what $FASTPROF_NSYS names, a path or a command, else nsys on the PATH."""
+    """The nsys to run: $FASTPROF_NSYS (a path or a command), else nsys on the PATH."""
     return shutil.which(os.environ.get("FASTPROF_NSYS") or "nsys")
 
 
 def cache_directory() -> Path:
-    """Where exports are kept."""
+    """The directory of exports."""
     own = os.environ.get("FASTPROF_CACHE")
     if own:
         return Path(os.path.abspath(own))
@@ -113,22 +103,22 @@ def cache_directory() -> Path:
     return Path(os.path.abspath(base)) / "fastprof"
 
 
-def _names(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The name of the export of a file as it is now, and how those of any state of it begin."""
+def _cache_names(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The export's file name for the current state of a report, and its prefix for any state."""
     full = os.fsencode(os.path.realpath(path))
-    state = os.stat(path)
-    of_path = hashlib.sha256(full).hexdigest()[:24]
-    return f"{of_path}-{state.st_size}-{state.st_mtime_ns}.sqlite", of_path
+    state = state_of(path)
+    prefix = hashlib.sha256(full).hexdigest()[:24]
+    return f"{prefix}-{state.size}-{state.modified}.sqlite", prefix
 
 
 def _run(tool: str, report: str, made: Path, what: str, progress: Progress | None) -> str | None:
-    """Run nsys to its end; what went wrong, in one line. Interrupted, it is stopped, too."""
+    """Run nsys; returns the error in one line, or None. An exception kills nsys."""
     words = [tool, "export", "--type", "sqlite", "--output", os.fspath(made), report]
     with tempfile.TemporaryFile() as log:
         running = None
         try:
             try:
-                with held():
+                with deferred():
                     running = subprocess.Popen(
                         words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
                     )
@@ -149,13 +139,13 @@ def _run(tool: str, report: str, made: Path, what: str, progress: Progress | Non
             return None
         log.seek(0)
         lines = log.read().decode("utf-8", "replace").split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    return f"exit code {code}" + (f", {said[-1]}" if said else "")
+    output = [line.strip() for line in lines if line.strip()]
+    return f"exit code {code}" + (f", {output[-1]}" if output else "")
 
 
-def _forget_older(directory: Path, of_path: str, newest: Path) -> None:
-    """Delete exports of what the file was before."""
-    for older in directory.glob(f"{of_path}-*.sqlite"):
+def _remove_older(directory: Path, prefix: str, newest: Path) -> None:
+    """Delete exports of earlier states of the report."""
+    for older in directory.glob(f"{prefix}-*.sqlite"):
         if older != newest:
             with suppress(OSError):
                 older.unlink()

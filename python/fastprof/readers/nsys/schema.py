@@ -1,6 +1,6 @@
 """The schema of Nsight Systems SQLite exports of 2020 to 2026, as data.
 
-Columns are read by name, since every version adds some. Source of names and meanings:
+Columns are read by name, since every version adds columns. Source of names and meanings:
 https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference".
 """
 
@@ -22,7 +22,7 @@ GRAPH_NODES = "CUDA_GRAPH_NODE_EVENTS"
 RANGES = ("NVTX_EVENTS", "NVTX_EVENTS_V3", "NVTX_EVENTS_V2")
 STRINGS = "StringIds"
 
-# Event types of NVTX_EVENTS; ENUM_NSYS_EVENT_TYPE has them by name where the export has it.
+# Event types of NVTX_EVENTS, unless the table ENUM_NSYS_EVENT_TYPE redefines them.
 PUSH_POP = {"NvtxPushPopRange": 59, "NvtxtPushPopRange": 70}
 START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
 
@@ -34,7 +34,7 @@ I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANG
 
 
 class Pools:
-    """What the columns of all tables refer to."""
+    """The interned values that columns of all tables refer to."""
 
     def __init__(self) -> None:
         self.labels = _pools.Names()
@@ -43,12 +43,12 @@ class Pools:
         self.processes = _pools.Keys()
 
     def adopt(self, other: Pools) -> dict[str, Int32]:
-        """Put what is in another's pools into these; not processes.
+        """Merge other pools into these, except processes.
 
         Returns
         -------
         dict of column to int32
-            The id here of each id there, for the columns that refer to ids which are others here.
+            The id in these pools for each id in the others, for columns whose ids change.
         """
         found = {}
         for place, names in (
@@ -56,7 +56,7 @@ class Pools:
             (self.strings.adopt(other.strings), ("nameId", "textId")),
             (self.threads.adopt(other.threads), ("globalTid", "endGlobalTid")),
         ):
-            if not np.array_equal(place, np.arange(len(place))):  # as in an empty pool
+            if not np.array_equal(place, np.arange(len(place))):  # ids change
                 found.update(dict.fromkeys(names, place))
         return found
 
@@ -85,7 +85,7 @@ def copy_fields(pools: Pools) -> list[Field]:
 
 def launch_fields(pools: Pools) -> list[Field]:
     return [
-        Field("globalTid", KEY, pool=pools.threads, needed=True),  # the filter looks at these two
+        Field("globalTid", KEY, pool=pools.threads, needed=True),  # filtered by the first two
         Field("correlationId", I64, needed=True),
         Field("start", I64, needed=True),
         Field("nameId", KEY, pool=pools.strings),
@@ -104,7 +104,7 @@ def graph_node_fields(pools: Pools) -> list[Field]:
 
 def range_fields(pools: Pools) -> list[Field]:
     return [
-        Field("eventType", I32, needed=True),  # the filter looks at it
+        Field("eventType", I32, needed=True),  # the filter column
         Field("start", I64, needed=True),
         Field("end", I64, NEVER, needed=True),
         Field("text", RANGE, pool=pools.labels),

@@ -1,0 +1,1 @@
+"""Reader of SQLite files of NVProf."""

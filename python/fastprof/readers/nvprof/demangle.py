@@ -1,4 +1,4 @@
-"""Mangled C++ names to readable ones, by the C++ library of the system."""
+"""Demangling of C++ names by the C++ library of the system."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
 
-# The library's demangler recurses: what no compiler writes is left as it is.
+# The demangler is recursive. Longer names stay mangled to protect the stack.
 LONGEST = 1 << 16
 
-# Where a C++ library may be; None: in the process already, as on macOS.
+# Candidates for the C++ library; None: already loaded in the process, as on macOS.
 LIBRARIES = (None, "libstdc++.so.6", "libc++abi.so.1", "libc++.so.1")
 
 
 def demangled(names: Sequence[str | None]) -> tuple[list[str | None], str | None]:
-    """The names as C++ writes them, each demangled once.
-
-    Names that are not mangled, or not as the Itanium C++ ABI says, stay as they are.
+    """Demangle names. Names that do not follow the Itanium C++ ABI stay unchanged.
 
     Returns
     -------
     names : list of str or None
     problem : str or None
-        Why all names stay mangled, where no C++ library can be found.
+        The reason if all names stay mangled: no C++ library was found.
     """
     if not any(name is not None and name.startswith("_Z") for name in names):
         return list(names), None
@@ -44,7 +42,7 @@ def demangled(names: Sequence[str | None]) -> tuple[list[str | None], str | None
 
 @cache
 def _demangler() -> Callable[[bytes], bytes | None] | None:
-    """A function of a name, which gives None for what is none; None where there is no library."""
+    """A function that returns None for invalid names; None if no library was found."""
     for library in LIBRARIES:
         try:
             return _from_library(ctypes.CDLL(library), ctypes.CDLL(None))
@@ -54,10 +52,9 @@ def _demangler() -> Callable[[bytes], bytes | None] | None:
 
 
 def _from_library(library: ctypes.CDLL, process: ctypes.CDLL) -> Callable[[bytes], bytes | None]:
-    """Its `__cxa_demangle` (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler).
+    """Wrap `__cxa_demangle` (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler).
 
-    `free` is the one of the whole process, which belongs to the malloc that the library uses also
-    where another allocator was preloaded: that of libc itself would end the process.
+    `free` is looked up in the process, not in libc: with a preloaded allocator, libc's would abort.
     """
     function, free = library["__cxa_demangle"], process["free"]
     function.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""What an NVProf file says of itself: the version of its layout, GPUs, names it was given."""
+"""Metadata of an NVProf file: schema version, GPUs, names of processes and threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROCESS, _THREAD = 1, 2
 
 
 def read(database: Database) -> tuple[About, list[str]]:
-    """Read it, and what was wrong with it."""
+    """The metadata, and warnings."""
     about = About("nvprof", tool="NVProf")
     try:
         if "version" in database.tables.get("Version", ()):
@@ -34,12 +34,12 @@ def read(database: Database) -> tuple[About, list[str]]:
                 else:
                     about.threads[pid, tid] = name
     except BadInputError as error:
-        return about, [f"what it says of itself cannot be read: {error}"]
+        return about, [f"metadata cannot be read: {error}"]
     return about, []
 
 
 def _figures(database: Database) -> dict[int, GpuFigures]:
-    """Device to what is said of it: clocks in kHz, bandwidth in kB/s."""
+    """Figures by device. The file has clocks in kHz and bandwidth in kB/s."""
     columns = (
         *("id", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth"),
         *("computeCapabilityMajor", "computeCapabilityMinor", "globalMemorySize"),
@@ -66,7 +66,7 @@ def _thousands(value: Any) -> int | None:
 
 
 def _named(database: Database, table: str, columns: list[str]) -> list[tuple[Any, ...]]:
-    """Columns of a table and the text of its `name`; no rows where one of them is not there."""
+    """Columns of a table and the text of its `name`; no rows if a column is missing."""
     if not {*columns, "name"} <= set(database.tables.get(table, ())):
         return []
     rows = database.rows(

@@ -1,4 +1,4 @@
-"""NVProf's SQLite files to a Trace."""
+"""NVProf's SQLite files to a Recording."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _join, _pools
-from fastprof.model.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ranges, Trace
+from fastprof.model.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
 from fastprof.readers.cupti.gpu_work import Work, one_after_the_other
@@ -20,19 +20,19 @@ RECORD_AGAIN = "record it again: nvprof -f -o net.sql python train.py"
 
 
 def recognises(tables: Mapping[str, Collection[str]]) -> bool:
-    """Whether these tables are those of an NVProf file."""
+    """Whether a file with these tables is an NVProf file."""
     return {"_id_", "value"} <= set(tables.get(schema.STRINGS, []))
 
 
-def read(database: Database, copies: bool = False) -> Trace:
+def read(database: Database, copies: bool = False) -> Recording:
     """Read an NVProf file.
 
-    copies : whether memory copies and memsets get rows as kernels do
+    copies : also read memory copies and memsets
 
     Raises
     ------
     BadInputError
-        When the file is damaged, or lacks what every version has.
+        The file is damaged, or lacks a table or column that all versions have.
     """
     pools = schema.Pools()
     kernels = _read_kernels(database, pools, copies)
@@ -47,7 +47,7 @@ def read(database: Database, copies: bool = False) -> Trace:
     launches.name[:] = np.where(launches.name >= 0, launches.name + len(strings), -1)
     threads = pools.threads.values()
     about, problems = metadata.read(database)
-    return Trace(
+    return Recording(
         name=database.name,
         kernels=kernels,
         launches=launches,
@@ -64,7 +64,7 @@ def read(database: Database, copies: bool = False) -> Trace:
 
 
 def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
-    """GPU work in order of start; process, launch and origin still -1."""
+    """GPU work in order of start; process, launch and origin are -1."""
 
     def scan(tables: Sequence[str], fields: list[Field]) -> Work:
         return one_after_the_other([gpu_work.scan(database, each, fields) for each in tables])
@@ -82,9 +82,9 @@ def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kern
 def _read_launches(
     database: Database, pools: schema.Pools, kernels: Kernels
 ) -> tuple[Launches, list[str | None]]:
-    """API calls that launched a kernel, and their names; sets the kernels' launch and process.
+    """API calls that launched a kernel, and their names. Sets launch and process of kernels.
 
-    The file does not say which process a kernel belongs to: it is the one that launched it.
+    The file does not record the process of kernels. It is the process of the launch.
     """
     nowhere = np.zeros(len(kernels), np.int32)
     join = _join.Join(nowhere, kernels.correlation)
@@ -93,7 +93,7 @@ def _read_launches(
     parts = []
     names: dict[str, int] = {}
     for table, known in zip(schema.LAUNCHES, schema.CALL_NAMES, strict=True):
-        keep = _join.LaunchFilter(join, one_process, 63)  # all are one
+        keep = _join.LaunchFilter(join, one_process, 63)  # treat all as one process
         columns = database.scan(
             table, schema.launch_fields(pools), keep=keep, capacity=len(kernels)
         )
@@ -108,13 +108,13 @@ def _read_launches(
     of_launch = np.append(of_thread[columns["thread"]], np.int32(-1))
     kernels.process[:] = of_launch[kernels.launch]
     if len(pools.processes) == 1:
-        kernels.process[:] = 0  # whose launch was not captured, too
+        kernels.process[:] = 0  # also without a recorded launch
     launches = Launches(columns["start"], columns["thread"], columns["name"])
     return launches, list(names)
 
 
 def _name_calls(cbid: Int32, known: dict[int, str], names: dict[str, int]) -> Int32:
-    """The name of each call, an index into `names`, to which new ones are added."""
+    """The index of each call's name in `names`, to which new names are added."""
     used, place = np.unique(cbid, return_inverse=True)
     texts = [known.get(number, f"cbid {number}") for number in used.tolist()]
     ids = np.array([names.setdefault(text, len(names)) for text in texts], np.int32)
@@ -129,10 +129,10 @@ def _process_of_thread(pools: schema.Pools) -> Int32:
 
 
 def _read_ranges(database: Database, pools: schema.Pools) -> tuple[Ranges, Ranges]:
-    """Ranges in order, and apart from them those that ended on another thread.
+    """Sorted ranges, and separately those that ended on another thread.
 
-    A range is two rows of one id, its start and its end. Marks, and ends whose start was not
-    captured, are no ranges.
+    A range is a start row and an end row with the same id. Marks and ends without a start are
+    skipped.
     """
     columns = database.scan(schema.MARKERS, schema.marker_fields(pools))
     thread = _threads_of_objects(pools)[columns["object"]]
@@ -160,7 +160,7 @@ def _read_ranges(database: Database, pools: schema.Pools) -> tuple[Ranges, Range
 
 
 def _ends(ids: Int64, starts: npt.NDArray[np.intp], ends: npt.NDArray[np.intp]) -> Int64:
-    """The row of the end of each start: the next row of its id. -1 where there is none."""
+    """The end row of each start: the next row with its id, -1 for none."""
     rows = np.concatenate([starts, ends])
     order = np.lexsort((rows, ids[rows]))
     of_start = order < len(starts)

@@ -12,7 +12,7 @@ from fastprof.readers.cupti import schema as cupti_schema
 from fastprof.readers.sqlite.database import Field
 
 KERNELS = ("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUPTI_ACTIVITY_KIND_KERNEL")
-# A kernel's id may be in both: then the runtime call is its launch.
+# If both have the correlation id of a kernel, the runtime call is its launch.
 LAUNCHES = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 MARKERS = "CUPTI_ACTIVITY_KIND_MARKER"
 COPIES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
@@ -31,8 +31,8 @@ PROCESS_SHIFT = 32
 LOW_32_BITS = 0xFFFFFFFF
 _THREAD = "(processId << 32) | (threadId & 4294967295)"
 
-# Numbers of API calls: CUpti_runtime_api_trace_cbid and CUpti_driver_api_trace_cbid. Those that
-# launch GPU work in nearly all files; others are named by their number.
+# Names of API calls by CUpti_runtime_api_trace_cbid and CUpti_driver_api_trace_cbid: the common
+# calls that launch GPU work. Others are shown as "cbid N".
 CALL_NAMES = (
     {
         13: "cudaLaunch",
@@ -50,7 +50,7 @@ _CORRELATION = Field("correlationId", I64, needed=True)
 
 
 class Pools:
-    """What the columns of all tables refer to."""
+    """The interned values that columns of all tables refer to."""
 
     def __init__(self) -> None:
         self.labels = _pools.Names()
@@ -76,7 +76,7 @@ def copy_fields() -> list[Field]:
 
 def launch_fields(pools: Pools) -> list[Field]:
     return [
-        Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # the filter looks at these two
+        Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # filtered by the first two
         _CORRELATION,
         Field("start", I64, needed=True),
         Field("cbid", I32),

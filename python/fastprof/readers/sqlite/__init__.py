@@ -1,0 +1,1 @@
+"""Read-only access to SQLite files: connections, pages, tables to columns."""

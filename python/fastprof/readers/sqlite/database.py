@@ -1,4 +1,4 @@
-"""A SQLite file opened to be read: its tables and columns, and columns out of its tables."""
+"""An SQLite file opened for reading: its schema, and table columns as arrays."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ import numpy.typing as npt
 from fastprof._core import _column, _scan
 from fastprof._core._pages import UnusualError
 from fastprof.errors import BadInputError, SettingError
-from fastprof.readers.sqlite.connection import connect
+from fastprof.readers.sqlite.connection import connect, reject_logs
 from fastprof.readers.sqlite.pages import Layout, Pages, escaped
-from fastprof.readers.unchanged import refuse_logs
 
 EXPORT_AGAIN = "export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
 ALL_ROWS = (-(2**63), 2**63 - 1)  # row ids
-PAGES, SQLITE = "pages", "sqlite"  # ways to read a table
+PAGES, SQLITE = "pages", "sqlite"  # methods to read a table
 Columns = dict[str, npt.NDArray[Any]]
-Progress = Callable[[str, int, int], None]  # what is read, rows so far, rows in all (estimated)
+Progress = Callable[[str, int, int], None]  # what is read, rows so far, estimated total
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column to read: its name in the table, and what becomes of its values.
+    """A column to read and the conversion of its values.
 
-    The values of those `together`, I64, I32 or KEY, are kept once for all rows that have the same.
-    `sql` is the expression whose value it is, where that is not the column of its name.
-    `kind` is one of _column.I64, I32, KEY, TEXT, RANGE; `none` is what NULL becomes, and what the
-    whole column is when the table does not have it; KEY takes value >> shift into `pool`.
+    Parameters
+    ----------
+    name : column name in the table
+    kind : _column.I64, I32, KEY, TEXT or RANGE; KEY interns `value >> shift` in `pool`
+    none : replaces NULL, and fills the column if the table lacks it
+    needed : the table must have the column
+    together : distinct combinations of these columns (I64, I32 or KEY) are stored once
+    sql : expression to read instead of the column
     """
 
     name: str
@@ -47,17 +50,17 @@ class Field:
 
 
 class Database:
-    """A read-only connection. The file is never written to, and nothing is put beside it.
+    """A read-only connection. It neither modifies the file nor creates others.
 
-    Tables are read from the file's pages (`pages`), or by stepping through SQLite where something
-    about a file or a table is unusual; the environment variable FASTPROF_SCAN, `pages` or `sqlite`,
-    forces one of the two. What comes out is the same.
+    Tables are read from the file's pages, or by SQLite statements if the file or table has an
+    unsupported feature. The results are the same. The environment variable FASTPROF_SCAN (`pages`
+    or `sqlite`) forces a method.
 
     Attributes
     ----------
-    tables : dict of table to dict of its columns to whether each may be NULL
-    read_by : dict of each table that was read to why SQLite read it, "" where it did not
-    posing : dict of each view and virtual table to which of the two it is; they are never read
+    tables : dict of table to dict of column to whether it may be NULL
+    read_by : dict of each table read so far to the reason why SQLite read it, "" if from pages
+    posing : dict of each view and virtual table to "a view" or "a virtual table"; never read
     """
 
     def __init__(
@@ -76,13 +79,13 @@ class Database:
         self.read_by: dict[str, str] = first.read_by if first else {}
         self.posing: dict[str, str] = {}
         try:
-            refuse_logs(self.name)
+            reject_logs(self.name)
             self._connection = connect(path, self.name)
         except BaseException:
             self._close_pages()
             raise
         try:
-            self._pages.unchanged.check_path(path)
+            self._pages.guard.check_path(path)
             self.tables = self._read_tables()
             self._reader = _scan.Reader(self._connection)
         except BaseException:
@@ -90,7 +93,7 @@ class Database:
             raise
 
     def _read_tables(self) -> dict[str, dict[str, bool]]:
-        """The columns of each table, and whether each may be NULL; notes what only poses as one."""
+        """The columns of each table and whether each may be NULL. Sets `posing`."""
         listed = self.rows(
             "SELECT name, type, rootpage FROM sqlite_schema WHERE type IN ('table', 'view')"
         )
@@ -112,7 +115,7 @@ class Database:
         return tables
 
     def refuse_posing(self, *names: str) -> None:
-        """Refuse a file in which one of these is no table.
+        """Reject a file in which one of these names is a view or virtual table.
 
         Raises
         ------
@@ -121,8 +124,8 @@ class Database:
         for name in names:
             if name in self.posing:
                 raise BadInputError(
-                    f"{self.name}: {name} is {self.posing[name]} and no table: what it gives "
-                    f"would have to be computed, which is not done for a file; {EXPORT_AGAIN}"
+                    f"{self.name}: {name} is {self.posing[name]} and no table; views and virtual "
+                    f"tables are not read, since they run code from the file; {EXPORT_AGAIN}"
                 )
 
     def __enter__(self) -> Database:
@@ -140,11 +143,11 @@ class Database:
             self._pages.close()
 
     def another(self, progress: Progress | None = None) -> Database:
-        """One more connection to the same file, for use on another thread; close it first."""
+        """A second connection to the same file, for another thread. Close it before this one."""
         return Database(self.path, progress, self)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """All rows of a small result.
+        """All rows of a statement with a small result.
 
         Raises
         ------
@@ -166,19 +169,19 @@ class Database:
                 f' (SELECT rowid FROM "{table}" ORDER BY rowid DESC LIMIT 1)'
             )
         except BadInputError:
-            return 0, -1  # the scan that follows will say what is wrong
+            return 0, -1  # the scan reports the error
         return (0, -1) if first is None else (first, last)
 
     def count(self, table: str) -> int:
-        """About how many rows a table has: the span of its row ids, bounded by the file's size."""
+        """Estimated number of rows: the span of row ids, bounded by the file size."""
         first, last = self.row_ids(table)
         return max(0, min(last - first + 1, self.path.stat().st_size // 8))
 
     def pieces(self, table: str, n: int) -> list[tuple[int, int]]:
-        """At most n ranges of row ids, with about as many rows each, that are all rows together.
+        """At most n ranges of row ids of similar size that cover the table.
 
-        One, where the pages above the rows cannot be read: looking for a row id in a damaged tree,
-        SQLite may end elsewhere than stepping does, and say nothing.
+        A single range if the interior pages cannot be read: in a damaged tree, SQLite's search for
+        a row id may silently differ from a scan.
         """
         try:
             leaves = self._pages.layout(table, self.rows).table
@@ -196,20 +199,20 @@ class Database:
         return self._pages.layout(table, self.rows)
 
     def chosen(self, table: str, fields: Sequence[Field]) -> list[Field]:
-        """Those of the fields that the table has.
+        """The fields that the table has.
 
         Raises
         ------
         BadInputError
-            It lacks one that is needed.
+            A needed field is missing.
         """
         present = {name.lower() for name in self.tables[table]}
         for field in fields:
             if field.needed and not field.sql and field.name.lower() not in present:
                 raise BadInputError(
                     f"{self.name}: table {table} has no column {field.name}; it has "
-                    f"{', '.join(self.tables[table])}. The export is of a version that cannot be "
-                    f"read: {EXPORT_AGAIN}"
+                    f"{', '.join(self.tables[table])}. This version of the export is not "
+                    f"supported: {EXPORT_AGAIN}"
                 )
         return [field for field in fields if field.sql or field.name.lower() in present]
 
@@ -221,13 +224,13 @@ class Database:
         keep: Any = None,
         capacity: int | None = None,
     ) -> Columns:
-        """Columns of a table by the names of `fields`; what it does not have is filled with none.
+        """Columns of a table by field name, in the order of row ids.
 
-        A table that is not there has no rows. Rows come in the order of their ids.
+        Missing columns are filled with `none`. A missing table has no rows.
 
-        row_ids : the first and the last row id to read
-        keep : filters rows by the first columns, which must be needed ones
-        capacity : about how many rows that keeps
+        row_ids : first and last row id to read
+        keep : row filter on the first columns, which must be `needed`
+        capacity : estimated number of rows after filtering
         """
         rows = TableRows(self, table, fields, capacity)
         rows.read(self, row_ids, keep)
@@ -241,7 +244,7 @@ class Database:
         room: _column.Room,
         keep: Any,
     ) -> None:
-        """Add rows to columns, those of `fields`, which the table has; see `TableRows`."""
+        """Append rows to the columns of `fields`, which must exist; see `TableRows`."""
         progress: Callable[[int], None] | None = None
         if self._progress is not None:
             report, before, total = self._progress, self._rows_read.get(table, 0), self.count(table)
@@ -265,8 +268,8 @@ class Database:
         self._check_unchanged()
 
     def _check_unchanged(self) -> None:
-        refuse_logs(self.name)
-        self._pages.unchanged.check()
+        reject_logs(self.name)
+        self._pages.guard.check()
 
     def _walk(
         self,
@@ -276,9 +279,9 @@ class Database:
         room: _column.Room,
         *how: Any,
     ) -> None:
-        """Add rows from the pages of the table, or raise an UnusualError."""
+        """Append rows from the pages of the table, or raise UnusualError."""
         if any(field.sql for field in fields):
-            raise UnusualError("what is read of it is computed by SQLite")
+            raise UnusualError("SQLite computes some of its columns")
         layout = self._layout(table)
         places = layout.places_of([field.name for field in fields])
         layout.table.scan(room, places, *row_ids, *how)
@@ -304,7 +307,7 @@ class Database:
 
 
 class TableRows:
-    """Columns of a table that are being read: some of its rows, then others."""
+    """Columns of a table that is read in several steps."""
 
     def __init__(
         self,
@@ -313,7 +316,7 @@ class TableRows:
         fields: Sequence[Field],
         capacity: int | None = None,
     ) -> None:
-        """capacity : about how many rows will be kept; that of the table where it is None."""
+        """capacity : estimated number of rows to keep; None: all rows of the table"""
         self._table, self._fields, self._room = table, fields, None
         self._missing = list(fields)
         if table not in database.tables:
@@ -340,47 +343,48 @@ class TableRows:
         return 0 if self._room is None else len(self._room)
 
     def read(self, database: Database, row_ids: tuple[int, int], keep: Any = None) -> None:
-        """Add the rows with these ids, as `Database.scan` does."""
+        """Append the rows with these ids, see `Database.scan`."""
         if self._room is not None:
             database.read_rows(self._table, self._chosen, row_ids, self._room, keep)
 
     def columns(self, further: int = 0) -> Columns:
-        """All columns, and room for so many further rows behind what was read; no more is read.
+        """All columns, extended by `further` uninitialised rows. Ends reading.
 
-        Those of fields that are `together` are in `together`; here is _column.TOGETHER, int32: the
-        row of those.
+        Fields with `together` are not included; the column _column.TOGETHER (int32) indexes the
+        rows of `together()`.
         """
         columns = self._room.columns(further) if self._room is not None else {}
         n = len(self) + further
         if _column.TOGETHER not in columns and any(field.together for field in self._fields):
-            columns[_column.TOGETHER] = np.zeros(n, np.int32)  # all are alike: nothing is known
+            columns[_column.TOGETHER] = np.zeros(
+                n, np.int32
+            )  # one combination: all fields are missing
         return _with_none(columns, [f for f in self._missing if not f.together], n)
 
     def together(self) -> Columns:
-        """The distinct rows of all fields that are `together`."""
+        """The distinct combinations of all fields with `together`."""
         columns = self._room.together() if self._room is not None else {}
         n = max((len(column) for column in columns.values()), default=1)
         return _with_none(columns, [f for f in self._missing if f.together], n)
 
 
 def _forced() -> str:
-    """The way of reading that the environment asks for, or ""."""
+    """The method forced by FASTPROF_SCAN, or ""."""
     way = os.environ.get("FASTPROF_SCAN", "")
     if way not in ("", PAGES, SQLITE):
-        raise SettingError(f"FASTPROF_SCAN={way}: it can be {PAGES} or {SQLITE}")
+        raise SettingError(f"FASTPROF_SCAN={way}: expected {PAGES} or {SQLITE}")
     return way
 
 
 def _select(table: str, fields: Sequence[Field], row_ids: tuple[int, int]) -> str:
-    """The SELECT for fields that the table has. NOT INDEXED keeps rows in the order of their ids,
-    where an index could serve, too."""
+    """The SELECT for existing fields. NOT INDEXED returns rows in the order of row ids."""
     columns = ", ".join(field.sql or f'"{escaped(field.name)}"' for field in fields)
     where = "" if row_ids == ALL_ROWS else f" WHERE rowid BETWEEN {row_ids[0]} AND {row_ids[1]}"
     return f'SELECT {columns} FROM "{escaped(table)}" NOT INDEXED{where}'
 
 
 def _with_none(columns: Columns, missing: Sequence[Field], n: int) -> Columns:
-    """The columns, and n rows of "none" for each field that is missing."""
+    """The columns, plus n rows of `none` for each missing field."""
     for field in missing:
         dtype = np.int64 if field.kind == _column.I64 else np.int32
         columns[field.name] = np.full(n, field.none, dtype)

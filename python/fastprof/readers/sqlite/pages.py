@@ -1,7 +1,7 @@
-"""A file and the name of a table to the pages that hold it, or to why SQLite has to read it.
+"""The pages of a table, or the reason why SQLite must read it.
 
-SQLite says what is in the file: which page is a table's root, what its columns are. From there on
-the pages are read without it (csrc/fp_walk.h), where nothing about the table is unusual.
+SQLite provides the root page and the columns of a table. The pages are then read without SQLite
+(csrc/fp_walk.h), unless the table has an unsupported feature.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 
 from fastprof._core import _pages
 from fastprof._core._pages import UnusualError
+from fastprof._system.file_state import ChangeGuard
 from fastprof.errors import BadInputError
-from fastprof.readers.unchanged import Unchanged
 
 Select = Callable[[str], list[tuple[Any, ...]]]
-Place = tuple[int, int, int]  # as _pages.Table.scan takes it
+Place = tuple[int, int, int]  # argument of _pages.Table.scan
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The leaf pages of a table, and where in its rows each column is, by names in lower case."""
+    """The leaf pages of a table, and the position of each column (lower case) in its rows."""
 
     table: _pages.Table
     places: dict[str, Place]
-    unusual: dict[str, str]  # columns that SQLite has to read, and why
+    unusual: dict[str, str]  # columns that SQLite must read, and the reason
 
     def places_of(self, names: Sequence[str]) -> list[Place]:
-        """The places of some columns.
+        """The positions of columns.
 
         Raises
         ------
@@ -45,7 +45,7 @@ class Layout:
 
 
 class Pages:
-    """The pages of a file, as it was when this was made."""
+    """The pages of a file, opened once; `guard` detects later changes."""
 
     def __init__(self, path: str | os.PathLike[str], name: str) -> None:
         self.name = name
@@ -57,8 +57,8 @@ class Pages:
         except OSError as error:
             raise BadInputError(f"{name}: cannot be opened: {error.strerror}") from error
         try:
-            # The header has a counter that every writer adds to.
-            self.unchanged = Unchanged(self._descriptor, name, _pages.HEADER)
+            # The header contains a counter that every writer increments.
+            self.guard = ChangeGuard(self._descriptor, name, _pages.HEADER)
             self._file = _pages.File(self._descriptor)
         except UnusualError as error:
             self._why = str(error)
@@ -67,7 +67,7 @@ class Pages:
         os.close(self._descriptor)
 
     def layout(self, table: str, select: Select) -> Layout:
-        """Where a table is; `select` gives all rows of a statement.
+        """The layout of a table; `select` runs a statement and returns all rows.
 
         Raises
         ------
@@ -81,8 +81,8 @@ class Pages:
                 found = _layout(self._file, table, select)
             except UnusualError as error:
                 found = str(error)
-            except BadInputError:  # which the scan that follows will say, too
-                found = "SQLite cannot tell what its columns are"
+            except BadInputError:  # the scan reports the error
+                found = "SQLite cannot read its schema"
             self._layouts[table] = found
         if isinstance(found, str):
             raise UnusualError(found)
@@ -90,17 +90,17 @@ class Pages:
 
 
 def _layout(file: _pages.File, table: str, select: Select) -> Layout:
-    # Statements, and not tables such as pragma_table_list, of which a file can have its own.
+    # PRAGMA statements: a file can define its own table named pragma_table_list.
     quoted = f'"{escaped(table)}"'
     listed = select(f"PRAGMA main.table_list({quoted})")
     if [(type_, without_row_ids) for _, _, type_, _, without_row_ids, _ in listed] != [
         ("table", 0)
     ]:
-        raise UnusualError("it is a table without row ids, or no ordinary one")
+        raise UnusualError("it is a table without row ids, or not an ordinary table")
     name = "'" + table.replace("'", "''") + "'"
     roots = select(f"SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = {name}")
     if len(roots) != 1 or not isinstance(roots[0][0], int) or not 1 < roots[0][0] < 1 << 32:
-        raise UnusualError("its first page is not told")
+        raise UnusualError("its root page is unknown")
     all_columns = select(f"PRAGMA main.table_xinfo({quoted})")
     columns = [
         (cid, name, type_, default, pk) for cid, name, type_, _, default, pk, _ in all_columns
@@ -117,17 +117,17 @@ def _layout(file: _pages.File, table: str, select: Select) -> Layout:
         elif cid >= _pages.MOST_PLACES:
             unusual[key] = f"is beyond the first {_pages.MOST_PLACES}"
         elif _is_real(type_):
-            unusual[key] = "has real numbers"
+            unusual[key] = "has REAL affinity"
         else:
             places[key] = (cid, *_added(default))
     return Layout(_pages.Table(file, roots[0][0]), places, unusual)
 
 
 def _row_id_column(columns: Sequence[tuple[Any, ...]], has_key_index: bool) -> int | None:
-    """The column that is another name of the row id, which rows do not have themselves.
+    """The column that is an alias of the row id and therefore not stored in rows.
 
-    It is the one of an INTEGER PRIMARY KEY (https://www.sqlite.org/lang_createtable.html#rowid).
-    One that is not, because it was declared DESC, has an index.
+    This is an INTEGER PRIMARY KEY (https://www.sqlite.org/lang_createtable.html#rowid), unless it
+    was declared DESC; then it has an index.
     """
     keys = [(cid, type_) for cid, _, type_, _, pk in columns if pk]
     if len(keys) != 1 or keys[0][1].upper() != "INTEGER" or has_key_index:
@@ -136,7 +136,7 @@ def _row_id_column(columns: Sequence[tuple[Any, ...]], has_key_index: bool) -> i
 
 
 def _is_real(type_: str) -> bool:
-    """Whether integers of such a column are read as reals.
+    """Whether SQLite converts integers of a column to reals.
 
     https://www.sqlite.org/datatype3.html#determination_of_column_affinity
     """
@@ -148,7 +148,7 @@ def _is_real(type_: str) -> bool:
 
 
 def _added(default: str | None) -> tuple[int, int]:
-    """What rows have that were written before the column was added."""
+    """The value in rows that were written before the column was added."""
     if default is None or default.upper() == "NULL":
         return _pages.ADDED_NULL, 0
     if _INTEGER.fullmatch(default):
@@ -157,5 +157,5 @@ def _added(default: str | None) -> tuple[int, int]:
 
 
 def escaped(name: str) -> str:
-    """A name as it stands between double quotes."""
+    """A name escaped for double quotes."""
     return name.replace('"', '""')

@@ -1,4 +1,4 @@
-"""Summaries of all files to one set of columns: the groups of all ranks below each other."""
+"""The summaries of all files as one set of columns, with the groups of all ranks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.ranks.rank import ranks
+from fastprof.ranks.rank import assign_ranks
 from fastprof.ranks.summary import KEYS, SUMS, Process, Summary
 
-__all__ = ["Rank", "Together", "together"]
+__all__ = ["AllRanks", "Rank", "combine"]
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Rank:
 
 
 @dataclass(frozen=True)
-class Together:
+class AllRanks:
     """The groups of all ranks.
 
     Parameters
     ----------
     ranks : in order of number
-    rule : where the numbers come from, see `fastprof.ranks.rank`
+    rule : the numbering rule, see `fastprof.ranks.rank`
     rank : int32 [groups], index into ranks
-    keys, sums : as in Groups, [groups]; Values share one list of values for all ranks
+    keys, sums : as in Groups, [groups]; ranks share the list of values
     """
 
     ranks: list[Rank]
@@ -45,8 +45,8 @@ class Together:
     sums: dict[str, Int64]
 
 
-def together(summaries: Sequence[Summary]) -> Together:
-    """Put summaries together; what comes out does not depend on when each was made.
+def combine(summaries: Sequence[Summary]) -> AllRanks:
+    """Concatenate summaries.
 
     summaries : in order of path
     """
@@ -56,8 +56,8 @@ def together(summaries: Sequence[Summary]) -> Together:
         for process in (range(len(summary.processes)) or (None,))
     ]
     paths = [summary.path for summary, _ in owners]
-    told = [summary.rank for summary, _ in owners]
-    numbers, rule = ranks(paths, told)
+    recorded = [summary.rank for summary, _ in owners]
+    numbers, rule = assign_ranks(paths, recorded)
     order = np.argsort(np.array(numbers, np.int64), kind="stable").tolist()
     found, place = [], {}
     for row, i in enumerate(order):
@@ -70,7 +70,7 @@ def together(summaries: Sequence[Summary]) -> Together:
         np.array([place[id(each), p] for p in range(len(each.processes))], np.int32)
         for each in summaries
     ]
-    return Together(
+    return AllRanks(
         ranks=found,
         rule=rule,
         rank=_joined(
@@ -89,7 +89,7 @@ def _joined(arrays: list[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
 
 
 def _shared(columns: list[Values]) -> Values:
-    """Columns below each other, with one list of values."""
+    """Concatenate columns, with one list of values."""
     numbers: dict[str, int] = {}
     ids = []
     for column in columns:

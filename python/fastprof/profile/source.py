@@ -1,4 +1,4 @@
-"""Recording: a trace or dict lines, and everything that a Profile derives from it."""
+"""ProfileSource: a trace or dict lines, and everything that a Profile derives from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 
 
-class Recording(ABC):
+class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
     `of_costs` names columns that share a long computation, about half of that of all columns.

@@ -1,6 +1,6 @@
-"""Ranges and API calls of one trace, put behind those of another.
+"""Append the ranges and API calls of a capture file to the trace that replays its graphs.
 
-So the captures of a graph, which another file tells, are looked at as those of the same file are.
+The captures in the file can then be read like those in the trace itself.
 """
 
 from __future__ import annotations
@@ -11,24 +11,36 @@ from typing import TypeVar
 import numpy as np
 
 from fastprof.errors import BadInputError
-from fastprof.model.trace import NEVER, Borrowed, Captured, Int32, Int64, Launches, Ranges, Trace
+from fastprof.model.trace import (
+    NEVER,
+    Appended,
+    Captured,
+    Int32,
+    Int64,
+    Launches,
+    Ranges,
+    Recording,
+)
 
 Text = TypeVar("Text", str, str | None)
 
 
-def borrow(trace: Trace, lender: Trace) -> None:
-    """Put ranges, calls, threads and captures of `lender` behind those of `trace`, later than all
-    of these, in processes of their own. It gives no kernels.
+def append_capture(recording: Recording, capture: Recording) -> None:
+    """Append ranges, API calls, threads and captured graphs of `capture` to `recording`, in place.
+
+    They get later times than all of `recording`, and processes of their own. Kernels are not
+    appended.
 
     Raises
     ------
     BadInputError
-        The times of both together are more than 64 bits hold.
+        The combined time span does not fit into 64 bits.
     """
-    own, other = trace.ranges, lender.ranges
-    shift = _shift(trace, lender)
-    label = _adopted(trace.labels, lender.labels)
-    name = _adopted(trace.strings, lender.strings)
+    trace = recording
+    own, other = trace.ranges, capture.ranges
+    shift = _shift(trace, capture)
+    label = _merged(trace.labels, capture.labels)
+    name = _merged(trace.strings, capture.strings)
     n_ranges, n_launches = len(own), len(trace.launches)
     n_threads, n_processes = len(trace.threads), len(trace.processes)
     trace.ranges = Ranges(
@@ -39,35 +51,40 @@ def borrow(trace: Trace, lender: Trace) -> None:
         seq=np.concatenate([own.seq, other.seq]),
         op_id=np.concatenate([own.op_id, other.op_id]),
     )
-    launches = lender.launches
+    launches = capture.launches
     trace.launches = Launches(
         start=np.concatenate([trace.launches.start, launches.start + shift]),
         thread=np.concatenate([trace.launches.thread, _moved(launches.thread, n_threads)]),
         name=np.concatenate([trace.launches.name, name[launches.name]]),
     )
-    trace.threads = np.concatenate([trace.threads, lender.threads])
+    trace.threads = np.concatenate([trace.threads, capture.threads])
     trace.process_of_thread = np.concatenate(
-        [trace.process_of_thread, _moved(lender.process_of_thread, n_processes)]
+        [trace.process_of_thread, _moved(capture.process_of_thread, n_processes)]
     )
-    trace.processes = np.concatenate([trace.processes, lender.processes])
-    if trace.told_forward is not None or lender.told_forward is not None:
-        trace.told_forward = np.concatenate(
-            [_told(trace, n_ranges), _moved(_told(lender, len(other)), n_ranges)]
+    trace.processes = np.concatenate([trace.processes, capture.processes])
+    if trace.recorded_forward is not None or capture.recorded_forward is not None:
+        trace.recorded_forward = np.concatenate(
+            [
+                _recorded_forward(trace, n_ranges),
+                _moved(_recorded_forward(capture, len(other)), n_ranges),
+            ]
         )
-    if lender.captured is not None:
-        trace.captured = _both(trace.captured, lender.captured, n_launches, name, lender.name)
-    trace.borrowed = Borrowed(
-        trace.borrowed.ranges + len(other),
-        trace.borrowed.threads + len(lender.threads),
-        trace.borrowed.processes + len(lender.processes),
+    if capture.captured is not None:
+        trace.captured = _concatenated(
+            trace.captured, capture.captured, n_launches, name, capture.name
+        )
+    trace.appended = Appended(
+        trace.appended.ranges + len(other),
+        trace.appended.threads + len(capture.threads),
+        trace.appended.processes + len(capture.processes),
     )
 
 
-def _shift(trace: Trace, lender: Trace) -> int:
-    """What moves the times of `lender` behind those of `trace`, whose rows are in order of time."""
+def _shift(recording: Recording, capture: Recording) -> int:
+    """The offset in ns that moves the times of `capture` after those of `recording`."""
     tables = [
-        (trace.ranges.start, lender.ranges.start),
-        (trace.launches.start, lender.launches.start),
+        (recording.ranges.start, capture.ranges.start),
+        (recording.launches.start, capture.launches.start),
     ]
     last = max((int(own[-1]) for own, _ in tables if len(own)), default=0)
     first = min((int(other[0]) for _, other in tables if len(other)), default=0)
@@ -75,19 +92,20 @@ def _shift(trace: Trace, lender: Trace) -> int:
     shift = last + 1 - first
     if not -NEVER < shift < NEVER or end + shift >= NEVER:
         raise BadInputError(
-            f"{lender.name}: expected times that fit behind those of {trace.name} into 64 bits of "
-            f"ns, found {first} to {end}; one of the files is damaged, record it again"
+            f"{capture.name}: expected times that fit into 64 bits of ns after those of "
+            f"{recording.name}, found {first} to {end}; one of the files is "
+            "damaged, record it again"
         )
     return shift
 
 
 def _later(end: Int64, shift: int) -> Int64:
-    """Ends moved; what never ends still does not."""
+    """Range ends plus `shift`; NEVER stays NEVER."""
     return np.where(end >= NEVER - max(shift, 0), NEVER, end + shift)
 
 
-def _adopted(texts: list[Text], others: Iterable[Text]) -> Int32:
-    """The places of other texts among some, which get those that they lack; -1 at the end."""
+def _merged(texts: list[Text], others: Iterable[Text]) -> Int32:
+    """The index of each of `others` in `texts`, to which missing ones are added; -1 at the end."""
     places = {text: place for place, text in enumerate(texts)}
     found: list[int] = []
     for text in others:
@@ -103,15 +121,15 @@ def _moved(index: Int32, by: int) -> Int32:
     return moved
 
 
-def _told(trace: Trace, n_ranges: int) -> Int32:
-    told = trace.told_forward
-    return np.full(n_ranges, -1, np.int32) if told is None else told
+def _recorded_forward(recording: Recording, n_ranges: int) -> Int32:
+    forward = recording.recorded_forward
+    return np.full(n_ranges, -1, np.int32) if forward is None else forward
 
 
-def _both(
+def _concatenated(
     own: Captured | None, other: Captured, n_launches: int, name: Int32, file: str
 ) -> Captured:
-    """The captures of both, those of `file` behind the own ones, which are of other files too."""
+    """The captures in `own`, then those of the file named `file`."""
     first = 0 if own is None else int(own.graph.max(initial=-1)) + 1
     moved = Captured(
         launch=other.launch + np.int32(n_launches),

@@ -1,0 +1,54 @@
+"""The format of a file is decided in one place, by content, then by suffix."""
+
+from __future__ import annotations
+
+import pytest
+
+import fastprof
+from fastprof.errors import BadInputError
+from fastprof.readers.detect import Format, detect
+
+SQLITE = b"SQLite format 3\0"
+REPORT = b"NVIDIA Tegra Profiler Report 2026@4@1"
+LINE = b"{'kShortName': 'a', 'kDuration': 7}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.sqlite", SQLITE, Format.SQLITE),
+        ("a.nsys-rep", SQLITE, Format.SQLITE),
+        ("a.dat", REPORT, Format.NSYS_REPORT),
+        ("a.nsys-rep", b"\0\1", Format.NSYS_REPORT),
+        ("A.QDREP", b"\x1f\x8b", Format.NSYS_REPORT),
+        ("a.dat", b"\x1f\x8b", Format.GZIP_JSON),
+        ("a.dat", b'\n {"traceEvents": []}', Format.JSON),
+        ("a.nsys-rep", b"[", Format.JSON),
+        ("a.json", LINE, Format.DICT_LINES),
+        ("a.nsys-rep", b"\xef\xbb\xbf" + LINE, Format.DICT_LINES),
+    ],
+)
+def test_content_decides_before_the_suffix(tmp_path, name, content, expected):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert detect(path).format is expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"PK\3\4", "found an unknown format"),
+        (bytes(200), "found zeros instead of a header"),
+    ],
+)
+def test_unknown_formats_are_rejected(tmp_path, content, message):
+    path = tmp_path / "a.bin"
+    path.write_bytes(content)
+    with pytest.raises(BadInputError, match=message):
+        detect(path)
+
+
+def test_a_missing_file_is_reported_as_missing_with_a_graph_capture_too(tmp_path):
+    with pytest.raises(BadInputError, match="no such file"):
+        fastprof.open(tmp_path / "none.json", graph_capture=[tmp_path / "capture.json"])
