@@ -53,8 +53,8 @@ STAGES = {
         "fastprof.profile.from_trace:cover",
     ),
     "columns": (
-        "fastprof.profile.recording:Recording.column",
-        "fastprof.profile.from_trace:TraceRecording.dict_line_columns",
+        "fastprof.profile.source:ProfileSource.column",
+        "fastprof.profile.from_trace:TraceSource.dict_line_columns",
         "fastprof.profile.costs:Costs._shared",
     ),
     "write": (

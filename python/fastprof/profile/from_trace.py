@@ -1,4 +1,4 @@
-"""A trace and the call paths of its kernels as a Recording: what makes each column."""
+"""A trace and the call paths of its kernels as the source of a Profile: what makes each column."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
-from fastprof.profile.recording import Recording
+from fastprof.profile.source import ProfileSource
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 # The unknown time. Times may be negative: each trace has its own epoch.
 _NO_TIME: Final = np.iinfo(np.int64).min
 
 
-class TraceRecording(Recording):
+class TraceSource(ProfileSource):
     """A trace. Nothing is computed per kernel before it is used."""
 
     of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
@@ -39,11 +39,13 @@ class TraceRecording(Recording):
         self._trace, self._attribution = trace, attribution
         self._lookups = Lookups(trace, attribution, lines)
 
+    def _copy(self) -> TraceSource:
+        return TraceSource(self._trace, self._attribution, self._lookups.lines)
+
     def _make(self, name: str) -> Column:
         return _MAKERS[name](self._lookups)
 
-    def coverage(self, copies: bool) -> Coverage:
-        """Sum the GPU time by depth; of copies and memsets too, where `copies` is set."""
+    def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
         return cover(
             trace.kernels.duration,
@@ -73,11 +75,15 @@ class TraceRecording(Recording):
         unsure = int(np.count_nonzero(gpu_work.damaged(trace).values))
         return checks.totals_of(gpu_work.kinds(trace), duration, unsure)
 
-    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
-        """What is around the launch itself; nothing inherited from forward calls."""
+    def dict_line_columns(self) -> Mapping[str, Any]:
+        """The ranges around the launch itself, nothing inherited from forward calls.
+
+        The coverage needs large arrays that dict lines do not; they are freed with the source that
+        computes it.
+        """
         lookups = self._lookups
         with Beside() as beside:
-            done = beside.run(meanwhile)
+            coverage = beside.run(lambda: self._copy().coverage(True))
             operators = lookups.operators
             made = {
                 "kShortName": self.column("kernel"),
@@ -94,9 +100,7 @@ class TraceRecording(Recording):
                 "block": self.column("block"),
                 "kLongName": self.column("name"),
             }
-            done.result()
-        # The columns below are large: free the costs first.
-        lookups.forget_costs()
+            self._coverage[True] = coverage.result()
         return made | {
             "dir": self.column("dir"),
             "tid": self.column("tid"),

@@ -17,11 +17,11 @@ from fastprof.ops.user import load_packages
 from fastprof.profile import captured_graphs, checks
 from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.counts import steps_of
-from fastprof.profile.from_dict_lines import DictLineRecording
-from fastprof.profile.from_trace import TraceRecording
+from fastprof.profile.from_dict_lines import DictLineSource
+from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.profile import Profile
-from fastprof.profile.recording import Recording
 from fastprof.profile.recount import recount
+from fastprof.profile.source import ProfileSource
 from fastprof.readers import dict_lines, memory_estimate
 from fastprof.readers.detect import head_of, read_trace
 from fastprof.readers.sqlite.database import Progress
@@ -89,7 +89,7 @@ def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = 
     """
     lines = SourceLines(mine)
     return _with_packages(
-        lambda: Profile(DictLineRecording(name, dict_lines.read(stream, name), lines))
+        lambda: Profile(DictLineSource(name, dict_lines.read(stream, name), lines))
     )
 
 
@@ -120,7 +120,7 @@ def _open(
     files = traces_in(graph_capture)
     trace = read_trace(path, progress, copies)
     captured_graphs.take_captures(trace, (read_trace(file, progress, True, True) for file in files))
-    return _recountable(path, copies, *_recording(trace, lines, True))
+    return _recountable(path, copies, *_source(trace, lines, True))
 
 
 def traces_in(paths: Sequence[Path]) -> list[Path]:
@@ -154,18 +154,18 @@ def _open_alone(path: Path, progress: Progress | None, copies: bool, lines: Sour
     name = os.fsdecode(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         with builtins.open(path, "rb", buffering=0) as pipe:
-            return Profile(DictLineRecording(name, dict_lines.read(pipe, name), lines))
+            return Profile(DictLineSource(name, dict_lines.read(pipe, name), lines))
     if dict_lines.looks_like_dict_lines(head_of(path)):
         memory.expect(name, memory_estimate.of_dict_lines(path))
-        recording = DictLineRecording(name, dict_lines.read(path, name), lines)
-        return _recountable(path, copies, recording)
-    return _recountable(path, copies, *_recording(read_trace(path, progress, copies), lines))
+        source = DictLineSource(name, dict_lines.read(path, name), lines)
+        return _recountable(path, copies, source)
+    return _recountable(path, copies, *_source(read_trace(path, progress, copies), lines))
 
 
-def _recording(
+def _source(
     trace: Trace, lines: SourceLines, took_captures: bool = False
-) -> tuple[Recording, captured_graphs.GraphCapture | None]:
-    """The Recording of a trace, and how many kernels of its graphs have calls of a capture.
+) -> tuple[ProfileSource, captured_graphs.GraphCapture | None]:
+    """The source of a trace, and how many kernels of its graphs have calls of a capture.
 
     took_captures : whether its captures of graphs were taken from other files
     """
@@ -185,24 +185,24 @@ def _recording(
     )
     trace.forget_threads()
     attribution.forget_launches()
-    return TraceRecording(trace, attribution, lines), graph_capture
+    return TraceSource(trace, attribution, lines), graph_capture
 
 
 def _recountable(
     path: Path,
     copies: bool,
-    recording: Recording,
+    source: ProfileSource,
     graph_capture: captured_graphs.GraphCapture | None = None,
 ) -> Profile:
     """The Profile, which can have its file counted again, from whatever directory."""
-    name, full, state = recording.name, os.path.abspath(path), _state(path)
+    name, full, state = source.name, os.path.abspath(path), _state(path)
 
     def count_again() -> checks.Totals | None:
         if _state(full) != state:
             raise BadInputError(f"{name}: was changed since it was read; read it again")
         return recount(full, copies)
 
-    return Profile(recording, count_again, graph_capture)
+    return Profile(source, count_again, graph_capture)
 
 
 def _state(path: Path) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Profile: everything known about the kernels of a recording, as columns, rows and tables."""
+"""Profile: everything known about the kernels of a file, as columns, rows and tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastprof.profile.captured_graphs import GraphCapture
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
-from fastprof.profile.recording import Recording
+from fastprof.profile.source import ProfileSource
 
 if TYPE_CHECKING:
     import pandas
@@ -49,7 +49,7 @@ class Kernels(Mapping[str, npt.NDArray[Any]]):
 
 
 class Profile:
-    """Everything known about the kernels of a recording, one row a kernel, in order of start.
+    """Everything known about the kernels of a trace or of dict lines, a row for each by start.
 
     `fastprof.open` returns it. Columns, coverage and contents are computed on first use.
 
@@ -78,23 +78,23 @@ class Profile:
 
     def __init__(
         self,
-        recording: Recording,
+        source: ProfileSource,
         recount: Callable[[], Totals | None] | None = None,
         graph_capture: GraphCapture | None = None,
     ) -> None:
-        """Profile a recording.
+        """Make a Profile of a source.
 
         recount : counts the file again, None if it is too damaged; omitted for a pipe
         """
-        self.name: str = recording.name
-        self.about: About = recording.about
-        self.warnings: list[str] = recording.warnings
-        self.names: list[str] = recording.names
+        self.name: str = source.name
+        self.about: About = source.about
+        self.warnings: list[str] = source.warnings
+        self.names: list[str] = source.names
         self.graph_capture = graph_capture
-        self._recording, self._recount = recording, recount
+        self._source, self._recount = source, recount
 
     def __len__(self) -> int:
-        return self._recording.n_kernels
+        return self._source.n_kernels
 
     def __repr__(self) -> str:
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
@@ -104,20 +104,20 @@ class Profile:
         """The columns as NumPy arrays by name."""
         return Kernels(self)
 
-    @cached_property
+    @property
     def coverage(self) -> Coverage:
         """How much of the GPU time is known, by depth."""
-        return self._recording.coverage(True)
+        return self._source.coverage(True)
 
-    @cached_property
+    @property
     def coverage_of_kernels(self) -> Coverage:
         """The same without memory copies and memsets."""
-        return self._recording.coverage(False)
+        return self._source.coverage(False)
 
     @cached_property
     def contents(self) -> Contents:
         """What the file contains, and how much of it."""
-        return self._recording.contents()
+        return self._source.contents()
 
     def check(self) -> str:
         """Count the file again in a simpler way and compare; return a summary of what agrees.
@@ -132,7 +132,7 @@ class Profile:
         BadInputError
             The file cannot be read any more.
         """
-        report = self._recording.totals()
+        report = self._source.totals()
         file = self._recount() if self._recount is not None else None
         if file is None:
             why = "comes from a pipe" if self._recount is None else "is damaged"
@@ -153,7 +153,7 @@ class Profile:
         """
         if name not in self.names:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.names)}")
-        return self._recording.column(name)
+        return self._source.column(name)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
@@ -188,7 +188,7 @@ class Profile:
 
     def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
         """Compute and convert all columns, those of costs on a second thread."""
-        of_costs = [name for name in self.names if name in self._recording.of_costs]
+        of_costs = [name for name in self.names if name in self._source.of_costs]
         with Beside() as beside:
             costs = beside.run(
                 lambda: {name: convert(name, self.column(name)) for name in of_costs}
@@ -196,7 +196,7 @@ class Profile:
             others = {
                 name: convert(name, self.column(name))
                 for name in self.names
-                if name not in self._recording.of_costs
+                if name not in self._source.of_costs
             }
             made = others | costs.result()
         return {name: made[name] for name in self.names}
@@ -204,4 +204,4 @@ class Profile:
 
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
     """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
-    return profile._recording.dict_line_columns(lambda: profile.coverage)
+    return profile._source.dict_line_columns()

@@ -1,9 +1,9 @@
-"""Recording: a trace or dict lines, and everything that a Profile derives from it."""
+"""ProfileSource: a trace or dict lines, and everything that a Profile derives from it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fastprof.model.column_table import ColumnInfo
@@ -14,7 +14,7 @@ from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 
 
-class Recording(ABC):
+class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
     `of_costs` names columns that share a long computation, about half of that of all columns.
@@ -41,6 +41,7 @@ class Recording(ABC):
         self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
         self.names = [info.key for info in table]
         self._made: dict[str, Column] = {}
+        self._coverage: dict[bool, Coverage] = {}
 
     def column(self, name: str) -> Column:
         """The column of one of `names`."""
@@ -52,9 +53,15 @@ class Recording(ABC):
     def _make(self, name: str) -> Column:
         """Compute a column."""
 
-    @abstractmethod
     def coverage(self, copies: bool) -> Coverage:
-        """Sum the GPU time by depth; of copies and memsets too, where `copies` is set."""
+        """The GPU time by depth; of copies and memsets too, where `copies` is set."""
+        if copies not in self._coverage:
+            self._coverage[copies] = self._cover(copies)
+        return self._coverage[copies]
+
+    @abstractmethod
+    def _cover(self, copies: bool) -> Coverage:
+        """Sum the GPU time by depth."""
 
     @abstractmethod
     def contents(self) -> Contents:
@@ -71,8 +78,5 @@ class Recording(ABC):
         """
 
     @abstractmethod
-    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
-        """The columns of dict lines by PyProf's keys.
-
-        meanwhile : called, possibly on a second core, before the largest columns are computed
-        """
+    def dict_line_columns(self) -> Mapping[str, Any]:
+        """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
