@@ -49,7 +49,7 @@ class Kernels(Mapping[str, npt.NDArray[Any]]):
 
 
 class Profile:
-    """Everything known about the kernels of a trace or of dict lines, a row for each by start.
+    """Everything known about the kernels of a trace or of dict lines; rows are in order of start.
 
     `fastprof.open` returns it. Columns, coverage and contents are computed on first use.
 
