@@ -12,8 +12,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.model.arrays import Int32 as Int32
-from fastprof.model.arrays import Int64 as Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.metadata import About
 
 # The first character of a label that is more than the plain text of a range (csrc/fp_column.h).

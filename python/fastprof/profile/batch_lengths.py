@@ -11,17 +11,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof import ops
 from fastprof._core import _path
 from fastprof._core._take import take
+from fastprof.model.arrays import Int32
 from fastprof.model.call import Arg
 from fastprof.model.markers import Meaning
 from fastprof.ops.serving.lengths import is_batch, is_detailed
 from fastprof.profile.callpath.attribution import Attribution
-
-Int32 = npt.NDArray[np.int32]
 
 _BATCH = "batch"  # parameter name in formulas
 _NONE = np.int32(-1)

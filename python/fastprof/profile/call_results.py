@@ -23,10 +23,11 @@ from fastprof import ops
 from fastprof._core import _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
+from fastprof.model.arrays import Int32
 from fastprof.model.call import Call, Tensor
 from fastprof.model.columns import first_rows
 from fastprof.model.markers import Meaning
-from fastprof.model.trace import Int32, Trace
+from fastprof.model.trace import Trace
 from fastprof.ops.registry import argument
 from fastprof.profile.callpath.attribution import Attribution
 

@@ -22,16 +22,16 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core import _calls, _path, _pools, _share
 from fastprof._core._take import distinct, take
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning, op_name
-from fastprof.model.trace import Int32, Trace
+from fastprof.model.trace import Trace
 from fastprof.ops.registry import Formula
 from fastprof.ops.tensor import canonical_type
 from fastprof.profile.batch_lengths import with_batches
 from fastprof.profile.call_results import infer_results
 from fastprof.profile.callpath.attribution import Attribution
 
-Bools = npt.NDArray[np.bool_]
 Flags = npt.NDArray[np.uint8]
 
 

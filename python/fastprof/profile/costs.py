@@ -19,9 +19,9 @@ from fastprof._core import _calls, _share
 from fastprof._core._calls import BESIDE, MOST_PARTS
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call
 from fastprof.model.columns import Ints, Values, first_rows
-from fastprof.model.trace import Int32, Int64
 from fastprof.profile import checks
 from fastprof.profile.calls import CallsOfKernels, Named, typed_like
 

@@ -1,4 +1,4 @@
-"""Dict lines as a ProfileSource: kernels linked to forward calls and costed as those of a trace.
+"""Dict lines as the source of a Profile: kernels linked to forward calls and costed as in a trace.
 
 A dict line records only the ranges around its own launch. So the forward call of a backward kernel
 is that of the last forward kernel before it with the same number (as in PyProf), and the kernels of
@@ -56,19 +56,18 @@ class DictLineSource(ProfileSource):
         return _MAKERS[name](self)
 
     @cached_property
-    def source(self) -> Values:
+    def source_lines(self) -> Values:
         """The source lines of each kernel's call, outermost first."""
         return _rows(self.columns["trace"], self.meaning_row).mapped(self.lines.trace)
 
-    def coverage(self, copies: bool) -> Coverage:
-        """Sum the GPU time by depth. Dict lines have no copies."""
+    def _cover(self, copies: bool) -> Coverage:
         columns, tid = self.columns, self.columns["tid"]
         markers = columns["seqMarker"].values
         return cover(
             self.duration,
             tid.values != tid.none,
             _inside(columns),
-            self.source,
+            self.source_lines,
             self.calls,
             self.costs.flops,
             any(", sizes = [" in text for cell in markers for text in cell),
@@ -86,8 +85,8 @@ class DictLineSource(ProfileSource):
         kind = Values(np.zeros(n, np.int32), ["kernel"])
         return totals_of(kind, Ints(self.duration))
 
-    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
-        """The columns that were read."""
+    def dict_line_columns(self) -> Mapping[str, Any]:
+        """The columns as read."""
         return self.columns
 
 
@@ -97,7 +96,7 @@ _MAKERS: Final[dict[str, Callable[[DictLineSource], Column]]] = {
     "altseq": lambda of: of.columns["altSeqId"],
     "tid": lambda of: of.columns["tid"],
     "layer": lambda of: _rows(of.columns["layer"], of.meaning_row).mapped(each_part_once),
-    "trace": lambda of: of.source,
+    "trace": lambda of: of.source_lines,
     "dir": lambda of: of.columns["dir"],
     "sub": lambda of: of.columns["subSeqId"],
     "mod": lambda of: of.costs.mod,
@@ -114,8 +113,8 @@ _MAKERS: Final[dict[str, Callable[[DictLineSource], Column]]] = {
     "bytes": lambda of: of.costs.bytes,
     "tc_reason": lambda of: of.costs.tc_reason,
     "exact": lambda of: of.costs.exact,
-    "line": lambda of: of.source.mapped(of.lines.line),
-    "library_line": lambda of: of.source.mapped(of.lines.library_line),
+    "line": lambda of: of.source_lines.mapped(of.lines.line),
+    "library_line": lambda of: of.source_lines.mapped(of.lines.library_line),
     "name": lambda of: of.columns["kLongName"],
 }
 

@@ -1,4 +1,4 @@
-"""A trace and the call paths of its kernels as a ProfileSource: what makes each column."""
+"""A trace and the call paths of its kernels as the source of a Profile: what makes each column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from fastprof._core import _link
 from fastprof._core._take import take
-from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
@@ -39,11 +38,13 @@ class TraceSource(ProfileSource):
         self._trace, self._attribution = trace, attribution
         self._lookups = Lookups(trace, attribution, lines)
 
+    def _copy(self) -> TraceSource:
+        return TraceSource(self._trace, self._attribution, self._lookups.lines)
+
     def _make(self, name: str) -> Column:
         return _MAKERS[name](self._lookups)
 
-    def coverage(self, copies: bool) -> Coverage:
-        """Sum the GPU time by depth; of copies and memsets too, where `copies` is set."""
+    def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
         return cover(
             trace.kernels.duration,
@@ -73,31 +74,26 @@ class TraceSource(ProfileSource):
         unsure = int(np.count_nonzero(gpu_work.damaged(trace).values))
         return checks.totals_of(gpu_work.kinds(trace), duration, unsure)
 
-    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
-        """What is around the launch itself; nothing inherited from forward calls."""
+    def dict_line_columns(self) -> Mapping[str, Any]:
+        """The ranges around the launch itself, nothing inherited from forward calls."""
+        # The coverage needs large arrays that dict lines do not. They die with the copy.
+        self._coverage[True] = self._copy().coverage(True)
         lookups = self._lookups
-        with SecondThread() as second:
-            done = second.submit(meanwhile)
-            operators = lookups.operators
-            made = {
-                "kShortName": self.column("kernel"),
-                "kDuration": self.column("sil"),
-                "layer": lookups.layer(lookups.node),
-                "trace": lookups.frames(lookups.node),
-                "reprMarkers": lookups.markers(Kind.MODULE),
-                "marker": lookups.markers(Kind.ARGUMENT),
-                "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
-                "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
-                "device": self.column("device"),
-                "stream": self.column("stream"),
-                "grid": self.column("grid"),
-                "block": self.column("block"),
-                "kLongName": self.column("name"),
-            }
-            done.result()
-        # The columns below are large: free the costs first.
-        lookups.forget_costs()
-        return made | {
+        operators = lookups.operators
+        return {
+            "kShortName": self.column("kernel"),
+            "kDuration": self.column("sil"),
+            "layer": lookups.layer(lookups.node),
+            "trace": lookups.frames(lookups.node),
+            "reprMarkers": lookups.markers(Kind.MODULE),
+            "marker": lookups.markers(Kind.ARGUMENT),
+            "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
+            "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
+            "device": self.column("device"),
+            "stream": self.column("stream"),
+            "grid": self.column("grid"),
+            "block": self.column("block"),
+            "kLongName": self.column("name"),
             "dir": self.column("dir"),
             "tid": self.column("tid"),
             "seqMarker": lookups.seq_markers(),

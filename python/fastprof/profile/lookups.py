@@ -84,11 +84,6 @@ class Lookups:
         duration, gpus = self.trace.kernels.duration, self.trace.about.gpus.values()
         return cost(self.calls, long_names.values, long_names.ids, duration, gpus)
 
-    def forget_costs(self) -> None:
-        """Free what costs and inherited columns need; it is made again when it is asked for."""
-        for name in ("calls", "costs", "flops", "bytes", "meaning", "meaning_node"):
-            self.__dict__.pop(name, None)
-
     @cached_property
     def flops(self) -> Ints:
         """A copy outside of all calls whose cost is known computes nothing."""

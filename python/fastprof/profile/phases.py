@@ -8,9 +8,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from fastprof.model.arrays import Int32
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import Int32, Trace
+from fastprof.model.trace import Trace
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.gpu_work import copy_directions, names
 

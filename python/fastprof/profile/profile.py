@@ -1,4 +1,4 @@
-"""Profile: everything known about the kernels of a recording, as columns, rows and tables."""
+"""Profile: everything known about the kernels of a file, as columns, rows and tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Kernels(Mapping[str, npt.NDArray[Any]]):
 
 
 class Profile:
-    """Everything known about the kernels of a recording, one row a kernel, in order of start.
+    """Everything known about the kernels of a trace or of dict lines; rows are in order of start.
 
     `fastprof.open` returns it. Columns, coverage and contents are computed on first use.
 
@@ -82,7 +82,7 @@ class Profile:
         recount: Callable[[], Totals | None] | None = None,
         graph_capture: GraphCapture | None = None,
     ) -> None:
-        """Profile a source.
+        """Make a Profile of a source.
 
         recount : counts the file again, None if it is too damaged; omitted for a pipe
         """
@@ -104,12 +104,12 @@ class Profile:
         """The columns as NumPy arrays by name."""
         return Kernels(self)
 
-    @cached_property
+    @property
     def coverage(self) -> Coverage:
         """How much of the GPU time is known, by depth."""
         return self._source.coverage(True)
 
-    @cached_property
+    @property
     def coverage_of_kernels(self) -> Coverage:
         """The same without memory copies and memsets."""
         return self._source.coverage(False)
@@ -204,4 +204,4 @@ class Profile:
 
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
     """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
-    return profile._source.dict_line_columns(lambda: profile.coverage)
+    return profile._source.dict_line_columns()

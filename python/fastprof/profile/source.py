@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fastprof.model.column_table import ColumnInfo
@@ -41,6 +41,7 @@ class ProfileSource(ABC):
         self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
         self.names = [info.key for info in table]
         self._made: dict[str, Column] = {}
+        self._coverage: dict[bool, Coverage] = {}
 
     def column(self, name: str) -> Column:
         """The column of one of `names`."""
@@ -52,9 +53,15 @@ class ProfileSource(ABC):
     def _make(self, name: str) -> Column:
         """Compute a column."""
 
-    @abstractmethod
     def coverage(self, copies: bool) -> Coverage:
-        """Sum the GPU time by depth; of copies and memsets too, where `copies` is set."""
+        """The GPU time by depth; of copies and memsets too, where `copies` is set."""
+        if copies not in self._coverage:
+            self._coverage[copies] = self._cover(copies)
+        return self._coverage[copies]
+
+    @abstractmethod
+    def _cover(self, copies: bool) -> Coverage:
+        """Sum the GPU time by depth."""
 
     @abstractmethod
     def contents(self) -> Contents:
@@ -71,8 +78,5 @@ class ProfileSource(ABC):
         """
 
     @abstractmethod
-    def dict_line_columns(self, meanwhile: Callable[[], object]) -> Mapping[str, Any]:
-        """The columns of dict lines by PyProf's keys.
-
-        meanwhile : called, possibly on a second core, before the largest columns are computed
-        """
+    def dict_line_columns(self) -> Mapping[str, Any]:
+        """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""

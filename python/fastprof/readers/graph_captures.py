@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
-from fastprof.model.trace import NEVER, Activity, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.trace import NEVER, Activity
 
-Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 _BEGIN = re.compile(r"(?:cuda|cu|hip)StreamBeginCapture")

@@ -15,12 +15,11 @@ import numpy.typing as npt
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
 from fastprof._system.threads import SecondThread
+from fastprof.model.arrays import Int32, UInt8
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import Int32, RangeNames, Trace
+from fastprof.model.trace import RangeNames, Trace
 from fastprof.profile.callpath import node_makers, recomputed
 from fastprof.profile.callpath.nesting import NestedRanges, Nesting
-
-UInt8 = npt.NDArray[np.uint8]
 
 NOWHERE, FORWARD, BACKWARD = _path.NOWHERE, _path.FORWARD, _path.BACKWARD  # direction of a node
 _WITHOUT_DIRECTION = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN})

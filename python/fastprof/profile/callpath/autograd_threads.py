@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _nest
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import Int32, Recording
-
-Bools = npt.NDArray[np.bool_]
+from fastprof.model.trace import Recording
 
 _NAME = re.compile(r"pt_autograd_\d+")
 

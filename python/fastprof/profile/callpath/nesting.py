@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from fastprof._core import _nest
 from fastprof._system.threads import SecondThread
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Meaning, read, read_event
-from fastprof.model.trace import OF_EVENT, OF_TORCH, Int32, Int64, Recording, Trace, label_text
+from fastprof.model.trace import OF_EVENT, OF_TORCH, Recording, Trace, label_text
 from fastprof.profile.callpath import autograd_threads
 from fastprof.profile.steps import steps_of
 

@@ -20,12 +20,11 @@ import numpy.typing as npt
 
 from fastprof._core import _link
 from fastprof._core._take import take
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Meaning
 from fastprof.model.markers.node_names import SAME, WEAK, is_cpp, is_custom, is_foreign, likeness
-from fastprof.model.trace import Int32, Int64
 from fastprof.profile.callpath.nesting import NestedRanges
 
-Bools = npt.NDArray[np.bool_]
 Step = tuple[npt.NDArray[np.intp], Int32]  # indices into `nodes`, and a candidate range for each
 
 # Limits of the search per node.

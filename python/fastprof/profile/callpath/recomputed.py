@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof._core import _path
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import Int32
 from fastprof.profile.callpath.nesting import NestedRanges
-
-Bools = npt.NDArray[np.bool_]
 
 _MIN_OPERATORS = 3  # in the forward pass that one node recomputes
 _MIN_SHARE = 0.8  # of these operators ran in the forward pass with the same arguments

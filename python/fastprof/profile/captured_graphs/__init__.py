@@ -15,7 +15,8 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.errors import BadInputError
-from fastprof.model.trace import Int32, Int64, Recording, Trace
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import Recording, Trace
 from fastprof.profile.callpath.attribution import Attributed, Attribution
 from fastprof.profile.captured_graphs import messages
 from fastprof.profile.captured_graphs.append import append_capture

@@ -11,12 +11,11 @@ from typing import TypeVar
 import numpy as np
 
 from fastprof.errors import BadInputError
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import (
     NEVER,
     Appended,
     Captured,
-    Int32,
-    Int64,
     Launches,
     Ranges,
     Recording,

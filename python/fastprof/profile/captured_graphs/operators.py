@@ -12,8 +12,8 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core import _path
 from fastprof._core._take import take
+from fastprof.model.arrays import Int32
 from fastprof.model.markers import Kind
-from fastprof.model.trace import Int32
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.captured_graphs.choose import Around
 

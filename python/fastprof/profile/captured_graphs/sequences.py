@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
-from fastprof.model.trace import Activity, Int32, Int64, Trace
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import Activity, Trace
 from fastprof.profile.kernel_names import short_name
 
 # Keys of items: an id of the kernel name, or one of these.

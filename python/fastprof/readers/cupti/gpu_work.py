@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof._core._column import TOGETHER
-from fastprof.model.trace import Activity, Configs, Int32, Kernels
+from fastprof.model.arrays import Int32
+from fastprof.model.trace import Activity, Configs, Kernels
 from fastprof.readers.cupti.schema import AXES, SIZES
 from fastprof.readers.sqlite.database import ALL_ROWS, Columns, Database, Field, TableRows
 from fastprof.readers.trace_columns import joined

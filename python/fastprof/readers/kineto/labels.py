@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._core._take import distinct
+from fastprof.model.arrays import Int32
 from fastprof.model.markers.kineto import FIELD, NUMBERED
-from fastprof.model.trace import OF_EVENT, Int32
+from fastprof.model.trace import OF_EVENT
 from fastprof.readers.kineto.event_columns import KinetoFile
 
 # Old traces capitalise categories and use other names.

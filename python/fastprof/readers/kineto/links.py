@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._core import _join
-from fastprof.model.trace import Int32, Int64, Kernels, Ranges
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import Kernels, Ranges
 from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.threads import Threads
 

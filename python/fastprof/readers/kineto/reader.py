@@ -13,14 +13,13 @@ from fastprof._core._kineto import NONE
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.errors import BadInputError
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import (
     COPY_KINDS,
     NEVER,
     Activity,
     Captured,
     Configs,
-    Int32,
-    Int64,
     Kernels,
     Launches,
     Ranges,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._kineto import NONE, TEXT_PLACE
-from fastprof.model.trace import Int32, Int64
+from fastprof.model.arrays import Int32, Int64
 
 
 class Threads:

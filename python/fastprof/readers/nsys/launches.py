@@ -8,7 +8,8 @@ import numpy as np
 
 from fastprof._core import _join
 from fastprof._core._take import take
-from fastprof.model.trace import Int32, Kernels, Launches
+from fastprof.model.arrays import Int32
+from fastprof.model.trace import Kernels, Launches
 from fastprof.readers import trace_columns
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastprof._core._take import take
-from fastprof.model.trace import Int32
+from fastprof.model.arrays import Int32
 from fastprof.readers.nsys.schema import Pools
 from fastprof.readers.sqlite.database import Columns, Database, Field, TableRows
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from fastprof._core import _pools
 from fastprof._system.threads import SecondThread
-from fastprof.model.trace import Activity, Int32, Kernels, Ranges, Recording
+from fastprof.model.arrays import Int32
+from fastprof.model.trace import Activity, Kernels, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
 from fastprof.readers.nsys import graph_captures, metadata, schema

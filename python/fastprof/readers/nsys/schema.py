@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._core import _column, _pools
-from fastprof.model.trace import NEVER, Int32
+from fastprof.model.arrays import Int32
+from fastprof.model.trace import NEVER
 from fastprof.readers.cupti import schema as cupti_schema
 from fastprof.readers.sqlite.database import Field
 

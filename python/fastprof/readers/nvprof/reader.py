@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _join, _pools
-from fastprof.model.trace import NEVER, Activity, Int32, Int64, Kernels, Launches, Ranges, Recording
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import NEVER, Activity, Kernels, Launches, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
 from fastprof.readers.cupti.gpu_work import Work, one_after_the_other
