@@ -22,7 +22,6 @@ C_FILES = {
     "_slots": [],
     "_stacks": [],
     "_frames": [],
-    "_blocks": ["fp_blocks"],
     "_pools": ["fp_names", "fp_keys"],
     "_column": ["fp_column", "fp_names", "fp_keys"],
     "_scan": ["fp_scan", "fp_column", "fp_names", "fp_keys"],
@@ -68,8 +67,6 @@ def extension(name: str, c_files: list[str]) -> Extension:
         include_dirs=["csrc", numpy.get_include()],
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
-            # That of numpy 1.26. By default numpy 2.0 to 2.2 show no memory handlers (NEP 49).
-            ("NPY_TARGET_VERSION", "NPY_1_25_API_VERSION"),
         ],
         extra_compile_args=compile_args,
         extra_link_args=link_args,

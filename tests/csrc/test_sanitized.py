@@ -25,8 +25,7 @@ KINETO = "kineto kineto_event kineto_events kineto_rows kineto_texts json decima
 # The C files that each driver is linked with.
 C_FILES = {
     "names": "names keys",
-    "blocks": "blocks",
-    "threads": "walk record btree pages column names keys join blocks",
+    "threads": "walk record btree pages column names keys join",
     "join": "join",
     "nest": "nest itree order tree",
     "path": "path tree link share take",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -21,8 +20,7 @@ class Beside:
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Start function(*arguments) when what was started before is done."""
-        run = contextvars.copy_context().run  # with the memory that arrays get here
-        return self._pool.submit(run, function, *arguments)
+        return self._pool.submit(function, *arguments)
 
     def __enter__(self) -> Beside:
         return self

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from fastprof._core._blocks import Reused
 from fastprof._core._take import take
 from fastprof._system import memory
 from fastprof.errors import BadInputError
@@ -93,8 +92,7 @@ def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = 
 def _with_packages(make: Callable[[], Profile]) -> Profile:
     """The Profile, made with the costs that installed packages offer; what was wrong is told."""
     problems = load_packages()
-    with Reused():
-        profile = make()
+    profile = make()
     profile.warnings += problems
     return profile
 
