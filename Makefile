@@ -99,7 +99,7 @@ bench-instructions: $(VENV)/.made
 	$(BIN)/python -m bench instructions
 
 bench-annotate: $(VENV)/.test $(VENV)/.torch-$(TORCH)
-	$(BIN)/python -m bench.annotate
+	$(BIN)/python -m bench annotate
 
 asan: $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc --run-slow -n 2 --dist loadfile
@@ -120,7 +120,7 @@ lint: $(VENV)/.lint
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
 	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
 		tests/fuzz/native/*.c \
-		bench/callgrind/*.[ch]
+		bench/callgrind/*.[ch] bench/floor/*.c
 
 # The source distribution, and of it the wheel.
 wheel: $(VENV)/.lint

@@ -57,7 +57,7 @@ class SizeFigures:
         return self.contenders[name].least if name in self.contenders else None
 
     def peak_bytes(self, name: str) -> int:
-        """Without what the interpreter and its modules take."""
+        """Above the peak of the interpreter with its modules."""
         return self.contenders[name].peak_bytes - self.own_bytes
 
 
@@ -118,9 +118,9 @@ class Run:
 
     @classmethod
     def read(cls, path: Path) -> Run:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        read = json.loads(path.read_text(encoding="utf-8"))
         sizes = []
-        for size in told["sizes"]:
+        for size in read["sizes"]:
             contenders = {name: Figures(**item) for name, item in size.pop("contenders").items()}
             sizes.append(SizeFigures(**size, contenders=contenders))
-        return cls(told["machine"], sizes)
+        return cls(read["machine"], sizes)
