@@ -95,7 +95,7 @@ bench: $(VENV)/.built
 bench-smoke: $(VENV)/.built
 	$(BIN)/python -m bench --smoke
 
-bench-instructions: $(VENV)/.made
+bench-instructions: $(VENV)/.built
 	$(BIN)/python -m bench instructions
 
 bench-annotate: $(VENV)/.test $(VENV)/.torch-$(TORCH)

@@ -1,7 +1,4 @@
-"""Measures fastprof on generated exports. Without a COMMAND: all contenders, one page of results.
-
-The figures go to bench/out/figures.json, or to the file of --json.
-"""
+"""Measure fastprof on generated exports. Without a COMMAND: all contenders, one page of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measure one contender in a process of its own: wall time, processor time, memory, bytes read.
+"""Measure one contender in a process of its own: wall time, processor time, memory.
 
 `bench.run` runs this. The contender does its job once untimed, to finish imports and to get memory
 for the output (on a virtual machine, getting it from the host can take longer than the job), then
@@ -36,18 +36,6 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
 
 
-def bytes_read() -> int | None:
-    """Bytes that this process has read by system calls, cached or not; None: unknown.
-
-    Mapped files are not included.
-    """
-    with contextlib.suppress(OSError), open("/proc/self/io", encoding="ascii") as counts:
-        for line in counts:
-            if line.startswith("rchar:"):
-                return int(line.split()[1])
-    return None
-
-
 def lines_of(path: Path) -> int:
     """How many lines a file has."""
     with path.open("rb", buffering=0) as file:
@@ -55,7 +43,7 @@ def lines_of(path: Path) -> int:
 
 
 def measure(contender: Contender, files: Files, counts: bool) -> dict[str, Any]:
-    """Seconds, CPU seconds, peak bytes and bytes read; with `counts` kernels in the result, too."""
+    """Seconds, processor seconds and peak bytes; with `counts` kernels in the result, too."""
     import apsw  # noqa: F401
     import numpy  # noqa: F401
 
@@ -77,14 +65,11 @@ def measure(contender: Contender, files: Files, counts: bool) -> dict[str, Any]:
 
 
 def timed(contender: Contender, files: Files) -> tuple[dict[str, Any], object]:
-    """Do the job once: seconds, CPU seconds and bytes read, and its result."""
-    read_begin = bytes_read()
+    """Do the job once: seconds, processor seconds, and its result."""
     begin, cpu_begin = time.perf_counter(), time.process_time()
     result = contender.run(files)
     seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
-    read_end = bytes_read()
-    read = None if read_begin is None or read_end is None else read_end - read_begin
-    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "read_bytes": read}, result
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds}, result
 
 
 def main() -> None:

@@ -74,15 +74,13 @@ def put_into(readme: Path, text: str) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("figures", type=Path, nargs="?", default=ROOT / "bench" / "figures.json")
-    parser.add_argument("--plot", type=Path, default=ROOT / "docs" / "bench.png")
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
 
 
 def run(options: argparse.Namespace) -> int:
     figures = Run.read(options.figures)
-    put_into(options.readme, f"{table(figures)}\n\n{machine_line(figures)}")
+    put_into(ROOT / "README.md", f"{table(figures)}\n\n{machine_line(figures)}")
     try:
-        plot(figures, options.plot)
+        plot(figures, ROOT / "docs" / "bench.png")
     except NoPlotError as error:
         print(error, file=sys.stderr)
         return 1

@@ -26,13 +26,12 @@ SEED = 1
 CHUNK = 1 << 24
 
 
-def cached_export(n_kernels: int, n_processes: int, fresh: bool) -> Path:
+def cached_export(n_kernels: int, fresh: bool) -> Path:
     """The generated export of this size in bench/out; generated now if missing or `fresh`."""
-    suffix = "" if n_processes == 1 else f".{n_processes}processes"
-    path = OUT / f"{n_kernels}{suffix}.sqlite"
+    path = OUT / f"{n_kernels}.sqlite"
     if fresh or not path.exists():
         print(f"generating {path.relative_to(ROOT)}", file=sys.stderr)
-        generate(path, n_kernels, SEED, n_processes)
+        generate(path, n_kernels, SEED)
     return path
 
 
@@ -69,7 +68,7 @@ def measure_size(n_kernels: int, options: argparse.Namespace) -> SizeFigures:
     """All contenders in turn, `repeat` times over; dict files and reports are deleted after."""
     scratch = OUT / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
-    export = cached_export(n_kernels, options.processes, options.fresh)
+    export = cached_export(n_kernels, options.fresh)
     files = Files(export, scratch / f"{export.stem}.dict", scratch / "report")
     try:
         return measure_files(n_kernels, files, options.repeat, counts=options.smoke)
@@ -116,17 +115,26 @@ def complaints(run: Run) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument(
-        "--kernels", type=size, action="append", help="a size, such as 1e6 (default 1e4, 1e5, 1e6)"
+        "--kernels",
+        metavar="N",
+        type=size,
+        action="append",
+        help="a size, such as 1e6 (default 1e4, 1e5, 1e6)",
     )
     sizes.add_argument("--full", action="store_true", help="1e4 to 1e7 kernels: 4 GB and more")
     sizes.add_argument(
         "--smoke", action="store_true", help="1e4 kernels once; fails where a contender fails"
     )
-    parser.add_argument("--repeat", type=int, help="measurements of each contender (default 3)")
-    parser.add_argument("--processes", type=int, default=1, help="processes in the generated run")
+    parser.add_argument(
+        "--repeat", metavar="N", type=int, help="measurements of each contender (default 3)"
+    )
     parser.add_argument("--fresh", action="store_true", help="generate again what bench/out has")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", default=OUT / "figures.json", help="all figures"
+        "--json",
+        type=Path,
+        metavar="FILE",
+        default=OUT / "figures.json",
+        help="file for all figures (default bench/out/figures.json)",
     )
 
 

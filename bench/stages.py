@@ -11,13 +11,12 @@ import argparse
 import contextlib
 import functools
 import importlib
-import json
 import os
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +169,6 @@ def _cells(times: Times, stage: str) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="an Nsight Systems export")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, after a first one")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the seconds to a file")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -179,9 +177,4 @@ def run(options: argparse.Namespace) -> int:
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
             found = {job: stages(job, files, options.repeat) for job in JOBS}
     print(table(found))
-    if options.json:
-        options.json.write_text(
-            json.dumps({job: asdict(times) for job, times in found.items()}, indent=1) + "\n",
-            encoding="utf-8",
-        )
     return 0
