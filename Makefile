@@ -115,11 +115,11 @@ bench: $(READY)
 bench-smoke: $(READY)
 	$(BIN)/python -m bench --smoke
 
-bench-instructions: $(VENV)/.made
+bench-instructions: $(VENV)/.built
 	$(BIN)/python -m bench instructions
 
 bench-annotate: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
-	$(BIN)/python -m bench.annotate
+	$(BIN)/python -m bench annotate
 
 asan: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc --run-slow -n 2 --dist loadfile
@@ -140,7 +140,7 @@ lint: $(VENV)/.lint
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
 	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
 		tests/fuzz/native/*.c \
-		bench/callgrind/*.[ch]
+		bench/callgrind/*.[ch] bench/floor/*.c
 
 # The sdist, and the wheel built from it.
 wheel: $(VENV)/.lint

@@ -163,8 +163,6 @@ def extension(name: str, source: str) -> Extension:
         include_dirs=["csrc", numpy.get_include()],
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
-            # That of numpy 1.26. By default numpy 2.0 to 2.2 show no memory handlers (NEP 49).
-            ("NPY_TARGET_VERSION", "NPY_1_25_API_VERSION"),
         ],
     )
 

@@ -1,34 +1,31 @@
-"""`python -m bench [COMMAND]`: the commands of this folder by name; without one, the runner."""
+"""Measure fastprof on generated exports. Without a COMMAND: all contenders, one page of results."""
 
 from __future__ import annotations
 
-import importlib
-import sys
+import argparse
+
+from bench import annotate, generate, instructions, publish, run, stages
 
 COMMANDS = {
-    "run": "measure all contenders (the default)",
-    "stages": "where the time goes within open and parse",
-    "instructions": "count the instructions of the C stages",
-    "publish": "figures of a run -> plot and table for the README",
-    "generate": "write a made-up export",
-    "annotate": "what annotation adds to a call of torch",
+    "generate": generate,
+    "publish": publish,
+    "stages": stages,
+    "instructions": instructions,
+    "annotate": annotate,
 }
 
 
 def main() -> int:
-    name = sys.argv[1] if len(sys.argv) > 1 else "run"
-    if name in ("-h", "--help"):
-        print("python -m bench [COMMAND] [--help]\n")
-        print("\n".join(f"  {name:<14}{text}" for name, text in COMMANDS.items()))
-        return 0
-    if name in COMMANDS:
-        del sys.argv[1:2]
-    elif name.startswith("-"):
-        name = "run"
-    else:
-        print(f"no command {name}; there are {', '.join(COMMANDS)}", file=sys.stderr)
-        return 2
-    return importlib.import_module(f"bench.{name}").main() or 0
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    run.add_arguments(parser)
+    parser.set_defaults(run=run.run)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(name, help=module.HELP, description=module.__doc__)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    options = parser.parse_args()
+    return options.run(options)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""What annotation adds: to calls of torch, to module calls, to steps under a profiler -> tables.
+"""Measure what annotation adds to torch calls, module calls, and training steps under a profiler.
 
-python -m bench.annotate [--rounds 9]
-
-Each situation is a process of its own (`annotated_calls`, `annotated_steps`), in which the
-contenders take turns. The tool is the one of the tests: it takes every call and writes it down.
+Needs torch and nvtx. Each situation runs in a process of its own (`annotated_calls`,
+`annotated_steps`), in which the contenders take turns. The attached NVTX tool is the one of the
+tests, which records every call.
 """
 
 from __future__ import annotations
@@ -19,14 +18,16 @@ from pathlib import Path
 from bench.machine import describe, package_version
 
 ROOT = Path(__file__).resolve().parents[1]
-# What the project asks for, in microseconds a call more than the plain one.
+# Targets: microseconds per call above the plain call.
 AT_MOST = {("nobody listens", "fastprof"): 0.3, ("tool attached", "fastprof"): 8.0}
+HELP = "measure the overhead of annotation"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.annotate")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
-    arguments = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> int:
     machine = describe() | {"torch": package_version("torch"), "nvtx": package_version("nvtx")}
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
     print("microseconds a call more than the plain call, least of the rounds\n")
@@ -35,8 +36,8 @@ def main() -> int:
             "nobody listens": {},
             "tool attached": _attached(Path(directory)),
         }.items():
-            _table(situation, _measured("annotated_calls", environment, arguments.rounds))
-    for title, seconds in _measured("annotated_steps", {}, arguments.rounds).items():
+            _table(situation, _measured("annotated_calls", environment, options.rounds))
+    for title, seconds in _measured("annotated_steps", {}, options.rounds).items():
         plain = seconds.pop("plain")
         print(f"{title:<26}{'us':>8}{'more':>18}{'times':>18}")
         print(f"  {'plain':<24}{1e6 * plain:>8.2f}")
@@ -53,7 +54,7 @@ def _memory() -> str | None:
 
 def _attached(directory: Path) -> dict[str, str]:
     sys.path.insert(0, str(ROOT / "tests"))
-    from nvtx_recorder import attached  # what the tests record with
+    from nvtx_recorder import attached
 
     return attached(directory / "log")
 
@@ -61,7 +62,7 @@ def _attached(directory: Path) -> dict[str, str]:
 def _measured(
     program: str, environment: dict[str, str], rounds: int
 ) -> dict[str, dict[str, float]]:
-    """Seconds, by what is called and contender."""
+    """Seconds by call and contender."""
     done = subprocess.run(
         [sys.executable, "-m", f"bench.{program}", str(rounds)],
         env=os.environ | environment,
@@ -90,7 +91,3 @@ def _table(situation: str, seconds: dict[str, dict[str, float]]) -> None:
         ]
         print(f"  PyProf's way costs {min(ratios):.0f} to {max(ratios):.0f} times as much")
     print()
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

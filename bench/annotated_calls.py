@@ -1,7 +1,7 @@
-"""Times calls of torch, plain and annotated in several ways, in one process -> JSON on stdout.
+"""Time torch calls, plain and annotated in several ways, in one process; write JSON to stdout.
 
-Contenders take turns, round after round; of each the least counts. The stack under the calls is
-some twenty functions deep, as in a training script with modules.
+Contenders take turns, round after round; the minimum of each counts. The stack below the calls is
+about twenty functions deep, as in a training script with modules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.pyprof_way import pyprof_way
 DEPTH = 20
 CALLS_A_ROUND = 4000
 X, WEIGHT, BIAS = torch.randn(8, 16), torch.randn(4, 16), torch.randn(4)
-# A call of each kind, and where the function that it calls is looked up; none calls a wrapped one.
+# One call of each kind, and the owner of its function. No call runs another wrapped function.
 CALLS: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "F.linear(x, w, b)": (F, "linear", lambda: F.linear(X, WEIGHT, BIAS)),
     "torch.relu(x)": (torch, "relu", lambda: torch.relu(X)),

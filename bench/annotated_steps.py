@@ -1,8 +1,7 @@
-"""Times a module call with layers, and a training step under profilers, in one process -> JSON.
+"""Time a module call with layers, and a training step under profilers; write JSON to stdout.
 
-Contenders take turns, round after round; of each the least counts, in time of the processor, so
-that other programs count for less. The network is a small UNet's: the work of a step is its calls,
-as it is on a fast GPU.
+Contenders take turns, round after round, in one process; the minimum processor time of each
+counts. The network is a small UNet, so calls dominate a step, as on a fast GPU.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Same(nn.Module):
 
 
 class Block(nn.Module):
-    """Two convolutions with what a UNet has around them."""
+    """Two convolutions with the normalisation and activation of a UNet."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ class Autograd:
         return Text(form, tuple(numbers))
 
     def call(self, call: Call, frames: tuple[str, ...], registered: bool) -> None:
-        """A Python call inside its two PyProf markers; `registered` says how texts are kept."""
+        """A Python call inside its two PyProf markers; with registered strings if `registered`."""
         trace = {"traceMarker": [*frames, ANNOTATOR]}
         arguments = {"mod": call.mod, "op": call.op, "args": list(call.args)}
         outer, inner = (

@@ -1,4 +1,4 @@
-"""What a training step is made of, as data: Python calls, the ATen ops in them, autograd nodes."""
+"""The parts of a training step as data: Python calls, their ATen ops, autograd nodes."""
 
 from __future__ import annotations
 

@@ -1,21 +1,20 @@
-"""What is measured: each contender does one whole job on an export or on its dict file."""
+"""The contenders: each does one complete job on an export or on its dict file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 
 class ContenderError(Exception):
-    """A contender did not do its job; the text says why."""
+    """A contender failed; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """What a contender reads, and where it writes."""
+    """The inputs and the output of a contender."""
 
     export: Path
     dict_file: Path
@@ -28,8 +27,8 @@ class Contender:
 
     Parameters
     ----------
-    run : does the job; what it returns is kept while memory is measured
-    job : open or parse, what it is compared with of the pure Python
+    run : does the job; its result is kept while memory is measured
+    job : the job in plain Python that it is compared with, open or parse
     header : lines of its output that are no kernel's
     is_compiled : whether it is always done once off the clock first
     kernels_at_most : the size that it can bear
@@ -46,92 +45,21 @@ class Contender:
 
 
 def interpreter(files: Files) -> None:
-    """Nothing: its peak memory is what the interpreter and its modules need by themselves."""
+    """Do nothing: the peak memory is that of the interpreter and its modules."""
 
 
 def floor(files: Files) -> None:
-    """Step the SELECTs that `open` steps, in C, and do nothing with the rows."""
-    from fastprof.readers.nsys import reader
-    from fastprof.readers.sqlite.database import Database
+    """Step the SELECTs of `open` through SQLite in C and drop the rows."""
+    from bench.floor import export
 
-    with Database(files.export) as database:
-        reader.floor(database)
+    export.step(files.export)
 
 
-def walk_on_two_cores(files: Files) -> None:
-    """Read the columns of the large tables from the file's pages, and do nothing with them.
+def walk(files: Files) -> None:
+    """Read the large tables from the pages of the file, on two cores, and drop the rows."""
+    from bench.floor import export
 
-    Integers are decoded, texts hashed; no columns, no pools: the floor, below SQLite.
-    """
-    from fastprof._system.threads import SecondThread
-    from fastprof.readers.nsys.schema import Pools
-    from fastprof.readers.sqlite.database import Database
-
-    pools = Pools()
-    with Database(files.export) as database, SecondThread() as beside:
-        pieces = iter(
-            [
-                (name, fields(pools), row_ids)
-                for name, fields in _large_tables().items()
-                for row_ids in database.pieces(name, 16)
-            ]
-        )
-
-        def walk() -> None:
-            for piece in pieces:  # each goes to one of the two threads
-                database.floor_of_pages(*piece)
-
-        other = beside.submit(walk)
-        walk()
-        other.result()
-
-
-def pages(files: Files) -> object:
-    """Read the columns of the large tables from the file's pages, all rows, on one core."""
-    from fastprof.readers.nsys.schema import Pools
-    from fastprof.readers.sqlite.database import Database
-
-    pools = Pools()
-    with Database(files.export) as database:
-        columns = [database.scan(name, fields(pools)) for name, fields in _large_tables().items()]
-    return columns[0]["start"]  # as many as kernels
-
-
-def pages_on_two_cores(files: Files) -> object:
-    """The same on two, each with pools of its own: kernels on one, and all else on both."""
-    from fastprof._system.threads import SecondThread
-    from fastprof.readers.nsys.pieces import Pieces
-    from fastprof.readers.nsys.schema import KERNELS, Pools
-    from fastprof.readers.sqlite.database import ALL_ROWS, Database, TableRows
-
-    pools = Pools()
-    with Database(files.export) as database, database.another() as other, SecondThread() as beside:
-        large = _large_tables()
-        kernels = TableRows(database, KERNELS, large.pop(KERNELS)(pools))
-        tables = [Pieces(database, name, fields, lambda: None) for name, fields in large.items()]
-        helping = [beside.submit(table.help, other) for table in reversed(tables)]
-        kernels.read(database, ALL_ROWS)
-        for table in tables:
-            table.read(database)
-        for each in helping:
-            each.result()
-        columns = [kernels.columns()]
-        for table in tables:
-            table.adopt(pools)
-            columns.append(table.together())
-    return columns[0]["start"]
-
-
-def _large_tables() -> dict[str, Callable[[Any], Sequence[Any]]]:
-    """What makes the fields of each, for pools."""
-    from fastprof.readers.nsys import schema
-
-    return {
-        schema.KERNELS: schema.kernel_fields,
-        schema.LAUNCHES: schema.launch_fields,
-        schema.RANGES[0]: schema.range_fields,
-        schema.STRINGS: lambda pools: schema.string_fields(pools.strings, pools.labels),
-    }
+    export.walk(files.export)
 
 
 def open_export(files: Files) -> object:
@@ -200,22 +128,20 @@ def naive_parse(files: Files) -> None:
 
 
 INTERPRETER = Contender(interpreter)
-FLOOR, OPEN, PARSE = "floor", "open", "parse"
-WALK, PAGES, PAGES_TWO_CORES = "walk, two cores", "pages", "pages, two cores"
+FLOOR, WALK, OPEN, PARSE, PROF = "floor", "walk", "open", "parse", "prof --csv from trace"
 OPEN_SQLITE, OPEN_ONE_CORE = "open through SQLite", "open on one core"
+PROF_DICT = "prof --csv from dict"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
     FLOOR: Contender(floor, job="open"),
-    WALK: Contender(walk_on_two_cores, job="open"),
-    PAGES: Contender(pages, job="open"),
-    PAGES_TWO_CORES: Contender(pages_on_two_cores, job="open"),
+    WALK: Contender(walk, job="open"),
     OPEN: Contender(open_export, job="open"),
     OPEN_SQLITE: Contender(open_through_sqlite, job="open"),
     OPEN_ONE_CORE: Contender(open_on_one_core, job="open"),
     PARSE: Contender(parse),
-    "prof --csv from trace": Contender(prof_export, header=1),
-    "prof --csv from dict": Contender(prof_dict_file, header=1),
+    PROF: Contender(prof_export, header=1),
+    PROF_DICT: Contender(prof_dict_file, header=1),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

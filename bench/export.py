@@ -137,7 +137,7 @@ class Export:
         self.insert("StringIds", ("id", "value"), ((i, text) for text, i in strings.ids.items()))
 
     def write_targets(self, identities: Sequence[Identity], strings: StringTable) -> None:
-        """What does not come from a step: processes, threads, GPUs, and how the file was made."""
+        """Write the rows that do not come from a step: processes, threads, GPUs, metadata."""
         processes = ((item.global_pid, item.pid, "python3") for item in identities)
         self.insert("PROCESSES", ("globalPid", "pid", "name"), processes)
         threads = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from bench.contenders import CONTENDERS, FLOOR, NAIVE, PYTHON
@@ -20,7 +19,6 @@ class Figures:
     seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
     peak_bytes: int = 0
-    read_bytes: int | None = None
     rows: int | None = None
     error: str | None = None
 
@@ -31,16 +29,12 @@ class Figures:
         self.seconds.append(round(result["seconds"], DIGITS))
         self.cpu_seconds.append(round(result["cpu_seconds"], DIGITS))
         self.peak_bytes = max(self.peak_bytes, result["peak_bytes"])
-        self.read_bytes, self.rows = result["read_bytes"], result["rows"]
+        self.rows = result["rows"]
 
     @property
     def least(self) -> float | None:
         """Seconds; None where it failed or was not measured."""
         return min(self.seconds) if self.seconds and self.error is None else None
-
-    @property
-    def median(self) -> float | None:
-        return median(self.seconds) if self.seconds and self.error is None else None
 
 
 @dataclass
@@ -57,7 +51,7 @@ class SizeFigures:
         return self.contenders[name].least if name in self.contenders else None
 
     def peak_bytes(self, name: str) -> int:
-        """Without what the interpreter and its modules take."""
+        """Above the peak of the interpreter with its modules."""
         return self.contenders[name].peak_bytes - self.own_bytes
 
 
@@ -118,9 +112,9 @@ class Run:
 
     @classmethod
     def read(cls, path: Path) -> Run:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        read = json.loads(path.read_text(encoding="utf-8"))
         sizes = []
-        for size in told["sizes"]:
+        for size in read["sizes"]:
             contenders = {name: Figures(**item) for name, item in size.pop("contenders").items()}
             sizes.append(SizeFigures(**size, contenders=contenders))
-        return cls(told["machine"], sizes)
+        return cls(read["machine"], sizes)

@@ -1,4 +1,4 @@
-"""Write an Nsight Systems export of a made-up training run: `python -m bench.generate --help`.
+"""Write an Nsight Systems export of a generated PyTorch training run.
 
 The same number of kernels, processes and seed give the same rows on every machine.
 """
@@ -13,7 +13,7 @@ from bench.export import Export
 from bench.process import Process
 from bench.strings import StringTable
 
-DESCRIPTION = "Write an Nsight Systems export of a made-up PyTorch training run."
+HELP = "write a generated export"
 CAPTURE_BEGIN = 2_026_720_015
 N_ORPHANS = 8
 SMALL_RUN, SMALL_MODEL, LARGE_MODEL = 5_000, 2, 8
@@ -22,9 +22,9 @@ SMALL_RUN, SMALL_MODEL, LARGE_MODEL = 5_000, 2, 8
 def generate(path: Path, n_kernels: int, seed: int = 1, n_processes: int = 1) -> None:
     """Write an export with exactly `n_kernels` kernels, replacing the file.
 
-    A run of less than SMALL_RUN kernels has a smaller model, so that it has whole steps too. A few
-    kernels were launched before the capture began and have no API call; the capture ends in the
-    middle of a step. Memory does not grow with the number of kernels.
+    Runs below SMALL_RUN kernels have a smaller model, to contain complete steps. A few kernels were
+    launched before the capture began and have no API call; the capture ends in the middle of a
+    step. Memory does not grow with the number of kernels.
     """
     n_blocks = SMALL_MODEL if n_kernels < SMALL_RUN else LARGE_MODEL
     strings = StringTable()
@@ -63,27 +63,38 @@ def write_run(export: Export, processes: list[Process], shares: list[int]) -> No
 
 
 def size(text: str) -> int:
-    """A number of kernels, which may be written 1e6."""
-    number = float(text)
+    """A number of kernels, such as 1000 or 1e6."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
     if number < 0 or number != int(number):
-        raise argparse.ArgumentTypeError(f"expected a whole number of kernels, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a number as 1000 or 1e6, found {text!r}")
     return int(number)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.generate", description=DESCRIPTION)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernels", type=size, default=1_000, help="how many (default 1000)")
     parser.add_argument("--seed", type=int, default=1, help="same seed, same rows (default 1)")
     parser.add_argument("--processes", type=int, default=1, help="processes, each with a GPU")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     options.output.parent.mkdir(parents=True, exist_ok=True)
     generate(options.output, options.kernels, options.seed, options.processes)
     seconds = time.perf_counter() - begin
     megabytes = options.output.stat().st_size / 1e6
     print(f"{options.output}: {options.kernels} kernels, {megabytes:.1f} MB in {seconds:.1f} s")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.generate", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args())
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -1,4 +1,4 @@
-"""Who a made-up process is: process and thread ids as Nsight Systems packs them, and its GPU."""
+"""Process and thread ids of a generated process, as Nsight Systems packs them, and its GPU."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Instructions of each C stage on fixed input, against those kept: `python -m bench instructions`.
+"""Count the instructions of each C stage on fixed input and compare with bench/instructions.tsv.
 
-Callgrind counts what a stage of bench/callgrind executes, which no other guest of the machine can
-change. The counts in instructions.tsv are of the compiler named there; another one, and another
-processor's versions of memcpy, differ by some percent. Nothing fails when a count grows: what grew
-by more than a tenth is said.
+Valgrind's callgrind counts them, so the load of the machine has no influence. Another compiler
+than the one named in instructions.tsv, or another processor's memcpy, differs by some percent. The
+output marks counts that grew by more than a tenth; the exit code is 0.
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ KEPT = ROOT / "bench" / "instructions.tsv"
 # As setup.py builds, and for every 64-bit processor of the kind the same; -g names functions.
 FLAGS = ("-std=c11", "-O2", "-g")
 GROWTH_AT_MOST = 1.1
+HELP = "count the instructions of the C stages under valgrind"
 COUNTED = re.compile(r"Collected : (\d+)")
 
 
 class NoCountError(Exception):
-    """Instructions cannot be counted here; the text says why."""
+    """Instructions cannot be counted here; the message gives the reason."""
 
 
 def compiler() -> str:
@@ -94,7 +94,7 @@ def write_kept(path: Path, version: str, counts: dict[str, int]) -> None:
 
 
 def compare(kept: dict[str, int], counts: dict[str, int]) -> list[str]:
-    """A line a stage, with what was kept of it and the ratio."""
+    """One line per stage: its count, the kept count, their ratio."""
     lines = []
     for stage, number in counts.items():
         before = kept.get(stage)
@@ -106,10 +106,11 @@ def compare(kept: dict[str, int], counts: dict[str, int]) -> list[str]:
     return lines
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench instructions", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="keep these counts from now on")
-    options = parser.parse_args()
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--write", action="store_true", help="write instructions.tsv anew")
+
+
+def run(options: argparse.Namespace) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="fastprof-stages-") as folder:
             program = build(Path(folder))
@@ -124,7 +125,3 @@ def main() -> int:
     if options.write:
         write_kept(KEPT, compiler_version(), counts)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,7 +1,7 @@
 """kernels.tsv -> the GPU kernels of a training step: name, launch geometry, time.
 
 The names are those that cuBLAS, cuDNN, NCCL and PyTorch kernels carry in real exports, as Nsight
-Systems prints them; times are what such a kernel takes on a data-centre GPU, in round figures.
+Systems prints them; times are typical of a data-centre GPU, rounded.
 """
 
 from __future__ import annotations

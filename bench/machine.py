@@ -1,4 +1,4 @@
-"""What the figures were measured on, and of: processor, cores, versions, commit."""
+"""The machine and the versions that figures belong to: processor, cores, packages, commit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def package_version(name: str) -> str:
 
 
 def sqlite_version() -> str:
-    """Of the SQLite inside APSW, which is the one that fastprof reads with."""
+    """The version of the SQLite inside APSW, which fastprof uses."""
     try:
         import apsw
     except ImportError:

@@ -1,9 +1,8 @@
-"""Measure one contender once, in a process of its own: time of the call, CPU, memory, bytes read.
+"""Measure one contender in a process of its own: wall time, processor time, memory.
 
-Run by `bench.run`. The contender first does its job once off the clock, so that imports are over
-and the memory that the output goes to is there (on a virtual machine, getting it from the host can
-take longer than the job); then once on the clock. What is in Python and takes long is done only
-once. The result goes to stdout as one line of JSON.
+`bench.run` runs this. The contender does its job once untimed, to finish imports and to get memory
+for the output (on a virtual machine, getting it from the host can take longer than the job), then
+once timed. Slow Python jobs run only once. The result is one line of JSON on stdout.
 """
 
 from __future__ import annotations
@@ -21,32 +20,20 @@ from typing import Any
 from bench.contenders import CONTENDERS, INTERPRETER, Contender, Files
 
 KIB, CHUNK = 1024, 1 << 24
-LONG_SECONDS = 10  # of CPU, which does not depend on what else runs
+LONG_SECONDS = 10  # of processor time, which depends little on load
 
 
 def peak_memory() -> int:
-    """The most memory that this process has had, in bytes.
+    """The peak memory of this process, in bytes.
 
-    VmHWM is the process image's own. ru_maxrss, taken where there is no /proc, also remembers
-    what the parent had when it started this process.
+    VmHWM belongs to the process image. ru_maxrss, the fallback without /proc, can include the
+    memory of the parent at the time of the fork.
     """
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as status:
         for line in status:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * KIB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
-
-
-def bytes_read() -> int | None:
-    """What this process has read so far by system calls, from the file cache too; None: unknown.
-
-    What a program maps into its memory is not among it.
-    """
-    with contextlib.suppress(OSError), open("/proc/self/io", encoding="ascii") as counts:
-        for line in counts:
-            if line.startswith("rchar:"):
-                return int(line.split()[1])
-    return None
 
 
 def lines_of(path: Path) -> int:
@@ -56,14 +43,14 @@ def lines_of(path: Path) -> int:
 
 
 def measure(contender: Contender, files: Files, counts: bool) -> dict[str, Any]:
-    """Seconds, CPU seconds, peak bytes and bytes read; with `counts` kernels in the result, too."""
+    """Seconds, processor seconds and peak bytes; with `counts` kernels in the result, too."""
     import apsw  # noqa: F401
     import numpy  # noqa: F401
 
     import fastprof  # noqa: F401
 
     found, result = timed(contender, files)
-    found["peak_bytes"] = peak_memory()  # of one job: what a second leaves behind is not its own
+    found["peak_bytes"] = peak_memory()  # of one job only
     if contender.is_compiled or found["cpu_seconds"] < LONG_SECONDS:
         del result
         files.output.unlink(missing_ok=True)
@@ -78,14 +65,11 @@ def measure(contender: Contender, files: Files, counts: bool) -> dict[str, Any]:
 
 
 def timed(contender: Contender, files: Files) -> tuple[dict[str, Any], object]:
-    """Do the job once: seconds, CPU seconds and bytes read, and what came out."""
-    read_begin = bytes_read()
+    """Do the job once: seconds, processor seconds, and its result."""
     begin, cpu_begin = time.perf_counter(), time.process_time()
     result = contender.run(files)
     seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
-    read_end = bytes_read()
-    read = None if read_begin is None or read_end is None else read_end - read_begin
-    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "read_bytes": read}, result
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds}, result
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ def write_kernel(
 
 
 def sort_out(names: list[str]) -> dict[str, list[Any]]:
-    """What each of the ranges around a call says, by kind of range."""
+    """The meanings of the ranges around a call, by kind of range."""
     found: dict[str, list[Any]] = {
         key: [] for key in ("layer", "trace", "module", "marker", "torch", "seq", "mod", "op")
     }

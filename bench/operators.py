@@ -1,4 +1,4 @@
-"""The operators that the made-up model uses: shapes -> a Call with its kernels and its backward."""
+"""The operators of the generated model: shapes -> a Call with its kernels and its backward."""
 
 from __future__ import annotations
 

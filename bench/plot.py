@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.contenders import CONTENDERS, FLOOR, NAIVE, OPEN, PARSE, PYTHON
+from bench.contenders import CONTENDERS, FLOOR, NAIVE, OPEN, PARSE, PROF, PROF_DICT, PYTHON
 from bench.figures import Run
 
-# Colours that are told apart by most eyes (Okabe and Ito), on a ground of its own, so that the
-# page around it may be light or dark.
+# Colours for the colour-blind (Okabe and Ito), on a background of its own: the page around it may
+# be light or dark.
 STYLES = {
     NAIVE: ("#D55E00", "s", "--"),
     PYTHON["parse"]: ("#E69F00", "s", "-"),
     PYTHON["open"]: ("#E69F00", "o", "--"),
     PARSE: ("#0072B2", "s", "-"),
-    "prof --csv from trace": ("#56B4E9", "^", "-"),
-    "prof --csv from dict": ("#009E73", "v", "-"),
+    PROF: ("#56B4E9", "^", "-"),
+    PROF_DICT: ("#009E73", "v", "-"),
     OPEN: ("#0072B2", "o", "--"),
     FLOOR: ("#000000", "x", ":"),
 }
@@ -23,7 +23,7 @@ INSTALL = "the plot needs matplotlib: pip install 'fastprof[bench]', or pip inst
 
 
 class NoPlotError(Exception):
-    """matplotlib is not installed; the text says how to install it."""
+    """matplotlib is not installed; the message explains how to install it."""
 
 
 def plot(run: Run, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One process of a made-up run: a step is recorded once, then played until its kernels are out."""
+"""One process of a generated run: a step is recorded once, then repeated for all kernels."""
 
 from __future__ import annotations
 

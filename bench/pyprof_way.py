@@ -15,7 +15,7 @@ import torch
 
 
 def pyprof_way(owner: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A wrapper of `owner.name` that does what PyProf's did."""
+    """A wrapper of `owner.name` that works as PyProf's did."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         stack = traceback.extract_stack()[:-1]

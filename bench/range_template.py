@@ -29,7 +29,7 @@ LINE = "\n"
 class RangeTemplate:
     """Ranges of one process by start, of those that start before `capture_end`.
 
-    What has not ended by then never does: its end is NULL.
+    Ranges still open then have a NULL end.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Writes down one training step as it happens: ranges, API calls and GPU work on a made-up clock.
+"""Writes down one training step as it happens: ranges, API calls and GPU work on a simulated clock.
 
 Everything is relative: times to the start of the step, sequence numbers, op ids and correlation
 ids to what the step begins with, so that `process` can play the record at any time of a run.
@@ -29,7 +29,7 @@ class Thread(IntEnum):
 
 
 class Counter(IntEnum):
-    """What counts up through a run and shows in a range's text."""
+    """The counters of a run that appear in range texts."""
 
     STEP = 0
     SEQ = 1
@@ -118,7 +118,7 @@ class Recorder:
 
     @contextmanager
     def push_range(self, text: Text, domain: int = 0) -> Iterator[None]:
-        """A push/pop range around what happens inside the `with` block."""
+        """A push/pop range around the `with` block."""
         start = self.pass_time(250, 700)
         record = Range(start, text, self.thread, domain=domain)
         self.ranges.append(record)

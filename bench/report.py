@@ -1,76 +1,58 @@
-"""A Run -> the tables that `bench.run` prints."""
+"""The figures of a run as one page of text."""
 
 from __future__ import annotations
 
 from bench.contenders import CONTENDERS, NAIVE, PYTHON
 from bench.figures import Run, SizeFigures
-from bench.targets import Target, targets
+from bench.targets import TARGET_SIZE, Target, targets
 
 HEADER = (
-    f"{'contender':<22} {'min s':>9} {'median s':>9} {'ns/kernel':>10} {'CPU':>7} {'floors':>7} "
-    f"{'x python':>9} {'x naive':>8} {'B/kernel':>9} {'read':>6}"
+    f"{'':<22} {'seconds':>8} {'ns/kernel':>9} {'floors':>6} {'x python':>8} {'x naive':>7} "
+    f"{'bytes/kernel':>12}  targets"
 )
 
 
-def size_table(run: Run, size: SizeFigures) -> str:
-    """One size: a line for each contender, its error in place of figures where it failed."""
-    title = (
-        f"{size.n_kernels} kernels: export {size.export_bytes / 1e6:.1f} MB, "
-        f"dict file {size.dict_bytes / 1e6:.1f} MB, "
-        f"interpreter's own memory {size.own_bytes / 1e6:.1f} MB"
+def page(run: Run) -> str:
+    """The contenders at 10^6 kernels, or at the largest size measured, and all targets."""
+    size = run.size(TARGET_SIZE) or run.sizes[-1]
+    asked = list(targets(run))
+    missed = [each for each in asked if not each.is_met]
+    return "\n".join(
+        [
+            ", ".join(f"{name} {value}" for name, value in run.machine.items()),
+            f"{size.n_kernels:,} kernels: export {size.export_bytes / 1e6:.0f} MB, dict file "
+            f"{size.dict_bytes / 1e6:.0f} MB; seconds are the minimum, ~ is extrapolated",
+            "",
+            HEADER,
+            *(line_of(run, size, name, asked) for name in CONTENDERS),
+            "",
+            f"targets met: {len(asked) - len(missed)} of {len(asked)}" if asked else "no targets",
+            *(f"  missed: {each.contender}: {each}" for each in missed),
+        ]
     )
-    lines = [contender_line(run, size, name) for name in CONTENDERS]
-    return "\n".join([title, HEADER, *lines])
 
 
-def contender_line(run: Run, size: SizeFigures, name: str) -> str:
+def line_of(run: Run, size: SizeFigures, name: str, asked: list[Target]) -> str:
+    """The figures of a contender, or its error."""
     n, figures = size.n_kernels, size.contenders.get(name)
-    if figures is None:
-        seconds, _ = run.seconds(name, n)
-        return f"{name:<22} {'~' + f'{seconds:.3f}' if seconds else 'not measured':>9}"
-    if figures.least is None or figures.median is None:
+    if figures is not None and figures.least is None:
         return f"{name:<22} {figures.error or 'not measured'}"
-    cpu_time = 1e9 * min(figures.cpu_seconds) / n
-    floors = run.floors(name, n)
-    read = figures.read_bytes
+    seconds, measured = run.seconds(name, n)
+    if seconds is None:
+        return f"{name:<22} not measured"
+    mark, floors = "" if measured else "~", run.floors(name, n)
     is_own = name not in (*PYTHON.values(), NAIVE)
+    own = [each.is_met for each in asked if each.contender == name]
     return (
-        f"{name:<22} {figures.least:>9.3f} {figures.median:>9.3f} {1e9 * figures.least / n:>10.0f} "
-        f"{cpu_time:>7.0f} {f'{floors:.2f}' if floors else 'na':>7} "
-        f"{ratio(*run.against_python(name, n)) if is_own else '':>9} "
-        f"{ratio(*run.against_naive(name, n)) if name != NAIVE else '':>8} "
-        f"{size.peak_bytes(name) / n:>9.0f} {f'{read / n:.0f}' if read is not None else 'na':>6}"
-    )
+        f"{name:<22} {f'{mark}{seconds:.3f}':>8} {f'{mark}{1e9 * seconds / n:.0f}':>9} "
+        f"{f'{floors:.2f}' if floors else '':>6} "
+        f"{ratio(*run.against_python(name, n)) if is_own else '':>8} "
+        f"{ratio(*run.against_naive(name, n)) if name != NAIVE else '':>7} "
+        f"{f'{size.peak_bytes(name) / n:.0f}' if figures else '':>12}  "
+        f"{'' if not own else 'met' if all(own) else 'MISSED'}"
+    ).rstrip()
 
 
 def ratio(times: float | None, is_measured: bool) -> str:
-    """`~` says that one of the two was not measured at this size."""
-    return "na" if times is None else f"{'' if is_measured else '~'}{times:.1f}"
-
-
-def growth_table(run: Run) -> str:
-    """Time a kernel at each size against that at the size a tenth of it, where both are there."""
-    lines = []
-    for size in run.sizes:
-        grown = {name: run.growth(name, size.n_kernels) for name in CONTENDERS}
-        if any(grown.values()):
-            parts = [f"{name} {value:.2f}" for name, value in grown.items() if value]
-            lines.append(f"{size.n_kernels:>9}: {', '.join(parts)}")
-    return "\n".join(["time a kernel, against a tenth of the kernels", *lines]) if lines else ""
-
-
-def target_table(run: Run) -> str:
-    """The project's targets and whether they hold; nothing where no size has any."""
-    lines = [target_line(target) for target in targets(run)]
-    return "\n".join([f"{'target':<46} {'found':>12} {'asked':>12}", *lines]) if lines else ""
-
-
-def target_line(target: Target) -> str:
-    value = "na" if target.value is None else number(target.value)
-    mark = "~" if target.is_estimate and target.value is not None else ""
-    limit = f"{'>=' if target.at_least else '<='} {number(target.limit)}"
-    return f"{target.text:<46} {mark + value:>12} {limit:>12}  {target.verdict}"
-
-
-def number(value: float) -> str:
-    return f"{value / 1e9:.2f} GB" if value >= 1e7 else f"{value:.3g}"
+    """How many times as fast; `~` marks an extrapolated figure."""
+    return "" if times is None else f"{'' if is_measured else '~'}{times:.1f}"

@@ -1,4 +1,4 @@
-"""Measure fastprof and its contenders on made-up exports: `python -m bench.run --help`."""
+"""Measure all contenders at several sizes: `python -m bench` without a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.contenders import CONTENDERS, PARSE, Files
 from bench.figures import Figures, Run, SizeFigures
 from bench.generate import generate, size
 from bench.measure import LONG_SECONDS
-from bench.report import growth_table, size_table, target_table
+from bench.report import page
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "bench" / "out"
@@ -26,18 +26,17 @@ SEED = 1
 CHUNK = 1 << 24
 
 
-def cached_export(n_kernels: int, n_processes: int, fresh: bool) -> Path:
-    """The made-up export of this size in bench/out, made now unless it is there."""
-    suffix = "" if n_processes == 1 else f".{n_processes}processes"
-    path = OUT / f"{n_kernels}{suffix}.sqlite"
+def cached_export(n_kernels: int, fresh: bool) -> Path:
+    """The generated export of this size in bench/out; generated now if missing or `fresh`."""
+    path = OUT / f"{n_kernels}.sqlite"
     if fresh or not path.exists():
         print(f"generating {path.relative_to(ROOT)}", file=sys.stderr)
-        generate(path, n_kernels, SEED, n_processes)
+        generate(path, n_kernels, SEED)
     return path
 
 
 def warm(path: Path) -> None:
-    """Read a file once, so that the file system has it in memory."""
+    """Read a file once, to get it into the file cache."""
     if not path.exists():
         return
     with path.open("rb", buffering=0) as file:
@@ -69,7 +68,7 @@ def measure_size(n_kernels: int, options: argparse.Namespace) -> SizeFigures:
     """All contenders in turn, `repeat` times over; dict files and reports are deleted after."""
     scratch = OUT / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
-    export = cached_export(n_kernels, options.processes, options.fresh)
+    export = cached_export(n_kernels, options.fresh)
     files = Files(export, scratch / f"{export.stem}.dict", scratch / "report")
     try:
         return measure_files(n_kernels, files, options.repeat, counts=options.smoke)
@@ -89,7 +88,7 @@ def measure_files(n_kernels: int, files: Files, repeat: int, counts: bool) -> Si
     figures = {name: Figures() for name, each in CONTENDERS.items() if each.bears(n_kernels)}
     for turn in range(repeat):
         for name, found in figures.items():
-            # Over one that takes long, what else runs on the machine averages out.
+            # One long measurement averages out the load of the machine.
             if turn and (found.error or min(found.cpu_seconds) > LONG_SECONDS):
                 continue
             found.add(measure(name, files, counts))
@@ -104,7 +103,7 @@ def measure_files(n_kernels: int, files: Files, repeat: int, counts: bool) -> Si
 
 
 def complaints(run: Run) -> list[str]:
-    """What is wrong with the results of a smoke test: errors, and numbers of kernels."""
+    """The failures of a smoke test: errors, and wrong numbers of kernels."""
     return [
         f"{size.n_kernels} kernels: {name} {found.error or f'found {found.rows}'}"
         for size in run.sizes
@@ -113,40 +112,43 @@ def complaints(run: Run) -> list[str]:
     ]
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--kernels", type=size, nargs="+", help="sizes, such as 1e4 1e6")
-    sizes.add_argument("--full", action="store_true", help="up to 10^7 kernels: 4 GB and more")
     sizes.add_argument(
-        "--smoke", action="store_true", help="10^4 kernels once; fails where a contender does"
+        "--kernels",
+        metavar="N",
+        type=size,
+        action="append",
+        help="a size, such as 1e6 (default 1e4, 1e5, 1e6)",
     )
-    parser.add_argument("--repeat", type=int, help="measurements of each (default 3)")
-    parser.add_argument("--processes", type=int, default=1, help="processes in the made-up run")
+    sizes.add_argument("--full", action="store_true", help="1e4 to 1e7 kernels: 4 GB and more")
+    sizes.add_argument(
+        "--smoke", action="store_true", help="1e4 kernels once; fails where a contender fails"
+    )
+    parser.add_argument(
+        "--repeat", metavar="N", type=int, help="measurements of each contender (default 3)"
+    )
     parser.add_argument("--fresh", action="store_true", help="generate again what bench/out has")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
-    options = parser.parse_args()
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        default=OUT / "figures.json",
+        help="file for all figures (default bench/out/figures.json)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, print the page, write the figures; the exit code."""
     preset = FULL_SIZES if options.full else SMOKE_SIZES if options.smoke else DEFAULT_SIZES
-    options.kernels = sorted(options.kernels or preset)
     options.repeat = options.repeat or (1 if options.smoke else 3)
-    return options
-
-
-def main() -> int:
-    options = arguments()
-    run = Run(machine.describe(), [])
-    print(", ".join(f"{name} {value}" for name, value in run.machine.items()))
-    for n_kernels in options.kernels:
-        run.sizes.append(measure_size(n_kernels, options))
-        print(f"\n{size_table(run, run.sizes[-1])}", flush=True)
-    for table in (growth_table(run), target_table(run)):
-        print(f"\n{table}" if table else "", end="\n" if table else "")
-    if options.json:
-        run.write(options.json)
-    wrong = complaints(run) if options.smoke else []
+    found = Run(machine.describe(), [])
+    for n_kernels in sorted(options.kernels or preset):
+        print(f"measuring {n_kernels:,} kernels", file=sys.stderr, flush=True)
+        found.sizes.append(measure_size(n_kernels, options))
+    print(page(found))
+    found.write(options.json)
+    print(f"all figures: {options.json}")
+    wrong = complaints(found) if options.smoke else []
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,9 +1,8 @@
-"""Where the time goes within open, parse and prof: `python -m bench stages FILE` -> a table.
+"""Show where open, parse and prof spend their time.
 
-The functions of each stage are wrapped from outside with a clock that stops while a stage inside
-another runs, so that the figures of one thread add up to the whole. What a second thread does is
-told beside it; the first waits for it under `wait`. A wrapper takes a microsecond, and none is
-called for every kernel.
+The functions of each stage are wrapped with a clock that pauses while a nested stage runs, so the
+stages of a thread add up to its total. Stages on other threads have a column of their own; `wait`
+is the first thread waiting for them. A wrapper costs a microsecond; none is called per kernel.
 """
 
 from __future__ import annotations
@@ -12,18 +11,16 @@ import argparse
 import contextlib
 import functools
 import importlib
-import json
 import os
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.contenders import CONTENDERS, Files
+from bench.contenders import CONTENDERS, OPEN, PARSE, PROF, Files
 
 STAGES = {
     "scan": (
@@ -64,15 +61,16 @@ STAGES = {
     ),
 }
 REST = "rest"
-JOBS = ("open", "parse", "prof --csv from trace")
+HELP = "show where open, parse and prof spend their time"
+JOBS = (OPEN, PARSE, PROF)
 
 
 class Clock:
-    """Seconds of each stage, those of stages inside it left out; beside: on other threads."""
+    """Seconds of each stage without nested stages, on the first thread and on others."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys([*STAGES, REST], 0.0)
-        self.beside = dict.fromkeys(STAGES, 0.0)
+        self.others = dict.fromkeys(STAGES, 0.0)
         self._own = threading.local()
         self._of_thread = {threading.get_ident(): self.seconds}
         self.change(REST)
@@ -81,7 +79,7 @@ class Clock:
         """From now on another stage runs on this thread, or none; which one did."""
         now, before = time.perf_counter(), getattr(self._own, "running", None)
         if before is not None:
-            seconds = self._of_thread.get(threading.get_ident(), self.beside)
+            seconds = self._of_thread.get(threading.get_ident(), self.others)
             seconds[before] += now - self._own.since
         self._own.running, self._own.since = stage, now
         return before
@@ -112,14 +110,14 @@ def wrapped(clock: Clock) -> Iterator[None]:
 
 
 def _owner(place: str) -> tuple[Any, str]:
-    """`package.module:Class.name` as what has the name, and the name."""
+    """`package.module:Class.name` -> the object that has the attribute, and its name."""
     module, _, path = place.partition(":")
     *owners, name = path.split(".")
     return functools.reduce(getattr, owners, importlib.import_module(module)), name
 
 
 def _timed(clock: Clock, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    # A plain function also where a compiled one stood, so that it is bound as a method is.
+    # A Python function replaces compiled ones too: it binds as a method.
     def run(*args: Any, **kwargs: Any) -> Any:
         return clock.run(stage, function, *args, **kwargs)
 
@@ -128,13 +126,13 @@ def _timed(clock: Clock, stage: str, function: Callable[..., Any]) -> Callable[.
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each stage: on the first thread, with the rest, and beside it on others."""
+    """Seconds of each stage: on the first thread, with the rest; and on other threads."""
 
     seconds: dict[str, float]
-    beside: dict[str, float]
+    others: dict[str, float]
 
     @property
-    def whole(self) -> float:
+    def total(self) -> float:
         return sum(self.seconds.values())
 
 
@@ -148,44 +146,35 @@ def stages(job: str, files: Files, repeat: int) -> Times:
             clock.change(REST)
         del result
         files.output.unlink(missing_ok=True)
-        found.append(Times(clock.seconds, clock.beside))
-    return min(found[1:], key=lambda times: times.whole)
+        found.append(Times(clock.seconds, clock.others))
+    return min(found[1:], key=lambda times: times.total)
 
 
 def table(found: dict[str, Times]) -> str:
-    """Milliseconds of each stage of each job, their share of the whole, and what ran beside."""
-    lines = [f"{'ms':<12}" + "".join(f"{job:>23}{'beside':>8}" for job in found)]
+    """Milliseconds of each stage of each job, their share of the total, and other threads."""
+    lines = [f"{'ms':<12}" + "".join(f"{job:>23}{'others':>8}" for job in found)]
     for stage in (*STAGES, REST):
         cells = "".join(_cells(times, stage) for times in found.values())
         lines.append(f"{stage:<12}{cells}".rstrip())
-    cells = "".join(f"{1e3 * times.whole:>15.1f}{'':>16}" for times in found.values())
-    return "\n".join([*lines, f"{'whole':<12}{cells}".rstrip()])
+    cells = "".join(f"{1e3 * times.total:>15.1f}{'':>16}" for times in found.values())
+    return "\n".join([*lines, f"{'total':<12}{cells}".rstrip()])
 
 
 def _cells(times: Times, stage: str) -> str:
-    beside = times.beside.get(stage)
-    own, share = 1e3 * times.seconds[stage], 100 * times.seconds[stage] / times.whole
-    return f"{own:>15.1f} {share:>5.1f} %" + (f"{1e3 * beside:>8.1f}" if beside else f"{'':>8}")
+    others = times.others.get(stage)
+    own, share = 1e3 * times.seconds[stage], 100 * times.seconds[stage] / times.total
+    return f"{own:>15.1f} {share:>5.1f} %" + (f"{1e3 * others:>8.1f}" if others else f"{'':>8}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench stages", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="an Nsight Systems export")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, after a first one")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the seconds to a file")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="fastprof-stages-") as directory:
         files = Files(options.file, Path(directory) / "dict", Path(directory) / "report")
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
             found = {job: stages(job, files, options.repeat) for job in JOBS}
     print(table(found))
-    if options.json:
-        options.json.write_text(
-            json.dumps({job: asdict(times) for job, times in found.items()}, indent=1) + "\n",
-            encoding="utf-8",
-        )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# What an export of Nsight Systems begins its table with, whatever was recorded.
+# The first strings of every Nsight Systems export.
 FIRST_STRINGS = (
     "[Unknown]",
     "[kernel.kallsyms]",

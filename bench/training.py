@@ -46,7 +46,7 @@ class TrainingStep:
         self.frames: tuple[str, ...] = ("train.py:214", "train.py:131")
 
     def run(self) -> None:
-        """Play the whole step."""
+        """Play the step."""
         recorder = self.recorder
         with recorder.push_range(Text("iteration %d", ((Counter.STEP, 0),))):
             batch = self.prepare_batches()

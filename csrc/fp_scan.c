@@ -101,9 +101,3 @@ fp_status fp_scan_step(fp_scan *scan, const fp_columns *columns, fp_row_filter f
   }
   return FP_MORE;
 }
-
-fp_status fp_scan_floor(fp_scan *scan, int64_t *stepped) {
-  int result;
-  while ((result = scan->api->step(scan->statement)) == FP_SQLITE_ROW) ++*stepped;
-  return result == FP_SQLITE_DONE ? FP_OK : FP_E_SQLITE;
-}

@@ -20,7 +20,4 @@ void fp_scan_free(fp_scan *scan);
 fp_status fp_scan_step(fp_scan *scan, const fp_columns *columns, fp_row_filter filter,
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped);
 
-/* The floor: step all rows and do nothing with them. */
-fp_status fp_scan_floor(fp_scan *scan, int64_t *stepped);
-
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fp_mix.h"
 #include "fp_record.h"
 
 /* Size of a run: large enough for few calls, small enough for a core's cache. A run may include up
@@ -350,33 +349,4 @@ fp_status fp_walk_step(fp_walk *w, const fp_columns *columns, fp_row_filter filt
     *kept += wanted;
   }
   return FP_MORE;
-}
-
-static uint64_t hash_of(const uint8_t *text, uint32_t length) {
-  uint64_t h = length;
-  uint32_t at = 0;
-  for (; at + 8 <= length; at += 8) h = fp_mix(h ^ fp_load_64(text + at), FP_MIX_1);
-  for (; at < length; at++) h = (h ^ text[at]) * FP_MIX_0;
-  return h;
-}
-
-fp_status fp_walk_floor(fp_walk *w, int64_t *stepped, uint64_t *sum) {
-  for (;;) {
-    const uint8_t *bytes;
-    fp_status status = next_row(w, w->n_places, &bytes);
-    if (status != FP_OK || !bytes) return status;
-    if (w->row_id < w->first) continue;
-    ++*stepped;
-    for (int i = 0; i < w->n_places; i++) {
-      int place = w->places[i].place + 1;
-      uint32_t type = w->layout->part[place].type;
-      const uint8_t *value = bytes + w->layout->part[place].at;
-      if (fp_type_is_integer(type))
-        *sum += (uint64_t)fp_record_integer(type, value);
-      else if (type == FP_TYPE_1)
-        *sum += 1;
-      else if (type >= FP_TYPE_BYTES)
-        *sum += hash_of(value, fp_type_length(type));
-    }
-  }
 }

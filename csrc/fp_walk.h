@@ -37,8 +37,4 @@ fp_status fp_walk_step(fp_walk *walk, const fp_columns *columns, fp_row_filter f
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped);
 const char *fp_walk_why(const fp_walk *walk);
 
-/* Read all rows that are left and do nothing with them, but for counting them, and adding up what
- * is in the places (integers; hashes of texts) modulo 2^64. It is the least that reading costs. */
-fp_status fp_walk_floor(fp_walk *walk, int64_t *stepped, uint64_t *sum);
-
 #endif

@@ -1,8 +1,8 @@
-"""The same job in plain Python: sqlite3, dictionaries, one sweep over time. An oracle, a contender.
+"""The same job in optimised plain Python, as test oracle and contender.
 
-It is written as a good programmer would write it who has no compiler: SQL fetches whole tables,
-each distinct text is read once, what repeats is kept with the distinct call path. Of fastprof it
-uses the operators' formulas (fastprof.ops) and the plain values that they take, nothing else.
+SQL fetches complete tables, each distinct text is parsed once, and results that depend only on the
+call path are cached with it. From fastprof it uses only the operators' formulas (fastprof.ops) and
+their argument types.
 """
 
 from bench.baseline.capture import Capture, open_export, without_collector

@@ -1,10 +1,9 @@
-"""Frames -> the call that each kernel works for, which kernels work for one call together, and what
-tells the cost.
+"""Frames -> the call of each kernel, the kernels that share a call, and the source of the cost.
 
 A kernel's call is the outermost range around it whose operator has a formula in fastprof.ops; with
 none anywhere, the outermost marker or torch range. A backward kernel works for the forward call.
-Its cost is that of a product inside of the call where its own sizes are known. Results that only
-what stands around a call tells (fastprof.profile.call_results) are not looked for.
+Its cost is that of a product inside the call if the sizes of the product are known. Results that
+only surrounding calls show (fastprof.profile.call_results) are not looked up.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from fastprof.model.call import Arg, Call, Tensor
 ANNOUNCED = re.compile(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
 )
-# One gradient of a convolution; the operator around both tells more.
+# One gradient of a convolution; the operator around both has more arguments.
 ONE_GRADIENT = re.compile(r"_backward_(?:input|weights?|bias)\Z")
-# Which ranges may be a kernel's call, the best first.
+# The ranges that can be a kernel's call, best first.
 RANKS: list[Callable[[Meaning], bool]] = [
     lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
     lambda m: m.kind == ARGUMENT,
@@ -49,10 +48,10 @@ class KernelCall(NamedTuple):
 
     mod: str | None
     op: str | None
-    call: Call | None  # that the report names
-    work: Call | None  # whose cost tells
+    call: Call | None  # as the report names it
+    work: Call | None  # the source of the cost
     direction: str  # of that
-    helper: Call | None  # the operator beside the products of `work` that the kernel does
+    helper: Call | None  # the operator that the kernel runs next to the products of `work`
     instance: Frame | None
     n_taken: int  # how many of the instance's main parts operators inside of it do
 
@@ -61,7 +60,7 @@ NO_CALL = KernelCall(None, None, None, None, "fprop", None, None, 0)
 
 
 class Around(NamedTuple):
-    """A kernel, and the frames that say something of it."""
+    """A kernel and its relevant frames."""
 
     own: Frame | None
     forward: Frame | None
@@ -135,7 +134,7 @@ def told_by(kernel: Around, inside: dict[Frame, Meaning]) -> KernelCall:
 def take_parts(
     kernel: Around, inside: dict[Frame, Meaning], products: dict[Frame, set[Frame]]
 ) -> None:
-    """Note around each product that its kernels have its cost."""
+    """Mark the frames around each product: their kernels have its cost."""
     if kernel.forward is None and kernel.retyped is not None and kernel.own is not None:
         inside[kernel.own.original] = kernel.retyped.node.meaning
     if not does_product(kernel) or kernel.backward is None:
@@ -245,7 +244,7 @@ def has_formula(frame: Frame) -> bool:
 
 
 def is_of_family(frame: Frame) -> bool:
-    """Products of matrices, convolutions and attention."""
+    """Matrix products, convolutions and attention."""
     work, call = cost_of(frame, "fprop"), frame.node.meaning.call
     if work is None:
         formula = ops.find(call) if call else None
@@ -255,7 +254,7 @@ def is_of_family(frame: Frame) -> bool:
 
 
 def picked(frame: Frame) -> Frame | None:
-    """The frame of the call that a frame is a part of."""
+    """The frame of the call that contains a frame."""
     depth = _picked_depth(frame.node)
     if depth is None:
         return None
@@ -267,7 +266,7 @@ def picked(frame: Frame) -> Frame | None:
 
 @cache
 def _picked_depth(node: Node) -> int | None:
-    """How many labels lie around the one that is picked of a chain."""
+    """The number of labels around the one picked from a chain."""
     again = max((i for i, meaning in enumerate(node.chain) if meaning.recompute), default=0)
     for fits in RANKS:
         for depth, meaning in enumerate(node.chain):
@@ -289,7 +288,7 @@ def is_beside_node(frame: Frame) -> bool:
 
 
 def _fits_gradient(frame: Frame) -> bool:
-    """Whether the engine brings a gradient into the shape and type of its input."""
+    """Whether the engine converts a gradient to the shape and type of its input."""
     call, parent = frame.node.meaning.call, frame.parent
     if call is None or parent is None or not parent.node.is_engine:
         return False
@@ -297,7 +296,7 @@ def _fits_gradient(frame: Frame) -> bool:
 
 
 def backward_instances(frames: Iterable[Frame]) -> dict[Frame | None, Frame]:
-    """One backward call for all that belong to one forward call.
+    """One backward call per forward call.
 
     The nodes that one forward call made do its backward work together, but a graph that is gone
     through again does it again.

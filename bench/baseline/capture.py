@@ -17,12 +17,12 @@ from bench.baseline.nodes import Node
 from bench.baseline.recomputed import recomputed
 from bench.baseline.tables import GRAPH_NODES, PROCESS_SHIFT, Kernel, Tables
 
-MOST_COPIES = 64  # of a graph from a graph
+MOST_COPIES = 64  # limit of copies of graphs
 
 
 @dataclass
 class Capture:
-    """Kernels in order of start, and beside each its launch and its frame, None where unknown.
+    """Kernels in order of start, each with its launch and its frame, None where unknown.
 
     `by_engine` says which a thread of the autograd engine launched outside all ranges: their
     frames are what the waiting thread had open. `all_frames` are those of the ranges, in their
@@ -45,7 +45,7 @@ class Capture:
 
 
 def open_export(path: Path) -> Capture:
-    """Read an export and find out in which ranges every kernel was launched."""
+    """Read an export and find the ranges around the launch of every kernel."""
     tables = Tables(path)
     kernels = tables.kernels()
     launches = find_launches(tables, kernels)
@@ -126,7 +126,7 @@ def find_origins(tables: Tables, kernels: list[Kernel]) -> list[Launch | None]:
 
 
 def read_ranges(tables: Tables) -> list[Range]:
-    """The ranges by start, then the longer first, their texts read."""
+    """The parsed ranges, ordered by start, longer first."""
     read = Reader().read
     ranges = [
         (start, NEVER if end is None else end if end > start else start, thread, read(text))

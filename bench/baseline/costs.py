@@ -22,7 +22,7 @@ WHOLE, BESIDE = "whole", "beside"
 
 @dataclass
 class Share:
-    """What a kernel does of its call: the number of a part, WHOLE or BESIDE."""
+    """The part of its call that a kernel computes: its number, WHOLE or BESIDE."""
 
     call: KernelCall
     work: ops.Work | None
@@ -56,7 +56,7 @@ class Share:
 
     @property
     def cost(self) -> ops.Cost:
-        """Of the part, which all kernels that do it share."""
+        """The cost of the part, which its kernels share."""
         if self.call.helper is not None:
             return ops.Cost(0, ops.work(self.call.helper, "fprop").cost.bytes)
         if self.work is None:
@@ -70,7 +70,7 @@ class Share:
     @property
     def tensor_cores(self) -> str | None:
         """`1` used, `0` possible but not used, `-` not applicable."""
-        if self.info.tensor_core is not None:  # its name tells
+        if self.info.tensor_core is not None:  # known from its name
             return "1" if self.info.tensor_core else "0"
         if self.call.call is None:
             return None
@@ -83,7 +83,7 @@ class Share:
 def shares(
     calls: Sequence[KernelCall], names: Sequence[str | None], durations: Sequence[int]
 ) -> list[Share]:
-    """What each kernel does of its call."""
+    """The part of its call that each kernel computes."""
     work_of = cache(lambda call, direction: ops.work(call, direction))
     classify = cache(lambda name: ops.KernelInfo("other") if name is None else ops.classify(name))
     found = []
@@ -100,7 +100,7 @@ def shares(
 
 
 def claim(parts: Sequence[ops.Part], info: ops.KernelInfo) -> tuple[int | None, bool]:
-    """The part that a kernel does by its name, None for none, and whether that is sure."""
+    """The part that the name of a kernel indicates, or None, and whether that is certain."""
     fitting = [i for i, part in enumerate(parts) if not part.kernels or info.kind in part.kernels]
     if not fitting or info.auxiliary:
         return None, True
@@ -111,7 +111,7 @@ def claim(parts: Sequence[ops.Part], info: ops.KernelInfo) -> tuple[int | None, 
 
 
 def divide(group: list[Share]) -> None:
-    """Say which part each kernel of a call does."""
+    """Assign a part to each kernel of a call."""
     for share in group:
         claimed, share.is_sure = claim(share.parts, share.info)
         share.part = BESIDE if claimed is None else claimed
@@ -149,7 +149,7 @@ def second_gradient(group: list[Share]) -> None:
 
 
 def shared(found: Sequence[Share], of: str) -> list[int | None]:
-    """Each kernel's share of its part's `flops` or `bytes`, so that they add up to it."""
+    """Each kernel's share of its part's `flops` or `bytes`; the shares add up to the part."""
     sums: defaultdict[object, int] = defaultdict(int)
     passed: defaultdict[object, int] = defaultdict(int)
     keys = [(share.call.instance, share.part) for share in found]

@@ -1,4 +1,4 @@
-"""Capture -> one Python dict literal a kernel, as `fastprof parse` writes them."""
+"""Capture -> one Python dict literal per kernel, as `fastprof parse` writes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_dict_lines(capture: Capture, path: Path) -> None:
 
 
 def dict_lines(capture: Capture) -> Iterator[str]:
-    """The lines, each with its end. What repeats with the call path is put together once."""
+    """The lines with their line ends. Text that depends only on the call path is built once."""
     names: dict[object, tuple[str, str]] = {}
     last: Frame | None = None
     numbers, markers, node, direction = (None, []), "[]", capture.root, None
@@ -55,18 +55,18 @@ def dict_lines(capture: Capture) -> Iterator[str]:
 
 
 def duration(kernel: Kernel) -> int | None:
-    """ns; None where it ended before it began."""
+    """ns; None if the end is before the start."""
     ns = kernel.end - kernel.start
     return ns if 0 <= ns < 1 << 63 else None
 
 
 def size(x: int | None, y: int | None, z: int | None) -> tuple[int, int, int] | None:
-    """Grid or block; with a side that is not known none is."""
+    """Grid or block; None if a side is unknown."""
     return None if None in (x, y, z) or min(x, y, z) < 0 else (x, y, z)
 
 
 class Subs:
-    """How many kernels of a process in a row had this number and these operators before."""
+    """The number of directly preceding kernels of a process with the same number and operators."""
 
     def __init__(self) -> None:
         self._last: dict[int | None, tuple[int, object, int]] = {}

@@ -1,4 +1,4 @@
-"""What threads of the autograd engine run: backward work, whatever the ranges say."""
+"""Work on threads of the autograd engine is backward work, whatever its ranges are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def engine_threads(ranges: Iterable[Range], names: dict[int, str]) -> set[int]:
 
 
 def marked(ranges: list[Range], engine: set[int]) -> list[Range]:
-    """The same ranges; those that engine threads have outermost say that they are the engine's."""
+    """The same ranges; outermost ones on engine threads are marked as the engine's."""
     variants: dict[int, Any] = {}
     open_until: dict[int, int] = {}
     found = []
@@ -41,7 +41,7 @@ def marked(ranges: list[Range], engine: set[int]) -> list[Range]:
 
 
 class Probes:
-    """Launches in the place of those of the engine, on the threads that may have waited."""
+    """Launches that stand for those of the engine, on the threads that may have waited."""
 
     def __init__(self, launches: Iterable[Launch], threads: set[int], engine: set[int]) -> None:
         launches = list(launches)

@@ -1,4 +1,4 @@
-"""Ranges and launches in order of time -> what was open around each of them, by one sweep."""
+"""Ranges and launches in order of time -> the open ranges around each, in one sweep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEVER = (1 << 63) - 1
 
 
 class Frame:
-    """A range in its place: what was open around it, and from when on one of the chain is not."""
+    """A range with the ranges open around it, and the first end in that chain."""
 
     __slots__ = (
         *("parent", "node", "seq", "op_id", "end", "first_end", "thread", "copied_from"),
@@ -30,7 +30,7 @@ class Frame:
         self.copied_from = copied_from
         self.forward: Frame | None = None  # of a backward call
         self.asks = False
-        self.has_node = False  # of what the engine runs: whether the node itself is inside
+        self.has_node = False  # of the engine's work: whether the node itself is inside
         if parent is not None and node.is_node and not node.is_engine:
             parent.has_node = True
 
@@ -88,7 +88,7 @@ def _push(tops: dict[int, Frame | None], one: Range, root: Node) -> Frame:
 
 
 def still_open(frame: Frame, now: int) -> Frame | None:
-    """The chain without what has ended. Where ranges cross, those on top get new frames."""
+    """The chain without ended ranges. Where ranges cross, those on top get new frames."""
     top: Frame | None = frame
     while top is not None and top.end <= now:
         top = top.parent

@@ -44,7 +44,7 @@ def scope_of(frame: Frame) -> object:
 
 
 def backward_call(frame: Frame) -> Frame | None:
-    """The backward call that a frame is a part of: the outermost of a run with one number."""
+    """The backward call that contains a frame: the outermost of a run with one number."""
     call = None
     while frame is not None:
         if frame.original.asks:

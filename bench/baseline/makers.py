@@ -32,7 +32,7 @@ class Makers:
             self.of_thread.setdefault(frame.thread, []).append(place)
 
     def maker(self, place: int, scope: int) -> Frame | None:
-        """What made the node that runs at a place."""
+        """The operator that made the node that runs at a place."""
         frame = self.frames[place]
         assert frame.seq is not None and frame.node.meaning is not None
         node = frame.node.meaning
@@ -71,7 +71,7 @@ class Makers:
         return first if inside else None
 
     def _around(self, last: int) -> Iterator[Frame]:
-        """A frame and those around it, from inside out."""
+        """A frame and the frames around it, innermost first."""
         frame: Frame | None = self.frames[last]
         for _ in range(MOST_AROUND):
             if frame is None:
@@ -107,7 +107,7 @@ def _is_foreign(frame: Frame) -> bool:
 
 
 def alike(node: Meaning, frame: Frame) -> float:
-    """How well the name of an operator goes with a node's; 0 for what is none."""
+    """The score of an operator's name for a node's name; 0: no match."""
     meaning = frame.node.meaning
     if not is_operator(frame) or meaning is None or meaning.call is None:
         return 0.0

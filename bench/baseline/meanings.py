@@ -1,4 +1,4 @@
-"""The text of a range -> its numbers and what it means, read once for each distinct text."""
+"""The text of a range -> its numbers and its meaning, parsed once per distinct text."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ LIBRARY = re.compile(
     r"|/torch/_jit_internal\.py:|/torch/_utils\.py:|/torch/optim/|/apex/optimizers/"
     r"|/pyprof/nvtx/|/fastprof/annotate/|/nvmarker\.py:"
 )
-# The longest list that a torch name ends with is made of lists of numbers.
+# The suffix lists of torch names are lists of lists of numbers.
 LIST = re.compile(r"(?:[^][]|\[[^][]*\])*\]\Z")
 LONGEST_MARKER = 1 << 20
 UNREADABLE = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 
 
 class Meaning:
-    """What a label says. Each distinct label has one, so that they are compared as objects."""
+    """The meaning of a label. Each distinct label has one object: compare by identity."""
 
     def __init__(self, label: str, kind: str = USER, name: str | None = None) -> None:
         self.label, self.kind, self.name = label, kind, label if name is None else name
@@ -53,11 +53,11 @@ class Meaning:
         self.has_arguments = False
         self.frames: tuple[str, ...] = ()
         self.backward = self.node = self.recompute = self.engine = False
-        # Of a torch range what stands before its numbers and behind, escaped as repr does it.
+        # Of a torch range: the text before and after its numbers, escaped as in repr.
         self.quoted = "", ""
 
     def saying(self, what: str) -> Meaning:
-        """The same meaning with one flag more."""
+        """The same meaning with an additional flag."""
         other = copy(self)
         setattr(other, what, True)
         return other
@@ -73,7 +73,7 @@ class Meaning:
 
 
 class Reader:
-    """Reads texts; labels and texts that came before are not read again."""
+    """Parses texts; caches known labels and texts."""
 
     def __init__(self) -> None:
         self.labels: dict[tuple[str, bool], Meaning] = {}
@@ -88,7 +88,7 @@ class Reader:
             if key not in self.labels:
                 self.labels[key] = meaning_of(*key)
             found = self.labels[key], seq, op_id
-            if op_id is None:  # with one no text comes again
+            if op_id is None:  # texts with one never repeat
                 self.texts[text] = found
         return found
 
@@ -189,7 +189,7 @@ def _torch(label: str, name: str, sizes: tuple[Arg, ...] | None) -> Meaning:
 
 
 def _escaped(text: str) -> str:
-    """As repr escapes it between two single quotes."""
+    """Escaped as in repr, without the quotes."""
     return repr('"' + text)[2:-1]
 
 
@@ -225,7 +225,7 @@ def _marker(label: str) -> Meaning | None:
 
 
 def _value(node: ast.expr | None) -> Any:
-    """What a literal spells; None for what is none."""
+    """The value of a literal; None if it is not a literal."""
     try:
         return None if node is None else ast.literal_eval(node)
     except UNREADABLE:

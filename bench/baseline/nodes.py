@@ -1,4 +1,4 @@
-"""The call-path tree: a node for each distinct chain of labels, and what the chain says."""
+"""The call-path tree: a node for each distinct chain of labels, with its meaning."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ENDS_BACKWARD = ("Backward", "_backward")
 
 
 class Node(dict[Meaning, "Node"]):
-    """A chain of labels; its items are the chains that are longer by one, made when asked for."""
+    """A chain of labels; its items are the chains longer by one, created on access."""
 
     def __init__(self, parent: Node | None = None, meaning: Meaning | None = None) -> None:
         self.parent, self.meaning = parent, meaning
-        # The chain without the user's own ranges, which say nothing but may differ in each step.
+        # The chain without the user's own ranges, which can differ in each step.
         self.bare: Node = self
         if parent is not None and meaning is not None:
             if meaning.kind == USER:
@@ -48,7 +48,7 @@ class Node(dict[Meaning, "Node"]):
 
     @cached_property
     def dict_text(self) -> tuple[str, str]:
-        """What stands in a dict line before the seqMarker, and behind dir."""
+        """The text of a dict line before the seqMarker, and after dir."""
         mods, ops = self.operators
         around = (
             f"'layer': {list(self.layer)}, 'trace': {list(self.trace)}, "
@@ -61,14 +61,14 @@ class Node(dict[Meaning, "Node"]):
 
     @cached_property
     def _turn(self) -> Meaning | None:
-        """The innermost label that says in which direction what is inside runs."""
+        """The innermost label that sets the direction."""
         return next(
             (m for m in reversed(self.chain) if m.backward or m.recompute or m.engine), None
         )
 
     @cached_property
     def is_backward(self) -> bool:
-        """Inside a backward range, unless a recomputation lies between; or run by the engine."""
+        """Inside a backward range without a recomputation between, or run by the engine."""
         return self._turn is not None and not self._turn.recompute
 
     @cached_property
@@ -77,7 +77,7 @@ class Node(dict[Meaning, "Node"]):
 
     @property
     def is_engine(self) -> bool:
-        """What the engine runs for a node: the node, hooks, sums of gradients."""
+        """Work of the engine for a node: the node, hooks, sums of gradients."""
         return self.meaning is not None and self.meaning.name.startswith(ENGINE)
 
     @property
@@ -131,7 +131,7 @@ class Node(dict[Meaning, "Node"]):
 
     @cached_property
     def ranges(self) -> tuple[str, ...]:
-        """The user's own."""
+        """The user's own ranges."""
         return tuple(m.label for m in self.of_kind(USER))
 
     @cached_property

@@ -13,7 +13,7 @@ LEAST_OPERATORS, LEAST_SHARE, MOST_NODES = 3, 0.8, 0.5
 
 
 def recomputed(ranges: list[Range]) -> list[Range]:
-    """The same ranges; operators that are recomputed say so.
+    """The same ranges; recomputed operators are marked.
 
     Operators inside a node have numbers only where gradients are recorded: in a recomputation, by
     few nodes, or with create_graph, by all.

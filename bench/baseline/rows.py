@@ -1,4 +1,4 @@
-"""Capture -> one dict a kernel: what the report says of it, by the names of its columns."""
+"""Capture -> one dict per kernel: the values of the report by column name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.baseline.tables import LOW_24_BITS
 
 
 def rows(capture: Capture) -> Iterator[dict[str, Any]]:
-    """Rows in order of start; None is what is not known."""
+    """Rows in order of start; None: unknown."""
     of_kernels = [frame for frame in capture.frames if frame is not None]
     call_of = find_calls(capture.all_frames, of_kernels)
     calls = [NO_CALL if frame is None else call_of(frame) for frame in capture.frames]

@@ -1,4 +1,4 @@
-"""An Nsight Systems export -> rows of its tables; what a year's schema lacks is None in each."""
+"""An Nsight Systems export -> rows of its tables; columns missing in a schema version are None."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kernel(NamedTuple):
     stream: int | None
     process: int | None
     correlation: int | None
-    name: Any  # id in StringIds; of a graph its text
+    name: Any  # id in StringIds; text for a graph
     grid_x: int | None = None
     grid_y: int | None = None
     grid_z: int | None = None
@@ -38,7 +38,7 @@ class Kernel(NamedTuple):
 
 
 class Tables:
-    """A read-only connection that knows which columns there are."""
+    """A read-only connection with the list of existing columns."""
 
     def __init__(self, path: Path) -> None:
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
@@ -50,7 +50,7 @@ class Tables:
         }
 
     def select(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
-        """Rows of a table, in the order in which they lie there; none if it is not there."""
+        """Rows of a table in stored order; empty if there is no such table."""
         if table not in self.columns:
             return iter(())
         there = self.columns[table]
@@ -60,8 +60,8 @@ class Tables:
 
     def kernels(self) -> list[Kernel]:
         """Kernels and CUDA graphs in order of start."""
-        told = self.columns.get(KERNELS, {"globalPid", "demangledName"})
-        name = "demangledName" if "demangledName" in told else "shortName"
+        columns = self.columns.get(KERNELS, {"globalPid", "demangledName"})
+        name = "demangledName" if "demangledName" in columns else "shortName"
         work = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId")
         sizes = [size + axis for size in ("grid", "block") for axis in "XYZ"]
         rows = self.select(KERNELS, *work, name, *sizes, "graphNodeId")
@@ -91,7 +91,7 @@ class Tables:
 
     @property
     def tells_processes(self) -> bool:
-        """Whether kernels say of which process they are; without it all are of one."""
+        """Whether kernels have process ids; without them all belong to one process."""
         return KERNELS not in self.columns or "globalPid" in self.columns[KERNELS]
 
     def ranges(self) -> Iterator[tuple[Any, ...]]:
@@ -125,7 +125,7 @@ class Tables:
         return (filled or present or list(RANGES))[0]
 
     def thread_names(self) -> dict[int, str]:
-        """Thread to name; of several the last."""
+        """Thread -> name; the last of several."""
         names = self.strings() if "ThreadNames" in self.columns else {}
         return {
             thread: names.get(name, "")

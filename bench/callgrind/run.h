@@ -1,4 +1,4 @@
-/* run.h: a made-up training run of fixed size, and what the stages before make of it. */
+/* run.h: a simulated training run of fixed size, and the output of earlier stages. */
 #ifndef RUN_H
 #define RUN_H
 

@@ -1,4 +1,4 @@
-/* stages.c: one C stage on fixed input, for callgrind: what `measured` does is counted.
+/* stages.c: one C stage on fixed input, for callgrind, which counts inside `measured`.
  *
  * stages NAME runs a stage, stages alone lists their names. Each has a function that makes its
  * input, which is not counted, and one that runs it. */

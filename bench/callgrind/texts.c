@@ -1,4 +1,4 @@
-/* texts.c: tables, range names, rows, dict lines and events of the made-up run -> and back. */
+/* texts.c: the stages that read or write text, on the texts of the simulated run. */
 #include "fp_dict.h"
 #include "fp_kineto.h"
 #include "fp_rows.h"

@@ -193,13 +193,15 @@ static void range_names_are_scanned(void) {
   fp_names *names;
   fp_scan *scan;
   int32_t label;
-  int64_t seq, op_id, stepped = 0;
+  int64_t seq, op_id, kept = 0, stepped = 0;
+  const fp_columns none = {.n = 0};
+  const fp_row_filter all = {NULL, NULL, 0};
   TRY_NEW(names, fp_names_new());
   TRY(fp_column_range_name(names, &scratch, "mm, seq = 7", 11, &label, &seq, &op_id));
   CHECK(label == 0 && seq == 7 && op_id == -1);
   TRY_NEW(scan, fp_scan_new(&FAKE_API, &db, "SELECT"));
   CHECK(db.n_open == 1);
-  TRY(fp_scan_floor(scan, &stepped));
+  TRY(fp_scan_step(scan, &none, all, 2, 2, &kept, &stepped));
   fp_scan_free(scan);
   CHECK(db.n_open == 0 && stepped == 1);
   fp_names_free(names);

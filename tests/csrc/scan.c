@@ -183,11 +183,6 @@ static void an_error_in_the_middle_ends_the_scan(void) {
     fp_scan_free(scan);
     done(&out);
   }
-  int64_t stepped = 0;
-  struct sqlite3 db = database(ROWS, N, 11);
-  fp_scan *scan = fp_scan_new(&FAKE_API, &db, "SELECT");
-  CHECK(fp_scan_floor(scan, &stepped) == FP_E_SQLITE && stepped == N);
-  fp_scan_free(scan);
 }
 
 static fp_status status_of_row(const cell (*row)[FAKE_COLUMNS]) {

@@ -1,18 +1,17 @@
 /* threads.c: what threads share while a file is read: its pages, the leaves of a table, the filter
- * of API calls; and one fp_blocks. Run under ThreadSanitizer, too. */
+ * of API calls. Run under ThreadSanitizer, too. */
 #define _XOPEN_SOURCE 700
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "fp_blocks.h"
 #include "fp_join.h"
 #include "fp_walk.h"
 
 enum { SIZE = 4096, LEAVES = 300, ROWS_A_LEAF = 100, ROWS = LEAVES * ROWS_A_LEAF };
 enum { ROOT = 2, FIRST_LEAF = 3, PAGES = 2 + LEAVES };
-enum { THREADS = 4, PIECES = 16, SHIFT = 8, PROCESSES = 3, ROOM = 4000, STEPS = 10 };
+enum { THREADS = 4, PIECES = 16, SHIFT = 8, PROCESSES = 3, ROOM = 4000 };
 
 static uint8_t file_bytes[PAGES * SIZE];
 
@@ -169,49 +168,7 @@ static void threads_read_pieces_of_one_table(void) {
   fclose(file);
 }
 
-typedef struct {
-  fp_blocks *blocks;
-  atomic_int next_thread;
-} room;
-
-/* Blocks that come, grow and go; what is written into one stays until it goes. */
-static void *use_blocks(void *state) {
-  room *all = state;
-  int number = all->next_thread++;
-  for (int step = 0; step < STEPS; step++) {
-    size_t size = FP_BLOCKS_LARGE / 2 + ((size_t)(step * 7 + number * 5) % 20 << 20);
-    uint8_t mark = (uint8_t)(number * STEPS + step);
-    int zeros = step % 5 == 0;
-    uint8_t *memory = zeros ? fp_blocks_allocate_zeros(all->blocks, size, 1)
-                            : fp_blocks_allocate(all->blocks, size);
-    CHECK(memory);
-    if (zeros) CHECK(memory[0] == 0 && memory[size - 1] == 0);
-    memory[0] = memory[size / 2] = mark;
-    if (step % 2) {
-      size_t larger = size + FP_BLOCKS_LARGE / 4;
-      memory = fp_blocks_resize(all->blocks, memory, larger);
-      CHECK(memory);
-      memory[larger - 1] = mark;
-    }
-    fp_blocks_sizes held = fp_blocks_held(all->blocks);
-    CHECK(held.used <= held.most_used);
-    CHECK(memory[0] == mark && memory[size / 2] == mark);
-    fp_blocks_free(all->blocks, memory);
-    if (number == 0 && step == STEPS - 4) fp_blocks_close(all->blocks);
-  }
-  return NULL;
-}
-
-static void threads_use_one_fp_blocks(void) {
-  room all = {.blocks = fp_blocks_new()};
-  CHECK(all.blocks);
-  run_threads(use_blocks, &all);
-  CHECK(fp_blocks_held(all.blocks).used == 0 && fp_blocks_held(all.blocks).kept == 0);
-  fp_blocks_delete(all.blocks);
-}
-
 int main(void) {
   threads_read_pieces_of_one_table();
-  threads_use_one_fp_blocks();
   return 0;
 }

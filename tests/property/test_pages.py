@@ -275,21 +275,3 @@ def test_a_table_whose_interior_pages_are_damaged_is_one_piece(tmp_path, monkeyp
     path.write_bytes(content)
     with Database(path) as database:
         assert database.pieces("t", 4) == [ALL_ROWS]
-
-
-def test_the_floor_of_pages_reads_all_rows_and_their_numbers(tmp_path):
-    path = tmp_path / "x.sqlite"
-    connection = apsw.Connection(str(path))
-    connection.execute("PRAGMA page_size = 512; CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)")
-    numbers = [(i * 7**i) % 2**63 * (-1) ** i for i in range(3000)]
-    connection.executemany("INSERT INTO t (a, b) VALUES (?, ?)", [(n, "x" * 9) for n in numbers])
-    connection.close()
-    with Database(path) as database:
-        table = database._layout("t").table
-        places = database._layout("t").places_of(["a"])
-        assert table.floor(places, *ALL_ROWS) == (3000, sum(numbers) % 2**64)
-        assert table.floor(places, 10, 19) == (10, sum(numbers[9:19]) % 2**64)
-        text = [Field("b", _column.TEXT, pool=_pools.Names())]
-        assert database.floor_of_pages("t", text) == 3000
-        once, twice = (table.floor(database._layout("t").places_of(["b"]), 1, n)[1] for n in (1, 2))
-        assert twice == 2 * once % 2**64

@@ -4,13 +4,17 @@ import json
 
 import pytest
 from bench import instructions, publish
+from bench import run as bench_run
 from bench import stages as bench_stages
+from bench.__main__ import COMMANDS
+from bench.__main__ import main as bench_main
 from bench.contenders import CONTENDERS, FLOOR, NAIVE, OPEN, PARSE, PYTHON, WALK, Files
 from bench.figures import Figures, Run, SizeFigures
 from bench.generate import generate
 from bench.measure import measure
-from bench.report import growth_table, size_table, target_table
+from bench.report import page
 from bench.run import complaints
+from bench.targets import targets
 
 MILLION = 10**6
 LEAST = {
@@ -25,7 +29,7 @@ LEAST = {
 
 def size_of(n_kernels, left_out=()):
     figures = {
-        name: Figures([seconds * n_kernels / MILLION], [seconds], 2 * n_kernels, 4 * n_kernels)
+        name: Figures([seconds * n_kernels / MILLION], [seconds], 2 * n_kernels)
         for name, seconds in LEAST.items()
         if name not in left_out
     }
@@ -37,40 +41,56 @@ def run():
     return Run({"commit": "abc"}, [size_of(MILLION // 10), size_of(MILLION, left_out=[NAIVE])])
 
 
+def line_of(run, name):
+    return next(line for line in page(run).splitlines() if line.startswith(f"{name:<22}"))
+
+
 def test_a_contender_that_cannot_bear_a_size_is_extrapolated_and_marked(run):
     assert run.seconds(NAIVE, MILLION) == (pytest.approx(70), False)
     assert run.against_naive(PARSE, MILLION) == (pytest.approx(35), False)
     assert run.against_naive(PARSE, MILLION // 10) == (pytest.approx(35), True)
-    assert "~35.0" in size_table(run, run.sizes[1])
-    assert "~35" in target_table(run)
+    assert "~35.0" in line_of(run, PARSE)
+    assert "~70.000" in line_of(run, NAIVE)
 
 
 def test_one_that_failed_is_not_extrapolated(run):
     run.sizes[1].contenders[PARSE].error = "no memory"
     assert run.seconds(PARSE, MILLION) == (None, False)
-    assert "no memory" in size_table(run, run.sizes[1])
-    assert "not measured" in target_table(run)
+    assert line_of(run, PARSE).endswith("no memory")
+    assert "missed: parse: floors not measured (<= 5)" in page(run)
 
 
 def test_a_reader_may_be_faster_than_the_floor(run):
     assert run.floors(OPEN, MILLION) == pytest.approx(0.4 / 0.7)
-    assert "0.57" in size_table(run, run.sizes[1])
+    assert "0.57" in line_of(run, OPEN)
 
 
-def test_targets_say_what_holds_and_what_does_not(run):
-    verdicts = {
-        line.split("  ")[0]: line.rsplit("  ", 1)[1] for line in target_table(run).splitlines()[1:]
-    }
-    assert verdicts["open: floors"] == "holds"
-    assert verdicts["open: times the naive way"] == "holds"
-    assert verdicts["parse: times the naive way"] == "DOES NOT HOLD"
-    assert verdicts["parse: times the Python"] == "DOES NOT HOLD"
+def test_the_page_marks_the_targets_that_are_missed(run):
+    met = {(each.contender, each.figure): each.is_met for each in targets(run)}
+    assert met[OPEN, "floors"]
+    assert met[OPEN, "x naive"]
+    assert not met[PARSE, "x naive"]
+    assert not met[OPEN, "x one core"]
+    assert line_of(run, PARSE).endswith("MISSED")
+    assert line_of(run, FLOOR).endswith(str(MILLION // MILLION))
+    lines = page(run).splitlines()
+    assert f"targets met: {sum(met.values())} of {len(met)}" in lines
+    assert "  missed: parse: x naive 35 (>= 40)" in lines
+    assert "  missed: open: x one core not measured (>= 1.4)" in lines
+
+
+def test_the_page_fits_a_screen(run):
+    lines = page(run).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines[1:])) <= 100
 
 
 def test_growth_is_the_time_a_kernel_against_a_tenth_of_the_kernels(run):
     assert run.growth(OPEN, MILLION) == pytest.approx(1)
     assert run.growth(NAIVE, MILLION) is None
-    assert "open 1.00" in growth_table(run)
+    run.sizes.append(size_of(10 * MILLION))
+    growth = {e.contender: e.value for e in targets(run) if e.figure.startswith("ns/kernel")}
+    assert growth[OPEN] == pytest.approx(1)
 
 
 def test_figures_come_back_from_their_file(run, tmp_path):
@@ -125,9 +145,9 @@ def test_stages_add_up_and_leave_the_library_as_it_was(files, capsys):
     ]
     assert set(found.seconds) == {*bench_stages.STAGES, bench_stages.REST}
     for stage in ("scan", "join", "path", "link", "cost", "write"):
-        assert found.seconds[stage] + found.beside[stage] > 0, stage
-    assert all(found.beside[s] > 0 for s in ("scan", "nest", "path", "cost"))
-    assert found.seconds["scan"] < found.whole
+        assert found.seconds[stage] + found.others[stage] > 0, stage
+    assert all(found.others[s] > 0 for s in ("scan", "nest", "path", "cost"))
+    assert found.seconds["scan"] < found.total
     assert "scan" in bench_stages.table({PARSE: found})
 
 
@@ -146,9 +166,36 @@ def test_counts_come_back_from_their_file(tmp_path):
 
 def test_without_valgrind_instructions_are_skipped_with_the_reason(monkeypatch, capsys):
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("sys.argv", ["instructions"])
-    assert instructions.main() == 0
+    monkeypatch.setattr("sys.argv", ["bench", "instructions"])
+    assert bench_main() == 0
     assert capsys.readouterr().out.startswith("instructions: skipped: no ")
+
+
+def test_one_help_lists_all_commands(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["bench", "--help"])
+    with pytest.raises(SystemExit):
+        bench_main()
+    shown = capsys.readouterr().out
+    assert all(f"\n    {name}" in shown for name in COMMANDS)
+    assert "--smoke" in shown
+
+
+def test_without_a_command_all_contenders_are_measured(run, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(bench_run, "measure_size", lambda n, options: size_of(n))
+    arguments = ["--kernels", "1e6", "--kernels", "1e5", "--json", str(tmp_path / "out.json")]
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    assert bench_main() == 0
+    kept = Run.read(tmp_path / "out.json")
+    assert [size.n_kernels for size in kept.sizes] == [MILLION // 10, MILLION]
+    assert page(kept) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "1.5"])
+def test_a_number_of_kernels_that_is_none_is_a_usage_error(text, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("sys.argv", ["bench", "generate", f"--kernels={text}", "-o", "x.sqlite"])
+    with pytest.raises(SystemExit):
+        bench_main()
+    assert f"expected a number as 1000 or 1e6, found '{text}'" in capsys.readouterr().err
 
 
 def test_kept_figures_are_small():

@@ -28,6 +28,3 @@ class Table:
         keep: Filter | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> None: ...
-    def floor(
-        self, places: Sequence[tuple[int, int, int]], first: int, last: int
-    ) -> tuple[int, int]: ...

@@ -6,7 +6,6 @@ from fastprof._core._column import Filter, Room
 
 class Reader:
     def __init__(self, connection: apsw.Connection) -> None: ...
-    def floor(self, sql: str, what: str) -> int: ...
     def scan(
         self,
         sql: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -22,8 +21,7 @@ class SecondThread:
 
     def submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Schedule function(*arguments)."""
-        run = contextvars.copy_context().run  # numpy's memory handler is a context variable
-        return self._pool.submit(run, function, *arguments)
+        return self._pool.submit(function, *arguments)
 
     def __enter__(self) -> SecondThread:
         return self

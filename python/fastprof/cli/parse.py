@@ -37,26 +37,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fastprof._core._blocks import Reused
     from fastprof.profile.load import open as open_trace
     from fastprof.profile.profile import dict_line_columns
     from fastprof.report import write_rows
     from fastprof.report.parquet import write_columns
 
-    with Reused():
-        with Bar() as bar:
-            profile = open_trace(
-                arguments.file, bar, mine=arguments.mine, graph_capture=arguments.graph_capture
-            )
-        columns = None
-        if arguments.format != "parquet" and len(profile):
-            columns = dict_line_columns(profile)
-        log_profile(profile)
-        if arguments.check:
-            log(f"checked: {profile.check()}")
-        with output(arguments.output, arguments.file) as file:
-            if arguments.format == "parquet":
-                write_columns({name: profile.column(name) for name in profile.names}, file)
-            elif columns:
-                write_rows(columns, arguments.format, file)
+    with Bar() as bar:
+        profile = open_trace(
+            arguments.file, bar, mine=arguments.mine, graph_capture=arguments.graph_capture
+        )
+    columns = None
+    if arguments.format != "parquet" and len(profile):
+        columns = dict_line_columns(profile)
+    log_profile(profile)
+    if arguments.check:
+        log(f"checked: {profile.check()}")
+    with output(arguments.output, arguments.file) as file:
+        if arguments.format == "parquet":
+            write_columns({name: profile.column(name) for name in profile.names}, file)
+        elif columns:
+            write_rows(columns, arguments.format, file)
     return 0

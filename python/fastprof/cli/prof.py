@@ -88,7 +88,6 @@ def chosen_columns(arguments: argparse.Namespace) -> list[ColumnInfo]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fastprof._core._blocks import Reused
     from fastprof.ops.user import load_file
     from fastprof.report import write_report
 
@@ -99,34 +98,33 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.error("--graph-capture needs a trace as FILE; dict lines do not contain graphs")
     for path in arguments.ops:
         load_file(path)
-    with Reused():
-        with Bar() as bar:
-            if arguments.file is None:
-                from fastprof.profile.load import read_dict_lines
+    with Bar() as bar:
+        if arguments.file is None:
+            from fastprof.profile.load import read_dict_lines
 
-                profile = read_dict_lines(sys.stdin.buffer, "standard input", mine=arguments.mine)
-            else:
-                from fastprof.profile.load import open as open_trace
+            profile = read_dict_lines(sys.stdin.buffer, "standard input", mine=arguments.mine)
+        else:
+            from fastprof.profile.load import open as open_trace
 
-                profile = open_trace(
-                    arguments.file,
-                    bar,
-                    copies=arguments.all,
-                    mine=arguments.mine,
-                    graph_capture=arguments.graph_capture,
-                )
-        log_profile(profile)
-        if arguments.check:
-            log(f"checked: {profile.check()}")
-        if arguments.unknown:
-            for line in profile.coverage.unknown_text().splitlines():
-                log(line)
-        style: Style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
-        if arguments.width is not None:
-            style = "width"
-        with output(arguments.output, arguments.file) as file:
-            keys = [column.key for column in chosen]
-            write_report(_columns(profile, keys), keys, style, file, arguments.width)
+            profile = open_trace(
+                arguments.file,
+                bar,
+                copies=arguments.all,
+                mine=arguments.mine,
+                graph_capture=arguments.graph_capture,
+            )
+    log_profile(profile)
+    if arguments.check:
+        log(f"checked: {profile.check()}")
+    if arguments.unknown:
+        for line in profile.coverage.unknown_text().splitlines():
+            log(line)
+    style: Style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
+    if arguments.width is not None:
+        style = "width"
+    with output(arguments.output, arguments.file) as file:
+        keys = [column.key for column in chosen]
+        write_report(_columns(profile, keys), keys, style, file, arguments.width)
     return 0
 
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from fastprof._core._blocks import Reused
 from fastprof._core._take import take
 from fastprof._system import memory
 from fastprof._system.file_state import FileState, state_of
@@ -96,8 +95,7 @@ def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = 
 def _with_packages(make: Callable[[], Profile]) -> Profile:
     """Make a Profile with the operator costs of installed packages, and add their warnings."""
     problems = load_packages()
-    with Reused():
-        profile = make()
+    profile = make()
     profile.warnings += problems
     return profile
 

@@ -3,7 +3,7 @@ import os
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from fastprof._core._c cimport FP_E_UNUSUAL, fp_status
 from fastprof._core._column cimport Filter, Room, Rows, fill, fp_columns, fp_row_filter
@@ -52,7 +52,6 @@ cdef extern from "fp_walk.h":
                            int64_t limit, int64_t capacity, int64_t *kept,
                            int64_t *stepped) nogil
     const char *fp_walk_why(const fp_walk *walk) nogil
-    fp_status fp_walk_floor(fp_walk *walk, int64_t *stepped, uint64_t *sum) nogil
 
 
 HEADER = FP_PAGES_HEADER
@@ -151,29 +150,6 @@ cdef class Table:
         if len(places) != len(room.specs):
             raise ValueError(f"expected {len(room.specs)} places, found {len(places)}")
         fill(_Walk(self, places, first, last), room, what, keep, progress)
-
-    def floor(self, places, int64_t first, int64_t last):
-        """Read the rows with ids first .. last, their places as in `scan`, and do nothing with
-        them.
-
-        Returns
-        -------
-        rows : int
-        sum : int
-            What is in the places, integers and hashes of texts, modulo 2^64.
-
-        Raises
-        ------
-        UnusualError
-        """
-        cdef _Walk rows = _Walk(self, places, first, last)
-        cdef int64_t stepped = 0
-        cdef uint64_t sum_of_values = 0
-        cdef fp_status status
-        with nogil:
-            status = fp_walk_floor(rows.walk, &stepped, &sum_of_values)
-        rows.refuse(status, "reading pages")
-        return stepped, sum_of_values
 
 
 cdef class _Walk(Rows):

@@ -31,7 +31,6 @@ cdef extern from "fp_scan.h":
     fp_status fp_scan_step(fp_scan *scan, const fp_columns *columns, fp_row_filter filter,
                            int64_t limit, int64_t capacity, int64_t *kept,
                            int64_t *stepped) nogil
-    fp_status fp_scan_floor(fp_scan *scan, int64_t *stepped) nogil
 
 
 cdef class Reader:
@@ -72,16 +71,6 @@ cdef class Reader:
 
     cdef int refuse(self, str what) except -1:
         raise BadInputError(f"{what}: {self.api.errmsg(self.db).decode('utf-8', 'replace')}")
-
-    def floor(self, str sql, str what):
-        """Step the statement's rows, do nothing with them, and return how many there were."""
-        cdef _Steps steps = _Steps(self, sql, what)
-        cdef int64_t stepped = 0
-        cdef fp_status status
-        with nogil:
-            status = fp_scan_floor(steps.scan, &stepped)
-        steps.refuse(status, what)
-        return stepped
 
     def scan(self, str sql, Room room, str what, Filter keep=None, progress=None):
         """Read all rows of a SELECT whose result columns match those of `room`, in order.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core import _pools
 from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32
 from fastprof.model.trace import Activity, Kernels, Ranges, Recording
@@ -19,7 +18,7 @@ from fastprof.readers.cupti import gpu_work
 from fastprof.readers.nsys import graph_captures, metadata, schema
 from fastprof.readers.nsys import launches as launches_of
 from fastprof.readers.nsys import ranges as ranges_of
-from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Field
+from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database
 
 Result = TypeVar("Result")
 
@@ -96,23 +95,6 @@ def _finish_ranges(
         database, schema.STRINGS, schema.string_fields, pools.strings, kernels, EXPORT_AGAIN
     )
     return strings, warnings, reading.finish(pools, strings)
-
-
-def floor(database: Database) -> int:
-    """Step the SELECTs that `read` steps and do nothing with the rows; how many there were."""
-    pools = schema.Pools()
-    ranges = ranges_of.table_of(database)
-    tables: list[tuple[str, Sequence[Field]]] = [
-        (schema.KERNELS, schema.kernel_fields(pools)),
-        (schema.GRAPHS, schema.graph_fields(pools)),
-        (schema.LAUNCHES, schema.launch_fields(pools)),
-        (schema.GRAPH_NODES, schema.graph_node_fields(pools)),
-        (ranges, schema.range_fields(pools)),
-        (schema.STRINGS, schema.string_fields(pools.strings, _pools.Names())),
-    ]
-    return sum(
-        database.floor(table, fields) for table, fields in tables if table in database.tables
-    )
 
 
 class _Connected:

@@ -263,7 +263,7 @@ class Database:
                 raise SettingError(
                     f"{self.name}: table {table}: FASTPROF_SCAN=pages, but {error}"
                 ) from None
-            self._reader.scan(_select(table, fields, row_ids), room, *how)
+            self._reader.scan(select_of(table, fields, row_ids), room, *how)
             self.read_by[table] = str(error)
         self._check_unchanged()
 
@@ -285,25 +285,6 @@ class Database:
         layout = self._layout(table)
         places = layout.places_of([field.name for field in fields])
         layout.table.scan(room, places, *row_ids, *how)
-
-    def floor(self, table: str, fields: Sequence[Field]) -> int:
-        """Step the SELECT of `scan` and do nothing with its rows; how many there were."""
-        sql = _select(table, self.chosen(table, fields), ALL_ROWS)
-        return int(self._reader.floor(sql, f"{self.name}: table {table}"))
-
-    def floor_of_pages(
-        self, table: str, fields: Sequence[Field], row_ids: tuple[int, int] = ALL_ROWS
-    ) -> int:
-        """Read the same rows from the pages and do nothing with them; how many there were.
-
-        Raises
-        ------
-        UnusualError
-        """
-        layout = self._layout(table)
-        places = layout.places_of([field.name for field in self.chosen(table, fields)])
-        rows, _ = layout.table.floor(places, *row_ids)
-        return rows
 
 
 class TableRows:
@@ -376,7 +357,7 @@ def _forced() -> str:
     return way
 
 
-def _select(table: str, fields: Sequence[Field], row_ids: tuple[int, int]) -> str:
+def select_of(table: str, fields: Sequence[Field], row_ids: tuple[int, int]) -> str:
     """The SELECT for existing fields. NOT INDEXED returns rows in the order of row ids."""
     columns = ", ".join(field.sql or f'"{escaped(field.name)}"' for field in fields)
     where = "" if row_ids == ALL_ROWS else f" WHERE rowid BETWEEN {row_ids[0]} AND {row_ids[1]}"
