@@ -1,4 +1,4 @@
-"""What every test has: the builders that lie beside this file, and the option --run-slow."""
+"""Fixtures and options of all tests: --run-slow, and the Hypothesis profile."""
 
 import functools
 import importlib.util
@@ -9,12 +9,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import hypothesis_profiles
+
 
 def pytest_addoption(parser):
     parser.addoption("--run-slow", action="store_true", help="run the tests that take minutes, too")
 
 
 def pytest_configure(config):
+    hypothesis_profiles.register()
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow only")
 
 

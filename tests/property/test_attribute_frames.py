@@ -4,12 +4,13 @@ from collections import Counter
 from dataclasses import fields
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from intervals import Interval, chain, columns, frozen, intervals, is_open, nested
 
 from fastprof.model.trace import Configs, Kernels, Launches, Ranges, Trace
 from fastprof.profile.callpath.attribution import attribute
+from hypothesis_profiles import examples
 
 N_THREADS = 3
 LABELS = ["step", "layer:one", "\1aten::mm", "\1MmBackward0", "\1aten::mm, sizes = [[2], []]"]
@@ -69,7 +70,7 @@ def labels_of_node(found, trace, frame):
     return [trace.labels[found.node_label[at]] for at in chain(found.node_parent, node)]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     nested(N_THREADS) | intervals(N_THREADS),
     intervals(N_THREADS, max_size=10),
@@ -111,7 +112,7 @@ def test_a_kernel_has_the_labels_that_were_open_when_it_was_launched(
         assert labels_of_node(found, trace, frame) == labels_of_frame(found, trace, frame)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(nested(N_THREADS) | intervals(N_THREADS), RANGE_NUMBERS)
 def test_what_points_at_frames_and_nodes_points_into_them(ranges, label_and_seq):
     found = attribute(trace_of(ranges_of(ranges, label_and_seq), [], []))
