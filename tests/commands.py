@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from waiting import PATIENCE
+
 
 def command(*words: str | os.PathLike[str]) -> list[str]:
     """The words that run `fastprof` with these arguments."""
@@ -19,7 +21,7 @@ def run(
     *words: str | os.PathLike[str], stdin: bytes = b"", **others: Any
 ) -> subprocess.CompletedProcess[bytes]:
     """Run it to its end."""
-    options = {"input": stdin, "capture_output": True, "timeout": 60, **others}
+    options = {"input": stdin, "capture_output": True, "timeout": PATIENCE, **others}
     return subprocess.run(command(*words), **options)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from waiting import PATIENCE
+
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parent.parent / "csrc"
 COMPILER = os.environ.get("CC", "gcc")
@@ -64,7 +66,7 @@ int main(void) {
 
 def run(program, **variables):
     return subprocess.run(
-        [program], env=os.environ | variables, capture_output=True, text=True, timeout=300
+        [program], env=os.environ | variables, capture_output=True, text=True, timeout=PATIENCE
     )
 
 

@@ -16,6 +16,7 @@ from commands import command, run
 from nvprof_files import NvprofFile
 from outputs import WORDS, outputs
 from real_data import data_dir
+from waiting import PATIENCE
 
 pytest.importorskip("pyarrow")
 if not hasattr(os, "sched_setaffinity"):
@@ -113,7 +114,7 @@ def test_a_batch_is_the_same_in_any_order_of_work(tmp_path):
     for jobs, seed in (("1", "0"), ("2", "1"), ("3", "77")):
         env = {**os.environ, "PYTHONHASHSEED": seed}
         words = command("batch", tmp_path / "run", "-j", jobs, "--no-progress")
-        done = subprocess.run(words, env=env, capture_output=True, timeout=120)
+        done = subprocess.run(words, env=env, capture_output=True, timeout=PATIENCE)
         assert done.returncode == 0
         found.add(done.stdout)
     assert len(found) == 1

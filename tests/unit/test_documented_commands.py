@@ -19,6 +19,7 @@ from documents import (
     write_files,
 )
 from fastprof.cli import parser
+from waiting import PATIENCE
 
 COMMANDS = list(commands())
 # Commands that are read, and not run: what tells them, and why.
@@ -59,7 +60,7 @@ def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 
