@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import command_server
 from waiting import PATIENCE
 
 
@@ -20,9 +21,10 @@ def command(*words: str | os.PathLike[str]) -> list[str]:
 def run(
     *words: str | os.PathLike[str], stdin: bytes = b"", **others: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end."""
+    """Run it to its end: in a fork of the command server, or with options in a new interpreter."""
     options = {"input": stdin, "capture_output": True, "timeout": PATIENCE, **others}
-    return subprocess.run(command(*words), **options)
+    start = command(*words) if others else [*command_server.client(), *map(os.fsdecode, words)]
+    return subprocess.run(start, **options)
 
 
 def state_of(folder: Path) -> dict[str, str]:

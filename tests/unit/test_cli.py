@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import commands
 import fastprof
 from exports import Export
 from fastprof.report import COLUMNS, TRACE_COLUMNS
@@ -40,6 +41,8 @@ def command(*words):
 
 def run(*words, module="fastprof", stdin=b"", **others):
     """Run a command to its end; `stdin` is what it reads."""
+    if module == "fastprof":
+        return commands.run(*map(str, words), stdin=stdin, **others)
     return subprocess.run(
         command(module, *words), input=stdin, capture_output=True, timeout=PATIENCE, **others
     )
