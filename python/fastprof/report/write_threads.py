@@ -30,8 +30,12 @@ def write(rows: RowWriter, file: BinaryIO, first: int = 0, last: int | None = No
     # Rows differ in length: most blocks of so many have room for the longer ones.
     turns = _Turns(file, begin, end, max(1, (begin - first) * 3 // 4))
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(turns.work, rows.block())
-        turns.work(block)
+        try:
+            other = pool.submit(turns.work, rows.block())
+            turns.work(block)
+        except BaseException:
+            turns.stop()  # leaving the pool waits for the other thread
+            raise
         other.result()
 
 
@@ -64,8 +68,14 @@ class _Turns:
                 if first >= self._end or not self._write(block, number, first):
                     return
         except BaseException:
-            self._pass_on(stopped=True)
+            self.stop()
             raise
+
+    def stop(self) -> None:
+        """End the work of both threads before their next blocks."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def _write(self, block: Block, number: int, first: int) -> bool:
         """Whether a block could be written."""
@@ -82,8 +92,7 @@ class _Turns:
         self._pass_on()
         return True
 
-    def _pass_on(self, stopped: bool = False) -> None:
+    def _pass_on(self) -> None:
         with self._changed:
-            self._stopped |= stopped
             self._n_written += 1
             self._changed.notify_all()
