@@ -1,6 +1,7 @@
 """Fixtures and options of all tests: --run-slow, and the Hypothesis profile."""
 
 import functools
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -27,6 +28,12 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: give --run-slow"))
+
+
+def pytest_collection_finish(session):
+    """Keep what collection made out of every search and collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

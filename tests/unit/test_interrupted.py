@@ -20,9 +20,11 @@ import rank_files
 from commands import command, run
 from exports import Export
 from fastprof._system.atomic_file import whole_file
+from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE, wait_for
 
 OLD = b"old"
+N_MOMENTS, N_ROUNDS = (7, 2) if IS_FULL else (3, 1)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def test_a_signal_at_any_moment_leaves_the_old_file_or_the_whole_new_one(number,
     moments = random.Random(number)
     out = tmp_path / "out"
     ended = set()
-    for _ in range(7):
+    for _ in range(N_MOMENTS):
         out.write_bytes(OLD)
         process = subprocess.Popen(
             command(*words, "-o", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -95,7 +97,7 @@ def test_a_signal_at_any_moment_leaves_whole_summaries(tmp_path):
     assert run(*words).returncode == 0
     seconds = time.monotonic() - begin
     moments = random.Random(5)
-    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGKILL] * 2:
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGKILL] * N_ROUNDS:
         shutil.rmtree(tmp_path / "store", ignore_errors=True)
         process = subprocess.Popen(
             command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
