@@ -3,6 +3,7 @@
 import functools
 import gc
 import importlib.util
+import signal
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     hypothesis_profiles.register()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # `make test &`: children inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow only")
 
 
