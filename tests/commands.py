@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import command_server
+from waiting import PATIENCE
+
 
 def command(*words: str | os.PathLike[str]) -> list[str]:
     """The command line of `fastprof` with these arguments."""
@@ -18,9 +21,10 @@ def command(*words: str | os.PathLike[str]) -> list[str]:
 def run(
     *words: str | os.PathLike[str], stdin: bytes = b"", **others: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it and wait."""
-    options = {"input": stdin, "capture_output": True, "timeout": 60, **others}
-    return subprocess.run(command(*words), **options)
+    """Run it to its end: in a fork of the command server, or with options in a new interpreter."""
+    options = {"input": stdin, "capture_output": True, "timeout": PATIENCE, **others}
+    start = command(*words) if others else [*command_server.client(), *map(os.fsdecode, words)]
+    return subprocess.run(start, **options)
 
 
 def state_of(folder: Path) -> dict[str, str]:

@@ -1,7 +1,9 @@
-"""Fixtures of all tests, the path of the builders, and the option --run-slow."""
+"""Fixtures and options of all tests: --run-slow, and the Hypothesis profile."""
 
 import functools
+import gc
 import importlib.util
+import signal
 import sys
 from pathlib import Path
 
@@ -9,12 +11,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import hypothesis_profiles
+
 
 def pytest_addoption(parser):
     parser.addoption("--run-slow", action="store_true", help="run the tests that take minutes, too")
 
 
 def pytest_configure(config):
+    hypothesis_profiles.register()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # `make test &`: children inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow only")
 
 
@@ -24,6 +31,12 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: give --run-slow"))
+
+
+def pytest_collection_finish(session):
+    """Keep what collection made out of every search and collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

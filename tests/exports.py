@@ -278,6 +278,7 @@ class Export:
         with path.open("xb"):
             pass
         connection = sqlite3.connect(path)
+        connection.execute("PRAGMA synchronous = OFF")  # no wait for the disk
         try:
             if page_size is not None:
                 connection.execute(f"PRAGMA page_size = {page_size}")

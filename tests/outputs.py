@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from waiting import PATIENCE
+
 COLUMNS = "idx,seq,altseq,layer,trace,dir,sub,op,kernel,params,sil,flops,bytes"
 WORDS = {
     "dict": ["parse"],
@@ -51,7 +53,7 @@ def outputs(files: Sequence[Path], folder: Path, cores: int = 2, **settings: str
         preexec_fn=lambda: os.sched_setaffinity(0, usable),
         stderr=subprocess.DEVNULL,
         check=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()

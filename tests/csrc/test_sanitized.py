@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import sanitized
 
+from waiting import PATIENCE
+
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parent.parent / "csrc"
 DRIVERS = sorted(path.stem for path in HERE.glob("*.c"))
@@ -43,7 +45,7 @@ int main(void) {
 
 def run(program, **variables):
     return subprocess.run(
-        [program], env=os.environ | variables, capture_output=True, text=True, timeout=300
+        [program], env=os.environ | variables, capture_output=True, text=True, timeout=PATIENCE
     )
 
 

@@ -17,6 +17,6 @@ def test_mutated_range_names_are_read(kind):
         for number in range(N_TEXTS):
             chance = Chance(f"{i}/{kind}/{number}", number)
             text = mutate(seed.encode(), chance).decode("utf-8", "surrogateescape")
-            began = time.perf_counter()
+            began = time.thread_time()
             markers.check(text)
-            assert time.perf_counter() - began < 5, text[:200]
+            assert time.thread_time() - began < 5, text[:200]

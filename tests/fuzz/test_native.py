@@ -3,6 +3,7 @@
 import pytest
 
 from fuzz import native
+from waiting import PATIENCE
 
 SECONDS = 2
 
@@ -21,8 +22,8 @@ def test_no_input_breaks_a_reader(target, tmp_path):
 
 
 def test_what_is_planted_is_found(tmp_path):
-    """Finding four bytes by chance alone would take 4 000 000 000 runs."""
-    done = native.run(native.build("planted", tmp_path), [], 60)
+    """Four bytes, one after the other: by chance alone it would take 4 000 000 000 runs."""
+    done = native.run(native.build("planted", tmp_path), [], PATIENCE)
     assert done.returncode != 0
     assert "planted.c" in done.stderr
     (crash,) = tmp_path.glob("crash-*")

@@ -4,13 +4,14 @@ from collections import Counter
 from dataclasses import fields
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from intervals import Interval, chain, columns, frozen, intervals, is_open, nested
 
 from fastprof.model.trace import Configs, Kernels, Launches, Ranges, Recording, label_text
 from fastprof.profile.callpath.attribution import attribute as attributed
 from fastprof.profile.callpath.nesting import nest
+from hypothesis_profiles import examples
 
 N_THREADS = 3
 
@@ -76,7 +77,7 @@ def labels_of_node(found, frame):
     return [found.meanings[found.node_label[at]].label for at in chain(found.node_parent, node)]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     nested(N_THREADS) | intervals(N_THREADS),
     intervals(N_THREADS, max_size=10),
@@ -119,7 +120,7 @@ def test_a_kernel_has_the_labels_that_were_open_when_it_was_launched(
         assert labels_of_node(found, frame) == texts
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(nested(N_THREADS) | intervals(N_THREADS), RANGE_NUMBERS)
 def test_what_points_at_frames_and_nodes_points_into_them(ranges, label_and_seq):
     found = attribute(trace_of(ranges_of(ranges, label_and_seq), [], []))

@@ -7,13 +7,14 @@ from collections import Counter
 import pytest
 from bench import baseline
 from bench.generate import generate
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fastprof
 from exports import PID, Export
 from fastprof.profile.profile import dict_line_columns
 from fastprof.report import write_rows
+from hypothesis_profiles import examples
 from real_data import real
 
 
@@ -178,7 +179,7 @@ def check_dict_lines(path):
     assert file.getvalue().decode().splitlines(keepends=True) == list(expected)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(captures(), st.none() | st.integers(0, 9))
 def test_small_captures_of_any_ranges_have_the_same_rows(paths, export, shuffle_seed):
     path = export.write(next(paths), shuffle_seed=shuffle_seed)

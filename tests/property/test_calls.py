@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof._core._calls import (
@@ -23,6 +23,7 @@ from fastprof._core._calls import (
     parts,
 )
 from fastprof.errors import InternalError
+from hypothesis_profiles import examples
 
 N_FRAMES, N_LABELS, N_GROUPS, N_ROWS, N_INFOS = 8, 4, 3, 3, 3
 
@@ -172,7 +173,7 @@ def as_columns(kernels):
     return (np.array([kernel[i] for kernel in kernels], np.int32) for i in (0, 1))
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(trees(), st.lists(st.tuples(FRAME, FRAME), max_size=8))
 def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, kernels):
     calls, wanted, groups = Calls(tree, kernels), [], {}
@@ -239,7 +240,7 @@ def parts_of_group(members, tables, has_group, n_taken):
     return found
 
 
-@settings(max_examples=800, deadline=None)
+@examples(800)
 @given(TABLES, KERNELS, TAKEN)
 def test_each_kernel_does_the_part_that_its_name_and_the_others_say(tables, kernels, taken):
     wanted = [None] * len(kernels)

@@ -5,7 +5,7 @@ import io
 import json
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof._core._rows import RowWriter
@@ -14,10 +14,9 @@ from fastprof.readers import dict_lines
 from fastprof.report import write_rows
 from fastprof.report.dict_lines import KEYS
 from fastprof.report.write_threads import write
+from hypothesis_profiles import examples
 from report_columns import ints, lists, values
 
-# Rows of twenty columns are slow to generate, especially in a sanitized build.
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=12)
 TEXT = st.one_of(st.sampled_from(["", "'", '"', "\\", "a, seq = 1", "', '", "\udcff"]), ANY_TEXT)
 TEXTS = st.lists(TEXT, max_size=3).map(tuple)
@@ -56,7 +55,6 @@ def literal(row):
     }
 
 
-@SLOW
 @given(st.lists(ROW, max_size=5))
 def test_a_written_line_evaluates_to_its_values(rows):
     lines = lines_of(columns_of(rows), "dict").decode().split("\n")
@@ -64,7 +62,6 @@ def test_a_written_line_evaluates_to_its_values(rows):
     assert [ast.literal_eval(line) for line in lines] == [literal(row) for row in rows]
 
 
-@SLOW
 @given(st.lists(ROW, max_size=5))
 def test_a_written_json_line_says_its_values(rows):
     lines = lines_of(columns_of(rows), "jsonl").decode().split("\n")[:-1]
@@ -73,7 +70,6 @@ def test_a_written_json_line_says_its_values(rows):
         assert {k: tuple(v) if isinstance(v, list) else v for k, v in got.items()} == row
 
 
-@SLOW
 @given(st.lists(ROW, max_size=5), st.integers(16, 600))
 def test_reading_written_lines_gives_the_columns_back(rows, block_size):
     for form in ("dict", "jsonl"):
@@ -161,7 +157,7 @@ def test_the_torch_ranges_of_a_row_are_those_on_the_way_to_the_root(markers):
     assert got == [oracle(markers, frame) for frame in markers.frame_of_row]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(INT64, max_size=50), st.integers(0, 50), st.integers(0, 50))
 def test_any_split_of_the_rows_writes_the_same_bytes(numbers, one, other):
     writer = RowWriter(len(numbers), b"\n")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from intervals import (
     INT32_MAX,
@@ -18,6 +18,7 @@ from intervals import (
 )
 
 from fastprof._core import _nest
+from hypothesis_profiles import examples
 
 LABELS = st.lists(st.sampled_from([0, 1, 2, 1 << 20, INT32_MAX]), min_size=20, max_size=20)
 
@@ -31,7 +32,7 @@ def open_at(ranges, t):
     return [i for i, row in enumerate(ranges) if is_open(row, t)]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(intervals(max_size=20), st.lists(TIME, max_size=5))
 @example([Interval(0, 9), Interval(0, 9), Interval(9, 9)], [0, 8, 9])
 @example([Interval(INT64_MIN, INT64_MAX)], [INT64_MIN, INT64_MAX - 1, INT64_MAX])
@@ -43,7 +44,7 @@ def test_all_that_is_open_is_found_and_in_order(ranges, instants):
         assert found.tolist() == open_at(ranges, t)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(intervals(max_size=20), LABELS, st.lists(TIME, max_size=8))
 def test_a_node_is_one_distinct_chain_of_labels(ranges, labels, instants):
     label, t = frozen(labels[: len(ranges)], np.int32), frozen(instants, np.int64)
@@ -55,7 +56,7 @@ def test_a_node_is_one_distinct_chain_of_labels(ranges, labels, instants):
     assert all(-1 <= p < i for i, p in enumerate(node_parent))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(intervals(max_size=20), intervals())
 def test_sweep_and_tree_say_the_same_of_one_thread(ranges, points):
     begin, _, thread = columns(points)

@@ -6,13 +6,14 @@ import json
 import re
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import kineto_oracle
 from fastprof._core._kineto import KinetoReader
 from fastprof.errors import BadInputError
 from fastprof.readers.kineto import event_columns
+from hypothesis_profiles import examples
 
 TEXT = st.one_of(
     st.sampled_from(["", "a b", 'a"b', "C:\\Users\\new", "\x1f", "é€😀", "]}", "[memory]", "null"]),
@@ -129,7 +130,7 @@ def columns_of_pieces(text, cuts):
     return reader.finish()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(EVENTS, STYLE, st.booleans())
 def test_columns_are_what_json_says(events, style, is_list):
     text, _ = text_of(events, style, is_list)
@@ -171,7 +172,7 @@ DAMAGE = st.lists(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(EVENTS, STYLE, DAMAGE, st.integers(0, 10**6))
 @example([{"ph": "X"}] * 3, {"blank": "", "ascii": True, "reversed": False}, [(40, ord('"'))], 0)
 def test_a_damaged_trace_is_read_or_refused(events, style, damage, cut):
@@ -223,7 +224,7 @@ JSON_IN_A_NAME = re.compile(r'\{\s*"|",\s*"[^"]*":|"\s*\}\s*,\s*\{\}|^[^"]*"\}')
 NAME = MARKER.filter(lambda text: not (BACKSLASH.search(text) or JSON_IN_A_NAME.search(text)))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(NAME, min_size=1, max_size=4), st.lists(st.integers(0, 4000), max_size=20))
 @example(["{'a': \"it's\"}]}"], [70])
 def test_markers_are_kept_whole_though_torch_escapes_no_quote(names, cuts):

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from intervals import (
     INT64_MAX,
@@ -21,6 +21,7 @@ from intervals import (
 
 from fastprof._core import _nest
 from fastprof.errors import BadInputError, InternalError
+from hypothesis_profiles import examples
 
 N_THREADS = 3
 RANGES = nested(N_THREADS) | intervals(N_THREADS)
@@ -45,7 +46,7 @@ def open_at(ranges, t, thread):
     return [i for i, row in enumerate(ranges) if is_open(row, t, thread)]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(RANGES, intervals(N_THREADS))
 @example([Interval(0, 9), Interval(0, 9), Interval(0, 9)], [Interval(0, 9), Interval(9, 9)])
 @example([Interval(0, 5), Interval(5, 9), Interval(5, 5)], [Interval(5, 5), Interval(5, 9)])
@@ -60,7 +61,7 @@ def test_a_chain_is_all_that_was_open_outermost_first(ranges, points):
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(nested(N_THREADS), intervals(N_THREADS))
 @example([Interval(0, 5), Interval(5, 9), Interval(5, 5)], [])
 @example([Interval(0, 5, 0), Interval(0, 9, 1), Interval(4, 9, 2)], [])
@@ -72,7 +73,7 @@ def test_where_ranges_nest_frame_i_is_range_i(ranges, points):
         assert parent[i] == [-1, *open_at(ranges[:i], row.start, row.thread)][-1]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(intervals(N_THREADS, st.integers(0, 30)), intervals(N_THREADS, st.integers(0, 30)))
 def test_a_frame_more_is_made_only_for_a_range_above_one_that_ends(ranges, points):
     n_frames = len(sweep(ranges, points)[0])
@@ -80,7 +81,7 @@ def test_a_frame_more_is_made_only_for_a_range_above_one_that_ends(ranges, point
     assert len(ranges) <= n_frames <= len(ranges) + n_crossing
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(intervals(N_THREADS), st.permutations(range(N_THREADS)))
 def test_threads_do_not_see_each_other(ranges, other_names):
     alone = []
@@ -149,7 +150,7 @@ def test_a_point_whose_thread_is_not_known_is_in_no_range():
     assert chains(ranges, points)[1] == [[0], [], [2]]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.permutations([Interval(i, 20) for i in range(5)]))
 def test_input_out_of_order_is_an_internal_error(rows):
     assume(rows != in_order(rows))

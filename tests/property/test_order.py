@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, TIME, frozen
 
 from fastprof._core import _nest
+from hypothesis_profiles import examples
 
 ROWS = st.lists(st.tuples(TIME, TIME), max_size=40)
 
@@ -20,7 +21,7 @@ def expected(rows):
     return sorted(range(len(rows)), key=lambda i: (rows[i][0], -rows[i][1]))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(ROWS)
 @example([(INT64_MIN, INT64_MIN), (INT64_MIN, INT64_MAX), (INT64_MAX, INT64_MAX)])
 def test_outer_comes_before_inner_and_equal_ones_stay_in_place(rows):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from intervals import INT32_MAX, chain, frozen
 
 from fastprof._core import _path
 from fastprof.errors import InternalError
+from hypothesis_profiles import examples
 
 N_LABELS = 4
 LABEL = st.integers(0, N_LABELS - 1)
@@ -26,7 +27,7 @@ def nodes(parent, label, n_labels=N_LABELS, wanted=None):
     return _path.nodes(frozen(parent, np.int32), frozen(label, np.int32), n_labels, wanted)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(trees(), st.none() | st.lists(st.integers(0, 1), min_size=N_LABELS, max_size=N_LABELS))
 def test_a_node_is_one_distinct_path_of_wanted_labels(tree, wanted):
     parent, label = tree
@@ -46,7 +47,7 @@ def values_around(parent, own, i):
     return [own[at] for at in chain(parent, i) if own[at] != -1]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(trees(st.sampled_from([-1, -1, 0, 1, INT32_MAX])))
 def test_innermost_is_the_last_on_the_way(tree):
     parent, own = tree
@@ -55,7 +56,7 @@ def test_innermost_is_the_last_on_the_way(tree):
     assert _path.innermost(*columns).tolist() == [[-1, *found][-1] for found in around]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(trees(), st.lists(st.sampled_from([0, 1, 2, _path.NO_RANK]), min_size=4, max_size=4))
 def test_the_best_is_the_outermost_of_the_least_rank(tree, rank):
     parent, label = tree
@@ -78,7 +79,7 @@ def direction_of(says):
 SAYS = st.sampled_from([0, 0, *range(8)])
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(trees(), st.lists(SAYS, min_size=N_LABELS, max_size=N_LABELS))
 def test_the_innermost_that_says_so_turns_the_direction(tree, says):
     parent, label = tree
@@ -89,7 +90,7 @@ def test_the_innermost_that_says_so_turns_the_direction(tree, says):
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(trees(st.integers(-(2**40), 2**40)))
 def test_sums_are_those_of_an_entry_and_all_inside_it(tree):
     parent, own = tree
@@ -100,7 +101,7 @@ def test_sums_are_those_of_an_entry_and_all_inside_it(tree):
     assert _path.sums(frozen(parent, np.int32), frozen(own, np.int64)).tolist() == expected
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(trees())
 def test_depth_is_the_length_of_the_longest_chain(tree):
     parent, _ = tree

@@ -4,12 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core._share import Parts, ordinal
 from fastprof.errors import BadInputError, InternalError
+from hypothesis_profiles import examples
 
 N_GROUPS = 3
 WEIGHT = st.integers(-1, 9) | st.sampled_from([INT64_MIN, 1 << 40, INT64_MAX // 16])
@@ -37,7 +38,7 @@ def shared(rows, totals):
     return out.tolist()
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(ROWS, st.lists(TOTAL, min_size=N_GROUPS, max_size=N_GROUPS))
 @example([(0, 0), (0, 0), (0, 0)], [10, 0, 0])
 @example([(0, 1 << 40)] * 3, [INT64_MAX, 0, 0])
@@ -55,7 +56,7 @@ def test_shares_are_proportional_and_add_up_to_the_total(rows, totals):
     assert all(got[i] == -77 for i, row in enumerate(rows) if row[0] == -1)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(-1, N_GROUPS - 1), max_size=20))
 def test_ordinal_counts_the_rows_of_the_group_before(groups):
     got = ordinal(frozen(groups, np.int32), N_GROUPS)
@@ -80,7 +81,7 @@ def test_weights_whose_sum_does_not_fit_are_refused():
         shared([(0, INT64_MAX), (0, 1)], [1])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(ROWS, st.data())
 def test_each_part_is_shared_by_those_who_do_it(rows, data):
     group, weight = [g for g, _ in rows], [w for _, w in rows]
@@ -118,7 +119,7 @@ def test_columns_of_different_length_are_refused():
             method(0, np.zeros(2, np.int64))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 1), st.integers(0, 2), TOTAL)))
 def test_totals_and_shares_are_added_up_where_a_group_has_one_total(rows):
     group, part, cell, shares = (

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core import _pools, _take
 from fastprof.errors import InternalError
+from hypothesis_profiles import examples
 
 
 @st.composite
@@ -16,7 +17,7 @@ def look_ups(draw):
     return values, draw(st.lists(st.integers(-1, len(values) - 1), max_size=12))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(look_ups(), st.sampled_from([np.int32, np.int64]), st.integers(-2, 2))
 def test_an_index_gives_its_value_and_none_gives_none(case, dtype, none):
     values, index = case
@@ -25,7 +26,7 @@ def test_an_index_gives_its_value_and_none_gives_none(case, dtype, none):
     assert got.tolist() == [values[i] if i >= 0 else none for i in index]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(look_ups())
 def test_distinct_indices_are_those_that_occur_in_order(case):
     values, index = case
@@ -34,7 +35,7 @@ def test_distinct_indices_are_those_that_occur_in_order(case):
     assert [used[i] for i in place] == index
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.integers(0, 12).flatmap(lambda n: st.sets(st.integers(0, n - 1)) if n else st.just(set())),
     st.integers(0, 3),
@@ -93,7 +94,7 @@ def tables(draw):
     return columns
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(tables())
 def test_rows_are_alike_where_all_numbers_are(columns):
     rows = list(zip(*(column.tolist() for column in columns), strict=True))

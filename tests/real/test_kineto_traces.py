@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,14 @@ GPU_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 every_trace = pytest.mark.parametrize("name", TRACES)
 
 
-@cache
+@lru_cache(maxsize=1)
 def events(name: str) -> list[dict[str, Any]]:
     with gzip.open(real(f"kineto/{name}.json.gz")) as file:
         found = json.load(file)
     return found["traceEvents"] if isinstance(found, dict) else found
 
 
-@cache
+@lru_cache(maxsize=2)
 def profile(name: str, copies: bool = False) -> fastprof.Profile:
     return fastprof.open(real(f"kineto/{name}.json.gz"), copies=copies)
 

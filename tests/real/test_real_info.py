@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from functools import lru_cache
 
 import pytest
 
@@ -46,10 +47,12 @@ every_trace = pytest.mark.parametrize("path", KINETO)
 every_file = pytest.mark.parametrize("path", [*NSYS, *NVPROF, *KINETO, DICT])
 
 
+@lru_cache(maxsize=1)
 def describe_real(path):
     return describe(fastprof.open(real(path), copies=True))
 
 
+@lru_cache(maxsize=1)
 def events_of(path):
     with gzip.open(real(path)) as file:
         return json.loads(file.read(), strict=False)

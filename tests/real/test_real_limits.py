@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 import pytest
 
@@ -55,10 +55,15 @@ def device(path: str, number: int) -> Device:
     return resolve(told.gpus.get(number), told.gpu_figures.get(number))
 
 
-@cache
+@lru_cache(maxsize=1)
+def rows_of(path: str) -> list[Row]:
+    return rows(real(path))
+
+
+@lru_cache(maxsize=1)
 def calls(path: str) -> list[Call]:
     found: dict[object, Call] = defaultdict(Call)
-    for row in rows(real(path)):
+    for row in rows_of(path):
         found[row.call if row.call >= 0 else row.key].rows.append(row)
     return list(found.values())
 
@@ -76,7 +81,7 @@ def most_flops(call: Call, gpu: Device) -> float | None:
 @every_trace
 def test_every_gpu_with_kernels_resolves_or_says_why(path: str) -> None:
     told = about(path)
-    used = {row.device for row in rows(real(path))}
+    used = {row.device for row in rows_of(path)}
     for number in used:
         found = device(path, number)
         if path in NAMELESS:

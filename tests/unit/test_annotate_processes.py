@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 import fastprof
 from annotation_modes import PROFILER, TOOL, listening
 from annotation_outcomes import described, outcomes
+from waiting import PATIENCE
 
 
 class Squares(Dataset):
@@ -127,7 +128,9 @@ def test_spawned_processes_get_models_that_hold_functions(tmp_path):
                 print("done")
         """)
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.stdout == "done\n", done.stderr[-3000:]
 
 
@@ -203,7 +206,7 @@ def test_processes_that_train_together_get_the_same_numbers(tmp_path):
         for rank in range(2)
     ]
     for each in ranks:
-        stdout, stderr = each.communicate(timeout=200)
+        stdout, stderr = each.communicate(timeout=PATIENCE)
         assert each.returncode == 0, stderr.decode()[-3000:]
         plain, annotated, ops, layers = json.loads(stdout.splitlines()[-1])
         assert annotated == plain

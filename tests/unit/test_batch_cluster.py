@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ import fastprof
 import rank_files
 from fastprof.ranks.cluster import ClusterError
 from rank_files import CALLS
+from waiting import PATIENCE, wait_for
 
 distributed = pytest.importorskip("distributed", reason="needs distributed")
 
@@ -60,22 +60,19 @@ def test_a_cluster_finds_what_processes_find(client, folder):
 
 def test_a_worker_killed_at_work_loses_nothing_and_nothing_counts_twice(client, folder):
     flag = folder.parent / "flag"
-    slow = rank_files.costs(folder.parent / "mine.py", "if first: time.sleep(120)", flag)
+    slow = rank_files.costs(folder.parent / "mine.py", "if first: time.sleep(3600)", flag)
     before = set(client.run(os.getpid).values())
     killed = []
 
     def kill():
-        for _ in range(1200):
-            if flag.exists():
-                time.sleep(0.5)  # the other worker continues
-                killed.append(int(flag.read_text()))
-                os.kill(killed[0], signal.SIGKILL)
-                return
-            time.sleep(0.05)
+        wait_for(flag.exists)
+        wait_for(lambda: seen)  # the other one works on meanwhile
+        killed.append(int(flag.read_text()))
+        os.kill(killed[0], signal.SIGKILL)
 
+    seen = []
     thread = threading.Thread(target=kill)
     thread.start()
-    seen = []
     found = fastprof.batch(folder, client=client, ops=[slow], progress=seen.append)
     thread.join()
     assert set(killed) <= before
@@ -111,11 +108,7 @@ def test_an_error_in_the_callers_function_cancels_what_is_left(client, folder):
 
     with pytest.raises(ValueError, match="enough"):
         fastprof.batch(folder, client=client, progress=stop)
-    for _ in range(100):
-        if not client.processing() or not any(client.processing().values()):
-            break
-        time.sleep(0.05)
-    assert not any(client.processing().values())
+    wait_for(lambda: not any(client.processing().values()))
     assert len(fastprof.batch(folder, client=client).summaries) == 8
 
 
@@ -131,7 +124,7 @@ def test_workers_of_another_version_are_refused(client, folder, monkeypatch):
 def test_the_command_takes_the_address_of_a_scheduler(cluster, folder):
     words = [sys.executable, "-m", "fastprof", "batch", folder, "--csv"]
     there = subprocess.run(
-        [*words, "--scheduler", cluster.scheduler_address], capture_output=True, timeout=60
+        [*words, "--scheduler", cluster.scheduler_address], capture_output=True, timeout=PATIENCE
     )
     assert (there.returncode, there.stderr.count(b"\n")) == (0, 8)
     expected = io.StringIO()

@@ -12,6 +12,7 @@ import rank_files
 from fastprof.cli import main
 from fastprof.ranks import batch as batch_module
 from fastprof.ranks.work import work
+from waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_a_report_on_stdout_and_a_line_a_file_on_stderr(run, folder):
 def test_the_whole_command_works_with_its_processes(folder):
     words = [sys.executable, "-m", "fastprof", "batch", folder, "--by", "op", "--csv"]
     one, three = (
-        subprocess.run([*words, "-j", jobs], capture_output=True, timeout=60) for jobs in "13"
+        subprocess.run([*words, "-j", jobs], capture_output=True, timeout=PATIENCE) for jobs in "13"
     )
     assert (one.returncode, three.returncode) == (0, 0)
     assert one.stdout == three.stdout

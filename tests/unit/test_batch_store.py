@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -16,6 +15,7 @@ from fastprof.ranks import store as store_module
 from fastprof.ranks.source import source_of
 from fastprof.ranks.store import Store, StoreError
 from fastprof.ranks.work import Options, work
+from waiting import PATIENCE, is_alive, wait_for
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 
@@ -226,7 +226,7 @@ def test_what_a_killed_batch_leaves_half_written_is_not_read(run, tmp_path):
         "    fastprof.batch(sys.argv[1], store=sys.argv[2], jobs=1)\n"
     )
     command = [sys.executable, "-c", program, tmp_path / "run", tmp_path / "store"]
-    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 9
+    assert subprocess.run(command, capture_output=True, timeout=PATIENCE).returncode == 9
     (left,) = (tmp_path / "store").iterdir()
     assert left.stat().st_size == 100
     _, read = run
@@ -238,28 +238,25 @@ def test_what_a_killed_batch_leaves_half_written_is_not_read(run, tmp_path):
 def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path):
     rank_files.run(tmp_path / "run", 4, stops=3)
     flag = tmp_path / "flag"
-    costs = rank_files.costs(tmp_path / "mine.py", "if first: time.sleep(60)", flag)
+    costs = rank_files.costs(tmp_path / "mine.py", "if first: time.sleep(3600)", flag)
     words = ["batch", tmp_path / "run", "--store", tmp_path / "store", "--ops", costs, "-j", "1"]
     command = [sys.executable, "-m", "fastprof", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(600):  # until the last file is being read and all others are stored
-        if flag.exists() and len([*(tmp_path / "store").glob("*.parquet")]) == 3:
-            break
-        time.sleep(0.05)
+    # The last file is being read, and all before it are kept.
+    wait_for(lambda: flag.exists() and len([*(tmp_path / "store").glob("*.parquet")]) == 3)
     worker = int(flag.read_text())
     process.send_signal(end)
     if end == signal.SIGKILL:
-        os.kill(worker, signal.SIGKILL)  # it would otherwise end after its sleep
-    _, said = process.communicate(timeout=30)
+        os.kill(worker, signal.SIGKILL)  # it would end by itself when its sleep is over
+    _, said = process.communicate(timeout=PATIENCE)
     if end != signal.SIGKILL:
         assert process.returncode == 130
         assert said.decode().splitlines()[-1] == "fastprof: interrupted"
-        with pytest.raises(ProcessLookupError):
-            os.kill(worker, 0)
+        wait_for(lambda: not is_alive(worker))
     kept = list((tmp_path / "store").iterdir())
     assert len(kept) == 3
     assert {path.suffix for path in kept} == {".parquet"}
-    done = subprocess.run(command, capture_output=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE)
     assert done.returncode == 0
     lines = done.stderr.decode().splitlines()
     assert [("unchanged in the store" in line, "rank3" in line) for line in lines] == [

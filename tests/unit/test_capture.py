@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 from fastprof.annotate import capture as module  # noqa: E402
 from fastprof.annotate import recorders  # noqa: E402
 from fastprof.errors import CaptureError  # noqa: E402
+from waiting import PATIENCE  # noqa: E402
 
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine")
 MARKER = "{'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'str', 'value': \"it's\"}]}"
@@ -285,7 +286,7 @@ def test_without_torch_the_error_says_what_to_install(tmp_path):
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert (done.returncode, done.stderr) == (0, "")

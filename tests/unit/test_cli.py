@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+import commands
 import fastprof
 from exports import Export
 from fastprof.report import COLUMNS, TRACE_COLUMNS
+from waiting import PATIENCE
 
 PACKAGE = Path(fastprof.__file__).parent
 DICT_KEYS = [
@@ -38,9 +40,11 @@ def command(*words):
 
 
 def run(*words, module="fastprof", stdin=b"", **others):
-    """Run a command with this standard input and wait for it."""
+    """Run a command to its end; `stdin` is what it reads."""
+    if module == "fastprof":
+        return commands.run(*map(str, words), stdin=stdin, **others)
     return subprocess.run(
-        command(module, *words), input=stdin, capture_output=True, timeout=60, **others
+        command(module, *words), input=stdin, capture_output=True, timeout=PATIENCE, **others
     )
 
 
@@ -116,7 +120,7 @@ def test_the_installed_command_is_the_same_program(trace):
     script = shutil.which("fastprof", path=os.path.dirname(sys.executable))
     if script is None:
         pytest.skip("fastprof is not installed in this environment")
-    done = subprocess.run([script, "prof", trace], capture_output=True, timeout=60)
+    done = subprocess.run([script, "prof", trace], capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout.decode()) == (0, report("prof", trace))
 
 
@@ -131,7 +135,10 @@ def test_both_commands_work_in_a_pipe(trace):
         command("fastprof", "parse", trace), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     prof = subprocess.run(
-        command("fastprof", "prof", "--csv"), stdin=parse.stdout, capture_output=True, timeout=60
+        command("fastprof", "prof", "--csv"),
+        stdin=parse.stdout,
+        capture_output=True,
+        timeout=PATIENCE,
     )
     assert (parse.wait(), prof.returncode) == (0, 0)
     assert prof.stdout.decode() == report("prof", "--csv", trace)
@@ -141,7 +148,7 @@ def test_a_file_may_be_a_pipe_that_the_shell_made(dict_file):
     if shutil.which("bash") is None:
         pytest.skip("no bash")
     line = f"{sys.executable} -m fastprof prof <(cat {dict_file} {dict_file} {dict_file})"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=60)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=PATIENCE)
     lines = dict_file.read_bytes() * 3
     assert (done.returncode, done.stdout.decode()) == (0, report("prof", stdin=lines))
 
@@ -170,7 +177,9 @@ def test_a_file_name_that_is_not_utf8_will_do(trace, tmp_path):
     path = os.fsencode(tmp_path) + b"/\xff.sqlite"
     with open(path, "wb") as file:
         file.write(trace.read_bytes())
-    done = subprocess.run([*command("fastprof", "prof"), path], capture_output=True, timeout=60)
+    done = subprocess.run(
+        [*command("fastprof", "prof"), path], capture_output=True, timeout=PATIENCE
+    )
     assert (done.returncode, done.stdout.decode()) == (0, report("prof", trace))
 
 
@@ -260,7 +269,10 @@ def test_dict_lines_from_standard_input_are_not_the_output_either(dict_file, tmp
     path.write_bytes(dict_file.read_bytes())
     with path.open("rb") as file:
         done = subprocess.run(
-            command("fastprof", "prof", "-o", path), stdin=file, capture_output=True, timeout=60
+            command("fastprof", "prof", "-o", path),
+            stdin=file,
+            capture_output=True,
+            timeout=PATIENCE,
         )
     assert done.returncode in (0, 1, 2)
     report_or_input = (report("prof", dict_file).encode(), dict_file.read_bytes())
@@ -496,14 +508,14 @@ def test_a_pipe_that_is_closed_at_once_is_quiet_too(trace):
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        command("fastprof", "prof", trace), stdout=writing, stderr=subprocess.PIPE, timeout=60
+        command("fastprof", "prof", trace), stdout=writing, stderr=subprocess.PIPE, timeout=PATIENCE
     )
     os.close(writing)
     assert (done.returncode, done.stderr.count(b"\n")) == (0, 1)
 
 
 def shell(line):
-    return subprocess.run(["sh", "-c", line], capture_output=True, timeout=60)
+    return subprocess.run(["sh", "-c", line], capture_output=True, timeout=PATIENCE)
 
 
 def test_a_closed_stderr_does_not_put_messages_into_the_report(trace):
@@ -539,7 +551,7 @@ def test_help_imports_neither_numpy_nor_apsw_nor_torch(words):
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, timeout=60, text=True
+        [sys.executable, "-c", program, *words], capture_output=True, timeout=PATIENCE, text=True
     )
     assert done.returncode == 0
     loaded = {name.partition(".")[0] for name in done.stderr.split()}

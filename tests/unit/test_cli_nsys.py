@@ -10,13 +10,13 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 
 import pytest
 
 from exports import Export
 from fastprof.cli import main
 from fastprof.cli import nsys as module
+from waiting import PATIENCE, is_alive, wait_for
 
 # The options in `nsys profile --help` of 2021.2 and later.
 NSYS = f"""#!{sys.executable}
@@ -214,18 +214,14 @@ def test_a_tool_that_was_killed_has_the_exit_code_of_the_shell(machine, capfd):
 
 
 def test_an_interruption_ends_nsys(machine):
-    machine.install('#!/bin/sh\necho $$ > "$FAKE_LOG"\nexec /bin/sleep 60\n')
+    machine.install('#!/bin/sh\necho $$ > "$FAKE_LOG"\nexec /bin/sleep 3600\n')
     words = [sys.executable, "-m", "fastprof", "nsys", "--", *PROGRAM]
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(200):
-        if machine.log:
-            break
-        time.sleep(0.05)
+    (pid,) = wait_for(lambda: machine.log)
     running.send_signal(signal.SIGTERM)
-    _, errors = running.communicate(timeout=30)
+    _, errors = running.communicate(timeout=PATIENCE)
     assert (running.returncode, errors) == (130, b"fastprof: interrupted\n")
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(machine.log[0]), 0)
+    wait_for(lambda: not is_alive(int(pid)))
 
 
 # Without nsys, and with --print.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import command_server
 from documents import (
     ROOT,
     Command,
@@ -19,6 +20,7 @@ from documents import (
     write_files,
 )
 from fastprof.cli import parser
+from waiting import PATIENCE
 
 COMMANDS = list(commands())
 # Commands that are parsed but not run: the text that identifies them, and the reason.
@@ -31,8 +33,8 @@ NOT_RUN = {
 FUNCTIONS = """
 set -eo pipefail
 python() { PYTHON "$@"; }
-fastprof() { PYTHON -m fastprof "$@"; }
-""".replace("PYTHON", shlex.quote(sys.executable))
+fastprof() { FASTPROF "$@"; }
+"""
 
 
 def why_not(command: Command) -> str | None:
@@ -52,14 +54,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    functions = FUNCTIONS.replace("PYTHON", shlex.quote(sys.executable))
+    functions = functions.replace("FASTPROF", shlex.join(command_server.client()))
     return subprocess.run(
-        ["bash", "-c", FUNCTIONS + line],
+        ["bash", "-c", functions + line],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": paths},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 

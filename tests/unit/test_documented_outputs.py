@@ -12,6 +12,7 @@ import pytest
 from documents import blocks, write_files
 from fastprof.cli import main
 from real_data import data_dir, real
+from waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def run(folder: Path, *words: str) -> tuple[list[str], str]:
     """The lines of a command's stdout, and its stderr."""
     done = subprocess.run(
         [sys.executable, "-m", "fastprof", *words],
-        cwd=folder, capture_output=True, text=True, timeout=120,
+        cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [line.rstrip() for line in done.stdout.splitlines()], done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from documents import DOCUMENTS, Block, blocks, write_files
+from waiting import PATIENCE
 
 BLOCKS = [each for name in DOCUMENTS for each in blocks(name) if each.language == "python"]
 
@@ -92,7 +93,7 @@ def run(folder: Path, needed: str, preamble: str, chosen: list[Block]) -> str:
     body = "".join(f"    {line}\n" if line else "\n" for line in main.splitlines())
     program.write_text(f"def main():\n{body}\n\nif __name__ == '__main__':\n    main()\n")
     done = subprocess.run(
-        [sys.executable, program], cwd=folder, capture_output=True, text=True, timeout=300
+        [sys.executable, program], cwd=folder, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -12,6 +12,7 @@ from fastprof.cli import main
 from fastprof.model.call import Tensor
 from fastprof.model.markers import Kind, op_name
 from nvtx_read_back import read_back
+from waiting import PATIENCE
 
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
@@ -35,7 +36,7 @@ class Ran:
             env={**os.environ, **WITHOUT_GPU},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
         )
         self.status, self.stdout = result.returncode, result.stdout
         # Some builds of torch print these whenever its profiler starts and stops.

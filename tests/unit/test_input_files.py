@@ -22,6 +22,7 @@ from fastprof.errors import BadInputError
 from fastprof.readers import dict_lines
 from fastprof.readers.kineto import event_columns
 from fastprof.readers.sqlite.database import Database
+from waiting import PATIENCE
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
@@ -66,7 +67,7 @@ def written_by_another(path, *statements):
         yield
     finally:
         process.stdin.close()
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE)
         process.stdout.close()
 
 
@@ -258,7 +259,7 @@ def pipe(tmp_path):
 
     yield write
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=PATIENCE)
 
 
 def test_dict_lines_are_read_from_a_named_pipe(pipe):

@@ -24,6 +24,7 @@ import fastprof  # noqa: E402
 from fastprof._core import _layers  # noqa: E402
 from fastprof.annotate import lightning as integration  # noqa: E402
 from fastprof.annotate.lightning import FastprofProfiler  # noqa: E402
+from waiting import PATIENCE  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*(does not have many workers|isinstance.treespec|have no `val_dataloader`).*"
@@ -423,7 +424,7 @@ def test_the_package_that_the_program_uses_is_the_one_that_is_served():
         "from fastprof.annotate.lightning import FastprofProfiler\n"
         "assert issubclass(FastprofProfiler, profilers.Profiler)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 
 
 def test_fastprof_alone_does_not_import_lightning():
@@ -433,4 +434,4 @@ def test_fastprof_alone_does_not_import_lightning():
         "assert 'torch' in sys.modules\n"
         "assert not {'lightning', 'pytorch_lightning'} & {*sys.modules}"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ, timeout=120)
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ, timeout=PATIENCE)

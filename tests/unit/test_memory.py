@@ -21,6 +21,7 @@ from fastprof._system import memory
 from fastprof.cli import main
 from fastprof.readers import memory_estimate
 from fastprof.readers.sqlite.database import Database
+from waiting import PATIENCE
 
 if not sys.platform.startswith("linux"):
     pytest.skip("how much memory there is is known on Linux only", allow_module_level=True)
@@ -117,7 +118,10 @@ print(peak() - before)
 def peak(*words) -> int:
     """The growth of a command's memory in bytes."""
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, *map(str, words)], capture_output=True, check=True, timeout=120
+        [sys.executable, "-c", PEAK, *map(str, words)],
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
     )
     return int(done.stdout)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof.model.call import UNKNOWN, Call, Tensor
@@ -14,6 +14,7 @@ from fastprof.ops import Cost, why_unknown, work
 from fastprof.ops.convolution.window import touched
 from fastprof.ops.cost import Part
 from fastprof.ops.registry import formulas
+from hypothesis_profiles import examples
 from ops_examples import Example, aten, bf16, check, fp16, fp32, python, sizes, tensor
 
 NN: Final = "torch.nn.functional"
@@ -623,7 +624,7 @@ def test_a_kernel_smaller_than_its_stride_reads_what_it_meets() -> None:
     assert dgrad.cost.bytes == 4 * (IN + 6 * 4 + OUT)  # zeros between are written
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(*[st.integers(1, 12)] * 4, st.integers(0, 5), st.integers(1, 4))
 def test_touched_positions_are_those_of_a_plain_count(
     size: int, kernel: int, output: int, stride: int, before: int, dilation: int
@@ -770,7 +771,7 @@ OTHERS = st.sampled_from([True, False, "same", "valid", "", (True, True), (True,
 VALUES = st.one_of(TENSORS, STEP_VALUES, STEP_VALUES, OTHERS)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(
     st.sampled_from(NAMES),
     st.lists(TENSORS, max_size=3),

@@ -204,7 +204,7 @@ def test_a_hostile_name_takes_no_time():
         "fmha_cutlassf_f16" * 6000,
         "elementwise_kernel<" + "1," * 50_000,
     ]
-    start = time.perf_counter()
+    start = time.thread_time()
     for name in names:
         classify(name)
-    assert time.perf_counter() - start < 1
+    assert time.thread_time() - start < 1

@@ -1,9 +1,8 @@
 """The pointwise operators by name: FLOPs and bytes of each."""
 
-import pytest
-
 from fastprof.model.call import Arg, Call
-from ops_examples import Example, check, fp32
+from fastprof.ops import work
+from ops_examples import Example, fp32
 
 # Operands of ten float32 numbers, FLOPs for each, bytes of each element written, names of Python
 # and of ATen, of Python alone, of ATen alone.
@@ -345,6 +344,12 @@ def _examples():
 EXAMPLES = list(_examples())
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
-def test_examples_cost_what_the_arithmetic_says(example):
-    check(example)
+def test_examples_cost_what_the_arithmetic_says():
+    wrong = {}
+    for each in EXAMPLES:
+        done = work(each.call, "fprop")
+        found = done and (done.cost.flops, done.cost.bytes)
+        if found != (each.flops, each.bytes):
+            wrong[f"{each.call.mod}.{each.call.op}"] = found, (each.flops, each.bytes)
+    assert len(EXAMPLES) > 600
+    assert wrong == {}

@@ -1,13 +1,14 @@
 """Look-up of models, and their costs."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof.errors import OpError
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor, Unknown
 from fastprof.ops import Cost, has_model, registry, work
 from fastprof.ops.registry import MODULES, TORCH, find, op, why_unknown
+from hypothesis_profiles import examples
 
 SQUARE = Tensor((4, 4), "float32")
 
@@ -62,7 +63,7 @@ VALUES = st.recursive(
 NAMES = st.sampled_from(["", "", "", "input", "other", "mat2", "weight"])
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(
     st.sampled_from(["aten", "Tensor", "torch.nn.functional"]),
     st.sampled_from(sorted({name for _, name in registry._entries})),

@@ -7,12 +7,13 @@ import json
 from math import prod
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import work
 from fastprof.ops.triton.names import flops_of_an_element, read_name
+from hypothesis_profiles import examples
 from ops_examples import Example, aten, bf16, check, fp32, int64, sizes
 from real_data import real
 
@@ -97,7 +98,7 @@ def test_what_libraries_do_is_no_work_of_a_fused_kernel():
     assert [flops_of_an_element([name]) for name in names] == [0, 0, 1, 1, 24, 0]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(st.lists(st.integers(0, 9), max_size=3).map(tuple), min_size=1, max_size=4),
     st.lists(st.integers(-1, 99), max_size=4),

@@ -4,12 +4,15 @@ import io
 import os
 import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from fastprof._core._rows import RowWriter
 from fastprof.errors import InternalError
+from fastprof.report import write_threads
 from fastprof.report.write_threads import write
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -208,6 +211,8 @@ def test_ctrl_c_ends_writing_between_blocks(moment):
             self.blocks += 1
             if self.blocks == moment:
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            if self.blocks >= moment:
+                time.sleep(0.05)  # for the main thread to go on, on a busy machine
             return len(view)
 
     file = Interrupted()
@@ -215,7 +220,36 @@ def test_ctrl_c_ends_writing_between_blocks(moment):
     writer.add_ints(b"", np.arange(9_000_000), none=-1, none_text=b"")
     with pytest.raises(KeyboardInterrupt):
         write(writer, file)
-    assert file.blocks <= moment + 2  # the other thread's block
+    assert file.blocks <= moment + 8  # of 20: what the other thread wrote meanwhile
+
+
+def test_ctrl_c_while_the_other_thread_starts_ends_its_writing_too(monkeypatch):
+    """On a busy machine the other thread may write for long before this one goes on."""
+    began = threading.Event()
+
+    class Slow(ThreadPoolExecutor):
+        def submit(self, *arguments):
+            super().submit(*arguments)
+            began.wait()
+            raise KeyboardInterrupt
+
+    class Waiting:
+        blocks = 0
+
+        def write(self, view):
+            self.blocks += 1
+            if threading.current_thread() is not threading.main_thread():
+                began.set()
+                time.sleep(0.01)
+            return len(view)
+
+    monkeypatch.setattr(write_threads, "ThreadPoolExecutor", Slow)
+    file = Waiting()
+    writer = RowWriter(9_000_000, b"\n")
+    writer.add_ints(b"", np.arange(9_000_000), none=-1, none_text=b"")
+    with pytest.raises(KeyboardInterrupt):
+        write(writer, file)
+    assert file.blocks < 10
 
 
 def test_an_id_outside_the_texts_is_an_internal_error():

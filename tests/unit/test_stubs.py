@@ -16,18 +16,20 @@ from pathlib import Path
 
 import pytest
 
+from waiting import PATIENCE
+
 pytest.importorskip("mypy", reason="mypy is not installed: pip install '.[test]'")
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "python" / "fastprof"
+CORE = ROOT / "python" / "fastprof" / "_core"
 SOURCES = {
     path.stem: path.read_text() for path in sorted((ROOT / "src/fastprof/_core").glob("*.pyx"))
 }
 
 # What Cython adds to modules and classes.
-MADE_BY_CYTHON = r"fastprof\._\w+(\.\w+)?\.__(test|pyx_capi|(reduce|setstate)_cython)__"
+MADE_BY_CYTHON = r"fastprof\._core\._\w+(\.\w+)?\.__(test|pyx_capi|(reduce|setstate)_cython)__"
 # The slot is filled after the class is made (the end of _hooks.pyx), so that no method is there.
-CALLS = r"fastprof\._hooks\.Wrapped\.__call__"
+CALLS = r"fastprof\._core\._hooks\.Wrapped\.__call__"
 
 
 def constructors(source: str) -> dict[str, str]:
@@ -68,7 +70,7 @@ def stub_parameters(stub: str) -> dict[str, list[tuple[str, str | None]]]:
 def stubtest(stubs: Path, tmp_path: Path) -> str:
     """What stubtest has against the stubs of a package `fastprof` there; "" if all is well."""
     hidden = [
-        rf"fastprof\.{module}\.{name}\.__init__"
+        rf"fastprof\._core\.{module}\.{name}\.__init__"
         for module, source in SOURCES.items()
         for name, constructor in constructors(source).items()
         if constructor.startswith("__cinit__")
@@ -78,12 +80,12 @@ def stubtest(stubs: Path, tmp_path: Path) -> str:
     command = [sys.executable, "-m", "mypy.stubtest", "--concise", "--allowlist", str(allowed)]
     command += ["--ignore-unused-allowlist", "--ignore-disjoint-bases"]
     done = subprocess.run(
-        [*command, *(f"fastprof.{module}" for module in SOURCES)],
+        [*command, *(f"fastprof._core.{module}" for module in SOURCES)],
         env=os.environ | {"MYPYPATH": str(stubs)},
         cwd=tmp_path,  # no settings of ours, and a cache that goes
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
     assert done.returncode == (1 if done.stdout else 0), done.stderr
     return done.stdout
@@ -91,23 +93,25 @@ def stubtest(stubs: Path, tmp_path: Path) -> str:
 
 def copied_stubs(tmp_path: Path) -> Path:
     package = tmp_path / "stubs" / "fastprof"
-    package.mkdir(parents=True)
-    for path in PACKAGE.glob("*.pyi"):
-        shutil.copy(path, package)
-    (package / "__init__.pyi").touch()
-    return package
+    core = package / "_core"
+    core.mkdir(parents=True)
+    for path in CORE.glob("*.pyi"):
+        shutil.copy(path, core)
+    for each in (package, core):
+        (each / "__init__.pyi").touch()
+    return core
 
 
 def test_every_compiled_module_has_a_stub_and_every_stub_a_module() -> None:
-    assert {path.stem for path in PACKAGE.glob("_*.pyi")} == set(SOURCES)
+    assert {path.stem for path in CORE.glob("_*.pyi")} == set(SOURCES)
 
 
 def test_stubs_say_what_the_modules_have(tmp_path: Path) -> None:
-    assert stubtest(copied_stubs(tmp_path).parent, tmp_path) == ""
+    assert stubtest(copied_stubs(tmp_path).parents[1], tmp_path) == ""
 
 
 def test_a_wrong_stub_is_found(tmp_path: Path) -> None:
-    package = copied_stubs(tmp_path)
+    core = copied_stubs(tmp_path)
     for module, right, wrong in (
         ("_path", "def depth(parent: _Int32)", "def depth(child: _Int32)"),
         ("_take", "none: int = -1", "none: int"),
@@ -117,10 +121,10 @@ def test_a_wrong_stub_is_found(tmp_path: Path) -> None:
         ("_share", "def ordinal(", "def unheard_of("),
         ("_kineto", "    is_whole: bool\n", ""),
     ):
-        path = package / f"{module}.pyi"
+        path = core / f"{module}.pyi"
         assert right in path.read_text()
         path.write_text(path.read_text().replace(right, wrong))
-    said = stubtest(package.parent, tmp_path)
+    said = stubtest(core.parents[1], tmp_path)
     for name, why in (
         ("_path.depth", 'stub parameter "child"'),
         ("_take.take", 'runtime parameter "none" has a default value but stub'),
@@ -132,15 +136,20 @@ def test_a_wrong_stub_is_found(tmp_path: Path) -> None:
         ("_share.ordinal", "is not present in stub"),
         ("_kineto.KinetoReader.is_whole", "is not present in stub"),
     ):
-        lines = [line for line in said.splitlines() if line.startswith(f"fastprof.{name} ")]
+        lines = [line for line in said.splitlines() if line.startswith(f"fastprof._core.{name} ")]
         assert any(why in line for line in lines), f"{name}: {said}"
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_constructors_have_the_parameters_that_their_stubs_say(module: str) -> None:
-    stub = stub_parameters((PACKAGE / f"{module}.pyi").read_text())
-    source = {name: parameters(text) for name, text in constructors(SOURCES[module]).items()}
-    assert stub == {name: given for name, given in source.items() if given}
+def test_constructors_have_the_parameters_that_their_stubs_say() -> None:
+    stubs = {module: stub_parameters((CORE / f"{module}.pyi").read_text()) for module in SOURCES}
+    assert stubs == {
+        module: {
+            name: given
+            for name, text in constructors(source).items()
+            if (given := parameters(text))
+        }
+        for module, source in SOURCES.items()
+    }
 
 
 def test_constructors_are_read_as_cython_reads_them() -> None:

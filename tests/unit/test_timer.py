@@ -154,18 +154,25 @@ def test_a_decorated_function_is_the_function_that_it_was(clock):
     assert calls() == {"a": 2}
 
 
-def test_coroutines_that_overlap_are_timed_each_for_itself():
+def test_coroutines_that_overlap_are_timed_each_for_itself(clock):
     @fastprof.timer("a")
-    async def sleep(seconds):
-        await asyncio.sleep(seconds)
+    async def outer(inner_ended):
+        clock(10)
+        await inner_ended.wait()
+        clock(100)
+
+    @fastprof.timer("a")
+    async def inner(ended):
+        clock(1)
+        ended.set()
 
     async def both():
-        await asyncio.gather(sleep(0.2), sleep(0.01))
+        ended = asyncio.Event()
+        await asyncio.gather(outer(ended), inner(ended))
 
     asyncio.run(both())
     (row,) = fastprof.timings().rows
-    assert row.calls == 2
-    assert row.min < 150e6 < row.max
+    assert (row.calls, row.min, row.max) == (2, 1, 111)
 
 
 def test_a_generator_is_refused_with_what_to_do():
@@ -216,9 +223,10 @@ def test_cuda_that_is_not_there_is_told():
 
 
 def test_the_clock_of_the_wall_is_the_machines():
+    began = time.perf_counter_ns()
     with fastprof.timer("a", device=torch.device("cpu")):
         time.sleep(0.02)
-    assert 19e6 < fastprof.timings().rows[0].total < 2e9
+    assert 19e6 < fastprof.timings().rows[0].total < time.perf_counter_ns() - began
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

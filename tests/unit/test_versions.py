@@ -38,10 +38,10 @@ def problem(shown_by: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row[:2]))
-def test_each_row_names_tests_that_there_are(row: list[str]) -> None:
-    assert len(row) == 3
-    assert problem(row[2]) is None
+def test_each_row_names_tests_that_there_are() -> None:
+    assert [row for row in ROWS if len(row) != 3] == []
+    problems = {" ".join(row[:2]): problem(row[2]) for row in ROWS}
+    assert {row: found for row, found in problems.items() if found} == {}
 
 
 def test_there_are_rows_and_some_say_untested() -> None:

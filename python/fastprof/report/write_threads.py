@@ -30,8 +30,12 @@ def write(rows: RowWriter, file: BinaryIO, first: int = 0, last: int | None = No
     # Rows differ in length: with 3/4 of the rows of the first block, most others fit in one.
     writer = _OrderedWriter(file, begin, end, max(1, (begin - first) * 3 // 4))
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(writer.run, rows.block())
-        writer.run(block)
+        try:
+            other = pool.submit(writer.run, rows.block())
+            writer.run(block)
+        except BaseException:
+            writer.stop()  # leaving the pool waits for the other thread
+            raise
         other.result()
 
 
@@ -70,8 +74,14 @@ class _OrderedWriter:
                 if first >= self._end or not self._write(block, number, first):
                     return
         except BaseException:
-            self._advance(stopped=True)
+            self.stop()
             raise
+
+    def stop(self) -> None:
+        """End the work of both threads before their next blocks."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def _write(self, block: Block, number: int, first: int) -> bool:
         """Fill and write one block; False if another thread failed."""
@@ -88,8 +98,7 @@ class _OrderedWriter:
         self._advance()
         return True
 
-    def _advance(self, stopped: bool = False) -> None:
+    def _advance(self) -> None:
         with self._changed:
-            self._stopped |= stopped
             self._n_written += 1
             self._changed.notify_all()
