@@ -1,0 +1,112 @@
+"""Markdown pages: length of lines, links, and messages quoted from the sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from documents import DOCUMENTS, ROOT
+
+PAGES = (*DOCUMENTS, "CHANGELOG.md")
+LIMIT = 119
+
+
+def lines_outside_fences(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a page that are not in a fenced block, numbered from 1."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def long_lines(text: str) -> list[int]:
+    """The numbers of the lines of prose that are too long."""
+    return [
+        number
+        for number, line in lines_outside_fences(text)
+        if len(line) > LIMIT and not line.startswith("|")
+    ]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings of a page, as GitHub derives them."""
+    titles = [line.lstrip("# ") for _, line in lines_outside_fences(text) if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def dead_links(page: Path) -> list[str]:
+    """The targets of links within the repository that do not exist."""
+    text = "\n".join(line for _, line in lines_outside_fences(page.read_text()))
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        if "://" in target or (file.exists() and not anchor):
+            continue
+        if not file.exists() or anchor not in anchors(file.read_text()):
+            dead.append(target)
+    return dead
+
+
+def source() -> str:
+    """All sources of the package, with adjacent string literals joined."""
+    files = [
+        file
+        for folder in ("python/fastprof", "src/fastprof", "csrc")
+        for file in sorted((ROOT / folder).rglob("*"))
+        if file.suffix in {".py", ".pyx", ".c", ".h"}
+    ]
+    text = "\n".join(file.read_text() for file in files)
+    return re.sub(r'"\s*\n\s*f?"', "", text)
+
+
+def quoted_messages() -> list[str]:
+    """The messages in the first column of the tables of docs/messages.md."""
+    page = (ROOT / "docs" / "messages.md").read_text()
+    rows = page.split("\n## Messages\n")[1].splitlines()
+    cells = [row.split(" | ")[0] for row in rows if row.startswith("| `")]
+    return [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
+
+
+def unknown_parts(message: str, text: str) -> list[str]:
+    """The parts of a quoted message, separated by `…`, that the text does not contain."""
+    parts = [part.strip() for part in message.removeprefix("warning: ").split("…")]
+    return [part for part in parts if part not in text]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_prose_is_at_most_119_characters_wide(name: str) -> None:
+    assert long_lines((ROOT / name).read_text()) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_to_files_and_headings(name: str) -> None:
+    assert dead_links(ROOT / name) == []
+
+
+def test_quoted_messages_are_in_the_sources() -> None:
+    text = source()
+    messages = quoted_messages()
+    assert len(messages) > 30
+    assert [part for message in messages for part in unknown_parts(message, text)] == []
+
+
+def test_tables_and_fenced_blocks_may_be_wide() -> None:
+    wide = "x" * 120
+    assert long_lines(f"{wide}\n```\n{wide}\n```\n| {wide} |\n- {wide}") == [1, 6]
+
+
+def test_dead_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "b.md").write_text("# `b --x`: a Title\n")
+    page = tmp_path / "a.md"
+    page.write_text("[1](b.md) [2](b.md#b---x-a-title) [3](#a) [4](c.md) [5](https://x.org/y.md)\n")
+    assert dead_links(page) == ["#a", "c.md"]
+
+
+def test_a_message_that_no_source_has_is_found() -> None:
+    assert unknown_parts("warning: … rows lack …, again", "{n} rows lack {name}") == [", again"]
