@@ -1,4 +1,4 @@
-"""Markdown pages: length of lines, links, and messages quoted from the sources."""
+"""Markdown pages: length of lines, links, names of modules, messages quoted from the sources."""
 
 from __future__ import annotations
 
@@ -73,6 +73,18 @@ def quoted_messages() -> list[str]:
     return [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
 
 
+def missing_modules(text: str) -> list[str]:
+    """The modules and C files that a text names and the repository does not have."""
+    rooms = "annotate|cli|model|ops|profile|ranks|readers|report|_core|_system"
+    modules = re.findall(rf"(?<![\w/])(?:{rooms})/[\w/]*\w", text)
+    stages = re.findall(r"\bfp_[a-z]+\b(?!\*)", text)
+    package, csrc = ROOT / "python" / "fastprof", ROOT / "csrc"
+    return [
+        *(m for m in modules if not ((package / m).is_dir() or (package / f"{m}.py").is_file())),
+        *(name for name in stages if not (csrc / f"{name}.h").is_file()),
+    ]
+
+
 def unknown_parts(message: str, text: str) -> list[str]:
     """The parts of a quoted message, separated by `…`, that the text does not contain."""
     parts = [part.strip() for part in message.removeprefix("warning: ").split("…")]
@@ -96,6 +108,11 @@ def test_quoted_messages_are_in_the_sources() -> None:
     assert [part for message in messages for part in unknown_parts(message, text)] == []
 
 
+@pytest.mark.parametrize("name", ["architecture", "design", "contributing"])
+def test_modules_that_a_page_names_exist(name: str) -> None:
+    assert missing_modules((ROOT / "docs" / f"{name}.md").read_text()) == []
+
+
 def test_tables_and_fenced_blocks_may_be_wide() -> None:
     wide = "x" * 120
     assert long_lines(f"{wide}\n```\n{wide}\n```\n| {wide} |\n- {wide}") == [1, 6]
@@ -110,3 +127,10 @@ def test_dead_links_are_found(tmp_path: Path) -> None:
 
 def test_a_message_that_no_source_has_is_found() -> None:
     assert unknown_parts("warning: … rows lack …, again", "{n} rows lack {name}") == [", again"]
+
+
+def test_a_module_that_does_not_exist_is_found() -> None:
+    text = (
+        "`cli/prof.py`, `cli/`, readers/nsys and `ops/nothing.py`; fp_nest, fp_nothing, tests/ops/x"
+    )
+    assert missing_modules(text) == ["ops/nothing", "fp_nothing"]
