@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import textwrap
 from pathlib import Path
 
 from bench.contenders import CONTENDERS, NAIVE, PYTHON
@@ -70,13 +69,12 @@ def machine_line(run: Run) -> str:
     """What it was measured on, and the sizes of the export and the dict file."""
     about = run.machine
     size = run.sizes[-1]
-    text = (
+    return (
         f"{about['processor']}, {about['cores']} cores, Python {about['python']}, SQLite "
         f"{about['sqlite']}, commit {about['commit']}; export {size.export_bytes / 1e6:.0f} MB, "
         f"dict file {size.dict_bytes / 1e6:.0f} MB, both in the file cache. `~`: from the largest "
         "size that was measured, in proportion."
     )
-    return textwrap.fill(text, 110)
 
 
 def put_into(readme: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import publish
 from documents import DOCUMENTS, ROOT
 
 PAGES = (*DOCUMENTS, "CHANGELOG.md")
@@ -25,7 +26,10 @@ def lines_outside_fences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def long_lines(text: str) -> list[int]:
-    """The numbers of the lines of prose that are too long."""
+    """The numbers of the lines of prose that are too long, except in the block of `bench publish`."""
+    generated = re.search(rf"{publish.BEGIN}.*?{publish.END}", text, re.DOTALL)
+    if generated is not None:
+        text = text.replace(generated[0], "\n" * generated[0].count("\n"))
     return [
         number
         for number, line in lines_outside_fences(text)
@@ -116,6 +120,7 @@ def test_modules_that_a_page_names_exist(name: str) -> None:
 def test_tables_and_fenced_blocks_may_be_wide() -> None:
     wide = "x" * 120
     assert long_lines(f"{wide}\n```\n{wide}\n```\n| {wide} |\n- {wide}") == [1, 6]
+    assert long_lines(f"{publish.BEGIN}\n{wide}\n{publish.END}\n{wide}") == [4]
 
 
 def test_dead_links_are_found(tmp_path: Path) -> None:
