@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from bench import publish
+
 from documents import DOCUMENTS, ROOT
 
 PAGES = (*DOCUMENTS, "CHANGELOG.md")
@@ -26,7 +26,7 @@ def lines_outside_fences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def long_lines(text: str) -> list[int]:
-    """The numbers of the lines of prose that are too long, except in the block of `bench publish`."""
+    """The numbers of the lines of prose that are too long, except those of `bench publish`."""
     generated = re.search(rf"{publish.BEGIN}.*?{publish.END}", text, re.DOTALL)
     if generated is not None:
         text = text.replace(generated[0], "\n" * generated[0].count("\n"))
