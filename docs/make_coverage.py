@@ -1,6 +1,6 @@
-"""Write docs/coverage.md, what is known of real traces: `python docs/make_coverage.py [DIRECTORY]`.
+"""Write docs/coverage.md, the coverage of real traces: `python docs/make_coverage.py [DIRECTORY]`.
 
-DIRECTORY holds the traces, in folders; without it `$FASTPROF_DATA`, or `../shared/data` beside the
+DIRECTORY contains folders of traces. Default: `$FASTPROF_DATA`, else `../shared/data` next to the
 repository.
 """
 
@@ -17,7 +17,7 @@ from fastprof.report.info import describe
 PAGE = Path(__file__).parent / "coverage.md"
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 TRACES = ("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.sql*")
-# Depths of `fastprof info`, and how the page calls them.
+# Depths of `fastprof info`, and the headers of their columns.
 DEPTHS = {
     "launch": "launch", "op": "op", "shapes": "shapes", "cost": "cost", "source line": "line"
 }  # fmt: skip
@@ -26,10 +26,10 @@ HEAD = f"""# Coverage
 
 <!-- Made by docs/make_coverage.py from the traces; a test compares where they are. -->
 
-How much of the GPU time of real traces is known, as `fastprof info` says it: kernels with a launch,
-inside of an operator, of known shapes, with a known cost, with a source line. What a trace does not
-hold nobody can know: without `record_shapes` there are no shapes, without stacks no lines, and
-hand-written ranges name no operators. `fastprof prof --unknown FILE` names the rest.
+Share of the GPU time of real traces in kernels with a launch, an operator, shapes, a known cost and a
+source line, as `fastprof info` reports it. A report contains only what was recorded: without
+`record_shapes` there are no shapes, without stacks no source lines, and hand-written ranges name no
+operators. `fastprof prof --unknown FILE` lists the rest.
 
 | trace | GPU | kernels | GPU time, ms | {" | ".join(DEPTHS.values())} |
 |---|---|--:|--:|{"--:|" * len(DEPTHS)}
@@ -37,17 +37,17 @@ hand-written ranges name no operators. `fastprof prof --unknown FILE` names the 
 
 
 def page(directory: Path) -> str:
-    """The page for the traces below a directory."""
+    """The page, with a row for each trace in a folder of the directory."""
     files = sorted(file for pattern in TRACES for file in directory.glob(pattern))
     if not files:
-        sys.exit(f"{directory}: holds no traces; give their directory, or set FASTPROF_DATA")
+        sys.exit(f"{directory}: no traces; pass their directory, or set FASTPROF_DATA")
     return HEAD + "".join(row(file, directory) for file in files)
 
 
 def row(file: Path, directory: Path) -> str:
-    """A line of the table."""
+    """The row of a trace."""
     info = describe(fastprof.open(file))
-    names = sorted({gpu["name"] or "not told" for gpu in info["gpus"] if gpu["rows"]})
+    names = sorted({gpu["name"] or "unknown" for gpu in info["gpus"] if gpu["rows"]})
     shares = {each["depth"]: each["share"] for each in info["coverage"]}
     cells = [
         f"`{file.relative_to(directory).as_posix()}`",
@@ -60,7 +60,7 @@ def row(file: Path, directory: Path) -> str:
 
 
 def percent(share: float | None) -> str:
-    """`-` where there is no GPU time to have a share of; never rounded up to all."""
+    """A share in percent, rounded down; `-` without GPU time."""
     return "-" if share is None else f"{int(share * 1000 + 1e-9) / 10:g} %"
 
 

@@ -1,4 +1,4 @@
-"""Write docs/ops.md, the table of operators, from the registry: `python docs/make_ops.py`."""
+"""Write docs/ops.md, the table of operators in the registry: `python docs/make_ops.py`."""
 
 from pathlib import Path
 

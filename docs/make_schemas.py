@@ -1,11 +1,10 @@
-"""Writes python/fastprof/model/markers/aten_schemas.txt: the arguments of torch's own operators.
+"""Write python/fastprof/model/markers/aten_schemas.txt: the arguments of torch's own operators.
 
     python docs/make_schemas.py
 
-A line an operator of namespace aten, of the torch that is installed: its name, and for each
-overload that handles tensors a text with a character an argument: T for a tensor that must be
-given, O for one that takes the result, ? for what may hold tensors, `.` for any other. The first
-line says which torch.
+The first line names the installed torch. Each further line is an operator of namespace aten: its
+name, and for each overload that handles tensors a word with a character per argument: T for a
+required tensor, O for an output tensor, ? for an argument that may contain tensors, `.` for others.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ FILE = Path(__file__).resolve().parents[1] / "python/fastprof/model/markers/aten
 
 
 def lines() -> list[str]:
-    """The lines of the file, without the first."""
+    """All lines but the first."""
     forms: dict[str, set[str]] = {}
     for schema in torch._C._jit_get_all_schemas():
         space, _, name = schema.name.partition("::")

@@ -91,8 +91,8 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 
 def my_costs() -> str:
-    """The file of costs that the README has."""
-    (text,) = (b.text for b in blocks("README.md") if b.text.startswith("# my_costs.py\n"))
+    """The file of costs that the guide shows."""
+    (text,) = (b.text for b in blocks("docs/guide.md") if b.text.startswith("# my_costs.py\n"))
     return text
 
 

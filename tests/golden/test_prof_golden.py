@@ -42,7 +42,7 @@ OF_BOTH: list[Difference] = [
 ]
 OF_LANGUAGE_MODEL: list[Difference] = [
     (
-        "docs/guide.md: a stack ends in the program's line that called torch (clip_grad_norm_)",
+        "docs/columns.md: a stack ends in the program's line that called torch (clip_grad_norm_)",
         lambda column, ours, theirs: (
             column == "Trace"
             and theirs["Trace"].removeprefix(ours["Trace"] + ",").endswith(CLIPPED)

@@ -62,5 +62,5 @@ def test_shares_are_never_rounded_up_to_all(make_coverage: ModuleType) -> None:
 
 
 def test_a_directory_without_traces_is_an_error(make_coverage: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="holds no traces"):
+    with pytest.raises(SystemExit, match="no traces"):
         make_coverage.page(tmp_path)

@@ -220,9 +220,9 @@ def test_a_file_that_cannot_be_used_is_one_clear_line(unknown, tmp_path, capfd, 
     assert str(file) in printed.err and message in printed.err
 
 
-def test_the_file_that_the_readme_shows_does_what_it_says(tmp_path):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (code,) = (text for text in readme.split("```") if text.startswith("python\n# my_costs.py"))
+def test_the_file_that_the_guide_shows_does_what_it_says(tmp_path):
+    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
+    (code,) = (text for text in guide.split("```") if text.startswith("python\n# my_costs.py"))
     (tmp_path / "my_costs.py").write_text(code.removeprefix("python\n"))
     x, half = tensor(8, 16, dtype="float16"), tensor(1, 16, dtype="float16")
     export = Capture()

@@ -56,9 +56,9 @@ def test_the_readme_has_rows_of_the_demo(folder: Path) -> None:
     assert len(lines) == 1001  # "Some of the 1000 rows"
 
 
-def test_the_guide_has_the_coverage_of_the_demo(folder: Path) -> None:
+def test_the_columns_have_the_coverage_of_the_demo(folder: Path) -> None:
     _, stderr = run(folder, "prof", "demo.sqlite")
-    assert on_one_line("\n".join(printed("docs/guide.md", "Found 1000"))) in on_one_line(stderr)
+    assert on_one_line("\n".join(printed("docs/columns.md", "Found 1000"))) in on_one_line(stderr)
 
 
 def test_the_guide_has_what_info_says_of_the_demo(folder: Path) -> None:

@@ -50,9 +50,9 @@ def test_every_column_has_its_own_key_and_one_line_of_help():
     assert all(column.about and "\n" not in column.about for column in TABLE)
 
 
-def test_the_guide_has_a_row_for_every_column_and_no_other():
-    guide = (ROOT / "docs" / "guide.md").read_text()
-    section = guide.split("\n## Columns\n")[1].split("\n**params**")[0]
+def test_the_document_has_a_row_for_every_column_and_no_other():
+    page = (ROOT / "docs" / "columns.md").read_text()
+    section = page.split("\n## Columns of every input\n")[1].split("\n## params\n")[0]
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|", section, re.MULTILINE)
     shown = [
         pair

@@ -66,7 +66,7 @@ class Profile:
         read or no graph needs one.
     names : list of str
         The columns. Dict lines lack those that only a trace has (start, end, pid, ...). The guide
-        (docs/guide.md, "Columns") explains each; `fastprof prof --help` lists them.
+        (docs/columns.md) explains each; `fastprof prof --help` lists them.
     kernels : mapping of str to array
         The columns as NumPy arrays: `profile.kernels["flops"].sum()`.
     coverage, coverage_of_kernels : Coverage
