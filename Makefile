@@ -1,22 +1,12 @@
-# make demo [TRACE=file]   build, and report on a small generated export or on your own file
-# make test [TORCH=none]   build, and run all tests; TORCH names a version of torch, or none
-# make opinfo [PART=1/4]   torch's own samples of all its operators and types, annotated and not: an hour or two on a core
-# make bench               measure (bench/README.md)
-# make bench-annotate      what annotation adds to a call of torch
-# make bench-smoke         all contenders once on a small export, no limits
-# make bench-instructions  instructions of the C stages, against those kept
-# make asan                the C core and the compiled modules under sanitizers, with bounds checks
-# make fuzz [MUTANTS=20000] [SEED=1]   mutated files, C readers and markers under fuzzers: an hour
-# make fuzz-c [CC=clang]   the C readers only, FUZZ_SECONDS=60 each
-# make wheel, make dist-test   sdist and wheel; the wheel in an empty environment
-# make test-python PYTHON=python3.12 [NUMPY=1.26.4]   tests without torch, on another Python
-# make lint, make clean
+# `make help` lists the targets.
 
 PYTHON ?= python3
 TORCH ?= 2.13.0
 VENV ?= .venv
 BIN = $(VENV)/bin
-SOURCES = $(wildcard csrc/*.[ch] src/fastprof/*.p[yx][xd]) setup.py pyproject.toml
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+SOURCES = $(wildcard csrc/*.[ch] src/fastprof/_core/*.p[yx][xd]) setup.py
+READY = $(VENV)/.built $(VENV)/.installed
 PYTHON_FILES = python tests bench examples setup.py
 DEMO = .demo
 MUTANTS ?= 20000
@@ -24,93 +14,127 @@ SEED ?= 1
 FUZZ_SECONDS ?= 60
 PART ?= 1/1
 FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
+PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile
 
-.PHONY: demo test test-python opinfo bench bench-annotate bench-smoke bench-instructions asan fuzz fuzz-c lint \
-	wheel dist-test clean build
+.DEFAULT_GOAL = build
+.PHONY: build environment help demo test test-all test-python opinfo bench bench-annotate bench-smoke \
+	bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
 
-# Each step leaves a stamp, so that a second run does nothing that is done.
+help:
+	@echo "make                        create .venv, compile, install in editable mode"
+	@echo "make environment            also install what tests and checks need"
+	@echo "make demo [TRACE=file]      report on a generated capture, or on your own"
+	@echo "make test [TORCH=none]      run the tests; TORCH is a version of torch, or none"
+	@echo "make test-all               run the tests, with property tests at full length"
+	@echo "make test-python PYTHON=python3.12 [NUMPY=1.26.4]"
+	@echo "                            run the tests without torch on another Python"
+	@echo "make lint                   check style and types"
+	@echo "make asan                   test the C core and the modules under ASan and UBSan"
+	@echo "make wheel                  build the sdist and a wheel in dist/"
+	@echo "make dist-test              build the wheel and test it in an empty environment"
+	@echo "make bench                  run the benchmark (bench/README.md)"
+	@echo "make bench-smoke            run every contender once on a small capture"
+	@echo "make bench-instructions     count the instructions of the C stages"
+	@echo "make bench-annotate         measure the overhead of annotation"
+	@echo "make fuzz [MUTANTS=20000] [SEED=1]"
+	@echo "                            fuzz the readers and the markers for an hour"
+	@echo "make fuzz-c [CC=clang]      fuzz the C readers, FUZZ_SECONDS=60 each"
+	@echo "make opinfo [PART=1/4]      annotate torch's own operator samples; 1 to 2 hours"
+	@echo "make clean                  delete environments and build products"
+
+# Stamps in the environment record which steps are done.
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet "setuptools>=77" "cython>=3.0.8,<4" "numpy>=2.0"
+	$(PIP_INSTALL) "setuptools>=77" "cython>=3.1,<4" "numpy>=2.0"
 	touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	$(BIN)/python setup.py --quiet build_ext --inplace
 	touch $@
 
-$(VENV)/.test: $(VENV)/.built
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
+$(VENV)/.installed: $(VENV)/.tools pyproject.toml | $(VENV)/.built
+	$(PIP_INSTALL) --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/.torch-$(TORCH): $(VENV)/.made
+$(VENV)/.test: $(VENV)/.tools pyproject.toml | $(VENV)/.built
+	$(PIP_INSTALL) --no-build-isolation --editable ".[test]"
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.torch-$(TORCH): $(VENV)/.made | $(VENV)/.test
 ifneq ($(TORCH),none)
-	$(BIN)/python -m pip install --quiet torch==$(TORCH) nvtx lightning
+	$(PIP_INSTALL) torch==$(TORCH) nvtx lightning
 endif
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet "ruff>=0.6" "cython-lint>=0.16" "clang-format==18.1.8" \
+	$(PIP_INSTALL) "ruff>=0.6" "cython-lint>=0.16" "clang-format==18.1.8" \
 		"build>=1.2" "mypy>=2.4,<2.5" "pandas-stubs>=2.0" "types-tqdm>=4.60" "numpy>=2.0" "apsw>=3.46"
 	touch $@
 
-build: $(VENV)/.built
+build: $(READY)
+
+# Everything that the other targets install, so that they can run in parallel.
+environment: $(VENV)/.lint $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 
 ifdef TRACE
-demo: $(VENV)/.built
+demo: $(READY)
 	$(BIN)/fastprof prof -w 150 "$(TRACE)"
 else
-demo: $(VENV)/.built
+demo: $(READY)
 	mkdir -p $(DEMO)
 	$(BIN)/python -m bench.generate --kernels 1000 --seed 1 -o $(DEMO)/net.sqlite
 	$(BIN)/fastprof parse $(DEMO)/net.sqlite -o $(DEMO)/net.dict
 	$(BIN)/fastprof prof -w 150 $(DEMO)/net.dict -o $(DEMO)/net.txt
 	$(BIN)/fastprof prof -w 150 -c layer,trace,dir,op,kernel,params,sil,tc,flops,bytes \
 		$(DEMO)/net.sqlite | head -n 60
-	@echo "... the whole report: $(BIN)/fastprof prof -w 150 $(DEMO)/net.sqlite"
+	@echo "Full report: $(BIN)/fastprof prof -w 150 $(DEMO)/net.sqlite"
 endif
 
-test: $(VENV)/.test $(VENV)/.torch-$(TORCH)
-	$(BIN)/python -m pytest -n auto --dist loadfile
+test: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
+	$(PYTEST)
 
-opinfo: $(VENV)/.test $(VENV)/.torch-$(TORCH)
+test-all: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
+	HYPOTHESIS_PROFILE=full $(PYTEST)
+
+opinfo: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	PYTHONPATH=tests $(BIN)/python -m opinfo_sweep --part $(PART)
 
-# Another Python, and with NUMPY another numpy, in an environment of their own.
+# Another Python, and optionally another numpy, in a separate environment.
 NUMPY ?= any
 OTHER = .venv-$(notdir $(PYTHON))-numpy-$(NUMPY)
 test-python:
-	$(MAKE) $(OTHER)/.test $(OTHER)/.torch-none PYTHON=$(PYTHON) VENV=$(OTHER) TORCH=none
+	$(MAKE) $(OTHER)/.built $(OTHER)/.test $(OTHER)/.torch-none \
+		PYTHON=$(PYTHON) VENV=$(OTHER) TORCH=none
 ifneq ($(NUMPY),any)
 	$(OTHER)/bin/python -m pip install --quiet "numpy==$(NUMPY)"
 endif
 	$(OTHER)/bin/python -m pytest -n auto --dist loadfile
 
-bench: $(VENV)/.built
+bench: $(READY)
 	$(BIN)/python -m bench
 
-bench-smoke: $(VENV)/.built
+bench-smoke: $(READY)
 	$(BIN)/python -m bench --smoke
 
 bench-instructions: $(VENV)/.made
 	$(BIN)/python -m bench instructions
 
-bench-annotate: $(VENV)/.test $(VENV)/.torch-$(TORCH)
+bench-annotate: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m bench.annotate
 
-asan: $(VENV)/.test
+asan: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc --run-slow -n 2 --dist loadfile
 
 fuzz: fuzz-c
 	$(FUZZ) fuzz --mutants $(MUTANTS) --seed $(SEED)
 	$(FUZZ) fuzz --shapes --seconds 300
-	$(BIN)/python -m pip install --quiet atheris || echo "no atheris here: markers are left out"
+	$(BIN)/python -m pip install --quiet atheris || echo "atheris is not available: skipping the markers"
 	! $(BIN)/python -c "import atheris" || $(FUZZ) fuzz.markers -max_total_time=$(FUZZ_SECONDS)
 
-fuzz-c: $(VENV)/.test
+fuzz-c: $(VENV)/.built $(VENV)/.test
 	CC="$(CC)" $(FUZZ) fuzz.native --seconds $(FUZZ_SECONDS) --seed $(SEED)
 
 lint: $(VENV)/.lint
@@ -122,13 +146,13 @@ lint: $(VENV)/.lint
 		tests/fuzz/native/*.c \
 		bench/callgrind/*.[ch]
 
-# The source distribution, and of it the wheel.
+# The sdist, and the wheel built from it.
 wheel: $(VENV)/.lint
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 
-dist-test: wheel $(VENV)/.test
+dist-test: wheel $(VENV)/.built $(VENV)/.test
 	FASTPROF_DIST=dist $(BIN)/python -m pytest tests/dist
 
 clean:
-	rm -rf $(VENV) .venv-* build dist $(DEMO) python/fastprof/*.so python/*.egg-info src/fastprof/*.c
+	rm -rf $(VENV) .venv-* build dist $(DEMO) python/fastprof/_core/*.so python/*.egg-info
