@@ -1,43 +1,22 @@
-"""Compiles each driver beside this file under ASan and UBSan and runs it."""
+"""Compiles each driver in this folder with ASan and UBSan, and runs it."""
 
 import functools
 import os
-import shutil
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import sanitized
 
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parent.parent / "csrc"
-COMPILER = os.environ.get("CC", "gcc")
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", *SANITIZE, f"-I{CSRC}", f"-I{HERE}")
+DRIVERS = sorted(path.stem for path in HERE.glob("*.c"))
+FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-fno-sanitize-recover=all")
 MEMORY = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
-# The drivers that stand between the C files and the C library.
-WRAP = {
-    "memory": [MEMORY],
-    "pages": [MEMORY, "-Wl,--wrap=pread,--wrap=pread64", "-lm"],
-    "threads": ["-pthread", "-lm"],
-}
+# Drivers that replace functions of the C library.
+WRAP = {"memory": [MEMORY], "pages": [MEMORY, "-Wl,--wrap=pread,--wrap=pread64"]}
 
-KINETO = "kineto kineto_event kineto_events kineto_rows kineto_texts json decimal"
-# The C files that each driver is linked with.
-C_FILES = {
-    "names": "names keys",
-    "blocks": "blocks",
-    "threads": "walk record btree pages column names keys join blocks",
-    "join": "join",
-    "nest": "nest itree order tree",
-    "path": "path tree link share take",
-    "calls": "calls",
-    "rows": "rows seqmarkers",
-    "dict": "dict literal names",
-    "kineto": f"{KINETO} names keys",
-    "scan": "scan column names keys",
-    "pages": "walk record btree pages column names keys",
-    "memory": f"scan column names keys dict literal seqmarkers join link path tree itree {KINETO}",
-}
 LEAK = """
 #include <stdlib.h>
 int main(void) {
@@ -68,48 +47,44 @@ def run(program, **variables):
     )
 
 
-def compile_to(program, sources, *flags):
-    sources = [str(source) for source in sources]  # libraries come behind what needs them
-    subprocess.run([COMPILER, *FLAGS, *sources, *flags, "-o", program], check=True)
+def compile_to(program, source, *flags, sanitizers=sanitized.MEMORY):
+    command = [sanitized.COMPILER, *FLAGS, f"-fsanitize={sanitizers}", f"-I{CSRC}", source]
+    subprocess.run([*command, *flags, "-pthread", "-lm", "-o", program], check=True)
 
 
-def sources_of(driver):
-    return [HERE / f"{driver}.c", *(CSRC / f"fp_{name}.c" for name in C_FILES[driver].split())]
+@pytest.fixture(scope="session")
+def program_of(tmp_path_factory):
+    """Compiles a driver, once in a session."""
+    if sanitized.why_not():
+        pytest.skip(sanitized.why_not())
+    folder = tmp_path_factory.mktemp("drivers")
+
+    @functools.cache
+    def compiled(driver):
+        compile_to(
+            folder / driver, HERE / f"{driver}.c", sanitized.archive(), *WRAP.get(driver, ())
+        )
+        return folder / driver
+
+    return compiled
 
 
-@functools.cache
-def why_not():
-    """Why nothing can be sanitized here, or None."""
-    if shutil.which(COMPILER) is None:
-        return f"no compiler {COMPILER}"
-    command = [COMPILER, *SANITIZE, "-x", "c", "-", "-o", os.devnull]
-    made = subprocess.run(
-        command, input="int main(void) { return 0; }", capture_output=True, text=True
-    )
-    return f"{COMPILER} has no sanitizers: {made.stderr[-200:]}" if made.returncode else None
-
-
-@pytest.mark.parametrize("driver", C_FILES)
-def test_driver_runs_without_a_complaint_of_the_sanitizers(driver, finds_leaks, tmp_path):
-    program = tmp_path / driver
-    compile_to(program, sources_of(driver), *WRAP.get(driver, ()))
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_driver_runs_without_a_complaint_of_the_sanitizers(driver, finds_leaks, program_of):
     options = f"detect_leaks={int(finds_leaks)}:allocator_may_return_null=1"
-    done = run(program, ASAN_OPTIONS=options, UBSAN_OPTIONS="print_stacktrace=1")
+    done = run(program_of(driver), ASAN_OPTIONS=options, UBSAN_OPTIONS="print_stacktrace=1")
     assert done.returncode == 0, done.stderr[-4000:]
 
 
 def test_threads_share_without_a_complaint_of_the_thread_sanitizer(tmp_path):
-    if why_not():
-        pytest.skip(why_not())
-    thread = ("-fno-sanitize=all", "-fsanitize=thread", "-pthread", "-lm")
+    if sanitized.why_not("thread"):
+        pytest.skip(sanitized.why_not("thread"))
     (tmp_path / "race.c").write_text(RACE)
-    try:
-        compile_to(tmp_path / "race", [tmp_path / "race.c"], *thread)
-    except subprocess.CalledProcessError:
-        pytest.skip(f"{COMPILER} has no ThreadSanitizer")
+    compile_to(tmp_path / "race", tmp_path / "race.c", sanitizers="thread")
     if "data race" not in run(tmp_path / "race").stderr:
         pytest.skip("ThreadSanitizer does not work here")
-    compile_to(tmp_path / "threads", sources_of("threads"), *thread)
+    archive = sanitized.archive("thread")
+    compile_to(tmp_path / "threads", HERE / "threads.c", archive, sanitizers="thread")
     done = run(tmp_path / "threads", TSAN_OPTIONS="halt_on_error=1")
     assert (done.returncode, done.stderr[-4000:]) == (0, "")
 
@@ -120,7 +95,23 @@ def test_leaks_are_found(finds_leaks):
     assert finds_leaks
 
 
-def test_every_driver_and_every_c_file_is_run():
-    linked = {name for names in C_FILES.values() for name in names.split()}
-    assert {path.stem for path in HERE.glob("*.c")} == set(C_FILES)
-    assert {path.stem.removeprefix("fp_") for path in CSRC.glob("*.c")} == linked
+def symbols(path, *options):
+    """The symbols that each object of an archive defines, by its name; those of a program by ""."""
+    listing = subprocess.run(
+        ["nm", "--defined-only", *options, path], capture_output=True, text=True, check=True
+    ).stdout
+    found = {}
+    name = ""
+    for line in filter(None, listing.splitlines()):
+        if heading := re.fullmatch(r"(.*):", line):
+            name = heading[1]
+        else:
+            found.setdefault(name, set()).add(line.split()[-1])
+    return found
+
+
+def test_the_drivers_link_every_c_file(program_of):
+    exported = symbols(sanitized.archive(), "--extern-only")
+    assert {name.removesuffix(".o") for name in exported} == {p.stem for p in CSRC.glob("*.c")}
+    linked = set().union(*(symbols(program_of(driver))[""] for driver in DRIVERS))
+    assert {name for name, given in exported.items() if not given & linked} == set()

@@ -1,18 +1,17 @@
-"""Builds the modules anew with sanitizers and bounds checks, and runs tests on what was built."""
+"""Builds the modules with sanitizers and bounds checks, and runs tests with them."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+import sanitized
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-BUILT_FROM = ("setup.py", "pyproject.toml", "csrc", "src", "python")
-READ_BY_TESTS = ("tests", "bench")
-NOT_COPIED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "_*.c", "out")
+ROOT = sanitized.ROOT
+COPIED = ("pyproject.toml", "python", "tests", "bench")
+NOT_COPIED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "out")
 UNITS = ("test_rows.py", "test_dict_reader.py", "test_kineto_file.py", "test_nvprof.py")
 TESTS = ("tests/property", "tests/fuzz/test_fuzz.py", *(f"tests/unit/{name}" for name in UNITS))
 # Reads one file of each kind, several times, and leaves what it does not free to LeakSanitizer.
@@ -24,7 +23,6 @@ for path in sys.argv[1:]:
         for _ in range(3):
             assert cli.main([*way, path, "-o", path + ".out"]) == int("damaged" in path)
 """
-COMPILER = os.environ.get("CC", "gcc")
 N_CORES = str(os.cpu_count() or 1)
 
 pytestmark = pytest.mark.slow
@@ -39,24 +37,21 @@ def call(command, folder, **variables):
 
 
 @pytest.fixture(scope="module")
-def sanitized(tmp_path_factory):
-    """A copy of the tree with its modules built in place, and the variables to use them with."""
-    if shutil.which(COMPILER) is None:
-        pytest.skip(f"no compiler {COMPILER}")
-    found = subprocess.run(
-        [COMPILER, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    )
-    asan = found.stdout.strip()
+def modules(tmp_path_factory):
+    """A folder with the package, its sanitized modules and its tests; the variables to use it."""
+    if sanitized.why_not():
+        pytest.skip(sanitized.why_not())
+    found = call([sanitized.COMPILER, "-print-file-name=libasan.so"], ROOT)
+    asan = found.strip()
     if not os.path.isabs(asan):
-        pytest.skip(f"{COMPILER} has no libasan.so")
+        pytest.skip(f"{sanitized.COMPILER} has no libasan.so")
     folder = tmp_path_factory.mktemp("sanitized")
-    for name in (*BUILT_FROM, *READ_BY_TESTS):
+    for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=NOT_COPIED)
         else:
             shutil.copy(ROOT / name, folder / name)
-    build = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", "-j", N_CORES]
-    call(build, folder, FASTPROF_SANITIZE="1", FASTPROF_DEBUG="1")
+    sanitized.build(sanitized.MEMORY, "build_ext", "--build-lib", str(folder / "python"))
     return folder, {
         "PYTHONPATH": os.pathsep.join([str(folder / "python"), str(folder / "tests")]),
         "PYTHONMALLOC": "malloc",
@@ -67,26 +62,26 @@ def sanitized(tmp_path_factory):
     }
 
 
-def test_the_sanitized_modules_are_those_that_are_imported(sanitized):
-    folder, variables = sanitized
-    where = "from fastprof import _nest; print(_nest.__file__)"
+def test_the_sanitized_modules_are_imported(modules):
+    folder, variables = modules
+    where = "from fastprof._core import _nest; print(_nest.__file__)"
     assert call([sys.executable, "-c", where], folder, **variables).startswith(str(folder))
 
 
-def test_tests_pass_with_sanitizers_and_bounds_checks(sanitized):
-    folder, variables = sanitized
+def test_tests_pass_with_sanitizers_and_bounds_checks(modules):
+    folder, variables = modules
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *TESTS]
     command += ["--hypothesis-profile", "ci"]  # sanitizers are slow: no deadlines
     said = call([*command, "-n", N_CORES, "--dist", "load"], folder, **variables)
     assert re.search(r"[0-9]{3} passed", said), said
 
 
-def test_the_c_core_frees_what_it_allocates(sanitized, finds_leaks, tmp_path):
+def test_the_c_core_frees_what_it_allocates(modules, finds_leaks, tmp_path):
     if not finds_leaks:
         pytest.skip("LeakSanitizer does not work here")
     from fuzz.corpus import corpus
 
-    folder, variables = sanitized
+    folder, variables = modules
     paths = []
     for seed in corpus(real=False).values():
         (tmp_path / seed.name).write_bytes(seed.content)
