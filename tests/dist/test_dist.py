@@ -106,7 +106,8 @@ def test_the_wheel_has_the_package_and_nothing_else(in_wheel: set[str]) -> None:
         )
     }
     names = {PurePosixPath(name).name.partition(".")[0] for name in compiled}
-    assert names == {path.stem for path in (ROOT / "src/fastprof/_core").glob("*.pyx")}
+    sources_of_modules = {path.stem for path in (ROOT / "src/fastprof/_core").glob("*.pyx")}
+    assert names == sources_of_modules | {"_cyutility"}
 
 
 def test_the_environment_has_nothing_to_build_with(installed: Path, tmp_path: Path) -> None:
@@ -135,6 +136,16 @@ def test_it_prints_what_the_checkout_prints(
         [sys.executable, "-m", "fastprof", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert found and found == own.stdout
+
+
+def test_the_test_command_of_cibuildwheel_passes(installed: Path, tmp_path: Path) -> None:
+    tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for command in settings["tool"]["cibuildwheel"]["test-command"]:
+        subprocess.run(
+            command.replace("{project}", str(ROOT)),
+            shell=True, check=True, cwd=tmp_path, env={"PATH": f"{installed.parent}:/usr/bin:/bin"},
+        )  # fmt: skip
 
 
 def test_without_an_extra_it_says_which_to_install(installed: Path, tmp_path: Path) -> None:
