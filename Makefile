@@ -4,7 +4,7 @@ PYTHON ?= python3
 TORCH ?= 2.13.0
 VENV ?= .venv
 BIN = $(VENV)/bin
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES = $(wildcard csrc/*.[ch] src/fastprof/_core/*.p[yx][xd]) setup.py
 READY = $(VENV)/.built $(VENV)/.installed
 PYTHON_FILES = python tests bench examples setup.py
@@ -17,11 +17,12 @@ FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL = build
-.PHONY: build help demo test test-all test-python opinfo bench bench-annotate bench-smoke \
+.PHONY: build environment help demo test test-all test-python opinfo bench bench-annotate bench-smoke \
 	bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
 
 help:
 	@echo "make                        create .venv, compile, install in editable mode"
+	@echo "make environment            also install what tests and checks need"
 	@echo "make demo [TRACE=file]      report on a generated capture, or on your own"
 	@echo "make test [TORCH=none]      run the tests; TORCH is a version of torch, or none"
 	@echo "make test-all               run the tests, with property tests at full length"
@@ -62,7 +63,7 @@ $(VENV)/.test: $(VENV)/.tools pyproject.toml | $(VENV)/.built
 	$(PIP_INSTALL) --no-build-isolation --editable ".[test]"
 	touch $@ $(VENV)/.installed
 
-$(VENV)/.torch-$(TORCH): $(VENV)/.made
+$(VENV)/.torch-$(TORCH): $(VENV)/.made | $(VENV)/.test
 ifneq ($(TORCH),none)
 	$(PIP_INSTALL) torch==$(TORCH) nvtx lightning
 endif
@@ -74,6 +75,9 @@ $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	touch $@
 
 build: $(READY)
+
+# Everything that the other targets install, so that they can run in parallel.
+environment: $(VENV)/.lint $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 
 ifdef TRACE
 demo: $(READY)
@@ -119,7 +123,7 @@ bench-instructions: $(VENV)/.built
 	$(BIN)/python -m bench instructions
 
 bench-annotate: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
-	$(BIN)/python -m bench annotate
+	$(BIN)/python -m bench.annotate
 
 asan: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc --run-slow -n 2 --dist loadfile

@@ -1,8 +1,8 @@
 """Build csrc/ as one static library, and an extension module from each .pyx in src/.
 
-FASTPROF_DEBUG=1 adds bounds checks and assertions. FASTPROF_SANITIZE=address,undefined (or
-another list of sanitizers) adds them; 1 stands for address,undefined. Each variant keeps its
-objects in its own folder under build/. A build compiles only what changed.
+FASTPROF_DEBUG=1 adds bounds checks and assertions. FASTPROF_SANITIZE=1 adds ASan and UBSan; other
+values are those of gcc's -fsanitize. Each variant keeps its objects in its own folder under build/,
+and a build compiles only what changed.
 """
 
 import functools
@@ -19,7 +19,8 @@ from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
 
 DEBUG = os.environ.get("FASTPROF_DEBUG") == "1"
-SANITIZE = os.environ.get("FASTPROF_SANITIZE", "").replace("1", "address,undefined")
+SANITIZE = os.environ.get("FASTPROF_SANITIZE", "0")
+SANITIZE = {"0": "", "1": "address,undefined"}.get(SANITIZE, SANITIZE)
 VARIANT = "-".join(filter(None, [SANITIZE.replace(",", "-"), "debug" * DEBUG])) or "release"
 FOLDER = Path("build", f"{VARIANT}-{sysconfig.get_config_var('SOABI')}")
 
@@ -135,6 +136,7 @@ class BuildModules(build_ext):
             build_dir=str(folder),
             compiler_directives=DIRECTIVES,
             shared_utility_qualified_name=SHARED,
+            quiet=not self.verbose,
         )
         sources = {extension.name: extension.sources for extension in generated}
         for extension in self.extensions:

@@ -29,7 +29,8 @@ def why_not(sanitizers: str = MEMORY) -> str | None:
 
 def build(sanitizers: str, *words: str) -> Path:
     """Run a setup.py command with sanitizers and assertions; returns the folder of its objects."""
-    folder = ROOT / "build" / f"{sanitizers.replace(',', '-')}-debug-{_abi()}"
+    abi = sysconfig.get_config_var("SOABI")
+    folder = ROOT / "build" / f"{sanitizers.replace(',', '-')}-debug-{abi}"
     folder.mkdir(parents=True, exist_ok=True)
     variables = {"FASTPROF_SANITIZE": sanitizers, "FASTPROF_DEBUG": "1", "CC": COMPILER}
     with (folder / "lock").open("w") as lock:
@@ -46,7 +47,3 @@ def build(sanitizers: str, *words: str) -> Path:
 def archive(sanitizers: str = MEMORY) -> Path:
     """The static library of csrc."""
     return build(sanitizers, "build_clib") / "core" / "libfastprof.a"
-
-
-def _abi() -> str:
-    return sysconfig.get_config_var("SOABI")
