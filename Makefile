@@ -48,7 +48,7 @@ $(VENV)/.made:
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.made pyproject.toml
-	$(PIP_INSTALL) "setuptools>=77" "cython>=3.1,<4" "numpy>=2.0"
+	$(PIP_INSTALL) "setuptools>=77" "cython>=3.1,<4"
 	touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)
@@ -123,7 +123,7 @@ bench-instructions: $(VENV)/.built
 	$(BIN)/python -m bench instructions
 
 bench-annotate: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
-	$(BIN)/python -m bench.annotate
+	$(BIN)/python -m bench annotate
 
 asan: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc --run-slow -n 2 --dist loadfile

@@ -13,7 +13,6 @@ import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
@@ -127,7 +126,7 @@ class BuildModules(build_ext):
         import Cython
         from Cython.Build import cythonize
 
-        settings = (COMPILE_MODULES, LINK, DIRECTIVES, Cython.__version__, numpy.__version__)
+        settings = (COMPILE_MODULES, LINK, DIRECTIVES, Cython.__version__)
         folder = kept_folder("modules", self.compiler, *settings)
         generated = cythonize(
             self.extensions,
@@ -159,14 +158,7 @@ class BuildModules(build_ext):
 
 
 def extension(name: str, source: str) -> Extension:
-    return Extension(
-        name,
-        sources=[source],
-        include_dirs=["csrc", numpy.get_include()],
-        define_macros=[
-            ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
-        ],
-    )
+    return Extension(name, sources=[source], include_dirs=["csrc"])
 
 
 if __name__ == "__main__":
