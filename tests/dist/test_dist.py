@@ -143,18 +143,8 @@ def test_the_test_command_of_cibuildwheel_passes(installed: Path, tmp_path: Path
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     for command in settings["tool"]["cibuildwheel"]["test-command"]:
         subprocess.run(
-            command.replace("{project}", str(ROOT)),
-            shell=True, check=True, cwd=tmp_path, env={"PATH": f"{installed.parent}:/usr/bin:/bin"},
-        )  # fmt: skip
-
-
-def test_without_an_extra_it_says_which_to_install(installed: Path, tmp_path: Path) -> None:
-    generate(tmp_path / "net.sqlite", 10)
-    done = subprocess.run(
-        [installed.parent / "fastprof", "parse", "--format", "parquet", "net.sqlite"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "fastprof: Parquet needs pyarrow: pip install 'fastprof[arrow]'"
-    )
+            ["sh", "-c", command.replace("{project}", str(ROOT))],
+            check=True,
+            cwd=tmp_path,
+            env={"PATH": f"{installed.parent}:/usr/bin:/bin"},
+        )

@@ -67,7 +67,7 @@ def test_a_file_whose_process_always_dies_is_one_bad_file(folder):
     (failure,) = found.failures
     assert failure.error == f"{failure.path}: the worker process was killed by SIGSEGV"
     assert found.ranks["file"].tolist()[-1] == str(folder / "rank2.sqlite")
-    assert found.ranks["rank"].tolist() == [0, 1, 3, 4, -1]
+    assert found.ranks["rank"].tolist() == [0, 1, 3, 4, None]
 
 
 def test_the_end_of_a_process_says_what_may_have_been_the_cause():

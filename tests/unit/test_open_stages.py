@@ -11,6 +11,7 @@ import fastprof
 from exports import Export
 from fastprof.model.trace import Recording
 from fastprof.profile import load
+from fastprof.profile.callpath.attribution import Attributed
 from fastprof.profile.callpath.nesting import NestedRanges, Nesting
 from kineto_files import KinetoFile
 
@@ -44,5 +45,5 @@ def test_range_times_are_released_before_attribution(traces, monkeypatch):
 
 def test_a_profile_keeps_neither_threads_of_ranges_nor_frames_of_launches(traces):
     profiles = [fastprof.open(path) for path in traces]
-    assert alive(Recording, Nesting, NestedRanges, load.Attributed) == []
+    assert alive(Recording, Nesting, NestedRanges, Attributed) == []
     assert [len(profile) for profile in profiles] == [1, 1]

@@ -12,7 +12,7 @@ def test_no_operator_has_both_a_formula_and_a_reason_for_having_none():
 
 
 def test_the_reason_is_found_with_and_without_the_overload():
-    reason = "the lengths of the sequences and their caches are values"
+    reason = "it depends on values: the lengths of the sequences and their caches"
     for op in ("attention", "attention.default"):
         assert why_unknown(Call("trtllm", op), "fprop") == reason
 
