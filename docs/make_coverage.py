@@ -26,8 +26,8 @@ HEAD = f"""# Coverage
 
 <!-- Made by docs/make_coverage.py from the traces; a test compares where they are. -->
 
-Share of the GPU time of real traces in kernels with a launch, an operator, shapes, a known cost and a
-source line, as `fastprof info` reports it. A report contains only what was recorded: without
+Share of the GPU time of real traces in kernels with a launch, an operator, shapes, a known cost and
+a source line, as `fastprof info` reports it. A report contains only what was recorded: without
 `record_shapes` there are no shapes, without stacks no source lines, and hand-written ranges name no
 operators. `fastprof prof --unknown FILE` lists the rest.
 
