@@ -11,7 +11,7 @@ from bench import publish
 
 from documents import DOCUMENTS, ROOT
 
-PAGES = (*DOCUMENTS, "CHANGELOG.md")
+PAGES = (*DOCUMENTS, "CHANGELOG.md", "bench/README.md")
 LIMIT = 119
 
 

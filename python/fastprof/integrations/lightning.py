@@ -1,4 +1,4 @@
-"""Alias of `fastprof.annotate.lightning`, kept for existing imports."""
+"""The public import path of the Lightning profiler in `fastprof.annotate.lightning`."""
 
 from fastprof.annotate.lightning import FastprofProfiler
 
