@@ -14,9 +14,10 @@ from fuzz import check, of_databases
 from fuzz.corpus import FORMATS, KINETO, NSYS, corpus
 from fuzz.mutant import KINDS, Mutant, mutants, shapes
 from fuzz.worker import outcomes
+from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE
 
-N_MUTANTS = 200
+N_MUTANTS = 200 if IS_FULL else 100  # of all seeds and kinds
 
 
 @pytest.fixture(scope="module")
