@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
+import numpy as np
+
 from fastprof._core._kineto import COLUMNS, NONE, TEXT_PLACE
 
 KINDS = {"kernel": 0, "gpu_memcpy": 1, "memcpy": 1, "gpu_memset": 2, "memset": 2}
@@ -220,18 +222,45 @@ def split_label(joined):
     return name, *values, *(loads(f"{{{piece}}}") if piece else None for piece in pieces[4:])
 
 
-def found(file):
-    """The same of a KinetoFile."""
-    labels = [split_label(joined) for joined in file.labels]
-    pools = {
+def pools_of(file):
+    """The texts that a KinetoFile has numbers for, by column."""
+    return {
         "name": file.names,
         "value": file.names,
         "kernel": file.names,
         "category": file.categories,
-        "label": labels,
+        "label": file.labels,
         "stack": file.stacks,
         "hierarchy": file.stacks,
     }
+
+
+def plain_columns(file, lengths):
+    """The first rows of each table, by column: numbers, and texts in the place of numbers of
+    texts, to compare files of equal events with."""
+    pools = {key: np.array([*pool, None], dtype=object) for key, pool in pools_of(file).items()}
+    places = {}  # of threads and processes
+
+    def plain(key, numbers):
+        if key in pools:
+            return pools[key][np.where(numbers < 0, -1, numbers)].tolist()
+        if key in ("pid", "tid"):
+            for number in set(numbers.tolist()) - set(places):
+                places[number] = file.place(number)
+            return [places[number] for number in numbers.tolist()]
+        return numbers.tolist()
+
+    return {
+        (table, key): plain(key, column[: lengths[table]])
+        for table, columns in file.tables.items()
+        for key, column in columns.items()
+    }
+
+
+def found(file):
+    """The same of a KinetoFile."""
+    labels = [split_label(joined) for joined in file.labels]
+    pools = pools_of(file) | {"label": labels}
 
     def value_of(table, key, value):
         if key in pools:

@@ -144,7 +144,12 @@ def linked(row: Row, node: Range, forwards: list[Range], chain: list[Range]) -> 
 def is_named(op: str, node: Range | None, chain: list[Range]) -> bool:
     """Whether a row's op is an operator around it or around its forward call, or the function whose
     node it runs: whether the row can be the derivative of what it names."""
-    around = {each.name for start in chain for each in start.chain()}
+    around, seen = set(), set()
+    for each in chain:  # and all around it; most of a chain is around its first
+        while each is not None and each not in seen:
+            seen.add(each)
+            around.add(each.name)
+            each = each.parent
     functions = {node_of(name) for name in around}
     names = around | functions | {name.rpartition("::")[2] for name in functions}
     plain = {plain_operator(name) for name in around}

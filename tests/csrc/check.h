@@ -31,6 +31,10 @@ static inline uint64_t random_bits(void) {
 
 static inline int32_t random_below(int32_t n) { return (int32_t)(random_bits() % (uint64_t)n); }
 
+/* How many random inputs to try: all n where the variable is set (the full profile of the tests), a
+   fifth of them elsewhere. */
+static inline int32_t rounds(int32_t n) { return getenv("FASTPROF_ALL_ROUNDS") ? n : n / 5; }
+
 /* Allocates exactly n items, freed by the caller; the next byte is out of bounds. */
 static inline void *array_of(int64_t n, size_t size) {
   void *items = malloc(n > 0 ? (size_t)n * size : 1);

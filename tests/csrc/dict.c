@@ -188,7 +188,7 @@ static void wrong_lines_are_refused(void) {
 
 static void damaged_lines_are_read_or_refused(void) {
   static const char bytes[] = "{}[]()'\"\\,: \n\r-+0789NonulbuaZ\0\xff";
-  for (int i = 0; i < 20000; i++) {
+  for (int i = 0; i < rounds(20000); i++) {
     char *lines = exactly(LINES, sizeof LINES - 1);
     for (int k = 1 + random_below(3); k > 0; k--)
       lines[random_below(LENGTH(LINES) - 1)] = bytes[random_below(LENGTH(bytes) - 1)];

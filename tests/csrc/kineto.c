@@ -212,7 +212,7 @@ static void bare_quotes_are_a_part_of_the_name(void) {
 static void damaged_traces_are_read_as_far_as_they_go(void) {
   static const char bytes[] = "{}[]'\"\\,: \n-+.0789eNul\0\xff\x1f";
   int64_t lost;
-  for (int i = 0; i < 20000; i++) {
+  for (int i = 0; i < rounds(20000); i++) {
     char *text = exactly(TRACE, sizeof TRACE - 1);
     for (int k = 1 + random_below(3); k > 0; k--)
       text[random_below(LENGTH(TRACE) - 1)] = bytes[random_below(LENGTH(bytes) - 1)];

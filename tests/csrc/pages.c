@@ -257,7 +257,7 @@ static void any_damaged_byte_ends_in_rows_or_in_a_reason(void) {
 
 static void random_pages_end_in_rows_or_in_a_reason(void) {
   rows out;
-  for (int round = 0; round < 20000; round++) {
+  for (int round = 0; round < rounds(20000); round++) {
     make_file();
     for (int n = 1 + random_below(6); n > 0; n--) {
       uint8_t *to = page(2 + random_below(PAGES - 1));
@@ -369,7 +369,7 @@ static void a_header_that_returns_says_the_same(void) {
       length[i] += fp_type_length(headers[i][k]);
     }
   }
-  for (int round = 0; round < 5000; round++) {
+  for (int round = 0; round < rounds(5000); round++) {
     int i = random_below(random_below(2) ? 20 : HEADERS);
     const fp_layout *layout = fp_record_read(&record, headers[i], headers[i][0], length[i]);
     uint32_t at = headers[i][0];

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sanitized
 
+from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE
 
 HERE = Path(__file__).resolve().parent
@@ -74,7 +75,9 @@ def program_of(tmp_path_factory):
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_driver_runs_without_a_complaint_of_the_sanitizers(driver, finds_leaks, program_of):
     options = f"detect_leaks={int(finds_leaks)}:allocator_may_return_null=1"
-    done = run(program_of(driver), ASAN_OPTIONS=options, UBSAN_OPTIONS="print_stacktrace=1")
+    variables = {"FASTPROF_ALL_ROUNDS": "1"} if IS_FULL else {}  # see rounds in check.h
+    variables |= {"ASAN_OPTIONS": options, "UBSAN_OPTIONS": "print_stacktrace=1"}
+    done = run(program_of(driver), **variables)
     assert done.returncode == 0, done.stderr[-4000:]
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from fuzz import native
+from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE
 
-SECONDS = 2
+SECONDS = 2 if IS_FULL else 1  # of each reader
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,12 @@ ATTENTIONS = {
     "_scaled_dot_product_cudnn_attention_backward": (1, 5),
 }
 
+_COUNTED = {
+    f"aten::{name}"
+    for names in (PRODUCTS, CONVOLUTIONS, BACKWARD_CONVOLUTIONS, ATTENTIONS)
+    for name in names
+}
+
 
 def bare(name: str) -> str:
     """The operator of a range; "" if it is not an ATen operator."""
@@ -65,13 +71,7 @@ def bare(name: str) -> str:
 
 def is_counted(each: Range) -> bool:
     """Whether a range is a product, a convolution or attention."""
-    name = bare(each.name)
-    return each.kind in ("op", "marker") and (
-        name in PRODUCTS
-        or name in CONVOLUTIONS
-        or name in BACKWARD_CONVOLUTIONS
-        or name in ATTENTIONS
-    )
+    return each.name in _COUNTED and each.kind in ("op", "marker")
 
 
 def flops(each: Range, gradient: list[int] | None = None) -> int | None:

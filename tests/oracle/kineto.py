@@ -18,6 +18,8 @@ CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
 def nanoseconds(microseconds: Any) -> int:
     """Convert the text of a JSON number in µs to ns; half a ns rounds up."""
     whole, _, fraction = str(microseconds).partition(".")
+    if not fraction:
+        return int(whole) * 1000
     digits = (fraction + "0000")[:4]
     return int(whole) * 1000 + (int(digits) + 5) // 10
 
@@ -54,7 +56,6 @@ class _KinetoRange(Range):
 def _range(event: dict[str, Any], kind: str) -> _KinetoRange:
     args = event.get("args", {})
     start = nanoseconds(event["ts"])
-    types = args.get("Input type")
     found = _KinetoRange(
         name=event["name"],
         start=start,
@@ -63,7 +64,7 @@ def _range(event: dict[str, Any], kind: str) -> _KinetoRange:
         kind=kind,
         seq=args.get("Sequence number"),
         dims=args.get("Input Dims", args.get("Input dims")),
-        types=types,
+        types=args.get("Input type"),
         concrete=args.get("Concrete Inputs"),
         forward_thread=args.get("Fwd thread id"),
     )

@@ -52,14 +52,26 @@ class Links:
     def __init__(self, capture: Capture) -> None:
         self._operators: dict[object, list[Range]] = defaultdict(list)
         self._carriers: dict[object, list[Range]] = defaultdict(list)
+        self._decided: dict[Range | None, Range | None] = {None: None}
         for each in sorted(capture.ranges, key=lambda r: r.start):
             if each.kind != "op":
                 continue
-            inside = deciding(each.chain())
+            inside = self._deciding(each)
             if inside is None or is_recomputation(inside):
                 self._operators[each.thread].append(each)
                 if each.seq is not None and each.seq >= 0:
                     self._carriers[each.thread[0], each.seq].append(each)
+
+    def _deciding(self, each: Range) -> Range | None:
+        """`deciding` of a range and those around it, which it is asked for once each."""
+        inner, around = [], each
+        while around not in self._decided:
+            inner.append(around)
+            around = around.parent
+        for around in reversed(inner):
+            own = deciding([around])
+            self._decided[around] = self._decided[around.parent] if own is None else own
+        return self._decided[each]
 
     def node(self, chain: list[Range]) -> Range | None:
         """The node that a backward kernel works for: the outermost below the evaluation."""

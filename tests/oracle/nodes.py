@@ -8,6 +8,7 @@ after the class: `LookupFunctionBackward`; in C++ `torch::autograd::CppNode<Look
 from __future__ import annotations
 
 import re
+from functools import cache
 
 ENGINE = "autograd::engine::evaluate_function: "
 CPP_NODE = "torch::autograd::CppNode<"
@@ -21,6 +22,7 @@ def is_evaluation(name: str) -> bool:
     return name.startswith(ENGINE)
 
 
+@cache
 def is_node(name: str) -> bool:
     """Whether a range's name is that of an autograd node, or of its evaluation."""
     return is_evaluation(name) or _NODE.match(name) is not None
@@ -34,12 +36,14 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
+@cache
 def operator_of(node: str) -> str | None:
     """The plain name of a node's operator; None if the name does not identify it."""
     found = re.match(r"([A-Za-z]\w*?)Backwards?[0-9]*\Z", node)
     return _plain(found[1]) if found else None
 
 
+@cache
 def plain_operator(name: str) -> str:
     """The lower-case name of the nodes of `aten::_log_softmax`, `aten::relu_`, ..."""
     bare = name.rpartition("::")[2]
@@ -51,10 +55,12 @@ def fits(node: str, operator: str) -> bool:
     return operator_of(node) == plain_operator(operator)
 
 
-def _words(name: str) -> set[str]:
+@cache
+def _words(name: str) -> frozenset[str]:
     """The significant words: `SplitLookupFunction_rowwise_Op` -> split, lookup, rowwise."""
     found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)
-    return {each.lower() for each in found} - {"function", "op", "aten", "torch", "autograd", "cpp"}
+    plain = frozenset(each.lower() for each in found)
+    return plain - {"function", "op", "aten", "torch", "autograd", "cpp"}
 
 
 def shared_words(node: str, operator: str) -> int:

@@ -48,6 +48,7 @@ def replayed():
     ]
     calls.sort(key=lambda each: each["ts"])
     ranges = [each for each in told if each.get("cat") in ("cpu_op", "python_function")]
+    ranges = [each for each in ranges if each["ts"] < stop and begin < end(each)]
     ranges.sort(key=lambda each: (each["ts"], -each["dur"]))
     around = [
         [each for each in ranges if each["ts"] <= call["ts"] and end(call) <= end(each)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import Counter
 from functools import lru_cache
 
 import pytest
@@ -15,6 +16,7 @@ NSYS = traces("nsys/*.sqlite", "pyprof/*.sqlite")
 NVPROF = traces("nvprof/*", "pyprof/*.sql")
 KINETO = traces("kineto/*.json.gz")
 DICT = "pyprof/lm_v100_nvprof.author.dict"
+RANGES = ("operator", "cpu_op", "user_annotation", "python_function")
 CUPTI = "CUPTI_ACTIVITY_KIND_"
 TABLES = {
     "kernel": ["CONCURRENT_KERNEL", "KERNEL"],
@@ -58,10 +60,6 @@ def events_of(path):
         return json.loads(file.read(), strict=False)
 
 
-def category(event):
-    return str(event.get("cat", "")).lower().removeprefix("gpu_")
-
-
 @every_database
 def test_gpu_work_is_what_sql_counts(path):
     connection = open_read_only(real(path))
@@ -101,19 +99,18 @@ def test_ranges_are_what_sql_counts(path):
 @every_trace
 def test_gpu_work_is_what_the_events_count(path):
     info = describe_real(path)
-    events = [event for event in events_of(path)["traceEvents"] if event.get("ph") == "X"]
-    expected = {}
-    for kind in ("kernel", "memcpy", "memset"):
-        n = sum(category(event) == kind for event in events)
-        if n:
-            expected[kind] = n
+    events = events_of(path)["traceEvents"]
+    counts = Counter(str(event.get("cat", "")) for event in events if event.get("ph") == "X")
+    expected, in_ranges = Counter(), 0
+    for name, n in counts.items():
+        expected[name.lower().removeprefix("gpu_")] += n
+        if name != "gpu_user_annotation":
+            in_ranges += n * (name.lower().removeprefix("gpu_") in RANGES)
+    operators = expected["operator"] + expected["cpu_op"]
+    expected = {kind: expected[kind] for kind in ("kernel", "memcpy", "memset") if expected[kind]}
     assert {kind: each["count"] for kind, each in info["work"].items()} == expected
-    operators = sum(category(event) in ("operator", "cpu_op") for event in events)
     assert info["ranges"]["operators"] <= operators + info["ranges"].get("user", 0)
-    in_ranges = ("operator", "cpu_op", "user_annotation", "python_function")
-    assert sum(info["ranges"].values()) == sum(
-        category(event) in in_ranges and event["cat"] != "gpu_user_annotation" for event in events
-    )
+    assert sum(info["ranges"].values()) == in_ranges
 
 
 @every_trace

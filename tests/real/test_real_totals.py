@@ -7,12 +7,17 @@ import io
 import json
 import re
 from collections import defaultdict
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fastprof
+from fastprof.profile import recount
 from fastprof.profile.profile import dict_line_columns
 from fastprof.report import write_report, write_rows
 from real_data import data_dir, open_read_only, real
@@ -44,11 +49,27 @@ def traces() -> list[str]:
 every_trace = pytest.mark.parametrize("path", traces())
 
 
+@lru_cache(maxsize=1)
+def parsed(text: bytes) -> Any:
+    return json.loads(text, strict=False, parse_float=Decimal)
+
+
+@pytest.fixture(autouse=True)
+def one_parse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profile.check counts with the json module, too: each text is parsed once for all counts."""
+
+    def loads(text: bytes, **how: Any) -> Any:
+        assert how == {"strict": False, "parse_float": Decimal}
+        return parsed(text)
+
+    monkeypatch.setattr(recount, "json", SimpleNamespace(loads=loads))
+
+
 def said_by_the_file(path: str) -> dict[str, list[int]]:
     """Rows and ns of each kind of work, from SQL, json or a text search alone."""
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     if path.endswith(".json.gz"):
-        trace = json.loads(gzip.decompress(real(path).read_bytes()), strict=False, parse_float=str)
+        trace = parsed(gzip.decompress(real(path).read_bytes()))
         for event in trace["traceEvents"]:
             kind = CATEGORIES.get(event.get("cat"))
             if event.get("ph") == "X" and kind:
