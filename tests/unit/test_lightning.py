@@ -367,6 +367,7 @@ def test_nvtx_is_told_of_all_actions_and_nothing_stays_open(record_nvtx, tmp_pat
             print("failed")
         """,
         str(tmp_path),
+        with_torch=True,
     )
     assert recording.stdout.endswith("failed\n")
     assert (recording.open_ranges, recording.stray) == ([], 0)
