@@ -39,8 +39,10 @@ def calls() -> Iterator[Call]:
     """The calls of all operators of the CPU."""
     from torch.testing._internal import common_utils
     from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.opinfo import core
 
-    common_utils.extract_test_fn = lambda: None  # for each sample it searches the stack's sources
+    # For each sample, it would search the sources of the stack.
+    core.extract_test_fn = common_utils.extract_test_fn = lambda: None
     for operator in op_db:
         types = operator.supported_dtypes("cpu")
         if not types:

@@ -26,13 +26,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.testing._internal import common_methods_invocations as infos
 from torch.testing._internal import common_utils
+from torch.testing._internal.opinfo import core
 from torch.utils._pytree import tree_leaves, tree_map
 
 import fastprof
 from annotation_modes import TOOL, listening
 from annotation_outcomes import described, refusal
 
-common_utils.extract_test_fn = lambda: None  # for each sample it searches the stack's sources
+# For each sample, it would search the sources of the stack.
+core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 FOREACH = ("unary", "binary", "pointwise", "reduce", "other")
 MOST_SAMPLES = 12  # per operator and type; drawn at random, because the first ones are simple
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import gc
 import os
+import runpy
 import subprocess
 import sys
 import textwrap
-import types
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,7 @@ def _become(words: list[str]) -> None:
     sys.argv[:] = words
     added = os.environ.get("PYTHONPATH", "")
     sys.path[:1] = [os.path.dirname(path), *filter(None, added.split(os.pathsep))]
-    main = types.ModuleType("__main__")
-    main.__file__ = path
-    sys.modules["__main__"] = main
-    exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), vars(main))
+    runpy.run_path(path, run_name="__main__")
 
 
 if __name__ == "__main__":
