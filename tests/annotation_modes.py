@@ -13,6 +13,7 @@ from typing import Any
 
 import nvtx
 import torch
+import torch._dynamo  # the profiler does; here before the collected tests are frozen (conftest.py)
 from torch.autograd import profiler
 
 from fastprof._core import _ranges

@@ -27,15 +27,15 @@ IMPORTED = (
 
 
 @functools.cache
-def client() -> list[str]:
+def client(program: str = __file__) -> list[str]:
     """The words that run `fastprof` by the server of this process, which they start.
 
-    The server ends with this process.
+    The server ends with this process. `program` is another one that calls `serve`.
     """
     folder = tempfile.mkdtemp(prefix="fastprof-server-")
     path = os.path.join(folder, "socket")
     server = subprocess.Popen(
-        [sys.executable, __file__, path],
+        [sys.executable, program, path],
         stdin=subprocess.PIPE,  # the server ends when it is closed
         stdout=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C ends this process, and the server by it

@@ -39,6 +39,13 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _frozen():
+    """Keep what earlier files imported out of the searches of this file: each init makes one."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def record_nvtx(tmp_path):
     """nvtx_recorder.record, for programs that use nvtx; their exports stay in tmp_path."""

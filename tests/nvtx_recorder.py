@@ -21,6 +21,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch_server
 from nvtx_recording import Range, Recording
 from nvtx_tool import export, logs
 from nvtx_tool.library import Unavailable, core_api, library, why_not
@@ -46,6 +47,7 @@ def record(
     timeout: float = 120,
     status: int = 0,
     directory: Path | None = None,
+    with_torch: bool = False,
 ) -> Recording:
     """Run a Python program and record the NVTX calls of it and its child processes.
 
@@ -63,6 +65,8 @@ def record(
         The expected exit status; -N for signal N.
     directory : Path, optional
         Where to keep the export. By default it is deleted with the Recording.
+    with_torch : bool
+        Run it in a fork of a process that has imported torch (torch_server), not in a new one.
 
     Raises
     ------
@@ -79,8 +83,9 @@ def record(
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="fastprof-nvtx-", dir=memory) as log_directory:
         log = Path(log_directory) / "log"
+        words = [str(program), *args]
         result = subprocess.run(
-            [sys.executable, str(program), *args],
+            torch_server.command(*words) if with_torch else [sys.executable, *words],
             env={**os.environ, **(env or {}), **attached(log)},
             capture_output=True,
             text=True,

@@ -25,12 +25,16 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.testing._internal import common_methods_invocations as infos
+from torch.testing._internal import common_utils
+from torch.testing._internal.opinfo import core
 from torch.utils._pytree import tree_leaves, tree_map
 
 import fastprof
 from annotation_modes import TOOL, listening
 from annotation_outcomes import described, refusal
 
+# For each sample, it would search the sources of the stack.
+core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 FOREACH = ("unary", "binary", "pointwise", "reduce", "other")
 MOST_SAMPLES = 12  # per operator and type; drawn at random, because the first ones are simple
 
@@ -193,7 +197,7 @@ def faked(op: Any, args: Any, kwargs: Any) -> Any:
 
 def digest(run: Callable[[], Any]) -> str:
     """The outcome of a call: its bits or error, and its warnings."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # of the CPU alone
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:

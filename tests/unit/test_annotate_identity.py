@@ -6,8 +6,6 @@ import inspect
 import io
 import pickle
 import pydoc
-import subprocess
-import sys
 import types
 
 import pytest
@@ -19,6 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 import fastprof
+import torch_server
 from fastprof._core._hooks import Wrapped
 
 NAMES = {
@@ -226,7 +225,7 @@ sys.modules["fastprof"] = None
 model = pickle.load(open({str(path)!r}, "rb"))
 assert model.activation is torch.nn.functional.relu
     """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    torch_server.run_source(program, tmp_path)
 
 
 def test_weights_are_saved_and_loaded_as_ever(annotated, tmp_path):

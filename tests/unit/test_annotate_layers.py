@@ -2,9 +2,6 @@
 
 import copy
 import pickle
-import subprocess
-import sys
-import textwrap
 import threading
 
 import pytest
@@ -16,6 +13,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import fastprof
+import torch_server
 from annotation_modes import TOOL, listening
 from annotation_outcomes import described
 from fastprof import AnnotateError
@@ -174,7 +172,7 @@ def test_a_saved_model_is_loaded_where_fastprof_is_not_installed(annotated, tmp_
         net, expected = torch.load({str(tmp_path / "model.pt")!r}, weights_only=False)
         torch.testing.assert_close(net(torch.ones(2, 4)), expected)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
+    torch_server.run_source(program, tmp_path)
 
 
 def test_each_thread_has_layers_of_its_own(heard):

@@ -13,17 +13,19 @@ FILES = ["overrides", "exceptions", "kinds"]
 
 def test_the_tests_of_this_folder_pass_with_a_tool_and_leave_no_range_open(record_nvtx):
     files = [str(HERE / f"test_annotate_{name}.py") for name in FILES]
-    recording = record_nvtx(f"""
+    program = f"""
         import sys
         import pytest
         sys.exit(pytest.main({files} + ["-q", "-p", "no:cacheprovider", "-k", "not broken"]))
-    """)
+    """
+    recording = record_nvtx(program, with_torch=True)
     assert recording.open_ranges == [] and recording.stray == 0
     assert len(recording.ranges) > 5000
 
 
 def test_ranges_say_stack_and_arguments_and_nest_as_the_calls_do(record_nvtx):
-    recording = record_nvtx("""
+    recording = record_nvtx(
+        """
         import torch, fastprof
         fastprof.init()
         x = torch.ones(2, 3)
@@ -33,7 +35,9 @@ def test_ranges_say_stack_and_arguments_and_nest_as_the_calls_do(record_nvtx):
             torch.mm(x, x)
         except RuntimeError:
             print("refused")
-    """)
+    """,
+        with_torch=True,
+    )
     assert recording.stdout == "refused\n"
     assert recording.open_ranges == [] and recording.stray == 0
     (layer,) = [tree for tree in recording.trees() if tree[0] == "layer:first"]
@@ -46,7 +50,8 @@ def test_ranges_say_stack_and_arguments_and_nest_as_the_calls_do(record_nvtx):
 
 
 def test_children_that_are_forked_have_ranges_of_their_own(record_nvtx):
-    recording = record_nvtx("""
+    recording = record_nvtx(
+        """
         import os, torch, fastprof
         fastprof.init()
         torch.ones(1)
@@ -55,6 +60,8 @@ def test_children_that_are_forked_have_ranges_of_their_own(record_nvtx):
         if child == 0:
             os._exit(int(total))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-    """)
+    """,
+        with_torch=True,
+    )
     processes = {process for process, _ in recording.forest}
     assert len(processes) == 2 and recording.open_ranges == [] and recording.stray == 0

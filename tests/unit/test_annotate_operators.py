@@ -2,14 +2,14 @@
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="no torch: pip install torch")
 pytest.importorskip("nvtx", reason="no nvtx: pip install nvtx")
+import torch_server
+
 PROGRAM = Path(__file__).parents[1] / "annotated_operators.py"
 
 
@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).parents[1] / "annotated_operators.py"
 def found():
     if importlib.util.find_spec("expecttest") is None:
         pytest.skip("torch's database of operators needs expecttest: pip install expecttest")
-    run = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True)
+    run = torch_server.run(PROGRAM)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])
 

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,29 +10,28 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("nvtx")
 pytest.importorskip("expecttest", reason="torch's samples need it: pip install expecttest")
 
+import torch_server
+
 TESTS = Path(__file__).resolve().parents[1]
 
 
-def swept(*arguments, program=""):
+def swept(directory, *arguments, program=""):
     """The output of the sweep and its exit code."""
     code = f"import sys, opinfo_sweep\n{program}\nsys.exit(opinfo_sweep.main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-    )
+    file = directory / "sweep.py"
+    file.write_text(code)
+    done = torch_server.run(file, *arguments, env={**os.environ, "PYTHONPATH": str(TESTS)})
     assert done.returncode in (0, 1), done.stderr
     return done.stdout, done.returncode
 
 
-def test_operators_come_to_the_same_with_annotation_and_after_it():
-    told, status = swept("--ops", "8", "--dtypes", "float32,int64", "--seed", "3")
+def test_operators_come_to_the_same_with_annotation_and_after_it(tmp_path):
+    told, status = swept(tmp_path, "--ops", "8", "--dtypes", "float32,int64", "--seed", "3")
     assert status == 0, told
     assert int(re.search(r"(\d+) outcomes compared", told)[1]) > 50, told
 
 
-def test_a_difference_is_found():
+def test_a_difference_is_found(tmp_path):
     # A faulty annotation that rounds the result of abs.
     program = """
 import fastprof, torch
@@ -48,5 +45,5 @@ def broken():
 fastprof.init = broken
 opinfo_sweep.ways = lambda op, sample, dtype: [("function", lambda: torch.abs(sample.input))]
 """
-    told, status = swept("--dtypes", "float32", program=program)
+    told, status = swept(tmp_path, "--dtypes", "float32", program=program)
     assert status == 1 and "with annotation: function: " in told

@@ -3,9 +3,6 @@
 import functools
 import io
 import pickle
-import subprocess
-import sys
-import textwrap
 from multiprocessing.reduction import ForkingPickler
 
 import pytest
@@ -17,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 import fastprof
+import torch_server
 from fastprof._core._hooks import Wrapped
 
 DUMPS, PICKLER = pickle.dumps, pickle.Pickler  # as imported by name
@@ -156,7 +154,7 @@ def test_picklers_are_as_they_were_after_uninit():
     assert not hasattr(pickle._Pickler, "reducer_override")
 
 
-def test_cloudpickle_that_is_imported_later_takes_functions_held_by_a_program():
+def test_cloudpickle_that_is_imported_later_takes_functions_held_by_a_program(tmp_path):
     pytest.importorskip("cloudpickle")
     program = """
         import pickle
@@ -172,7 +170,7 @@ def test_cloudpickle_that_is_imported_later_takes_functions_held_by_a_program():
         again = pickle.loads(cloudpickle.dumps(activate))
         assert again.__globals__["gelu"] == gelu and again.__globals__["relu"] == relu
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
+    torch_server.run_source(program, tmp_path)
 
 
 def test_models_that_hold_functions_are_scripted_whenever_they_were_built():

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import textwrap
 import threading
 
@@ -15,6 +14,7 @@ pytest.importorskip("nvtx")
 from torch.utils.data import DataLoader, Dataset
 
 import fastprof
+import torch_server
 from annotation_modes import PROFILER, TOOL, listening
 from annotation_outcomes import described, outcomes
 from waiting import PATIENCE
@@ -128,9 +128,7 @@ def test_spawned_processes_get_models_that_hold_functions(tmp_path):
                 print("done")
         """)
     )
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = torch_server.run(script)
     assert done.stdout == "done\n", done.stderr[-3000:]
 
 
@@ -198,7 +196,7 @@ def test_processes_that_train_together_get_the_same_numbers(tmp_path):
     script.write_text(textwrap.dedent(DISTRIBUTED))
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-W", "ignore", script, str(rank), tmp_path / "store"],
+            torch_server.command(script, str(rank), tmp_path / "store"),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -69,6 +69,7 @@ def made(tmp_path_factory):
         TESTS / "programs" / "pyprof_calls_made.py",
         env={"PYTHONPATH": str(TESTS)},
         directory=tmp_path_factory.mktemp("calls"),
+        with_torch=True,
     )
     assert recording.open_ranges == [] and recording.stray == 0
     return recording, assert_agrees(recording)

@@ -3,8 +3,6 @@
 import ast
 import functools
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("nvtx")
 
 import fastprof
+import torch_server
 from annotation_modes import TOOL, listening
 
 PROGRAM = Path(__file__).resolve().parents[1] / "annotation_expressions.py"
@@ -20,9 +19,7 @@ PROGRAM = Path(__file__).resolve().parents[1] / "annotation_expressions.py"
 
 @functools.cache
 def told(situation):
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), situation], capture_output=True, text=True, check=True
-    )
+    done = torch_server.run(PROGRAM, situation, check=True)
     return json.loads(done.stdout)
 
 

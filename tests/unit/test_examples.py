@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import torch_server
 from fastprof.cli import main
 from fastprof.model.call import Tensor
 from fastprof.model.markers import Kind, op_name
@@ -21,6 +22,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "settings")
 # Examples that also run with a consumer of NVTX; the others do so only with --run-slow.
 SHOWN_TO_NVTX = ("compile", "custom_function", "lenet")
+# The test of whole stacks needs this. The others run in forks of a process that has imported torch.
+IN_A_NEW_PROCESS = ("simple",)
 # Examples run on any machine; the tests run them on the CPU.
 WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 
@@ -30,8 +33,9 @@ class Ran:
 
     def __init__(self, name, directory):
         self.trace = directory / f"{name}.json.gz"
+        words = [EXAMPLES / f"{name}.py", "--backend", "torch"]
         result = subprocess.run(
-            [sys.executable, EXAMPLES / f"{name}.py", "--backend", "torch"],
+            [sys.executable, *words] if name in IN_A_NEW_PROCESS else torch_server.command(*words),
             cwd=directory,
             env={**os.environ, **WITHOUT_GPU},
             capture_output=True,
@@ -221,7 +225,10 @@ def test_attention_is_one_operator_in_bfloat16(ran):
 )
 def test_an_example_tells_nvtx_what_it_tells_torch_profiler(ran, record_nvtx, tmp_path, name):
     recording = record_nvtx(
-        EXAMPLES / f"{name}.py", "--backend=torch", f"--out={tmp_path / name}.json", env=WITHOUT_GPU
+        EXAMPLES / f"{name}.py",
+        *("--backend=torch", f"--out={tmp_path / name}.json"),
+        env=WITHOUT_GPU,
+        with_torch=True,
     )
     assert (recording.open_ranges, recording.stray) == ([], 0)
     said = annotations(read_back(recording.path))

@@ -21,6 +21,7 @@ lightning = pytest.importorskip(
 )
 
 import fastprof  # noqa: E402
+import torch_server  # noqa: E402
 from fastprof._core import _layers  # noqa: E402
 from fastprof.annotate import lightning as integration  # noqa: E402
 from fastprof.annotate.lightning import FastprofProfiler  # noqa: E402
@@ -367,6 +368,7 @@ def test_nvtx_is_told_of_all_actions_and_nothing_stays_open(record_nvtx, tmp_pat
             print("failed")
         """,
         str(tmp_path),
+        with_torch=True,
     )
     assert recording.stdout.endswith("failed\n")
     assert (recording.open_ranges, recording.stray) == ([], 0)
@@ -415,7 +417,7 @@ def test_a_lightning_that_cannot_be_imported_says_why(monkeypatch):
         integration._profiler_class()
 
 
-def test_the_package_that_the_program_uses_is_the_one_that_is_served():
+def test_the_package_that_the_program_uses_is_the_one_that_is_served(tmp_path):
     assert issubclass(FastprofProfiler, lightning.profilers.Profiler)
     if importlib.util.find_spec("pytorch_lightning") is None:
         pytest.skip("the package pytorch_lightning is not installed, lightning alone is")
@@ -424,7 +426,7 @@ def test_the_package_that_the_program_uses_is_the_one_that_is_served():
         "from fastprof.annotate.lightning import FastprofProfiler\n"
         "assert issubclass(FastprofProfiler, profilers.Profiler)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
+    torch_server.run_source(program, tmp_path)
 
 
 def test_fastprof_alone_does_not_import_lightning():
