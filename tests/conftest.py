@@ -3,6 +3,7 @@
 import functools
 import gc
 import importlib.util
+import os
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+# Test processes share the cores. Threads of torch that wait for each other there took 50 times the
+# processor time of one thread, in samples of a few numbers.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis_profiles
 

@@ -22,7 +22,9 @@ def path(tmp_path):
     path = tmp_path / "x.sqlite"
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA page_size = 512; CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)")
-    connection.executemany("INSERT INTO t (a, b) VALUES (?, ?)", [(n, "x" * 9) for n in NUMBERS])
+    with connection:  # one transaction
+        rows = [(n, "x" * 9) for n in NUMBERS]
+        connection.executemany("INSERT INTO t (a, b) VALUES (?, ?)", rows)
     connection.close()
     return path
 
