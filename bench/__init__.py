@@ -1,1 +1,1 @@
-"""Made-up exports of any size, and how long fastprof takes on them."""
+"""Generate exports of any size and measure fastprof on them."""

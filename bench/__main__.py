@@ -1,4 +1,4 @@
-"""Measure fastprof on generated exports. Without a COMMAND: all contenders, one page of results."""
+"""Measure fastprof on generated exports. Default COMMAND: measure all contenders."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Measure what annotation adds to torch calls, module calls, and training steps under a profiler.
 
-Needs torch and nvtx. Each situation runs in a process of its own (`annotated_calls`,
-`annotated_steps`), in which the contenders take turns. The attached NVTX tool is the one of the
-tests, which records every call.
+Needs torch and nvtx. Each situation runs in its own process (`annotated_calls`, `annotated_steps`),
+where the contenders take turns. The attached NVTX tool is that of the tests; it records every call.
 """
 
 from __future__ import annotations
@@ -19,21 +18,23 @@ from bench.machine import describe, package_version
 
 ROOT = Path(__file__).resolve().parents[1]
 # Targets: microseconds per call above the plain call.
-AT_MOST = {("nobody listens", "fastprof"): 0.3, ("tool attached", "fastprof"): 8.0}
+AT_MOST = {("no tool attached", "fastprof"): 0.3, ("tool attached", "fastprof"): 8.0}
 HELP = "measure the overhead of annotation"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
+    parser.add_argument(
+        "--rounds", type=int, default=9, help="measurements of each contender (default 9)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     machine = describe() | {"torch": package_version("torch"), "nvtx": package_version("nvtx")}
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
-    print("microseconds a call more than the plain call, least of the rounds\n")
+    print("overhead in microseconds per call, minimum of the rounds\n")
     with tempfile.TemporaryDirectory(dir=_memory()) as directory:
         for situation, environment in {
-            "nobody listens": {},
+            "no tool attached": {},
             "tool attached": _attached(Path(directory)),
         }.items():
             _table(situation, _measured("annotated_calls", environment, options.rounds))
@@ -82,12 +83,12 @@ def _table(situation: str, seconds: dict[str, dict[str, float]]) -> None:
         print(f"  {call:<24}{1e6 * plain:>8.2f}{added}")
     bound = AT_MOST[situation, "fastprof"]
     most = max(found["fastprof"] - found["plain"] for found in seconds.values())
-    said = "within" if 1e6 * most <= bound else "ABOVE"
-    print(f"  fastprof at most {1e6 * most:.2f}: {said} {bound} us")
-    if "PyProf's way" in contenders:
+    verdict = "within" if 1e6 * most <= bound else "ABOVE"
+    print(f"  fastprof at most {1e6 * most:.2f}: {verdict} {bound} us")
+    if "as PyProf" in contenders:
         ratios = [
-            (found["PyProf's way"] - found["plain"]) / (found["fastprof"] - found["plain"])
+            (found["as PyProf"] - found["plain"]) / (found["fastprof"] - found["plain"])
             for found in seconds.values()
         ]
-        print(f"  PyProf's way costs {min(ratios):.0f} to {max(ratios):.0f} times as much")
+        print(f"  as PyProf: {min(ratios):.0f} to {max(ratios):.0f} times the overhead")
     print()

@@ -23,7 +23,7 @@ from bench.pyprof_way import pyprof_way
 DEPTH = 20
 CALLS_A_ROUND = 4000
 X, WEIGHT, BIAS = torch.randn(8, 16), torch.randn(4, 16), torch.randn(4)
-# One call of each kind, and the owner of its function. No call runs another wrapped function.
+# One call of each kind: owner and name of its function, and the call. None runs another of these.
 CALLS: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "F.linear(x, w, b)": (F, "linear", lambda: F.linear(X, WEIGHT, BIAS)),
     "torch.relu(x)": (torch, "relu", lambda: torch.relu(X)),
@@ -34,7 +34,7 @@ CALLS: dict[str, tuple[Any, str, Callable[[], Any]]] = {
 
 
 def passes_on(owner: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The least that a wrapper in Python can be."""
+    """The smallest wrapper in Python."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
@@ -49,7 +49,7 @@ def timed(call: Callable[[], Any]) -> float:
 def wrapped_by(
     wrapper: Callable[..., Any], owner: Any, name: str, call: Callable[[], Any]
 ) -> float:
-    """Seconds a call with the function replaced, as PyProf does it."""
+    """Seconds per call with the function replaced, as PyProf does it."""
     function = getattr(owner, name)
     own = name in vars(owner)
     setattr(owner, name, wrapper(owner, name, function))
@@ -75,7 +75,7 @@ def contenders(attached: bool) -> dict[str, Callable[[Any, str, Callable[[], Any
     }
     if attached:
         found["with functions"] = lambda owner, name, call: annotated(call, functions=True)
-        found["PyProf's way"] = lambda *place: wrapped_by(pyprof_way, *place)
+        found["as PyProf"] = lambda *place: wrapped_by(pyprof_way, *place)
     return found
 
 

@@ -63,7 +63,7 @@ class Net(nn.Module):
 
 
 def module_calls() -> dict[str, Callable[[], float]]:
-    """Seconds a call of a module that does nothing."""
+    """Seconds per call of a module that does nothing."""
     x = torch.ones(1)
     bare, always = Same(), Same()
     for module in (bare, always):
@@ -82,7 +82,7 @@ def timed(call: Callable[[], Any]) -> float:
 
 
 def steps() -> dict[str, Callable[[], float]]:
-    """Seconds a training step: plain, annotated, and under torch.profiler in several ways."""
+    """Seconds per training step: plain, annotated, and under torch.profiler in several ways."""
     net, x, t = Net(), torch.randn(1, 3, 4, 4), torch.randn(1, 16)
     optimizer = torch.optim.Adam(net.parameters(), foreach=True)  # as on a GPU
 

@@ -1,9 +1,9 @@
-"""Plays calls, ops and autograd nodes onto a recorder, with the ranges that PyTorch puts there.
+"""Play calls, ops and autograd nodes onto a recorder, with the ranges that PyTorch pushes.
 
-The numbers follow PyTorch: `seq` on a forward op is the number that the next node will get, so an
-op and the ops around it share a number until a node takes it; below the op that owns a node, in
-the backward pass and without gradients there is no `seq`. Nodes run in descending order; the
-gradient of a parameter is accumulated as soon as it is there, by a node without a number.
+The numbers follow PyTorch: `seq` of a forward op is the number of the next node, so an op and the
+ops around it share a number until a node takes it. Below the op that owns a node, in the backward
+pass and without gradients there is no `seq`. Nodes run in descending order; a node without a number
+accumulates the gradient of a parameter as soon as it is computed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ANNOTATOR = "/opt/conda/lib/python3.11/site-packages/fastprof/annotate/wrap.py:8
 
 @dataclass(frozen=True)
 class TapeEntry:
-    """A node that the forward pass left behind, with its sequence number."""
+    """A node that the forward pass created, with its sequence number."""
 
     node: Node
     seq: int
@@ -47,7 +47,7 @@ class Autograd:
         return Text(form, tuple(numbers))
 
     def call(self, call: Call, frames: tuple[str, ...], registered: bool) -> None:
-        """A Python call inside its two PyProf markers; with registered strings if `registered`."""
+        """A Python call inside two PyProf markers; `registered`: the inner text is registered."""
         trace = {"traceMarker": [*frames, ANNOTATOR]}
         arguments = {"mod": call.mod, "op": call.op, "args": list(call.args)}
         outer, inner = (
@@ -59,7 +59,7 @@ class Autograd:
                 self.forward(op)
 
     def forward(self, op: Op) -> None:
-        """An op that autograd watches."""
+        """An op that autograd records."""
         recorder = self.recorder
         with recorder.push_range(self.op_text(op.name, op.shapes, recorder.n_seq)):
             if op.node is None:
@@ -73,7 +73,7 @@ class Autograd:
             self.launch(op)
 
     def plain(self, op: Op) -> None:
-        """An op that autograd does not watch: inside another, in backward, without gradients."""
+        """An op that autograd does not record: inside another, in backward, without gradients."""
         with self.recorder.push_range(self.op_text(op.name, op.shapes)):
             for inner in op.inside:
                 self.plain(inner)
@@ -84,7 +84,7 @@ class Autograd:
             self.recorder.launch(kernel)
 
     def backward(self, all_reduce_every: int | None) -> None:
-        """Run the tape backwards on the backward thread, reducing gradients in buckets."""
+        """Run the tape backwards on the backward thread, and reduce gradients in buckets."""
         with self.recorder.on(Thread.BACKWARD):
             while self.tape:
                 entry = self.tape.pop()

@@ -1,4 +1,4 @@
-"""The API calls of a recorded step -> rows of the runtime table, for any step."""
+"""Rows of the runtime table for any step, from the API calls of the recorded step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALL_CONSTANTS = {"returnValue": 0}
 
 
 class CallTemplate:
-    """API calls of one process by start."""
+    """The API calls of one process, ordered by start."""
 
     def __init__(self, calls: Sequence[ApiCall], identity: Identity, strings: StringTable) -> None:
         calls = sorted(calls, key=lambda call: call.start)

@@ -10,10 +10,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Node:
-    """An autograd node that an op leaves behind.
+    """An autograd node that an op creates.
 
-    `grad` is the shape of the gradient that arrives, `work` the ops its backward runs and
-    `n_parameters` the number of parameters whose gradient is complete after it.
+    `grad` is the shape of the incoming gradient, `work` the ops of its backward and `n_parameters`
+    the number of parameters whose gradients it completes.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Op:
-    """An ATen op: the ops `inside` it run before its own kernels; `shapes` are its inputs'."""
+    """An ATen op. The ops `inside` it run before its own kernels; `shapes` are those of inputs."""
 
     name: str
     shapes: tuple[Shape, ...] = ()
@@ -35,7 +35,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Call:
-    """A Python call as PyProf marks it: module, name, arguments; and the ATen ops it makes."""
+    """A Python call as PyProf marks it (module, name, arguments), and the ATen ops it runs."""
 
     mod: str
     op: str
@@ -49,5 +49,5 @@ def tensor(shape: Shape, dtype: str) -> dict[str, Any]:
 
 
 def value(value: float | tuple[int, ...] | None, name: str = "") -> dict[str, Any]:
-    """Any other argument of a call, a keyword argument where it has a name."""
+    """Any other argument of a call; a keyword argument if it has a name."""
     return {"name": name, "type": type(value).__name__, "value": value}

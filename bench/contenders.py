@@ -1,4 +1,4 @@
-"""The contenders: each does one complete job on an export or on its dict file."""
+"""The contenders: each runs one complete job on an export or its dict file."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Contender:
 
     Parameters
     ----------
-    run : does the job; its result is kept while memory is measured
-    job : the job in plain Python that it is compared with, open or parse
-    header : lines of its output that are no kernel's
-    is_compiled : whether it is always done once off the clock first
-    kernels_at_most : the size that it can bear
+    run : runs the job; its result stays alive while memory is measured
+    job : the plain Python job to compare with, open or parse
+    header : number of header lines in its output
+    is_compiled : whether an untimed run always comes first
+    kernels_at_most : the largest size to run it on
     """
 
     run: Callable[[Files], object]
@@ -40,7 +40,7 @@ class Contender:
     is_compiled: bool = True
     kernels_at_most: int | None = None
 
-    def bears(self, n_kernels: int) -> bool:
+    def runs_on(self, n_kernels: int) -> bool:
         return self.kernels_at_most is None or n_kernels <= self.kernels_at_most
 
 
@@ -79,7 +79,7 @@ def open_through_sqlite(files: Files) -> object:
 
 def open_on_one_core(files: Files) -> object:
     cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, [min(cores)])  # of this thread, and of those that it starts
+    os.sched_setaffinity(0, [min(cores)])  # of this thread and the threads it starts
     try:
         return open_export(files)
     finally:

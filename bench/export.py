@@ -1,4 +1,4 @@
-"""Rows -> an Nsight Systems SQLite export."""
+"""Write rows as an Nsight Systems SQLite export."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ GPU = {
 def insert_sql(
     table: str, columns: Sequence[str], constants: Mapping[str, int] | None = None
 ) -> str:
-    """INSERT with a parameter for each of `columns` and the constants written out."""
+    """INSERT with a parameter for each column, and the constants as literals."""
     fixed = constants or {}
     names = ", ".join([*columns, *fixed])
     values = ", ".join(["?"] * len(columns) + [str(value) for value in fixed.values()])
@@ -96,10 +96,9 @@ INSERT_GPU = insert_sql("TARGET_INFO_GPU", ["id", "busLocation", "cuDevice", *GP
 
 
 class Export:
-    """An export being written, in one transaction and without a journal.
+    """An export being written, in one transaction and without a journal; a context manager.
 
-    Use it in a `with` block. An error leaves a useless file: write to a name of its own and
-    rename it when all is well.
+    An error leaves an invalid file: write to a temporary name and rename the file at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,7 +122,7 @@ class Export:
         self.connection.close()
 
     def write_steps(self, steps: Sequence[StepRows]) -> None:
-        """The same step of all processes; rows go in by start, whichever process they are of."""
+        """Write one step of all processes; rows are ordered by start across processes."""
         for sql, tables in (
             (INSERT_KERNEL, [step.kernels for step in steps]),
             (INSERT_COPY, [step.copies for step in steps]),

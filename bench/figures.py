@@ -1,4 +1,4 @@
-"""Measurements -> Figures of each contender and size; to JSON and back."""
+"""The figures of each contender and size; written to and read from JSON."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from bench.contenders import CONTENDERS, FLOOR, NAIVE, PYTHON
 
-DIGITS = 4  # of the seconds that are kept
+DIGITS = 4  # after the decimal point, of seconds
 
 
 @dataclass
 class Figures:
-    """All measurements of one contender at one size: seconds of each, bytes of the highest."""
+    """All measurements of one contender at one size: seconds of each, the highest peak memory."""
 
     seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
@@ -33,13 +33,13 @@ class Figures:
 
     @property
     def least(self) -> float | None:
-        """Seconds; None where it failed or was not measured."""
+        """The minimum, seconds; None if it failed or was not measured."""
         return min(self.seconds) if self.seconds and self.error is None else None
 
 
 @dataclass
 class SizeFigures:
-    """All measurements at one size; the interpreter's own memory is in `own_bytes`."""
+    """All measurements at one size; `own_bytes` is the memory of the interpreter itself."""
 
     n_kernels: int
     export_bytes: int
@@ -51,13 +51,13 @@ class SizeFigures:
         return self.contenders[name].least if name in self.contenders else None
 
     def peak_bytes(self, name: str) -> int:
-        """Above the peak of the interpreter with its modules."""
+        """Peak memory above that of the interpreter with its modules."""
         return self.contenders[name].peak_bytes - self.own_bytes
 
 
 @dataclass
 class Run:
-    """One run: the machine, and the figures of each size, the smallest first."""
+    """One run: the machine, and the figures of each size in ascending order."""
 
     machine: dict[str, Any]
     sizes: list[SizeFigures]
@@ -66,8 +66,8 @@ class Run:
         return next((size for size in self.sizes if size.n_kernels == n_kernels), None)
 
     def seconds(self, name: str, n_kernels: int) -> tuple[float | None, bool]:
-        """Seconds, and whether they are measured: where a contender could not bear the size they
-        are those of the largest size that it did, in proportion to the kernels."""
+        """Seconds, and whether they are measured: a size too large for the contender is
+        extrapolated from the largest measured one, in proportion to the kernels."""
         at = self.size(n_kernels)
         found = at.seconds(name) if at else None
         if found is not None:
@@ -77,7 +77,7 @@ class Run:
             for size in self.sizes
             if size.n_kernels < n_kernels and (seconds := size.seconds(name)) is not None
         ]
-        if not smaller or CONTENDERS[name].bears(n_kernels):
+        if not smaller or CONTENDERS[name].runs_on(n_kernels):
             return None, False
         largest, seconds = max(smaller)
         return seconds * n_kernels / largest, False
@@ -91,7 +91,7 @@ class Run:
         return other / own, own_measured and measured
 
     def floors(self, name: str, n_kernels: int) -> float | None:
-        """Seconds against those of the floor; below 1 where SQLite was not asked."""
+        """Seconds relative to those of the floor; below 1 if SQLite is bypassed."""
         times, measured = self.times_faster(FLOOR, name, n_kernels)
         return times if measured else None
 
@@ -102,7 +102,7 @@ class Run:
         return self.times_faster(name, NAIVE, n_kernels)
 
     def growth(self, name: str, n_kernels: int) -> float | None:
-        """The time a kernel against that at a tenth of the kernels."""
+        """The time per kernel, relative to that at a tenth of the size."""
         small, large = (self.size(n) for n in (n_kernels // 10, n_kernels))
         before, after = small and small.seconds(name), large and large.seconds(name)
         return after / before / 10 if before and after else None

@@ -22,9 +22,9 @@ SMALL_RUN, SMALL_MODEL, LARGE_MODEL = 5_000, 2, 8
 def generate(path: Path, n_kernels: int, seed: int = 1, n_processes: int = 1) -> None:
     """Write an export with exactly `n_kernels` kernels, replacing the file.
 
-    Runs below SMALL_RUN kernels have a smaller model, to contain complete steps. A few kernels were
-    launched before the capture began and have no API call; the capture ends in the middle of a
-    step. Memory does not grow with the number of kernels.
+    Runs below SMALL_RUN kernels use a smaller model, so they contain complete steps. A few kernels
+    are launched before the capture begins and have no API call; the capture ends in the middle of a
+    step. Memory use does not depend on the number of kernels.
     """
     n_blocks = SMALL_MODEL if n_kernels < SMALL_RUN else LARGE_MODEL
     strings = StringTable()
@@ -69,14 +69,20 @@ def size(text: str) -> int:
     except ValueError:
         number = -1
     if number < 0 or number != int(number):
-        raise argparse.ArgumentTypeError(f"expected a number as 1000 or 1e6, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number such as 1000 or 1e6, found {text!r}")
     return int(number)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kernels", type=size, default=1_000, help="how many (default 1000)")
-    parser.add_argument("--seed", type=int, default=1, help="same seed, same rows (default 1)")
-    parser.add_argument("--processes", type=int, default=1, help="processes, each with a GPU")
+    parser.add_argument(
+        "--kernels", type=size, default=1_000, help="number of kernels (default 1000)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="equal seeds give equal rows (default 1)"
+    )
+    parser.add_argument(
+        "--processes", type=int, default=1, help="number of processes, each with a GPU (default 1)"
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
 
 

@@ -1,4 +1,4 @@
-"""The GPU work of a recorded step -> rows of the kernel and the copy table, for any step."""
+"""Rows of the kernel and copy tables for any step, from the GPU work of the recorded step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ COPY_CONSTANTS = {"greenContextId": 0, "copyCount": 1}
 
 @dataclass(frozen=True)
 class GpuRows:
-    """Rows by start, in the order of KERNEL_COLUMNS and COPY_COLUMNS; when the GPU is idle, ns."""
+    """Rows by start, with KERNEL_COLUMNS and COPY_COLUMNS; the GPU is idle from `end` on, ns."""
 
     kernels: list[Row]
     copies: list[Row]
@@ -78,7 +78,7 @@ class GpuRows:
 
 
 class GpuTemplate:
-    """Kernels and copies of one process, in the order of their launches."""
+    """Kernels and copies of one process, ordered by launch."""
 
     def __init__(self, work: Sequence[GpuWork], identity: Identity, strings: StringTable) -> None:
         owner = (identity.rank, CONTEXT, identity.global_pid)
@@ -96,7 +96,7 @@ class GpuTemplate:
     def play(
         self, placement: Placement, first_correlation: int, random: np.random.Generator
     ) -> GpuRows:
-        """One step's rows. In each step the clock misses one kernel, which ends as it starts."""
+        """The rows of one step. In each step, one kernel has a duration of 0."""
         durations = self.vary_durations(random)
         ready = placement.at(self.launched) + LAUNCH_LATENCY
         starts = np.empty_like(ready)
@@ -126,9 +126,9 @@ class GpuTemplate:
 
 
 def starts_in_order(ready: Ints, durations: Ints, gap: int) -> Ints:
-    """When the work of a stream starts, ns, which does one piece after the other.
+    """The start times, ns, of work that a stream runs in order.
 
-    Each piece starts when it is ready and the piece before has been over for `gap` ns.
+    Each piece starts when it is ready, and at least `gap` ns after the end of the previous one.
     """
     busy_before = np.cumsum(durations + gap) - (durations + gap)
     return np.maximum.accumulate(ready - busy_before) + busy_before
@@ -139,7 +139,7 @@ def by_start(rows: list[Row], chosen: np.ndarray) -> list[Row]:
 
 
 def kernel_values(i: int, work: GpuWork, strings: StringTable) -> Row:
-    """The columns of a kernel that no step changes, from gridId on; () for a copy."""
+    """The columns of a kernel that are the same in each step, from gridId on; () for a copy."""
     kernel = work.kernel
     if kernel is None:
         return ()
@@ -157,7 +157,7 @@ def kernel_values(i: int, work: GpuWork, strings: StringTable) -> Row:
 
 
 def copy_values(work: GpuWork) -> Row:
-    """The columns of a copy that no step changes, from bytes on."""
+    """The columns of a copy that are the same in each step, from bytes on."""
     ends = (PINNED_MEMORY, DEVICE_MEMORY)
     source, target = ends if work.copy_kind == TO_GPU else reversed(ends)
     return (work.n_bytes, work.copy_kind, source, target)

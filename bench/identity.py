@@ -1,4 +1,4 @@
-"""Process and thread ids of a generated process, as Nsight Systems packs them, and its GPU."""
+"""Process and thread ids of a generated process, packed as in Nsight Systems exports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THREAD_NAMES = {
 
 @dataclass(frozen=True)
 class Identity:
-    """The process with this rank; it has the GPU of the same number to itself."""
+    """The process with this rank, which uses the GPU of the same number."""
 
     rank: int
 

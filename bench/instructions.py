@@ -1,8 +1,8 @@
 """Count the instructions of each C stage on fixed input and compare with bench/instructions.tsv.
 
-Valgrind's callgrind counts them, so the load of the machine has no influence. Another compiler
-than the one named in instructions.tsv, or another processor's memcpy, differs by some percent. The
-output marks counts that grew by more than a tenth; the exit code is 0.
+Valgrind's callgrind counts them, so the load of the machine has no influence. A compiler other than
+the one named in instructions.tsv, or another processor's memcpy, changes counts by a few percent.
+The output marks counts that grew by more than 10 %; the exit code is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DRIVERS, CSRC, CHECK = ROOT / "bench" / "callgrind", ROOT / "csrc", ROOT / "tests" / "csrc"
 KEPT = ROOT / "bench" / "instructions.tsv"
-# As setup.py builds, and for every 64-bit processor of the kind the same; -g names functions.
+# As in setup.py, without flags for a specific processor; -g adds the names of functions.
 FLAGS = ("-std=c11", "-O2", "-g")
 GROWTH_AT_MOST = 1.1
 HELP = "count the instructions of the C stages under valgrind"
@@ -44,11 +44,11 @@ def build(folder: Path) -> Path:
     Raises
     ------
     NoCountError
-        There is no compiler, or no valgrind to run it with.
+        The compiler or valgrind is not installed.
     """
     for program in (compiler(), "valgrind"):
         if shutil.which(program) is None:
-            raise NoCountError(f"no {program} on the PATH")
+            raise NoCountError(f"{program} is not on the PATH; install it")
     sources = [*DRIVERS.glob("*.c"), *CSRC.glob("*.c")]
     program = folder / "stages"
     includes = [f"-I{directory}" for directory in (CSRC, CHECK)]
@@ -66,7 +66,7 @@ def count(program: Path, stage: str) -> int:
     Raises
     ------
     NoCountError
-        Valgrind does not run it.
+        Valgrind failed.
     """
     command = ["valgrind", "--tool=callgrind", "--toggle-collect=measured"]
     command += ["--callgrind-out-file=/dev/null", str(program), stage]
@@ -100,14 +100,14 @@ def compare(kept: dict[str, int], counts: dict[str, int]) -> list[str]:
         before = kept.get(stage)
         ratio = f"{number / before:.3f}" if before else "new"
         grew = before is not None and number > GROWTH_AT_MOST * before
-        verdict = "  GREW BY MORE THAN A TENTH" if grew else ""
+        verdict = "  GREW BY MORE THAN 10 %" if grew else ""
         lines.append(f"{stage:<10}{number:>14}{before or '-':>14}{ratio:>8}{verdict}")
     lines += [f"{stage:<10}{'-':>14}{kept[stage]:>14}    gone" for stage in kept.keys() - counts]
     return lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--write", action="store_true", help="write instructions.tsv anew")
+    parser.add_argument("--write", action="store_true", help="rewrite instructions.tsv")
 
 
 def run(options: argparse.Namespace) -> int:

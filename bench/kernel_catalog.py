@@ -1,7 +1,7 @@
-"""kernels.tsv -> the GPU kernels of a training step: name, launch geometry, time.
+"""The GPU kernels of a training step, from kernels.tsv: name, launch geometry, time.
 
-The names are those that cuBLAS, cuDNN, NCCL and PyTorch kernels carry in real exports, as Nsight
-Systems prints them; times are typical of a data-centre GPU, rounded.
+The names are those of cuBLAS, cuDNN, NCCL and PyTorch kernels in real exports of Nsight Systems;
+times are typical of a data-centre GPU, rounded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The machine and the versions that figures belong to: processor, cores, packages, commit."""
+"""The machine and the versions of a measurement: processor, cores, packages, commit."""
 
 from __future__ import annotations
 

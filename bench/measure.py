@@ -1,8 +1,8 @@
-"""Measure one contender in a process of its own: wall time, processor time, memory.
+"""Measure one contender in its own process: wall time, processor time, memory.
 
-`bench.run` runs this. The contender does its job once untimed, to finish imports and to get memory
-for the output (on a virtual machine, getting it from the host can take longer than the job), then
-once timed. Slow Python jobs run only once. The result is one line of JSON on stdout.
+`bench.run` starts it. The contender runs once untimed, to finish imports and to allocate memory for
+the output (on a virtual machine, allocation on the host can take longer than the job), then once
+timed. Slow Python jobs run only once. The result is one line of JSON on stdout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from bench.contenders import CONTENDERS, INTERPRETER, Contender, Files
 
 KIB, CHUNK = 1024, 1 << 24
-LONG_SECONDS = 10  # of processor time, which depends little on load
+LONG_SECONDS = 10  # of processor time
 
 
 def peak_memory() -> int:

@@ -1,10 +1,10 @@
-"""The way PyProf works, written anew from what it does: SQL for every kernel, texts read each time.
+"""A reimplementation of PyProf's method: SQL for every kernel, each text parsed every time.
 
 Ranges and API calls go to temporary tables with an index. For each kernel, in order of start, one
-query finds its API call, one statement deletes the ranges of that thread that ended before, one
-query finds those around the call; each text found is evaluated as a literal or taken apart, and the
-line is printed. Nothing is kept from one kernel to the next but the numbers seen. What PyProf
-stumbles over (registered texts, PyTorch 2's suffixes) is handled, so that it comes to an end.
+query finds its API call, one statement deletes the ranges of that thread that ended before, and one
+query finds the ranges around the call; each text is evaluated as a literal or split, and the line
+is printed. Only the numbers seen are kept between kernels. Input that PyProf fails on (registered
+texts, suffixes of PyTorch 2) is handled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SEQ = re.compile(r", seq = (\d+)")
 
 
 def naive(export: Path, output: Path) -> int:
-    """Write a dict line for each kernel; how many there were."""
+    """Write a dict line for each kernel; return their number."""
     connection = sqlite3.connect(f"{export.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     connection.executescript(TABLES)
     seen: defaultdict[tuple[Any, ...], int] = defaultdict(int)
@@ -99,7 +99,7 @@ def write_kernel(
 
 
 def sort_out(names: list[str]) -> dict[str, list[Any]]:
-    """The meanings of the ranges around a call, by kind of range."""
+    """The contents of the ranges around a call, by kind of range."""
     found: dict[str, list[Any]] = {
         key: [] for key in ("layer", "trace", "module", "marker", "torch", "seq", "mod", "op")
     }

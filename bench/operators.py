@@ -1,4 +1,4 @@
-"""The operators of the generated model: shapes -> a Call with its kernels and its backward."""
+"""The operators of the generated model: each function returns a Call for given shapes."""
 
 from __future__ import annotations
 
@@ -167,14 +167,14 @@ def dropout(x: Shape) -> Call:
 
 
 def add(x: Shape, dtype: str) -> Call:
-    """x + y: its backward hands the gradient on and launches nothing."""
+    """x + y: its backward passes the gradient on and launches nothing."""
     kernel = "add" if dtype == HALF else "add_fp32"
     whole = Op("aten::add", (x, x), (kernel,), Node("AddBackward0", x))
     return Call("Tensor", "__add__", (tensor(x, dtype), tensor(x, dtype)), (whole,))
 
 
 def split_heads(n_rows: int, n_features: int) -> Call:
-    """The three parts of x [rows, 3 features]; backward joins their gradients."""
+    """The three parts of x [rows, 3 features]; backward concatenates their gradients."""
     x, part = (n_rows, 3 * n_features), (n_rows, n_features)
     backward = Op("aten::cat", (part, part, part), ("concatenate",))
     whole = Op("aten::split", (x,), node=Node("SplitBackward0", x, (backward,)))
@@ -182,7 +182,7 @@ def split_heads(n_rows: int, n_features: int) -> Call:
 
 
 def contiguous(x: Shape) -> Call:
-    """Copy a transposed tensor into plain order; the gradient of a copy is the gradient."""
+    """Copy a transposed tensor into contiguous memory; backward launches nothing."""
     copy = Op("aten::copy_", (x, x), ("copy",))
     clone = Op("aten::clone", (x,), node=Node("CloneBackward0", x), inside=(copy,))
     whole = Op("aten::contiguous", (x,), inside=(clone,))

@@ -1,4 +1,4 @@
-"""Times of a recorded step -> times in the run."""
+"""Move the times of the recorded step to a step of the run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def column(values: Iterable[int]) -> Ints:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a step of a run begins (ns), and how much slower than the recorded one it is.
+    """The begin of a step (ns), and its slowness relative to the recorded step.
 
-    `slowness` is at least 1, so times that were different stay different and in order. What
-    happens from `waited_until` on, in the recorded step's time, moves by `delay`.
+    `slowness` is at least 1, so distinct times stay distinct and in order. Times of the recorded
+    step from `waited_until` on move by `delay`.
     """
 
     begin: int

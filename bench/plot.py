@@ -1,4 +1,4 @@
-"""A Run -> docs/bench.png: seconds against kernels, both logarithmic, a line a contender."""
+"""Draw docs/bench.png: seconds by number of kernels, both logarithmic, a line per contender."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from bench.contenders import CONTENDERS, FLOOR, NAIVE, OPEN, PARSE, PROF, PROF_DICT, PYTHON
 from bench.figures import Run
 
-# Colours for the colour-blind (Okabe and Ito), on a background of its own: the page around it may
-# be light or dark.
+# Colours for the colour-blind (Okabe and Ito). The background is white, because the page may be
+# light or dark.
 STYLES = {
     NAIVE: ("#D55E00", "s", "--"),
     PYTHON["parse"]: ("#E69F00", "s", "-"),

@@ -1,4 +1,4 @@
-"""One process of a generated run: a step is recorded once, then repeated for all kernels."""
+"""One process of a generated run: a step is recorded once, then repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BEFORE_CAPTURE = -1
 
 @dataclass(frozen=True)
 class StepRows:
-    """Rows of one step by start, each in the order of its table's *_COLUMNS; `end` in ns."""
+    """Rows of one step, ordered by start, with the *_COLUMNS of their tables; `end` in ns."""
 
     kernels: list[Row]
     copies: list[Row]
@@ -37,10 +37,10 @@ class StepRows:
 
 
 class Process:
-    """A process that runs one training step over and over.
+    """A process that repeats one training step.
 
-    Processes differ in their times; op ids, sequence numbers and correlation ids they all count
-    from the same numbers, as real ones do.
+    Processes differ in their times. Their op ids, sequence numbers and correlation ids start at the
+    same numbers, as in real runs.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Process:
 
     @property
     def n_kernels(self) -> int:
-        """Kernels that a step launches."""
+        """Number of kernels in a step."""
         return self.gpu.n_kernels
 
     def cut_after(self, n_kernels: int) -> None:
-        """End the capture in the middle of a step, where kernel `n_kernels` would be launched."""
+        """End the capture in the middle of a step, before the launch of kernel `n_kernels`."""
         recorder = self.recorder
         end = self.launches[n_kernels] if n_kernels < len(self.launches) else math.inf
         work = [item for item in recorder.gpu_work if item.launched < end]
@@ -93,7 +93,7 @@ class Process:
         )
 
     def play_before_capture(self, begin: int, n_kernels: int) -> StepRows:
-        """The last kernels of the step before: the capture begins after they were launched."""
+        """The last kernels of the step before the capture, which begins after their launches."""
         rows = self.play(BEFORE_CAPTURE, begin)
         last = rows.kernels[len(rows.kernels) - n_kernels :]
         return StepRows(kernels=last, copies=[], calls=[], ranges=[], end=rows.end)

@@ -1,4 +1,4 @@
-"""Write the table of README.md and docs/bench.png from measured figures."""
+"""Write the table in README.md and docs/bench.png from measured figures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def put_into(readme: Path, text: str) -> None:
     before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise SystemExit(f"{readme}: no lines {BEGIN} and {END} to put the table between")
+        raise SystemExit(f"{readme}: expected the lines {BEGIN} and {END}, found none; add them")
     readme.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 
 

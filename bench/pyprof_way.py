@@ -1,7 +1,7 @@
-"""Annotation the way PyProf did it: the stack extracted and all texts made at every call.
+"""A reimplementation of PyProf's annotation, for comparison.
 
-Written anew from what it does, for comparison: traceback.extract_stack, a dict of the arguments,
-str() of both, two ranges pushed by their texts.
+Every call extracts the stack with traceback.extract_stack, describes the arguments in a dict,
+converts both with str(), and pushes two ranges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 
 def pyprof_way(owner: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A wrapper of `owner.name` that works as PyProf's did."""
+    """A wrapper of `owner.name` that works as PyProf's does."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         stack = traceback.extract_stack()[:-1]

@@ -1,4 +1,4 @@
-"""The ranges of a recorded step -> rows of the NVTX table, for any step."""
+"""Rows of the NVTX table for any step, from the ranges of the recorded step."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LINE = "\n"
 
 
 class RangeTemplate:
-    """Ranges of one process by start, of those that start before `capture_end`.
+    """The ranges of one process, ordered by start; all start before `capture_end`.
 
-    Ranges still open then have a NULL end.
+    Ranges still open at that time have a NULL end.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RangeTemplate:
     def play(
         self, placement: Placement, step: int, counts: dict[Counter, int]
     ) -> list[tuple[Any, ...]]:
-        """One step's rows, in the order of RANGE_COLUMNS; `counts` is where its counters begin."""
+        """The rows of one step, with RANGE_COLUMNS; `counts`: first values of the counters."""
         n = len(self.starts)
         ends: list[int | None] = placement.at(self.ends).tolist()
         for i in self.open:
@@ -70,14 +70,14 @@ class RangeTemplate:
         ]
 
     def texts(self, counts: dict[Counter, int]) -> list[str]:
-        """All inline texts, their numbers filled in at once."""
+        """All inline texts, formatted together."""
         bases = column(counts[counter] for counter in Counter)
         numbers = bases[self.counters] + self.offsets
         return (self.form % tuple(numbers.tolist())).split(LINE) if self.inline else []
 
 
 def range_values(record: Range, identity: Identity, strings: StringTable) -> tuple[Any, ...]:
-    """The columns of a range that no step changes, from eventType on."""
+    """The columns of a range that are the same in each step, from eventType on."""
     return (
         record.event_type,
         identity.global_tid(record.thread),

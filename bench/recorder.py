@@ -1,7 +1,7 @@
-"""Writes down one training step as it happens: ranges, API calls and GPU work on a simulated clock.
+"""Record the ranges, API calls and GPU work of one training step on a simulated clock.
 
-Everything is relative: times to the start of the step, sequence numbers, op ids and correlation
-ids to what the step begins with, so that `process` can play the record at any time of a run.
+Times are relative to the start of the step; sequence numbers, op ids and correlation ids to their
+first values in the step. `process` repeats the record at any time of a run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GPU_COPY_STREAM = 7
 
 
 class Thread(IntEnum):
-    """The threads of a training process that the record knows."""
+    """The threads of a training process."""
 
     MAIN = 0
     BACKWARD = 1
@@ -40,8 +40,8 @@ class Counter(IntEnum):
 class Text:
     """A range's text. Each `%d` in `form` stands for a counter plus an offset.
 
-    A registered text is kept once, in the string table, has no numbers and is taken as it is;
-    in any other a per cent sign is written twice.
+    A registered text is stored once, in the string table, has no numbers and is used unchanged.
+    In other texts, `%` is written `%%`.
     """
 
     form: str
@@ -88,7 +88,7 @@ class GpuWork:
 
 @dataclass
 class Recorder:
-    """A process at work. Times are int ns, strictly increasing on each thread."""
+    """The record of a process. Times are int ns, strictly increasing on each thread."""
 
     random: random.Random
     ranges: list[Range] = field(default_factory=list)
@@ -101,13 +101,13 @@ class Recorder:
     waited_until: int = 0
 
     def pass_time(self, at_least: int, at_most: int) -> int:
-        """Let time pass on the present thread; returns the new time."""
+        """Advance the clock of the current thread by a random time; return the new time, ns."""
         self.clocks[self.thread] += self.random.randint(at_least, at_most)
         return self.clocks[self.thread]
 
     @contextmanager
     def on(self, thread: Thread, at_once: bool = False) -> Iterator[None]:
-        """Work on another thread while this one waits, or goes on (`at_once`)."""
+        """Run on another thread while this one waits; `at_once`: while this one continues."""
         caller, self.thread = self.thread, thread
         if not at_once:
             self.clocks[thread] = max(self.clocks[thread], self.clocks[caller])
@@ -126,7 +126,7 @@ class Recorder:
         record.end = self.pass_time(150, 500)
 
     def begin(self, text: Text) -> Range:
-        """Start a start/end range, to be given to `finish`, on any thread."""
+        """Start a start/end range; `finish` ends it, on any thread."""
         record = Range(self.pass_time(250, 700), text, self.thread, START_END)
         self.ranges.append(record)
         return record
@@ -147,7 +147,7 @@ class Recorder:
         return call
 
     def launch(self, key: str) -> None:
-        """Launch a kernel of the catalog, with the small calls that surround a launch."""
+        """Launch a kernel of the catalogue, with the API calls that surround a launch."""
         kernel = KERNELS[key]
         if kernel.api.startswith("cu") and not kernel.api.startswith("cuda"):
             self.call("cuKernelGetAttribute", 250, 500)
@@ -175,5 +175,5 @@ class Recorder:
         )
 
     def wait_for_gpu(self) -> None:
-        """Block until the GPU is idle: whatever ends or starts later in the step moves with it."""
+        """Block until the GPU is idle; later times of the step move with that time."""
         self.waited_until = self.call("cudaStreamSynchronize_v3020", 2_000, 5_000).end

@@ -27,7 +27,7 @@ CHUNK = 1 << 24
 
 
 def cached_export(n_kernels: int, fresh: bool) -> Path:
-    """The generated export of this size in bench/out; generated now if missing or `fresh`."""
+    """The export of this size in bench/out; generated if missing or `fresh`."""
     path = OUT / f"{n_kernels}.sqlite"
     if fresh or not path.exists():
         print(f"generating {path.relative_to(ROOT)}", file=sys.stderr)
@@ -36,7 +36,7 @@ def cached_export(n_kernels: int, fresh: bool) -> Path:
 
 
 def warm(path: Path) -> None:
-    """Read a file once, to get it into the file cache."""
+    """Read a file once, to load it into the file cache."""
     if not path.exists():
         return
     with path.open("rb", buffering=0) as file:
@@ -45,7 +45,7 @@ def warm(path: Path) -> None:
 
 
 def measure(name: str, files: Files, counts: bool = False) -> dict[str, Any]:
-    """Run `bench.measure` in a fresh process; a crash is an error like any other."""
+    """Run `bench.measure` in a new process; a crash becomes an error result."""
     paths = {
         "--export": files.export,
         "--dict": files.dict_file,
@@ -65,7 +65,7 @@ def measure(name: str, files: Files, counts: bool = False) -> dict[str, Any]:
 
 
 def measure_size(n_kernels: int, options: argparse.Namespace) -> SizeFigures:
-    """All contenders in turn, `repeat` times over; dict files and reports are deleted after."""
+    """Measure all contenders in turn, `repeat` times; delete dict files and reports."""
     scratch = OUT / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     export = cached_export(n_kernels, options.fresh)
@@ -81,11 +81,11 @@ def measure_size(n_kernels: int, options: argparse.Namespace) -> SizeFigures:
 def measure_files(n_kernels: int, files: Files, repeat: int, counts: bool) -> SizeFigures:
     own = measure("interpreter", files)
     if "error" in own:
-        print(f"interpreter's own memory is not known: {own['error']}", file=sys.stderr)
+        print(f"memory of the interpreter is unknown: {own['error']}", file=sys.stderr)
     measure(PARSE, replace(files, output=files.dict_file))
     warm(files.export)
     warm(files.dict_file)
-    figures = {name: Figures() for name, each in CONTENDERS.items() if each.bears(n_kernels)}
+    figures = {name: Figures() for name, each in CONTENDERS.items() if each.runs_on(n_kernels)}
     for turn in range(repeat):
         for name, found in figures.items():
             # One long measurement averages out the load of the machine.
@@ -123,12 +123,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sizes.add_argument("--full", action="store_true", help="1e4 to 1e7 kernels: 4 GB and more")
     sizes.add_argument(
-        "--smoke", action="store_true", help="1e4 kernels once; fails where a contender fails"
+        "--smoke", action="store_true", help="1e4 kernels once; fails if a contender fails"
     )
     parser.add_argument(
         "--repeat", metavar="N", type=int, help="measurements of each contender (default 3)"
     )
-    parser.add_argument("--fresh", action="store_true", help="generate again what bench/out has")
+    parser.add_argument("--fresh", action="store_true", help="regenerate the exports in bench/out")
     parser.add_argument(
         "--json",
         type=Path,
@@ -139,7 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure, print the page, write the figures; the exit code."""
+    """Measure, print the page and write the figures; return the exit code."""
     preset = FULL_SIZES if options.full else SMOKE_SIZES if options.smoke else DEFAULT_SIZES
     options.repeat = options.repeat or (1 if options.smoke else 3)
     found = Run(machine.describe(), [])

@@ -76,7 +76,7 @@ class Clock:
         self.change(REST)
 
     def change(self, stage: str | None) -> str | None:
-        """From now on another stage runs on this thread, or none; which one did."""
+        """Switch this thread to another stage, or to none; return the previous one."""
         now, before = time.perf_counter(), getattr(self._own, "running", None)
         if before is not None:
             seconds = self._of_thread.get(threading.get_ident(), self.others)
@@ -94,7 +94,7 @@ class Clock:
 
 @contextlib.contextmanager
 def wrapped(clock: Clock) -> Iterator[None]:
-    """Within it the functions of all stages run on the clock."""
+    """Run the functions of all stages on the clock, inside the `with` block."""
     before: list[tuple[Any, str, Any]] = []
     try:
         for stage, places in STAGES.items():
@@ -110,14 +110,14 @@ def wrapped(clock: Clock) -> Iterator[None]:
 
 
 def _owner(place: str) -> tuple[Any, str]:
-    """`package.module:Class.name` -> the object that has the attribute, and its name."""
+    """The owner and the name of the attribute at `package.module:Class.name`."""
     module, _, path = place.partition(":")
     *owners, name = path.split(".")
     return functools.reduce(getattr, owners, importlib.import_module(module)), name
 
 
 def _timed(clock: Clock, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    # A Python function replaces compiled ones too: it binds as a method.
+    # A Python function binds as a method, so it can replace compiled ones too.
     def run(*args: Any, **kwargs: Any) -> Any:
         return clock.run(stage, function, *args, **kwargs)
 
@@ -126,7 +126,7 @@ def _timed(clock: Clock, stage: str, function: Callable[..., Any]) -> Callable[.
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each stage: on the first thread, with the rest; and on other threads."""
+    """Seconds of each stage on the first thread (including REST) and on other threads."""
 
     seconds: dict[str, float]
     others: dict[str, float]
@@ -137,7 +137,7 @@ class Times:
 
 
 def stages(job: str, files: Files, repeat: int) -> Times:
-    """Those of a job, of its fastest run; the first run is not counted."""
+    """The times of the fastest run of a job; the first run does not count."""
     found = []
     for _ in range(repeat + 1):
         clock = Clock()
@@ -168,7 +168,12 @@ def _cells(times: Times, stage: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="an Nsight Systems export")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each, after a first one")
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=3,
+        help="measured runs of each job, after a first one (default 3)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

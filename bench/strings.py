@@ -1,4 +1,4 @@
-"""The string table of an export: each distinct text once, by an id that rows refer to."""
+"""The string table of an export: each distinct text once; rows refer to its id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_STRINGS = (
 
 
 class StringTable:
-    """Texts in order of their ids, which count from 0 without a gap."""
+    """Texts in order of their ids, which count from 0 without gaps."""
 
     def __init__(self) -> None:
         self.ids: dict[str, int] = {text: i for i, text in enumerate(FIRST_STRINGS)}

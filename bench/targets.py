@@ -1,4 +1,4 @@
-"""The project's targets, and the figures of a run that they apply to."""
+"""The targets of the project, applied to the figures of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGE_MEGABYTES_AT_MOST = 3000
 
 @dataclass(frozen=True)
 class Target:
-    """A limit on a figure of a contender; `value` is None where it was not measured."""
+    """A limit on a figure of a contender; `value` is None if not measured."""
 
     contender: str
     figure: str
@@ -42,7 +42,7 @@ class Target:
 
 
 def targets(run: Run) -> Iterator[Target]:
-    """The targets at the sizes that were measured."""
+    """The targets at the measured sizes."""
     if run.size(TARGET_SIZE) is not None:
         yield from _speed(run)
         yield from _memory(run)

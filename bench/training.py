@@ -72,7 +72,7 @@ class TrainingStep:
 
     @contextmanager
     def layer(self, name: str, frame: str) -> Iterator[None]:
-        """A module at work: its `layer:` range, and one more frame under its calls."""
+        """A module call: its `layer:` range, and one more frame under its calls."""
         outer, self.frames = self.frames, (*self.frames, MODULE_CALL, frame)
         with self.recorder.push_range(Text(f"layer:{name}", registered=True)):
             yield
@@ -83,7 +83,7 @@ class TrainingStep:
         self.autograd.call(call, (*self.frames, f"model.py:{line}"), registered)
 
     def prepare_batches(self) -> Range:
-        """The loader thread at work; returns the range of the batch on its way to the model."""
+        """Play the loader thread; return the open range of the batch."""
         recorder = self.recorder
         with recorder.on(Thread.LOADER, at_once=True):
             batch = recorder.begin(Text("batch %d", ((Counter.STEP, 0),)))
@@ -184,7 +184,7 @@ class TrainingStep:
         autograd.backward(GRADIENTS_PER_BUCKET if self.n_processes > 1 else None)
 
     def foreach(self, name: str, kernel: str) -> None:
-        """One op over all parameters: as many launches as its argument lists need."""
+        """One op over all parameters, with as many launches as its argument lists need."""
         n_launches = N_FOREACH_LAUNCHES_PER_BLOCK * self.n_blocks
         self.autograd.plain(Op(name, (), (kernel,) * n_launches))
 
@@ -203,7 +203,7 @@ class TrainingStep:
             self.foreach("aten::_foreach_zero_", "foreach_zero")
 
     def read_loss(self) -> None:
-        """Copy the loss to the host, for which the host has to wait."""
+        """Copy the loss to the host, which waits for it."""
         recorder, text = self.recorder, self.autograd.op_text
         with (
             recorder.push_range(text("aten::item")),

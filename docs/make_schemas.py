@@ -2,9 +2,10 @@
 
     python docs/make_schemas.py
 
-The first line names the installed torch. Each further line is an operator of namespace aten: its
-name, and for each overload that handles tensors a word with a character per argument: T for a
-required tensor, O for an output tensor, ? for an argument that may contain tensors, `.` for others.
+The first line contains the version of the installed torch. Each other line is an operator of
+namespace aten: its name, and a word for each overload that handles tensors, with a character per
+argument: T for a required tensor, O for an output tensor, ? for an argument that may contain
+tensors, `.` for others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FILE = Path(__file__).resolve().parents[1] / "python/fastprof/model/markers/aten
 
 
 def lines() -> list[str]:
-    """All lines but the first."""
+    """All lines except the first."""
     forms: dict[str, set[str]] = {}
     for schema in torch._C._jit_get_all_schemas():
         space, _, name = schema.name.partition("::")

@@ -18,13 +18,13 @@ from oracle.nodes import fits, node_of, operator_of, plain_operator
 from oracle.work import Work, call_of, innermost
 from profiled import Place, Row
 
-# A kernel of its own that adds a bias, or sums its gradient, is work beside the product.
+# The op of separate kernels that add a bias or sum its gradient.
 BIAS = "bias"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference, without numbers of single rows, so equal ones can be counted."""
+    """A difference, without the numbers of its row, so equal ones can be counted."""
 
     check: str
     what: str
@@ -40,7 +40,7 @@ class Comparison:
         self.pairs = list(pairs(self.capture.kernels, profiled.rows(path)))
 
     def differences(self) -> Counter[Difference]:
-        """How often each difference is there."""
+        """The number of occurrences of each difference."""
         found: Counter[Difference] = Counter()
         for kernel, row in self.pairs:
             found.update(self._of_row(kernel, row))
@@ -62,8 +62,8 @@ class Comparison:
         forwards = self.links.forwards(node) if node else []
         if node and row.direction == BACKWARD and not linked(row, node, forwards, chain):
             names = sorted({each.name for each in forwards}) or "not recorded"
-            says = row.meaning and row.meaning[1]
-            yield Difference("forward call", f"{node_of(node.name)}: {names}, not {says}")
+            reported = row.meaning and row.meaning[1]
+            yield Difference("forward call", f"{node_of(node.name)}: {names}, not {reported}")
         if row.op is None and any(each.kind in ("op", "marker") for each in chain):
             yield Difference("op", f"{chain[0].name}: none")
         if row.op not in (None, BIAS) and not is_named(str(row.op), node, [*chain, *forwards]):
@@ -72,19 +72,19 @@ class Comparison:
         yield from self._of_product(kernel, row)
 
     def _of_product(self, kernel: Kernel, row: Row) -> Iterator[Difference]:
-        """M, N, K are those of the innermost product, as cuBLAS sees it: columns first."""
+        """M, N, K are those of the innermost product, in the order of cuBLAS: columns first."""
         product = innermost(kernel.range)
         if product is None or bare(product.name) not in PRODUCTS or not product.dims:
             return
         place = PRODUCTS[bare(product.name)]
         left, right = product.dims[place : place + 2]
-        told = {key: int(value) for key, value in re.findall(r"\b([MNK])=(\d+)", row.params)}
+        reported = {key: int(value) for key, value in re.findall(r"\b([MNK])=(\d+)", row.params)}
         if row.flops <= 0 or row.op == BIAS or len(left) < 2 or len(right) < 2:
             return
         rows = prod(left[:-1]) if len(right) == 2 else left[-2]
         own = {"M": right[-1], "N": rows, "K": left[-1]}
-        if told != own:
-            swapped = told == {"M": own["N"], "N": own["M"], "K": own["K"]}
+        if reported != own:
+            swapped = reported == {"M": own["N"], "N": own["M"], "K": own["K"]}
             wrong = "M and N are swapped" if swapped else "not its own sizes"
             yield Difference("M, N, K", f"{product.name} in {row.op}, {row.direction}: {wrong}")
 
@@ -110,7 +110,7 @@ def read(path: Path) -> Capture:
 
 
 def pairs(kernels: list[Kernel], rows: list[Row]) -> Iterator[tuple[Kernel, Row]]:
-    """Every kernel with its row: the same start, correlation id and duration, in order."""
+    """Each kernel with its row, in order: start, correlation id and duration are equal."""
     left: dict[object, list[Row]] = defaultdict(list)
     for row in reversed(rows):
         left[(*row.key, row.duration)].append(row)
@@ -128,10 +128,10 @@ def place(each: Range) -> Place:
 
 
 def linked(row: Row, node: Range, forwards: list[Range], chain: list[Range]) -> bool:
-    """Whether a backward row points at its forward call.
+    """Whether a backward row refers to its forward call.
 
-    It points at itself where that is not recorded; in a custom function, of which nothing is known
-    but its name, its own operator is right as well.
+    It refers to itself if the forward call is not recorded. In a custom function, of which only the
+    name is known, its own operator is correct too.
     """
     own = {place(each) for each in chain}
     if row.meaning in {place(each) for each in forwards}:
@@ -142,10 +142,10 @@ def linked(row: Row, node: Range, forwards: list[Range], chain: list[Range]) -> 
 
 
 def is_named(op: str, node: Range | None, chain: list[Range]) -> bool:
-    """Whether a row's op is an operator around it or around its forward call, or the function whose
-    node it runs: whether the row can be the derivative of what it names."""
+    """Whether a row's op is an operator around it or around its forward call, or the function of
+    its node: whether the row can be the derivative of that op."""
     around, seen = set(), set()
-    for each in chain:  # and all around it; most of a chain is around its first
+    for each in chain:  # most of the ranges around each are around the first
         while each is not None and each not in seen:
             seen.add(each)
             around.add(each.name)

@@ -1,7 +1,7 @@
 """The permitted differences between fastprof and the oracle, with reasons.
 
-By the file, the check and what differs there, as `oracle_comparison.Difference` says it. An
-exception that no longer occurs fails `test_oracle.py`: delete it then.
+Keys: the file, then the fields of `oracle_comparison.Difference`. Delete exceptions that no
+longer occur: they fail `test_oracle.py`.
 """
 
 from __future__ import annotations

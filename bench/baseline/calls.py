@@ -43,8 +43,8 @@ FAMILY_ROOMS = tuple(f"fastprof.ops.{room}." for room in ("matrix", "convolution
 
 
 class KernelCall(NamedTuple):
-    """What a kernel works for: how the report names it, what tells its cost, and its instance, one
-    for each time."""
+    """The call that a kernel works for: its name in the report, the source of its cost, and its
+    instance (one per execution)."""
 
     mod: str | None
     op: str | None
@@ -77,7 +77,7 @@ class Around(NamedTuple):
 def find_calls(
     frames: Iterable[Frame], of_kernels: Iterable[Frame]
 ) -> Callable[[Frame], KernelCall]:
-    """What gives the call of a kernel by its frame; `frames` are those of all ranges, in order."""
+    """A function from a kernel's frame to its call; `frames` are those of all ranges, in order."""
     instances = backward_instances(frames)
     inside: dict[Frame, Meaning] = {}
     products: dict[Frame, set[Frame]] = defaultdict(set)

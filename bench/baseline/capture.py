@@ -68,9 +68,9 @@ def open_export(path: Path) -> Capture:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Millions of rows and no cycles among them: looking for some takes a third of the time.
+    """Disable the garbage collector: millions of rows without cycles would take a third longer.
 
-    What was made is not looked at later either.
+    Objects created meanwhile are frozen: later collections ignore them.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -64,7 +64,7 @@ class Meaning:
 
     @property
     def op(self) -> str:
-        """The operator, in backward without the word that says so."""
+        """The operator; in backward, without the suffix for backward."""
         if self.call is None:
             return self.name
         if not (self.backward or self.recompute):

@@ -1,4 +1,4 @@
-"""Where every GPU nanosecond of a PyTorch run went.
+"""Attribute the GPU time of a PyTorch run to operators, layers and source lines.
 
 >>> import fastprof
 >>> profile = fastprof.open("net.sqlite")   # doctest: +SKIP
@@ -88,11 +88,11 @@ _HOMES = {
     "wrap": "fastprof.annotate.wrap",
 }
 
-_OPTIONAL = ("torch", "nvtx")  # what a training script has, and what reads traces does without
+_OPTIONAL = ("torch", "nvtx")  # annotation needs them, reading traces does not
 
 
 def __getattr__(name: str) -> object:
-    """Import numpy and the compiled core only when something is read: `--help` needs neither."""
+    """Import public names on first use: `--help` needs neither numpy nor the compiled core."""
     if name in _HOMES:
         try:
             return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""`python -m fastprof` works as `fastprof` does."""
+"""`python -m fastprof`: the same as `fastprof`."""
 
 import sys
 

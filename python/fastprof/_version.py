@@ -1,3 +1,3 @@
-"""The version of fastprof; pyproject.toml takes it from here."""
+"""The version of fastprof; pyproject.toml reads it."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m fastprof.parse` works as `fastprof parse` does."""
+"""`python -m fastprof.parse`: the same as `fastprof parse`."""
 
 import sys
 

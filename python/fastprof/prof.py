@@ -1,4 +1,4 @@
-"""`python -m fastprof.prof` works as `fastprof prof` does."""
+"""`python -m fastprof.prof`: the same as `fastprof prof`."""
 
 import sys
 

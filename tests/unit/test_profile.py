@@ -189,7 +189,7 @@ def test_numbers_become_lists_of_one_number() -> None:
 
 
 def test_an_unknown_name_lists_the_columns(lines: Profile) -> None:
-    with pytest.raises(KeyError, match=r"no column 'start'; there are idx, seq, "):
+    with pytest.raises(KeyError, match=r"no column 'start'; columns: idx, seq, "):
         lines.column("start")
     with pytest.raises(KeyError):
         lines.kernels["flop"]

@@ -10,7 +10,7 @@ from fastprof import CannotModel, Unknown, ops
 from fastprof.cli import main
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops.parameters import convert, members
-from fastprof.profile.coverage import NEVER_TOLD, NO_SHAPES, NOT_TOLD, Without
+from fastprof.profile.coverage import NEVER_HAS_SHAPES, NO_SHAPES, SHAPES_MISSING, Without
 from fastprof.report.info import describe, info_text
 from kineto_files import KinetoFile
 
@@ -78,7 +78,7 @@ def test_a_graph_whose_capture_is_in_the_file_lacks_nothing(tmp_path):
     assert reasons(export.write(tmp_path / "x.sqlite")) == {}
 
 
-@pytest.mark.parametrize(("args", "reason"), [(MM, NOT_TOLD), ({}, NO_SHAPES)])
+@pytest.mark.parametrize(("args", "reason"), [(MM, SHAPES_MISSING), ({}, NO_SHAPES)])
 def test_record_shapes_is_advised_only_where_it_was_off(tmp_path, args, reason):
     trace = KinetoFile().op(0, 100, "aten::mm", **args).op(200, 300, "aten::bmm")
     trace.annotation(400, 500, "Optimizer.step#SGD.step")
@@ -87,7 +87,7 @@ def test_record_shapes_is_advised_only_where_it_was_off(tmp_path, args, reason):
     found = reasons(trace.write(tmp_path / "x.json"))
     assert found["aten.bmm", "fprop", 1] == reason
     assert ("record_shapes=True" in reason) == (not args)
-    assert found["Optimizer.step#SGD.step", "fprop", 1] == NEVER_TOLD
+    assert found["Optimizer.step#SGD.step", "fprop", 1] == NEVER_HAS_SHAPES
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_arguments_that_no_signature_takes_are_listed():
 def test_a_file_without_kernels_has_no_cost_to_know(tmp_path, capfd):
     path = str(Export().push_pop(0, 1, "mine", tid=1).write(tmp_path / "x.sqlite"))
     assert main(["prof", "--unknown", path]) == 0
-    assert "no kernels, so there is no cost to know; fastprof info" in capfd.readouterr().err
+    assert "no kernels, no costs; fastprof info" in capfd.readouterr().err
 
 
 def test_copies_have_their_cost(tmp_path, capfd):

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._C import TensorBase
 
 from fastprof._core._hooks import Wrapped
-from fastprof._core._slots import see_indexing, see_indexing_no_more
+from fastprof._core._slots import annotate_indexing, restore_indexing
 from fastprof.annotate.wrap import patches
 
 
@@ -22,12 +22,12 @@ def install() -> None:
 
 class _Indexing:
     def apply(self) -> None:
-        see_indexing(TensorBase, _GETTING, _SETTING)
+        annotate_indexing(TensorBase, _GETTING, _SETTING)
 
     reapply = apply
 
     def revert(self) -> None:
-        see_indexing_no_more(TensorBase)
+        restore_indexing(TensorBase)
 
     def detach(self) -> None:
         pass

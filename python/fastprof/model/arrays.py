@@ -1,4 +1,4 @@
-"""Types of numpy arrays, as signatures name them."""
+"""Names for types of NumPy arrays."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ROWS_A_GROUP = 1 << 18
 def to_arrow(columns: Mapping[str, Column]) -> pyarrow.Table:
     """Convert columns of one length: int64, strings and lists; unknown values are null.
 
-    Strings are dictionary-encoded. There is a chunk for each 262 144 rows.
+    Strings are dictionary-encoded. Each chunk has up to 262 144 rows.
 
     Raises
     ------
@@ -39,11 +39,11 @@ def arrow_tables(columns: Mapping[str, Column]) -> Iterator[pyarrow.Table]:
         pyarrow is not installed.
     """
     arrow = import_optional("pyarrow", "Parquet needs")
-    made = {key: _maker(arrow, key, column) for key, column in columns.items()}
+    makers = {key: _maker(arrow, key, column) for key, column in columns.items()}
     n_rows = len(next(iter(columns.values())))
     for first in range(0, max(n_rows, 1), ROWS_A_GROUP):
         group = slice(first, first + ROWS_A_GROUP)
-        yield arrow.table({key: make(group) for key, make in made.items()})
+        yield arrow.table({key: make(group) for key, make in makers.items()})
 
 
 def _maker(arrow: Any, key: str, column: Column) -> Callable[[slice], Any]:
@@ -52,7 +52,7 @@ def _maker(arrow: Any, key: str, column: Column) -> Callable[[slice], Any]:
         return lambda rows: _lists(arrow, column, rows)
     if isinstance(column, Ints):
         return lambda rows: _ints(arrow, column, rows)
-    # The schema must not depend on the rows: an empty column of texts is one of lists too.
+    # The schema must not depend on the rows: an empty column of lists keeps its type.
     known = COLUMN_OF_KEY.get(key)
     return _values(arrow, column, known is not None and known.kind == "texts")
 
@@ -74,7 +74,7 @@ def _lists(arrow: Any, column: Lists, rows: slice) -> Any:
 
 
 def _values(arrow: Any, column: Values, is_list: bool) -> Callable[[slice], Any]:
-    """Strings refer to a dictionary; lists of strings, which cannot, are copied for each row."""
+    """Strings are dictionary-encoded; Arrow cannot encode lists, so each row copies its own."""
     type_ = arrow.list_(arrow.string()) if is_list else arrow.string()
     distinct = arrow.array([_valid(value) for value in column.values], type=type_)
 

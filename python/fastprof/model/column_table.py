@@ -1,6 +1,6 @@
-"""The table of columns of a profile: reports, help texts, Arrow schemas and Python use it.
+"""The columns of a profile, for reports, help texts, Arrow schemas and Python.
 
-`fastprof --help` needs it, so it imports no numpy.
+Imports no numpy: `fastprof --help` uses it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class ColumnInfo:
     header : str
         Its name in the header line of a report.
     kind : str
-        What a kernel's cell holds: "number", "triple" (x, y, z), "numbers" (a list; a single number
-        or none where a trace links at most one), "text" or "texts" (a list of texts).
+        Type of a cell: "number", "triple" (x, y, z), "numbers" (a list; a single number or none
+        where a trace links at most one), "text" or "texts" (a list of texts).
     width : int
         Minimum width in an aligned report.
     about : str
         One line of help.
     keeps_end : bool
-        Aligned reports truncate its cells on the left: the end of a path matters most.
+        Aligned reports truncate its cells on the left, to keep the end of a path.
     is_long : bool
         Aligned reports give it a share of the spare width if neither kernel nor params is chosen.
     """
@@ -53,38 +53,32 @@ def _traced(key: str, header: str, kind: Kind, about: str) -> ColumnInfo:
 
 COLUMNS: Final = (
     ColumnInfo("idx", "Idx", "number", 7, "number of the kernel, from 1"),
-    ColumnInfo("seq", "SeqId", "numbers", 7, "PyTorch sequence number that links both directions"),
-    ColumnInfo("altseq", "AltSeqId", "numbers", 7, "the other sequence numbers around the kernel"),
+    ColumnInfo("seq", "SeqId", "numbers", 7, "autograd number that links forward and backward"),
+    ColumnInfo("altseq", "AltSeqId", "numbers", 7, "the other autograd numbers around the kernel"),
     ColumnInfo("tid", "TId", "number", 12, "thread that launched the kernel"),
-    _path("layer", "Layer", "texts", 10, "names of the layers around it"),
+    _path("layer", "Layer", "texts", 10, "enclosing layers, outermost first"),
     _path("trace", "Trace", "texts", 25, "source lines of the call"),
     ColumnInfo("dir", "Direction", "text", 5, "fprop, bprop or na"),
-    ColumnInfo("sub", "Sub", "number", 3, "number of the kernel within its call, from 0"),
+    ColumnInfo("sub", "Sub", "number", 3, "index of the kernel in its call, from 0"),
     ColumnInfo("mod", "Module", "text", 15, "module of the called function"),
     ColumnInfo("op", "Op", "text", 15, "name of the called function"),
     ColumnInfo("kernel", "Kernel", "text", 0, "short name of the kernel"),
     ColumnInfo("params", "Params", "text", 0, "shapes and types of the call"),
-    ColumnInfo("sil", "Sil(ns)", "number", 10, "time on the GPU in ns"),
-    ColumnInfo("tc", "TC", "text", 2, "tensor cores: 1 used, 0 possible but not used, - no use"),
-    ColumnInfo("device", "Device", "number", 3, "number of the GPU"),
-    ColumnInfo("stream", "Stream", "number", 3, "number of the stream"),
+    ColumnInfo("sil", "Sil(ns)", "number", 10, "GPU time in ns"),
+    ColumnInfo("tc", "TC", "text", 2, "tensor cores: 1 used, 0 not used, - not applicable"),
+    ColumnInfo("device", "Device", "number", 3, "GPU number"),
+    ColumnInfo("stream", "Stream", "number", 3, "stream number"),
     ColumnInfo("grid", "Grid", "triple", 12, "grid size, x,y,z"),
     ColumnInfo("block", "Block", "triple", 12, "block size, x,y,z"),
     ColumnInfo("flops", "FLOPs", "number", 12, "floating point operations, FMA = 2"),
     ColumnInfo("bytes", "Bytes", "number", 12, "bytes read and written"),
-    ColumnInfo("tc_reason", "TCReason", "text", 20, "why tc is 0, and what would help"),
-    ColumnInfo("exact", "Exact", "number", 5, "0 where flops or bytes are estimates, else 1"),
-    _path("line", "Line", "text", 25, "last source line of the call that is yours (--mine)"),
-    _path(
-        "library_line",
-        "LibraryLine",
-        "text",
-        25,
-        "last source line of the call that is not torch's",
-    ),
+    ColumnInfo("tc_reason", "TCReason", "text", 20, "why tc is 0, and the remedy"),
+    ColumnInfo("exact", "Exact", "number", 5, "1 exact, 0 if flops or bytes are estimated"),
+    _path("line", "Line", "text", 25, "innermost source line of your own code (--mine)"),
+    _path("library_line", "LibraryLine", "text", 25, "innermost source line outside torch"),
     ColumnInfo("name", "Name", "text", 25, "full name of the kernel", is_long=True),
 )
-# Columns of traces only; dict lines have none of them.
+# Columns of traces only; dict lines lack them.
 TRACE_COLUMNS: Final = (
     _traced("start", "Start(ns)", "number", "start on the GPU, on the trace's clock"),
     _traced("end", "End(ns)", "number", "end on the GPU"),
@@ -93,19 +87,19 @@ TRACE_COLUMNS: Final = (
     _traced("context", "Context", "number", "CUDA context"),
     _traced("correlation", "Correlation", "number", "correlation id, unique in its process"),
     _traced("launch", "Launch", "text", "API call that launched it"),
-    _traced("launch_start", "LaunchStart(ns)", "number", "start of that call"),
-    _traced("registers", "Registers", "number", "registers of a thread"),
-    _traced("shared_memory", "SharedMemory", "number", "bytes of shared memory of a block"),
-    _traced("graph_id", "GraphId", "number", "CUDA graph that it is of"),
-    _traced("graph_node", "GraphNode", "number", "node of that graph"),
-    _path("ranges", "Ranges", "texts", 25, "ranges of your own around the call"),
-    _path("launch_ranges", "LaunchRanges", "texts", 25, "the same around the launch"),
-    _path("phases", "Phases", "texts", 25, "ranges that end on another thread"),
+    _traced("launch_start", "LaunchStart(ns)", "number", "start of the launching API call"),
+    _traced("registers", "Registers", "number", "registers per thread"),
+    _traced("shared_memory", "SharedMemory", "number", "shared memory per block in bytes"),
+    _traced("graph_id", "GraphId", "number", "CUDA graph of the kernel"),
+    _traced("graph_node", "GraphNode", "number", "node in the graph"),
+    _path("ranges", "Ranges", "texts", 25, "your ranges around the call"),
+    _path("launch_ranges", "LaunchRanges", "texts", 25, "your ranges around the launch"),
+    _path("phases", "Phases", "texts", 25, "enclosing ranges that end on another thread"),
     _traced("phase", "Phase", "text", "forward, backward, recompute, optimizer, ..."),
     _traced("path", "Path", "number", "node of the call-path tree"),
     _traced("copied", "Copied", "number", "bytes of a copy or memset (--all)"),
     _traced("copy_direction", "CopyDirection", "text", "HtoD, DtoH, DtoD, ... (--all)"),
-    _traced("damaged", "Damaged", "number", "1 where the time in the file cannot be true"),
+    _traced("damaged", "Damaged", "number", "1 if the recorded time is invalid"),
 )
 
 COLUMN_OF_KEY: Final = {column.key: column for column in COLUMNS + TRACE_COLUMNS}

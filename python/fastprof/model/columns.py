@@ -1,8 +1,8 @@
-"""The compact forms of a per-kernel column: numbers, repeated values, lists of numbers.
+"""Compact columns with a value per kernel: numbers, repeated values, lists of numbers.
 
-A column never holds a Python object per kernel: texts and tuples are stored once each and the
-kernels hold indices. `array()` is the column as numpy users expect it; `chunks(size)` yields the
-Python values of `size` rows at a time, None where unknown.
+No column contains a Python object per kernel: each distinct text or tuple is stored once, and rows
+contain indices. `array()` returns the column as a NumPy array; `chunks(size)` yields the Python
+values of `size` rows at a time, None where unknown.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class Ints:
 
 
 class RepeatedInts(Ints):
-    """Integers of few distinct rows: a row's is `distinct[ids[row]]`.
+    """Integers with few distinct values: row i is `distinct[ids[i]]`.
 
     Parameters
     ----------
     ids : int32 [n]
-        Indices of `distinct`, none of them -1.
+        Indices into `distinct`, never -1.
     distinct : int32 or int64, [m] or [m, 3]
     """
 
@@ -83,8 +83,8 @@ class RepeatedInts(Ints):
     @cached_property
     def values(self) -> npt.NDArray[Any]:
         """As in Ints; computed on first use."""
-        made: npt.NDArray[Any] = self.distinct[self.ids]
-        return made
+        values: npt.NDArray[Any] = self.distinct[self.ids]
+        return values
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -98,7 +98,7 @@ class RepeatedInts(Ints):
 
 @dataclass(frozen=True)
 class Values:
-    """Repeated values: a row's is `values[ids[row]]`; id -1 is "unknown" (na). ids: int32 [n]."""
+    """Repeated values: row i is `values[ids[i]]`; id -1 is "unknown" (na). ids: int32 [n]."""
 
     ids: npt.NDArray[np.int32]
     values: list[Any]
@@ -122,11 +122,11 @@ class Values:
             yield distinct[self.ids[first : first + size]].tolist()
 
     def _distinct(self) -> Objects:
-        """The distinct values with None behind them, where id -1 finds it."""
+        """The distinct values, and None at the end, which is index -1."""
         return np.fromiter((*self.values, None), object, len(self.values) + 1)
 
     def mapped(self, change: Callable[[Any], Any]) -> Values:
-        """Each distinct value changed; equal ones become one, None is "unknown"."""
+        """Apply a function to each distinct value; equal results get one id, None is "unknown"."""
         ids: dict[Any, int] = {}
         changed = [change(value) for value in self.values]
         id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
@@ -140,7 +140,7 @@ def unknown(n_rows: int) -> Values:
 
 @dataclass(frozen=True)
 class Lists:
-    """Lists of numbers: row i holds values[offsets[i]:offsets[i + 1]]. Both int64."""
+    """Lists of numbers: row i is values[offsets[i]:offsets[i + 1]]. Both int64."""
 
     offsets: npt.NDArray[np.int64]
     values: npt.NDArray[np.int64]
@@ -149,7 +149,7 @@ class Lists:
         return len(self.offsets) - 1
 
     def at(self, row: int) -> tuple[int, ...]:
-        """The numbers of one row, possibly none."""
+        """The numbers of one row; may be empty."""
         return tuple(int(x) for x in self.values[self.offsets[row] : self.offsets[row + 1]])
 
     def array(self) -> Objects:
@@ -166,7 +166,7 @@ class Lists:
             yield self._objects(slice(first, first + size)).tolist()
 
     def _objects(self, rows: slice) -> Objects:
-        """The tuples of some rows, made together for all lists of one length."""
+        """The tuples of some rows; lists of one length are converted together."""
         begins, ends = self.offsets[:-1][rows], self.offsets[1:][rows]
         lengths = ends - begins
         out = np.fromiter(repeat((), len(lengths)), object, len(lengths))
@@ -184,7 +184,7 @@ def _tuples(numbers: npt.NDArray[Any]) -> Objects:
 
 
 def as_lists(column: Ints | Lists) -> Lists:
-    """Numbers as lists of one number each; an unknown one is an empty list."""
+    """Numbers as lists of one number each, empty where unknown."""
     if isinstance(column, Lists):
         return column
     known = column.values != column.none
@@ -194,7 +194,7 @@ def as_lists(column: Ints | Lists) -> Lists:
 
 
 def first_numbers(numbers: Lists) -> npt.NDArray[np.int64]:
-    """The first number of each list, -1 for an empty one."""
+    """The first number of each list; -1: empty."""
     some = np.diff(numbers.offsets) > 0
     out = np.full(len(some), -1, np.int64)
     out[some] = numbers.values[numbers.offsets[:-1][some]]
@@ -203,24 +203,24 @@ def first_numbers(numbers: Lists) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class SeqMarkers:
-    """The torch ranges around each kernel, made into texts only while rows are written.
+    """The torch ranges around each kernel; rows are formatted only when written.
 
-    A cell lists `HEAD[, seq = N][, op_id = M]TAIL` once each, sorted by (seq, HEAD), those without
-    a number first.
+    A cell lists each `HEAD[, seq = N][, op_id = M]TAIL` once, sorted by (seq, HEAD); ranges without
+    a number come first.
 
     Parameters
     ----------
     frame_of_row : int32 [n]
-        Innermost frame of the kernel, -1: none, an empty list.
+        Innermost frame of the kernel; -1: none, an empty list.
     frame_parent, range_of_frame : int32 [frames]
-        Frame around the frame, less than it, -1 at a root; and the frame's range.
+        The enclosing frame, a smaller index (-1: root); the range of the frame.
     label_of_range : int32 [ranges]
     seq_of_range, op_id_of_range : int64 [ranges]
         -1: no number.
     is_torch : uint8 [labels]
         1 for the labels that belong in the list.
     heads, tails : lists of str [labels]
-        Name of the range, and what follows the numbers: `, sizes = [[2, 3]]` or nothing.
+        Name of the range; the text after the numbers (`, sizes = [[2, 3]]`) or "".
     """
 
     frame_of_row: npt.NDArray[np.int32]
@@ -241,7 +241,7 @@ Column = Ints | Values | Lists
 
 
 def first_rows(number: npt.NDArray[np.int32]) -> list[int]:
-    """The first row of each number; they are given from 0 up as they appear."""
+    """The first row of each number; numbers count from 0 in order of appearance."""
     firsts: list[int] = np.flatnonzero(
         np.diff(np.maximum.accumulate(number), prepend=np.int32(-1))
     ).tolist()

@@ -1,4 +1,4 @@
-"""Whether what calls are said to move can be true: bytes against the memory's bandwidth."""
+"""Compare the bytes of calls with the bandwidth of the memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fastprof.model.metadata import About
 
 __all__ = ["MOST", "bandwidths", "too_fast"]
 
-# Of the memory's bandwidth. Caches give more than the memory does, so a call may be somewhat
-# faster; measured, adds of what lies in the cache reach 1.04.
+# Limit, as a multiple of the memory's bandwidth. Caches are faster than the memory: measured,
+# adds of cached tensors reach 1.04.
 MOST = 1.5
 
 
 def bandwidths(about: About, device: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Bytes a second of the memory of each device, NaN for not known. device : [n] numbers"""
+    """Memory bandwidth of each device, bytes per second; NaN: unknown. device : [n] numbers"""
     devices, place = np.unique(device, return_inverse=True)
     found = [
         resolve(about.gpus.get(number), about.gpu_figures.get(number)).bandwidth or np.nan
@@ -34,16 +34,16 @@ def too_fast(
     n_groups: int,
     bandwidth: npt.NDArray[Any],
 ) -> npt.NDArray[np.bool_]:
-    """bool [kernels]: whether a kernel's call moves more than `MOST` times what the memory can.
+    """bool [kernels]: whether a kernel's call exceeds `MOST` times the memory's bandwidth.
+
+    Calls whose kernels took no measurable time have no rate.
 
     Parameters
     ----------
-    bytes_ : [kernels] its share of the call's bytes, -1 for not known
-    duration : ns [kernels], -1 for not known
-    group : [kernels] the call instance, 0 .. n_groups - 1; -1 for a kernel of its own
-    bandwidth : bytes a second [kernels] of the memory of its device, NaN for not known
-
-    A call whose kernels took no time that the clock of the trace can tell has no rate.
+    bytes_ : [kernels] its share of the call's bytes; -1: unknown
+    duration : ns [kernels]; -1: unknown
+    group : [kernels] the call instance, 0 .. n_groups - 1; -1: a call of one kernel
+    bandwidth : bytes per second [kernels], of its device's memory; NaN: unknown
     """
     known = bytes_ >= 0
     found: npt.NDArray[np.bool_] = known & ~np.isnan(bandwidth)

@@ -1,7 +1,7 @@
-"""Columns to whether anything was lost or counted twice between them: sums that have to agree.
+"""Checks that no kernel and no GPU time is lost or counted twice: sums that must agree.
 
-What is cheap (a few ms per million kernels) is looked at in every run. The rest, and what the file
-itself says (sources/recount), only when somebody asks for it.
+Every run makes the cheap checks (a few ms per million kernels). `--check` adds the others, and
+compares with an independent count of the file (profile/recount).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fastprof.model.columns import Ints, Values
 
 @dataclass
 class Totals:
-    """GPU work by its kind (kernel, graph, memcpy, memset): how many, and ns of it.
+    """GPU work by kind (kernel, graph, memcpy, memset): number of rows and GPU time in ns.
 
-    `unsure` are those among them whose duration cannot be true: their ns may count or not.
+    `unsure` is the number of rows with an impossible duration, which may or may not count.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Totals:
     unsure: int = 0
 
     def add(self, kind: str, rows: int, time: int) -> None:
-        """Add work of a kind; of what there is nothing, nothing is told."""
+        """Add work of a kind; kinds without rows are left out."""
         if rows:
             self.rows[kind] = self.rows.get(kind, 0) + rows
             self.time[kind] = self.time.get(kind, 0) + time
@@ -43,7 +43,7 @@ class Totals:
 
 
 def totals_of(kind: Values, duration: Ints, unsure: int = 0) -> Totals:
-    """The totals of the rows of a report."""
+    """Sum the rows of a report."""
     found = Totals(unsure=unsure)
     for number, name in enumerate(kind.values):
         time = duration.values[kind.ids == number]
@@ -54,7 +54,7 @@ def totals_of(kind: Values, duration: Ints, unsure: int = 0) -> Totals:
 
 
 def mistake(name: str, what: str, expected: object, found: object) -> CheckError:
-    """The error that says that two numbers differ, and what to do."""
+    """The error for two numbers that differ."""
     return CheckError(
         f"{name}: {what}: expected {expected}, found {found}. This is a mistake in fastprof, and "
         "the report would be wrong: please report this line, what recorded the trace, its version "
@@ -67,7 +67,7 @@ def mistake(name: str, what: str, expected: object, found: object) -> CheckError
 def tree(
     name: str, node_parent: Int32, node_of_frame: Int32, frame_parent: Int32, node_of_kernel: Int32
 ) -> None:
-    """Whether frames and kernels are in the call-path tree where they belong. Linear.
+    """Check that frames and kernels refer to the right nodes of the call-path tree. Linear.
 
     Raises
     ------
@@ -75,18 +75,18 @@ def tree(
     """
     wrong = _path.misplaced(frame_parent, node_of_frame, node_parent)
     if wrong < 0:
-        raise mistake(name, "the call-path tree", "parents before children", "others")
+        raise mistake(name, "call-path tree", "parents before children", "another order")
     if wrong:
-        raise mistake(name, "ranges whose path is not one longer than that around them", 0, wrong)
+        raise mistake(name, "ranges whose path is not one longer than their parent's", 0, wrong)
     most = int(node_of_kernel.max(initial=-1))
     if most >= len(node_parent):
-        raise mistake(name, "paths of kernels", len(node_parent), most + 1)
+        raise mistake(name, "paths of kernels", f"less than {len(node_parent)}", most)
 
 
 def inclusive(name: str, frame_of_kernel: Int32, time: Int64, found: Any) -> None:
-    """Whether each path has its own kernels and its children's, counted along two trees.
+    """Check the inclusive sums of each path: along frames and along nodes they must agree.
 
-    found : Attribution, of whose frames and nodes the sums are made
+    found : Attribution, whose frames and nodes are summed
 
     Raises
     ------
@@ -101,7 +101,7 @@ def inclusive(name: str, frame_of_kernel: Int32, time: Int64, found: Any) -> Non
         differ = np.flatnonzero(of_frames != by_node)
         if len(differ):
             path = differ[0]
-            where = f"{what} of path {path} and those inside of it"
+            where = f"{what} of path {path} and its descendants"
             raise mistake(name, where, int(of_frames[path]), int(by_node[path]))
         outermost = np.append(by_node[found.node_parent < 0], weight[frame_of_kernel < 0]).sum()
         if outermost != weight.sum():
@@ -109,25 +109,25 @@ def inclusive(name: str, frame_of_kernel: Int32, time: Int64, found: Any) -> Non
 
 
 def _own(place: Int32, weight: Int64, n: int) -> Int64:
-    """The weights at each of n places, added up; those at place -1 are left out."""
+    """Sum the weights at each of n places; place -1 does not count."""
     out = np.zeros(n + 1, np.int64)
     np.add.at(out, place, weight)
     return out[:n]
 
 
 def shares(what: str, expected: int, found: int) -> None:
-    """Whether the shares of the kernels add up to what their calls cost.
+    """Check that the shares of the kernels add up to the cost of their calls.
 
     Raises
     ------
     CheckError
     """
     if expected != found:
-        raise mistake(what, "the sum over kernels is not that over calls", expected, found)
+        raise mistake(what, "sum over kernels differs from sum over calls", expected, found)
 
 
 def same(name: str, file: Totals, report: Totals) -> None:
-    """Whether the report has all of the file's work, and no more.
+    """Check that the report contains the work of the file, no less and no more.
 
     Raises
     ------

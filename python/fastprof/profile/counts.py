@@ -1,4 +1,4 @@
-"""Trace and Attribution, or dict lines, to how much a file holds of what."""
+"""Count the contents of a trace or of dict lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastprof.model.trace import Activity, Trace
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
 
-# What the kinds of ranges are called; those called alike are counted together.
+# The name under which ranges of each kind are counted.
 RANGES = {
     Kind.TORCH: "operators",
     Kind.ARGUMENT: "annotations",
@@ -32,27 +32,27 @@ RANGES = {
 
 @dataclass(frozen=True)
 class Contents:
-    """How much a file holds of what. None is "not told": dict lines have kernels only.
+    """Counts of the contents of a file. None: not recorded; dict lines contain only kernels.
 
     Parameters
     ----------
     work : dict of str to (int, int)
-        kernel, graph, memcpy, memset: how many, and ns of them on the GPU; those that are there.
+        By kind (kernel, graph, memcpy, memset): number and GPU time in ns. Only kinds that occur.
     span : (int, int) or None
-        Start of the first and end of the last work on a GPU, ns on the trace's clock.
+        Start of the first and end of the last GPU work, ns on the trace's clock.
     devices : dict of int to int
-        Device to how many rows it has.
+        Number of rows by device.
     processes : list of int or None
-        Process ids, of those with ranges or launches.
+        Ids of the processes with ranges or launches.
     threads : int
-        How many threads have ranges or launches; in dict lines, launches.
+        Number of threads with ranges or launches; in dict lines, with launches.
     launches : int or None
-        API calls that launched the work.
+        Number of API calls that launched work.
     ranges : dict of str to int, or None
-        Ranges by what they are: operators, annotations, layers, user, python; phases are those
-        that ended on another thread. Kinds that are not there are left out.
+        Number of ranges by kind: operators, annotations, layers, user, python; phases (ranges
+        that end on another thread). Only kinds that occur.
     shapes, types, stacks, layers, sequence_numbers : bool
-        Whether any call, range or line says them.
+        Whether any call, range or line contains them.
     """
 
     work: dict[str, tuple[int, int]]
@@ -69,13 +69,13 @@ class Contents:
     sequence_numbers: bool
 
 
-def contents_of(trace: Trace, found: Attribution) -> Contents:
-    """Count what a trace holds. Linear in its rows."""
+def contents_of(trace: Trace, attribution: Attribution) -> Contents:
+    """Count the contents of a trace; linear in its rows."""
     kernels, appended = trace.kernels, trace.appended
-    n_ranges = len(found.ranges) - appended.ranges
+    ranges, n_ranges = attribution.ranges, len(attribution.ranges) - appended.ranges
     used_launches, _ = distinct(kernels.launch, len(trace.launches))
-    counts = np.bincount(found.ranges.label[:n_ranges], minlength=len(found.meanings))
-    meanings = [m for m, n in zip(found.meanings, counts.tolist(), strict=True) if n]
+    counts = np.bincount(ranges.label[:n_ranges], minlength=len(attribution.meanings))
+    meanings = [m for m, n in zip(attribution.meanings, counts.tolist(), strict=True) if n]
     shapes, types = _tensors(m.call for m in meanings if m.call is not None and m.has_arguments)
     own_processes = trace.processes[: len(trace.processes) - appended.processes]
     pids = sorted({int(pid) for pid in own_processes.tolist() if pid >= 0})
@@ -86,17 +86,17 @@ def contents_of(trace: Trace, found: Attribution) -> Contents:
         processes=pids,
         threads=len(trace.threads) - appended.threads,
         launches=sum(launch >= 0 for launch in used_launches),
-        ranges=_ranges(trace, found.meanings, counts.tolist()),
+        ranges=_ranges(trace, attribution.meanings, counts.tolist()),
         shapes=shapes,
         types=types,
         stacks=any(m.frames for m in meanings),
         layers=any(m.kind == Kind.LAYER or m.layers for m in meanings),
-        sequence_numbers=bool(np.any(found.ranges.seq[:n_ranges] >= 0)),
+        sequence_numbers=bool(np.any(ranges.seq[:n_ranges] >= 0)),
     )
 
 
 def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Contents:
-    """Count what dict lines hold: only kernels, and what was around their launches."""
+    """Count the contents of dict lines: kernels, and the ranges around their launches."""
     duration = columns["kDuration"].values
     shapes, types = _tensors([name.call for name in calls.named if name.call is not None])
     some = {key: any(columns[key].values) for key in ("layer", "trace")}
@@ -132,7 +132,7 @@ def _span(start: Int64, duration: Int64) -> tuple[int, int] | None:
 
 
 def _counts(column: npt.NDArray[Any]) -> dict[int, int]:
-    """How often each number occurs; -1 is none."""
+    """How often each number occurs; -1 is not counted."""
     values, counts = np.unique(column, return_counts=True)
     return {v: n for v, n in zip(values.tolist(), counts.tolist(), strict=True) if v >= 0}
 
@@ -149,7 +149,7 @@ def _ranges(trace: Trace, meanings: list[Meaning], counts: list[int]) -> dict[st
 
 
 def _tensors(calls: Iterable[Call]) -> tuple[bool, bool]:
-    """Whether any tensor among the arguments has a shape, and whether any has a type."""
+    """Whether any tensor argument has a shape, and whether any has a type."""
     shapes = types = False
     for call in calls:
         for argument in call.args:

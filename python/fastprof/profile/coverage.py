@@ -1,4 +1,4 @@
-"""How much of the GPU time of a capture is known, and to which depth."""
+"""Coverage: the share of the GPU time with a known launch, range, operator, shapes, cost, line."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from fastprof.model.columns import Ints, Values
 from fastprof.profile.calls import ANNOUNCED, CallsOfKernels, Named
 
 NO_SHAPES = "its range has no shapes (record_shapes=True records them)"
-NOT_TOLD = "its range has no shapes, though record_shapes was on"
-NEVER_TOLD = "such a range never has shapes, and no operator inside it launched these kernels"
+SHAPES_MISSING = "its range has no shapes, though record_shapes was on"
+NEVER_HAS_SHAPES = "such a range never has shapes, and no operator inside it launched these kernels"
 
 
 class Without(enum.Enum):
-    """Why no operator is known of a kernel."""
+    """Why the operator of a kernel is unknown."""
 
-    LAUNCH = "its launch is not in the file: the recording began after it"
-    RANGE = "launched outside of all ranges; fastprof info says what to record"
-    OPERATOR = "launched inside of ranges that are no operators; fastprof info says what to record"
+    LAUNCH = "launched before the recording began"
+    RANGE = "launched outside all ranges; fastprof info says what to record"
+    OPERATOR = "launched inside ranges that are not operators; fastprof info says what to record"
     CAPTURE = (
-        "replayed from a graph: its operators are in the trace of the graph's capture "
+        "replayed from a graph: the trace of the graph's capture contains its operators "
         "(--graph-capture TRACE)"
     )
     NODES = "a graph recorded as a whole (nsys profile --cuda-graph-trace=node records its kernels)"
@@ -35,15 +35,15 @@ class Without(enum.Enum):
 
 @dataclass(frozen=True)
 class UnknownCost:
-    """An operator whose FLOPs are not known.
+    """An operator whose FLOPs are unknown.
 
     Parameters
     ----------
-    op : its name with its module, None for kernels outside of all operators
-    direction : "fprop", "bprop", or "na" outside of all operators
-    kernels : how many it launched
-    time : ns of them on the GPU
-    reason : why its cost is not known
+    op : its name with its module, None for kernels outside all operators
+    direction : "fprop", "bprop", or "na" outside all operators
+    kernels : number of its kernels
+    time : their GPU time, ns
+    reason : why its cost is unknown
     """
 
     op: str | None
@@ -55,14 +55,14 @@ class UnknownCost:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of the GPU time is known to which depth.
+    """How much of the GPU time is known, by depth.
 
     Parameters
     ----------
-    total : ns of all kernels
-    known : ns of the kernels that have a launch, a range, an op, shapes, a known cost, a source
-        line
-    kernels : how many they are
+    total : GPU time of all kernels, ns
+    known : GPU time by depth, ns: of kernels with a launch, a range, an op, shapes, a known cost, a
+        source line
+    kernels : number of kernels
     record_shapes : whether torch recorded the shapes of any call
     """
 
@@ -74,7 +74,7 @@ class Coverage:
 
     def __str__(self) -> str:
         parts = (f"{name} {self._percent(time)}" for name, time in self.known.items())
-        text = f"GPU time {self.total / 1e6:.3f} ms, known of it: {', '.join(parts)}"
+        text = f"GPU time {self.total / 1e6:.3f} ms, known: {', '.join(parts)}"
         names = {_qualified(name) for name, *_ in self._unknown} - {None}
         if names:
             time = sum(time for name, _, _, time in self._unknown if isinstance(name, Named))
@@ -86,23 +86,23 @@ class Coverage:
         return f"{100 * time / self.total if self.total else 0:.1f} %"
 
     def unknown(self) -> list[UnknownCost]:
-        """The operators whose FLOPs are not known, by their time on the GPU, the longest first.
+        """The operators whose FLOPs are unknown, longest GPU time first.
 
-        Calls of one operator that are unknown for the same reason are one entry.
+        Calls of one operator with the same reason are one entry.
         """
         merged: dict[tuple[str | None, str, str], tuple[int, int]] = {}
         for name, direction, kernels, time in self._unknown:
             key = _qualified(name), direction, self._reason(name, direction)
             before = merged.get(key, (0, 0))
             merged[key] = before[0] + kernels, before[1] + time
-        found = [
+        entries = [
             UnknownCost(op, direction, kernels, time, reason)
             for (op, direction, reason), (kernels, time) in merged.items()
         ]
-        return sorted(found, key=lambda each: (-each.time, each.op or "", each.reason))
+        return sorted(entries, key=lambda each: (-each.time, each.op or "", each.reason))
 
     def without(self, why: Without) -> int:
-        """ns of the kernels of which no operator is known for that reason."""
+        """GPU time, ns, of kernels whose operator is unknown for this reason."""
         return sum(time for name, _, _, time in self._unknown if name is why)
 
     def _reason(self, name: Named | Without, direction: str) -> str:
@@ -110,14 +110,14 @@ class Coverage:
             return name.value
         if name.call is None:
             if name.mod is None and ANNOUNCED.match(name.op or ""):
-                return NEVER_TOLD
-            return NOT_TOLD if self.record_shapes else NO_SHAPES
+                return NEVER_HAS_SHAPES
+            return SHAPES_MISSING if self.record_shapes else NO_SHAPES
         return ops.why_unknown(name.call, direction) or "its formula gives no FLOPs"
 
     def unknown_text(self) -> str:
-        """The operators of `unknown` as lines, with their share of the GPU time."""
+        """The entries of `unknown` as lines, with their shares of the GPU time."""
         if not self.kernels:
-            return "no kernels, so there is no cost to know; fastprof info says what to record"
+            return "no kernels, no costs; fastprof info says what to record"
         lines = [
             f"{self._percent(each.time):>8} {each.kernels:>9} kernels  {each.direction:<5}"
             f"  {each.op or '(no operator)'}: {each.reason}"
@@ -143,17 +143,17 @@ def cover(
     counted: Bools | None = None,
     graphs: Callable[[], tuple[Bools, Bools]] | None = None,
 ) -> Coverage:
-    """Add up the time that is known to each depth.
+    """Sum the known GPU time, by depth.
 
     Parameters
     ----------
-    duration : ns [kernels]; one that is not known counts as none
+    duration : ns [kernels]; -1: unknown, counts as 0
     launched, inside : [kernels] whether a launch, a range is known
     lines : tuples [kernels], the source lines of each
+    flops : [kernels] -1: unknown
     record_shapes : whether torch recorded the shapes of any call
-    counted : [kernels] which rows count; all without it
-    graphs : asked for two flags [kernels]: those that a graph's launch replayed, and graphs that
-        were recorded as a whole
+    counted : [kernels] which rows count; default: all
+    graphs : returns two flags [kernels]: replayed by a graph launch; a graph recorded as a whole
     """
     time = duration if duration.min(initial=0) >= 0 else np.maximum(duration, 0)
     if counted is not None:
@@ -187,8 +187,7 @@ _LAUNCH, _RANGE, _OPERATOR, _CAPTURE, _NODES = range(len(_WHYS))
 def _unknown(
     rows: npt.NDArray[np.intp], calls: CallsOfKernels, time: Int64, why: Int32
 ) -> list[tuple[Named | Without, str, int, int]]:
-    """Each distinct call among the kernels, or why they have none; its direction, how many of
-    them, their time."""
+    """By call (or reason for having none) and direction: number of kernels and their time."""
     call = calls.call[rows]
     name = np.where(call >= 0, call + len(_WHYS), why[rows]).astype(np.int32)
     names: list[Named | Without] = [*_WHYS, *calls.named]

@@ -1,6 +1,7 @@
-"""The calls of dict lines: which call each line's kernel works for, and what tells its cost.
+"""The calls of dict lines: the call of each line's kernel, and the source of its cost.
 
-As in a capture, with less to go by: a line holds what was around its own launch only.
+The rules are those of traces, with less information: a line contains only the ranges around its own
+launch.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _KNOWN_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
 def calls_of_lines(
     columns: dict[str, Any], names_of_kernels: Values, backward: Bools, forward_row: Int32
 ) -> CallsOfKernels:
-    """The call of each line's kernel: that of its forward line, where it has one, else its own.
+    """The call of each line's kernel: that of its forward line if it has one, else its own.
 
     Parameters
     ----------
-    columns : as `sources.dictlines.read` gives them
-    names_of_kernels : the longest name of each kernel that its line tells
+    columns : as `readers.dict_lines.read` returns them
+    names_of_kernels : [lines] the long name of the kernel, else the short one
     backward : [lines] whether the kernel runs backward
-    forward_row : int32 [lines], the line of its forward call, -1 for none
+    forward_row : int32 [lines], the line of its forward call; -1: none
     """
     own = np.arange(len(backward), dtype=np.int32)
     linked = forward_row >= 0
@@ -44,24 +45,25 @@ def calls_of_lines(
     chain = backward.astype(np.int32) + np.int32(2) * linked
     for key in _KEYS:
         chain = pairs(chain, take(columns[key].ids, row))
-    # What a backward line itself says counts too.
+    # The markers of the backward line itself count too.
     for key in ("seqMarker", "op"):
         chain = pairs(chain, np.where(linked, columns[key].ids, np.int32(-1)))
     number: dict[Named, int] = {}
-    told = np.empty((int(chain.max(initial=-1)) + 1, 4), np.int32)
+    of_chain = np.empty((int(chain.max(initial=-1)) + 1, 4), np.int32)
     for i, at in enumerate(first_rows(chain)):
         shown = _called(columns, int(row[at]), bool(backward[at] and not linked[at]))
-        tells, is_backward = shown, bool(linked[at])
+        costed, is_backward = shown, bool(linked[at])
         if is_backward:
-            shown, tells, is_backward = _of_backward(columns, at, shown)
+            shown, costed, is_backward = _of_backward(columns, at, shown)
         ids = [-1 if each.op is None else number.setdefault(each, len(number))
-               for each in (shown, tells)]  # fmt: skip
-        told[i] = (*ids, is_backward, is_backward and tells is shown)
-    call, work, backward_of, gradient = (np.ascontiguousarray(column) for column in told[chain].T)
+               for each in (shown, costed)]  # fmt: skip
+        of_chain[i] = (*ids, is_backward, is_backward and costed is shown)
+    rows = of_chain[chain]
+    call, work, backward_of, gradient = (np.ascontiguousarray(column) for column in rows.T)
     gradient = gradient > 0
     lines = Lines(columns, names_of_kernels, forward_row, list(number), call, work, gradient)
     grouping = Grouping(lines)
-    group, taken = grouping.found()
+    group, taken = grouping.groups()
     call, work = _with_results(columns, grouping, number, call, work)
     return CallsOfKernels(
         named=list(number),
@@ -98,35 +100,35 @@ def _called(columns: dict[str, Any], row: int, backward: bool) -> Named:
 
 
 def _of_backward(columns: dict[str, Any], row: int, forward: Named) -> tuple[Named, Named, bool]:
-    """What a backward line shows, what tells its cost, and whether it shows the forward call.
+    """The call of a backward line, the source of its cost, and whether the call is forward's.
 
-    As in a capture (csrc/fp_calls.h, rules 1 and 2): its own product tells in the backward pass of
-    one, and its own operator where the backward pass has no known cost.
+    As in traces (csrc/fp_calls.h, rules 1 and 2): in the backward pass of a product, the cost is
+    that of the line's own product; if the backward pass has no known cost, that of its operator.
     """
     torch = [_torch(label) for label in columns["seqMarker"].at(row) or ()]
     chain = _in_order(torch, columns["op"].at(row) or ())
     chain += [meaning for meaning in torch if meaning not in chain]
-    known = [m for m in chain if _said(m) & _calls.KNOWN and m.call and is_complete(m.call)]
-    products = [m for m in known if _said(m) & _calls.FAMILY]
+    known = [m for m in chain if _cost_bits(m) & _calls.KNOWN and m.call and is_complete(m.call)]
+    products = [m for m in known if _cost_bits(m) & _calls.FAMILY]
     of_call = cost_bits(forward.call, True)
     if of_call & _calls.FAMILY and products:
         needed = 0 if of_call & _calls.UNKNOWN_BACKWARD else _calls.MATRICES
-        if _said(products[-1]) & needed == needed:
+        if _cost_bits(products[-1]) & needed == needed:
             return forward, named(products[-1]), True
         return forward, forward, True
     knowing = known if products or of_call & _calls.UNKNOWN_BACKWARD else []
     if not (knowing or of_call & _calls.FORMULA):
-        knowing = [m for m in chain if _said(m) & _calls.FORMULA]
+        knowing = [m for m in chain if _cost_bits(m) & _calls.FORMULA]
     if knowing:
         own = named(knowing[0])
-        if _said(knowing[0]) & _calls.GRADIENT:
+        if _cost_bits(knowing[0]) & _calls.GRADIENT:
             return forward, own, True
         return own, own, False
     return forward, forward, True
 
 
 def _in_order(torch: list[Meaning], op: tuple[str, ...]) -> list[Meaning]:
-    """Torch's ranges, outermost first as `op` names them: seqMarker itself is sorted."""
+    """Torch's ranges, outermost first: in the order of `op`, because seqMarker is sorted."""
     by_name = {meaning.name.removeprefix("aten::"): meaning for meaning in torch}
     return [by_name[name] for name in op if name in by_name]
 
@@ -139,7 +141,7 @@ def _torch(label: str) -> Meaning:
     return read(label, True)
 
 
-def _said(meaning: Meaning) -> int:
+def _cost_bits(meaning: Meaning) -> int:
     gradient = meaning.backward and not meaning.autograd_node
     return cost_bits(meaning.call, meaning.has_arguments, gradient)
 
@@ -147,30 +149,30 @@ def _said(meaning: Meaning) -> int:
 def _with_results(
     columns: dict[str, Any], grouping: Grouping, number: dict[Named, int], call: Int32, work: Int32
 ) -> tuple[Int32, Int32]:
-    """Calls that lack nothing but their results, with those that their backward lines tell.
+    """`call` and `work`, with calls that lack only their results completed by backward lines.
 
-    number : the distinct calls, and the number of each; new ones are added
+    number : number of each distinct call; new calls are added
     """
     asking = np.array([lacks_only_result(name.call) for name in number] + [False])
     linked = np.flatnonzero((grouping.lines.forward_row >= 0) & asking[call])
     gradients: list[Tensor | None] = [None] * len(columns["seqMarker"].values)
     for marker in np.unique(columns["seqMarker"].ids[linked]).tolist():
-        told = map(output_gradient, map(_torch, columns["seqMarker"].values[marker]))
-        gradients[marker] = next((each for each in told if each is not None), None)
+        tensors = map(output_gradient, map(_torch, columns["seqMarker"].values[marker]))
+        gradients[marker] = next((each for each in tensors if each is not None), None)
     known = np.array([each is not None for each in gradients] + [False])
     rows = linked[known[columns["seqMarker"].ids[linked]]]
     result = np.full(int(grouping.of_call.max(initial=-1)) + 1, -1, np.int32)
     result[grouping.of_call[rows]] = columns["seqMarker"].ids[rows]
     of_row = result[grouping.of_call]
-    told_rows = np.flatnonzero((of_row >= 0) & asking[call])
-    pair = pairs(call[told_rows], of_row[told_rows])
+    changed = np.flatnonzero((of_row >= 0) & asking[call])
+    pair = pairs(call[changed], of_row[changed])
     names, new = list(number), []
     for at in first_rows(pair):
-        name, tensor = names[call[told_rows[at]]], gradients[of_row[told_rows[at]]]
+        name, tensor = names[call[changed[at]]], gradients[of_row[changed[at]]]
         with_result = replace(name, call=name.call and replace(name.call, result=tensor))
         new.append(number.setdefault(with_result, len(number)))
     new_call, new_work = call.copy(), work.copy()
-    new_call[told_rows] = np.array(new, np.int32)[pair]
-    same = told_rows[work[told_rows] == call[told_rows]]
+    new_call[changed] = np.array(new, np.int32)[pair]
+    same = changed[work[changed] == call[changed]]
     new_work[same] = new_call[same]
     return new_call, new_work

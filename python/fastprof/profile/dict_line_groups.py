@@ -1,7 +1,7 @@
-"""Which dict lines are one instance of a call.
+"""Group dict lines into instances of calls.
 
-A line has the markers around its own launch and nothing that says which call of many it was: what
-follows each other with the same markers is taken for one, a guess.
+A line contains the markers around its own launch but no number of the call instance. Consecutive
+lines with the same markers count as one instance, which is a guess.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Lines(NamedTuple):
 
     Parameters
     ----------
-    columns : as `sources.dictlines.read` gives them
-    kernels : the longest name of each kernel that its line tells
-    forward_row : int32 [lines], the line of its forward call, -1 for none
+    columns : as `readers.dict_lines.read` returns them
+    kernels : [lines] the long name of the kernel, else the short one
+    forward_row : int32 [lines], the line of its forward call; -1: none
     names : the distinct calls
     call, work : int32 [lines], index into `names`, as in `calls.CallsOfKernels`
-    gradient : bool [lines], whether the kernel does the backward pass of `work`
+    gradient : bool [lines], whether the kernel computes the backward pass of `work`
     """
 
     columns: dict[str, Any]
@@ -44,15 +44,15 @@ class Lines(NamedTuple):
 
 
 class Grouping:
-    """Which lines are one instance of a call.
+    """The instances of calls among lines.
 
-    Forward, an instance is a run of lines of one thread, or of its lines on one stream, with the
-    same call and source line. It
-    starts again where its first kernel that does more than help others comes again in the same
-    ranges; but not, with nothing between, within an inner range that has the same number: a
-    convolution may be a product for each image, a loss several operators.
-    A product inside of a backward call is one kernel and its helpers. All other backward lines of
-    one forward instance are one backward instance, until the graph is gone through again.
+    Forward, an instance is a run of lines of one thread, or of one stream of a thread, with the
+    same call and source line. A new instance starts where the first main (not auxiliary) kernel
+    recurs in the same ranges, unless it recurs within an inner range that has the same number, with
+    nothing in between: a convolution may launch a product per image, a loss several operators.
+
+    A product inside a backward call is one kernel and its helpers. All other backward lines of a
+    forward instance are one backward instance, until the backward pass runs again.
     """
 
     def __init__(self, lines: Lines) -> None:
@@ -70,22 +70,22 @@ class Grouping:
         )
         family = np.array([_is_product(name) for name in names] + [False])[work]
         self.leads = ~helps & (does_products | ~family)
-        # A product that tells its own cost within a backward call.
+        # Products within a backward call with a known cost of their own.
         self.inside = family & ~lines.gradient & (work != lines.call)
         marks = (self.tid, np.where(self.inside, self.seq, -1))
         self.marks = [np.unique(each, return_inverse=True)[1].astype(np.int32) for each in marks]
         self.marks += [lines.call, work, lines.gradient.astype(np.int32), columns["trace"].ids]
-        # Operators inside of a call launch kernels of one name, products do not.
+        # Different operators inside a call can launch the same kernel; products cannot.
         self.chain = np.where(family, np.int32(-1), columns["seqMarker"].ids)
         convolves = np.array([_is_convolution(name) for name in names] + [False])[work]
         self.in_pieces = self._is_inner() & (convolves | ~family)
         self.instance = self._runs()
-        # Of its forward call, or its own.
+        # The instance of the forward call, or the own one.
         forward = lines.forward_row
         self.of_call = np.where(forward >= 0, self.instance[forward], self.instance)
 
     def _is_inner(self) -> Bools:
-        """Whether the innermost operator around each kernel is another than its call."""
+        """Whether the innermost operator around each kernel differs from its call."""
         operators = self.lines.columns["op"]
         innermost = [chain[-1] if chain else None for chain in operators.values] + [None]
         shown = [name.op for name in self.lines.names] + [None]
@@ -94,9 +94,9 @@ class Grouping:
         is_inner: Bools = code_of_innermost != np.array([codes[t] for t in shown])[self.lines.call]
         return is_inner
 
-    def found(self) -> tuple[Int32, Flags]:
-        """The instance of each line, -1 without a call; how many of the main parts of each are
-        those of products inside of it."""
+    def groups(self) -> tuple[Int32, Flags]:
+        """The instance of each line (-1: no call); per instance, the number of main parts that
+        products inside it compute."""
         instance = self.instance
         linked = np.flatnonzero(self.lines.forward_row >= 0)
         again = np.zeros(len(instance), np.int32)
@@ -107,7 +107,7 @@ class Grouping:
             np.where(self.lines.gradient, backward, np.int32(-1)),
         )
         n_groups = int(group.max(initial=-1)) + 1
-        # How many products inside of each backward instance tell their own cost.
+        # The number of products with a cost of their own inside each backward instance.
         inside = np.flatnonzero(self.inside)
         inside = inside[np.unique(instance[inside], return_index=True)[1]]
         n_inside = np.bincount(backward[inside], minlength=int(backward.max(initial=-1)) + 1)
@@ -127,7 +127,7 @@ class Grouping:
         starts = np.ones(n, bool)
         is_next = place[order][1:] == place[order][:-1] + 1
         seq = self.seq[order]
-        # Kernels of other streams may start between those of one call.
+        # Kernels of other streams may start between the kernels of a call.
         lane = pairs(self.marks[0], np.unique(self.stream, return_inverse=True)[1].astype(np.int32))
         in_lane = np.empty(n, np.int64)
         in_lane[np.argsort(lane, kind="stable")] = np.arange(n)
@@ -139,7 +139,7 @@ class Grouping:
         if n:
             at, leads, run = np.arange(n), self.leads[order], np.cumsum(starts) - 1
             firsts = np.minimum.reduceat(np.where(leads, at, n), np.flatnonzero(starts))[run]
-            leader = np.minimum(firsts, n - 1)  # without one nothing comes again
+            leader = np.minimum(firsts, n - 1)  # without a leader, nothing recurs
             kernel, chain = self.lines.kernels.ids[order], self.chain[order]
             in_pieces = self.in_pieces[order] & (seq >= 0) & (seq == seq[leader])
             in_pieces &= place[order] - place[order][leader] == at - leader
@@ -151,7 +151,7 @@ class Grouping:
         return instance
 
     def _passes(self, linked: npt.NDArray[np.intp], instance: Int32) -> Int32:
-        """How often the backward work of each line's forward call was done before."""
+        """The number of earlier backward passes of each line's forward call."""
         rows = linked[np.argsort(self.tid[linked], kind="stable")]
         forward = instance[self.lines.forward_row[rows]]
         marks = [self.tid[rows], self.seq[rows], forward]

@@ -1,9 +1,9 @@
-"""Dict lines as the source of a Profile: kernels linked to forward calls and costed as in a trace.
+"""Dict lines as the source of a Profile: links to forward calls and costs, as for traces.
 
-A dict line records only the ranges around its own launch. So the forward call of a backward kernel
-is that of the last forward kernel before it with the same number (as in PyProf), and the kernels of
-one call are consecutive kernels of one thread with the same markers. Both are guesses, which no
-trace needs: a forward call that launched no kernel is not in the file.
+A dict line contains only the ranges around its own launch. The forward call of a backward kernel is
+therefore that of the last preceding forward kernel with the same number (as in PyProf), and the
+kernels of one call are consecutive kernels of one thread with the same markers. Both are guesses: a
+forward call that launched no kernel is not in the file.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _rows(column: Values, row: Int32) -> Values:
 
 
 def _names(columns: dict[str, Any]) -> Values:
-    """The long name of each kernel, or the short one where the line has no other."""
+    """The long name of each kernel, else the short one."""
     long_names, short_names = columns["kLongName"], columns["kShortName"]
     if (long_names.ids >= 0).all():
         return Values(long_names.ids, long_names.values)
@@ -143,12 +143,12 @@ def _names(columns: dict[str, Any]) -> Values:
 
 
 def _forward_rows(columns: dict[str, Any], backward: npt.NDArray[np.bool_]) -> Int32:
-    """The last forward row before each backward row with its number: first among seqId, then among
-    altSeqId. -1 for none, and for forward rows."""
+    """The last forward row with the same number before each backward row: first by seqId, then by
+    altSeqId. -1: none, or a forward row."""
     seq = first_numbers(columns["seqId"])
     forward = _equals(columns["dir"], "fprop")
     counting = np.isin(columns["tid"].values, np.unique(columns["tid"].values[forward & (seq > 0)]))
-    # A kernel's forward call worked on the same GPU; numbers of other processes are other numbers.
+    # A forward call runs on the same GPU; each process has its own numbers.
     scope = columns["device"].values.astype(np.int32)
     asking = backward & (seq >= 0)
     out = np.full(len(seq), -1, np.int32)
@@ -163,20 +163,20 @@ def _forward_rows(columns: dict[str, Any], backward: npt.NDArray[np.bool_]) -> I
         )
         number = np.concatenate([numbers.values[carries], seq[still]])
         rows = rows[order]
-        found = _link.forward_of(role[order], number[order], scope[rows])
-        linked = found >= 0
-        out[rows[linked]] = rows[found[linked]]
+        forward_of = _link.forward_of(role[order], number[order], scope[rows])
+        linked = forward_of >= 0
+        out[rows[linked]] = rows[forward_of[linked]]
     return out
 
 
 def _as_ints(numbers: Lists) -> Ints | Lists:
-    """Lists of one number at most as numbers: what a trace gives, and all that is ever there."""
+    """Lists of at most one number as numbers, as in a trace; other lists unchanged."""
     many = np.any(np.diff(numbers.offsets) > 1)
     return numbers if many else Ints(first_numbers(numbers))
 
 
 def _inside(columns: dict[str, Any]) -> npt.NDArray[np.bool_]:
-    """Whether a line says of any range around its kernel."""
+    """Whether each line contains any range around its kernel."""
     inside = np.zeros(len(columns["kDuration"]), bool)
     for key in ("layer", "trace", "marker", "seqMarker"):
         some = np.array([bool(value) for value in columns[key].values] + [False])

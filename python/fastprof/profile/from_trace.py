@@ -1,4 +1,4 @@
-"""A trace and the call paths of its kernels as the source of a Profile: what makes each column."""
+"""A trace and the call paths of its kernels as the source of a Profile, with its columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_TIME: Final = np.iinfo(np.int64).min
 
 
 class TraceSource(ProfileSource):
-    """A trace. Nothing is computed per kernel before it is used."""
+    """A trace. Columns are computed on first use."""
 
     of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
 
@@ -63,7 +63,7 @@ class TraceSource(ProfileSource):
         return contents_of(self._trace, self._attribution)
 
     def totals(self) -> checks.Totals:
-        """Sum the rows; checks the sums along calls and call paths."""
+        """Sum the rows, and check the sums along calls and call paths."""
         trace, lookups = self._trace, self._lookups
         duration = Ints(trace.kernels.duration)
         time = np.maximum(duration.values, 0)
@@ -75,8 +75,8 @@ class TraceSource(ProfileSource):
         return checks.totals_of(gpu_work.kinds(trace), duration, unsure)
 
     def dict_line_columns(self) -> Mapping[str, Any]:
-        """The ranges around the launch itself, nothing inherited from forward calls."""
-        # The coverage needs large arrays that dict lines do not. They die with the copy.
+        """The columns of dict lines: the ranges around the launch, none from forward calls."""
+        # The coverage needs large arrays that dict lines do not; the copy releases them.
         self._coverage[True] = self._copy().coverage(True)
         lookups = self._lookups
         operators = lookups.operators
@@ -104,7 +104,7 @@ class TraceSource(ProfileSource):
 
 
 def _of_config(name: str) -> Callable[[Lookups], Column]:
-    """Makes a column of what kernels of one launch configuration have in common."""
+    """Makes a column of a field of the launch configuration."""
 
     def make(lookups: Lookups) -> Column:
         kernels = lookups.trace.kernels
@@ -129,7 +129,7 @@ def _launch_start(lookups: Lookups) -> Ints:
 
 
 def _sub(lookups: Lookups) -> Ints:
-    """The number of each kernel among those in a row with its sequence number and operators."""
+    """The index of each kernel in its run of equal sequence number and operators."""
     trace = lookups.trace
     seq, _ = lookups.numbers
     ids = lookups.operators.ids
@@ -138,7 +138,7 @@ def _sub(lookups: Lookups) -> Ints:
 
 def _ranges(lookups: Lookups, frame: Int32) -> Values:
     """The user's own ranges around a frame, outermost first."""
-    node = take(lookups.found.node_of_frame, frame)
+    node = take(lookups.attribution.node_of_frame, frame)
     return lookups.chains(
         lambda m: m.kind == Kind.USER, node, lambda chain: tuple(m.label for m in chain)
     )
@@ -183,7 +183,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "graph_id": _of_config("graph_id"),
     "graph_node": _of_config("graph_node"),
     "ranges": lambda lookups: _ranges(lookups, lookups.meaning),
-    "launch_ranges": lambda lookups: _ranges(lookups, lookups.found.launch_frame_of_kernel),
+    "launch_ranges": lambda lookups: _ranges(lookups, lookups.attribution.launch_frame_of_kernel),
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
     "path": lambda lookups: Ints(lookups.node),

@@ -65,7 +65,7 @@ def launch_names(trace: Trace) -> Values:
 
 
 def _without_none(place: Any, texts: Sequence[str | None]) -> tuple[Any, list[str]]:
-    """Ids into the texts without None, whose id is -1."""
+    """Ids into the texts without None; None has id -1."""
     known = np.array([text is not None for text in texts] or [True])
     number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
     return number[place] if len(place) else place, [text for text in texts if text is not None]

@@ -1,9 +1,9 @@
-"""A demangled kernel name to the short one that reports show."""
+"""Short names of kernels, from demangled ones."""
 
 from __future__ import annotations
 
-# Namespaces that say nothing of a kernel. `<unnamed>` is how Nsight Systems spells the anonymous
-# one; both spellings must go before the name is cut at its first `<` or `(`.
+# Prefixes that do not distinguish kernels. `<unnamed>` is Nsight Systems' spelling of the anonymous
+# namespace; both spellings must go before the name is cut at its first `<` or `(`.
 _LEFT_OUT = (
     "(anonymous namespace)::",
     "<unnamed>::",
@@ -15,10 +15,7 @@ _LEFT_OUT = (
 
 
 def short_name(name: str) -> str:
-    """The name before `<` and `(`, without `void ` and the namespaces that every kernel has.
-
-    Spaces become `_`, so that the name stays one word.
-    """
+    """The name up to `<` or `(`, without `void ` and common namespaces; spaces become `_`."""
     head = name
     for word in _LEFT_OUT[:2]:
         head = head.replace(word, "")

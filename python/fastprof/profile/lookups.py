@@ -1,7 +1,7 @@
-"""What the columns of a trace share: frames, nodes, calls and costs of kernels.
+"""Arrays that the columns of a trace share: frames, nodes, calls and costs of kernels.
 
-What is distinct (a chain of layers, a list of operators, a kernel name) becomes a Python value
-once; kernels refer to it by index.
+Each distinct value (a chain of layers, a list of operators, a kernel name) is one Python object;
+kernels refer to it by index.
 """
 
 from __future__ import annotations
@@ -27,46 +27,47 @@ from fastprof.profile.costs import Costs, cost
 
 
 class Lookups:
-    """Per-kernel arrays that columns share. Frames and nodes are those of Attribution."""
+    """Per-kernel arrays, computed on first use. Frames and nodes are those of Attribution."""
 
     def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
-        self.trace, self.found, self.lines = trace, attribution, lines
+        self.trace, self.attribution, self.lines = trace, attribution, lines
         self.frame = attribution.frame_of_kernel
 
     @cached_property
     def meaning(self) -> Int32:
-        """The frame that says what a kernel is for: its own, or its forward call's."""
-        return take(self.found.meaning_of_frame, self.frame)
+        """The frame of the call that a kernel works for: its own, or its forward call's."""
+        return take(self.attribution.meaning_of_frame, self.frame)
 
     @cached_property
     def node(self) -> Int32:
-        return take(self.found.node_of_frame, self.frame)
+        return take(self.attribution.node_of_frame, self.frame)
 
     @cached_property
     def meaning_node(self) -> Int32:
-        return take(self.found.node_of_frame, self.meaning)
+        return take(self.attribution.node_of_frame, self.meaning)
 
     @cached_property
     def direction(self) -> Int32:
         """NOWHERE, FORWARD or BACKWARD."""
-        direction = take(self.found.direction_of_node, self.node, NOWHERE)
-        if self.found.in_engine is not None:
-            direction[self.found.in_engine] = BACKWARD
+        direction = take(self.attribution.direction_of_node, self.node, NOWHERE)
+        if self.attribution.in_engine is not None:
+            direction[self.attribution.in_engine] = BACKWARD
         return direction
 
     def _in_backward(self) -> npt.NDArray[np.bool_]:
-        """Whether each kernel is inside a backward range; the engine's other work is not."""
-        says = [
-            0 if m.backward or m.recompute else 1 if m.engine else -1 for m in self.found.meanings
+        """Whether each kernel is inside a backward range; other work of the engine is not."""
+        kinds = [
+            0 if m.backward or m.recompute else 1 if m.engine else -1
+            for m in self.attribution.meanings
         ]
-        own = np.array([*says, -1], np.int32)[self.found.node_label]
-        beside = _path.innermost(self.found.node_parent, own) == 1
-        inside = (self.found.direction_of_node == BACKWARD) & ~beside
+        own = np.array([*kinds, -1], np.int32)[self.attribution.node_label]
+        is_engine = _path.innermost(self.attribution.node_parent, own) == 1
+        inside = (self.attribution.direction_of_node == BACKWARD) & ~is_engine
         return np.asarray(np.append(inside, False)[self.node])
 
     @property
     def thread(self) -> Int32:
-        """Of the launch, index into Trace.threads."""
+        """The launching thread: index into Trace.threads."""
         return take(self.trace.launches.thread, self.trace.kernels.launch)
 
     @cached_property
@@ -76,7 +77,7 @@ class Lookups:
 
     @cached_property
     def calls(self) -> CallsOfKernels:
-        return find_calls(self.trace, self.found, self.meaning)
+        return find_calls(self.trace, self.attribution, self.meaning)
 
     @cached_property
     def costs(self) -> Costs:
@@ -86,7 +87,7 @@ class Lookups:
 
     @cached_property
     def flops(self) -> Ints:
-        """A copy outside of all calls whose cost is known computes nothing."""
+        """The FLOPs; 0 for copies and memsets of unknown cost."""
         flops = self.costs.flops
         if self.trace.kernels.copied is None:
             return flops
@@ -95,17 +96,17 @@ class Lookups:
 
     @cached_property
     def bytes(self) -> Ints:
-        """Of a copy or memset what the trace says, whatever call it is a part of."""
+        """The bytes; for copies and memsets, the recorded ones, whatever the call."""
         moved = self.costs.bytes
         if self.trace.kernels.copied is None:
             return moved
         copied = gpu_work.copied(self.trace).values
-        told = gpu_work.are_copies(self.trace) & (copied >= 0)
-        return Ints(np.where(told, copied, moved.values))
+        recorded = gpu_work.are_copies(self.trace) & (copied >= 0)
+        return Ints(np.where(recorded, copied, moved.values))
 
     @property
     def exact(self) -> Ints:
-        """Bytes that the memory cannot have moved in the call's time are estimates as well."""
+        """Whether the costs are exact; bytes beyond the memory's bandwidth are estimates."""
         kernels, calls, exact = self.trace.kernels, self.calls, self.costs.exact.values
         bandwidth = bandwidths(self.trace.about, kernels.configs.device)[kernels.config]
         beyond = too_fast(
@@ -115,18 +116,21 @@ class Lookups:
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""
-        return np.array([wanted(meaning) for meaning in self.found.meanings], np.uint8)
+        return np.array([wanted(meaning) for meaning in self.attribution.meanings], np.uint8)
 
     def chains(
         self, wanted: Callable[[Meaning], bool], node: Int32, value: Callable[[list[Meaning]], Any]
     ) -> Values:
-        """For each kernel, what the chain of wanted labels down to its node comes to.
+        """For each kernel, the value of the chain of wanted labels from the root to its node.
 
-        Equal values get one id. `value` gets the chain outermost first.
+        `value` is called with each distinct chain, outermost first. Equal values get one id.
         """
-        found = self.found
+        attribution = self.attribution
         chain_of_node, parent, label = _path.nodes(
-            found.node_parent, found.node_label, len(found.meanings), self.flags(wanted)
+            attribution.node_parent,
+            attribution.node_label,
+            len(attribution.meanings),
+            self.flags(wanted),
         )
         used, place = distinct(take(chain_of_node, node), len(parent))
         ids: dict[Any, int] = {}
@@ -134,7 +138,7 @@ class Lookups:
         for chain in used:
             labels = []
             while chain >= 0:
-                labels.append(found.meanings[label[chain]])
+                labels.append(attribution.meanings[label[chain]])
                 chain = parent[chain]
             id_of_chain.append(ids.setdefault(value(labels[::-1]), len(ids)))
         return Values(np.array(id_of_chain, np.int32)[place], list(ids))
@@ -143,17 +147,17 @@ class Lookups:
         return self.chains(lambda m: m.kind == Kind.LAYER or bool(m.layers), node, _layers)
 
     def frames(self, node: Int32) -> Values:
-        """The source lines of the innermost range that holds the whole stack, or line by line."""
-        found = self.found
-        if any(m.kind != Kind.TRACE and m.frames for m in found.meanings):
+        """The source lines: of the innermost range with a complete stack, or of Python frames."""
+        attribution = self.attribution
+        if any(m.kind != Kind.TRACE and m.frames for m in attribution.meanings):
             return self.chains(lambda m: m.kind == Kind.TRACE or bool(m.frames), node, _frames)
         own = np.array(
-            [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(found.meanings)] or [-1],
+            [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(attribution.meanings)] or [-1],
             np.int32,
         )
-        innermost = _path.innermost(found.node_parent, own[found.node_label])
-        used, place = distinct(take(innermost, node), len(found.meanings))
-        values = [found.meanings[label].frames if label >= 0 else () for label in used]
+        innermost = _path.innermost(attribution.node_parent, own[attribution.node_label])
+        used, place = distinct(take(innermost, node), len(attribution.meanings))
+        values = [attribution.meanings[label].frames if label >= 0 else () for label in used]
         return Values(place, values)
 
     @cached_property
@@ -169,7 +173,7 @@ class Lookups:
 
     @cached_property
     def operators(self) -> Values:
-        """(mods, ops) of the whole chain around each kernel, as PyProf wrote them."""
+        """(mods, ops) of the complete chain around each kernel, as PyProf writes them."""
         return self.chains(
             lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.node, dict_operators
         )
@@ -177,22 +181,22 @@ class Lookups:
     @cached_property
     def numbers(self) -> tuple[Ints, Lists]:
         """seqId and altSeqId."""
-        found, ranges = self.found, self.found.ranges
+        attribution, ranges = self.attribution, self.attribution.ranges
         linking, offsets, others = _link.numbers(
-            found.frame_parent, found.frame_range, found.links_of_frame,
+            attribution.frame_parent, attribution.frame_range, attribution.links_of_frame,
             ranges.seq, ranges.label, self.flags(_is_torch),
-            self.frame, self._in_backward().view(np.uint8), _path.depth(found.node_parent),
+            self.frame, self._in_backward().view(np.uint8), _path.depth(attribution.node_parent),
         )  # fmt: skip
         return Ints(linking), Lists(offsets, others)
 
     def seq_markers(self) -> SeqMarkers:
-        """torch's own ranges around each kernel, to be written as `seqMarker`."""
-        found, ranges = self.found, self.found.ranges
-        meanings = found.meanings
+        """torch's own ranges around each kernel, for `seqMarker`."""
+        attribution, ranges = self.attribution, self.attribution.ranges
+        meanings = attribution.meanings
         return SeqMarkers(
             frame_of_row=self.frame,
-            frame_parent=found.frame_parent,
-            range_of_frame=found.frame_range,
+            frame_parent=attribution.frame_parent,
+            range_of_frame=attribution.frame_range,
             label_of_range=ranges.label,
             seq_of_range=ranges.seq,
             op_id_of_range=ranges.op_id,

@@ -34,7 +34,7 @@ class Chains(Protocol):
     """The part of Lookups that `of_kernels` uses."""
 
     trace: Trace
-    found: Attribution
+    attribution: Attribution
 
     @property
     def node(self) -> Int32: ...
@@ -47,7 +47,7 @@ class Chains(Protocol):
     ) -> Values: ...
 
 
-def of_kernels(assembly: Chains) -> Values:
+def of_kernels(lookups: Chains) -> Values:
     """The phase of every kernel.
 
     - communication: kernels of NCCL or RCCL.
@@ -57,16 +57,16 @@ def of_kernels(assembly: Chains) -> Values:
     - data: copies to the GPU, outside of all operators except copy operators.
     - other: no range determines the phase.
     """
-    of_chain = assembly.chains(_has_phase, assembly.node, _phase)
+    of_chain = lookups.chains(_has_phase, lookups.node, _phase)
     number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
     phase = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.ids]
-    if assembly.found.in_engine is not None:
-        phase[assembly.found.in_engine] = PHASES.index(BACKWARD)
-    long_names, _ = names(assembly.trace)
+    if lookups.attribution.in_engine is not None:
+        phase[lookups.attribution.in_engine] = PHASES.index(BACKWARD)
+    long_names, _ = names(lookups.trace)
     collective = [_COLLECTIVE.match(name) is not None for name in long_names.values]
     phase[np.array([*collective, False])[long_names.ids]] = PHASES.index(COMMUNICATION)
-    if assembly.trace.kernels.copied is not None:
-        directions = copy_directions(assembly.trace)
+    if lookups.trace.kernels.copied is not None:
+        directions = copy_directions(lookups.trace)
         to_gpu = np.array([*(each == "HtoD" for each in directions.values), False])
         may = np.array([each in (_MOVED, OTHER) for each in of_chain.values], bool)
         phase[to_gpu[directions.ids] & may[of_chain.ids]] = PHASES.index(DATA)

@@ -60,7 +60,7 @@ class Profile:
     about : About
         Versions, names of GPUs, processes and threads, rank, steps, memory events.
     warnings : list of str
-        Defects of the file that did not stop the reading, a line for each.
+        Defects of the file that did not prevent reading it, one line each.
     graph_capture : GraphCapture or None
         How many kernels of replayed graphs have the calls of their capture; None if no capture was
         read or no graph needs one.
@@ -116,7 +116,7 @@ class Profile:
 
     @cached_property
     def contents(self) -> Contents:
-        """What the file contains, and how much of it."""
+        """Counts of the contents of the file."""
         return self._source.contents()
 
     def check(self) -> str:
@@ -138,7 +138,7 @@ class Profile:
             why = "comes from a pipe" if self._recount is None else "is damaged"
             return f"{report} agree with calls and call paths; the input {why}: not counted again"
         same(self.name, file, report)
-        doubt = f", but for {report.unsure} durations that cannot be true" if report.unsure else ""
+        doubt = f" (except {report.unsure} impossible durations)" if report.unsure else ""
         return f"{report} agree with the file{doubt}, with calls and with call paths"
 
     def column(self, name: str) -> Column:
@@ -152,7 +152,7 @@ class Profile:
             There is no column of that name.
         """
         if name not in self.names:
-            raise KeyError(f"no column {name!r}; there are {', '.join(self.names)}")
+            raise KeyError(f"no column {name!r}; columns: {', '.join(self.names)}")
         return self._source.column(name)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -198,8 +198,8 @@ class Profile:
                 for name in self.names
                 if name not in self._source.of_costs
             }
-            made = others | costs.result()
-        return {name: made[name] for name in self.names}
+            converted = others | costs.result()
+        return {name: converted[name] for name in self.names}
 
 
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:

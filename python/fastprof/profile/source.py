@@ -17,15 +17,15 @@ from fastprof.profile.coverage import Coverage
 class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
-    `of_costs` names columns that share a long computation, about half of that of all columns.
+    `of_costs` names the columns that share the cost computation, about half of the total time.
 
     Parameters
     ----------
     name : the file
     about : its metadata
-    warnings : defects of the file, a line for each
+    warnings : defects of the file, one line each
     n_kernels : number of rows of every column
-    table : the columns that it has, in this order
+    table : its columns, in order
     """
 
     of_costs: ClassVar[frozenset[str]] = frozenset()
@@ -40,21 +40,21 @@ class ProfileSource(ABC):
     ) -> None:
         self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
         self.names = [info.key for info in table]
-        self._made: dict[str, Column] = {}
+        self._columns: dict[str, Column] = {}
         self._coverage: dict[bool, Coverage] = {}
 
     def column(self, name: str) -> Column:
-        """The column of one of `names`."""
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
+        """The column of a name in `names`."""
+        if name not in self._columns:
+            self._columns[name] = self._make(name)
+        return self._columns[name]
 
     @abstractmethod
     def _make(self, name: str) -> Column:
         """Compute a column."""
 
     def coverage(self, copies: bool) -> Coverage:
-        """The GPU time by depth; of copies and memsets too, where `copies` is set."""
+        """The GPU time by depth; `copies`: including memory copies and memsets."""
         if copies not in self._coverage:
             self._coverage[copies] = self._cover(copies)
         return self._coverage[copies]

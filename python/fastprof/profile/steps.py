@@ -1,4 +1,4 @@
-"""Recording to Steps: the steps of torch.profiler's schedule."""
+"""The steps of torch.profiler's schedule."""
 
 from __future__ import annotations
 

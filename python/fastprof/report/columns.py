@@ -1,4 +1,4 @@
-"""The columns of a report: the choice of `-c`, and cells of values as text."""
+"""The columns of a report: selection by `-c`, and cells as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def select(keys: str | Iterable[str]) -> list[ColumnInfo]:
     Raises
     ------
     UnknownColumnError
-        A key is not in the table, or there is none.
+        A key is unknown, or the list is empty.
     """
     names = [key.strip() for key in keys.split(",")] if isinstance(keys, str) else list(keys)
     unknown = [name for name in names if name not in COLUMN_OF_KEY]

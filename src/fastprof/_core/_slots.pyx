@@ -27,7 +27,7 @@ cdef extern from "Python.h":
 
 cdef tuple _NAMES = ("__getitem__", "__setitem__", "__delitem__")
 
-# The original functions, and the wrappers that describe their calls; set by `see_indexing`.
+# The original functions, and the wrappers that describe their calls; set by `annotate_indexing`.
 cdef binaryfunc _get = NULL
 cdef objobjargproc _set = NULL
 cdef Wrapped _getting = None
@@ -64,7 +64,7 @@ cdef int _set_item(PyObject *self, PyObject *index, PyObject *value) noexcept:
     return result
 
 
-def see_indexing(base, Wrapped getting not None, Wrapped setting not None):
+def annotate_indexing(base, Wrapped getting not None, Wrapped setting not None):
     """Open ranges around `x[i]` and `x[i] = y` of a type and its present and future subclasses.
 
     Parameters
@@ -96,8 +96,8 @@ def see_indexing(base, Wrapped getting not None, Wrapped setting not None):
     return True
 
 
-def see_indexing_no_more(base):
-    """Undo `see_indexing`: restore all slots."""
+def restore_indexing(base):
+    """Undo `annotate_indexing`: restore all slots."""
     if _get is not NULL:
         _exchange(base, _get_item, _get, _set_item, _set)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastprof.model.metadata import About
 from fastprof.profile.counts import Contents
-from fastprof.profile.coverage import NEVER_TOLD, NO_SHAPES, NOT_TOLD, Coverage, Without
+from fastprof.profile.coverage import NEVER_HAS_SHAPES, NO_SHAPES, SHAPES_MISSING, Coverage, Without
 
 # Smaller shares of the GPU time print as 0.0 %.
 _NEGLIGIBLE = 0.0005
@@ -134,7 +134,7 @@ def _formulas(coverage: Coverage) -> str | None:
     """The operators with known shapes but unknown cost, longest GPU time first."""
     names: dict[str, int] = {}
     for each in coverage.unknown():
-        if each.op is not None and each.reason not in (NO_SHAPES, NOT_TOLD, NEVER_TOLD):
+        if each.op is not None and each.reason not in (NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES):
             names[each.op] = names.get(each.op, 0) + each.time
     if not names:
         return None
