@@ -15,7 +15,7 @@ from fastprof._system.atomic_file import atomic_file
 from fastprof.report.info import describe
 
 PAGE = Path(__file__).parent / "coverage.md"
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 TRACES = ("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.sql*")
 # Depths of `fastprof info`, and the headers of their columns.
 DEPTHS = {
@@ -65,7 +65,7 @@ def percent(share: float | None) -> str:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FASTPROF_DATA", BESIDE)
+    wanted = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FASTPROF_DATA", SHARED_DATA)
     text = page(Path(wanted))
     with atomic_file(PAGE) as file:
         file.write(text.encode())

@@ -1,8 +1,8 @@
-"""The same job in optimised plain Python, as test oracle and contender.
+"""An optimised implementation of fastprof in plain Python: test oracle and contender.
 
 SQL fetches complete tables, each distinct text is parsed once, and results that depend only on the
-call path are cached with it. From fastprof it uses only the operators' formulas (fastprof.ops) and
-their argument types.
+call path are cached with it. It imports only the formulas of operators (fastprof.ops) and
+their argument types from fastprof.
 """
 
 from bench.baseline.capture import Capture, open_export, without_collector

@@ -1,4 +1,4 @@
-"""Frames -> the call of each kernel, the kernels that share a call, and the source of the cost.
+"""The call of each kernel, the kernels that share a call, and the source of the cost.
 
 A kernel's call is the outermost range around it whose operator has a formula in fastprof.ops; with
 none anywhere, the outermost marker or torch range. A backward kernel works for the forward call.
@@ -53,7 +53,7 @@ class KernelCall(NamedTuple):
     direction: str  # of that
     helper: Call | None  # the operator that the kernel runs next to the products of `work`
     instance: Frame | None
-    n_taken: int  # how many of the instance's main parts operators inside of it do
+    n_taken: int  # number of the instance's main parts that operators inside it compute
 
 
 NO_CALL = KernelCall(None, None, None, None, "fprop", None, None, 0)
@@ -111,8 +111,8 @@ def told_by(kernel: Around, inside: dict[Frame, Meaning]) -> KernelCall:
         return _named(forward, _call(inner), "fprop", None, inner)
     if forward is not None and own is not None:
         is_other = inner is not None and is_of_family(inner) and not is_of_family(forward)
-        tells = is_known(own) and (is_other or cost_of(forward, "bprop") is None)
-        if tells or (has_formula(own) and not has_formula(forward)):
+        own_cost = is_known(own) and (is_other or cost_of(forward, "bprop") is None)
+        if own_cost or (has_formula(own) and not has_formula(forward)):
             meaning = own.node.meaning
             shown = forward if meaning.backward and not meaning.node else own
             return _named(shown, _call(own), "fprop", None, own)

@@ -24,9 +24,9 @@ MOST_COPIES = 64  # limit of copies of graphs
 class Capture:
     """Kernels in order of start, each with its launch and its frame, None where unknown.
 
-    `by_engine` says which a thread of the autograd engine launched outside all ranges: their
-    frames are what the waiting thread had open. `all_frames` are those of the ranges, in their
-    order, `root` is the empty chain, `strings` has the texts that ids stand for.
+    `by_engine` flags kernels that an autograd engine thread launched outside all ranges: their
+    frames are those open on the waiting thread. `all_frames` are the frames of all ranges, in their
+    order, `root` is the empty chain, `strings` the texts by id.
     """
 
     kernels: list[Kernel]

@@ -1,8 +1,8 @@
-"""The call of every kernel -> op, params, tensor cores, and its share of FLOPs and bytes.
+"""The op, params, tensor core use, FLOPs and bytes of each kernel, from its call.
 
-A call's work has up to three parts, which kernels do by their kind, then by their layout. Where
-none of a call's kernels was recognised all share the whole; one that is beside those that were
-adds nothing. What several kernels do they share in proportion to their time.
+A call's work has up to three parts, assigned to kernels by kind, then by layout. If no kernel of a
+call is recognised, all kernels share the complete cost; otherwise, unrecognised kernels have no
+cost. Kernels share the cost of a part in proportion to their time.
 """
 
 from __future__ import annotations

@@ -84,8 +84,9 @@ class Subs:
 def seq_markers(frame: Frame) -> str:
     """torch's ranges around a kernel, each once, by number and name.
 
-    Of two without op_id and sizes that have one number and names of which one holds the other
-    (PyTorch 1 wrote `layer_norm, seq = 7` around `native_layer_norm, seq = 7`) the first.
+    Of two ranges without op_id and sizes that have the same number, where one name contains the
+    other, only the first counts: PyTorch 1 pushes `layer_norm, seq = 7` around
+    `native_layer_norm, seq = 7`.
     """
     found = []
     around: Frame | None = frame

@@ -11,9 +11,9 @@ from bench.baseline.tables import PROCESS_SHIFT
 def link(frames: list[Frame]) -> None:
     """Set `forward` and `asks` of the backward calls among frames in order of start.
 
-    The forward call of number N is the latest-starting one with N before it, in its process, or
-    inside its recomputation, unless names say another (makers). PyTorch 1 gives 0 to what has no
-    number: 0 counts only on threads with forward ranges that have a larger one.
+    The forward call of number N is the latest-starting one with N before it, in its process or
+    inside its recomputation, unless names indicate another (makers). PyTorch 1 gives 0 to ranges
+    without a number: 0 counts only on threads whose forward ranges also have larger numbers.
     """
     numbered = [(i, frame) for i, frame in enumerate(frames) if frame.seq is not None]
     counting = {frame.thread for _, frame in numbered if frame.seq and frame.node.carries}
@@ -63,10 +63,10 @@ def meaning_of(frame: Frame) -> Frame:
 
 
 def numbers_of(frame: Frame) -> tuple[int | None, list[int]]:
-    """The number that links, and the others of the chain, sorted.
+    """The linking number of a chain, and its other numbers, sorted.
 
-    The innermost that counts links; in a backward pass only those of backward calls do. A 0 gives
-    way to any other number, and is left out where another is there.
+    The innermost number links; in a backward pass, only numbers of backward calls do. Any other
+    number takes precedence over 0, which is then left out.
     """
     inside, linking, numbers = frame.node.in_backward_range, None, set()
     around: Frame | None = frame

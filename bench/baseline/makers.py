@@ -1,8 +1,8 @@
-"""Nodes of custom autograd functions -> the operators that made them.
+"""The operators that created the nodes of custom autograd functions.
 
-The innermost carrier of a number made the node, unless the names say that it cannot have: then
-another carrier with the node's name did, or an operator that was open, or began, between the last
-carrier of the number and the first of a larger one.
+The innermost carrier of a number created the node, unless the names rule it out. Then the creator
+is another carrier with the node's name, or an operator that was open, or began, between the last
+carrier of the number and the first carrier of a larger one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_CARRIERS, MOST_BESIDE, MOST_AROUND = 64, 512, 64
 class Makers:
     """Looks for makers among frames in order of start.
 
-    carriers : (scope, number, place among the frames) of those that carry a number forward
+    carriers : (scope, number, place among the frames) of forward frames with a number
     """
 
     def __init__(self, frames: list[Frame], carriers: Iterable[tuple[int, int, int]]) -> None:

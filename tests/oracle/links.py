@@ -137,8 +137,7 @@ class Links:
 
 
 def _outermost(carrier: Range) -> Range:
-    """The outermost of the operators around a carrier, but for those that began before its number
-    was the next."""
+    """The outermost operator around a carrier that began when its number was the next."""
     for each in carrier.chain():
         if each.kind == "op" and each.seq in (None, carrier.seq) and not is_node(each.name):
             carrier = each

@@ -42,8 +42,8 @@ class Work:
                     self._gradient[id(forward)] = each.dims[place]
 
     def flops(self, call: Range) -> int | None:
-        """The sum of what the innermost counted ranges in it compute, where these tell; else what
-        its own arguments say."""
+        """The sum over the innermost counted ranges in it if all are known; else the FLOPs from its
+        own arguments."""
         parts = [self.flops(each) for each in _below(call)]
         if parts and None not in parts:
             return sum(parts)

@@ -24,7 +24,6 @@ from fastprof.profile.calls import CallsOfKernels, Named, cost_bits, is_complete
 from fastprof.profile.dict_line_groups import Grouping, Lines
 
 _KEYS: Final = ("marker", "seqMarker", "op", "mod")
-_KNOWN_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
 
 
 def calls_of_lines(
