@@ -1,10 +1,11 @@
 """Run one command in a fork of tests/command_server.py: `python command_client.py SOCKET WORDS`.
 
-The command gets this program's standard streams, directory and environment; this program ends with
-its exit code.
+The command gets this program's standard streams, directory, environment and limit of the size of
+files; this program ends with its exit code.
 """
 
 import os
+import resource
 import signal
 import socket
 import sys
@@ -13,7 +14,9 @@ import sys
 def main() -> int:
     path, *words = sys.argv[1:]
     environment = [text for pair in os.environb.items() for text in pair]
-    texts = [os.getcwdb(), b"%d" % len(words), *map(os.fsencode, words), *environment]
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    first = [os.getcwdb(), b"%d" % most, b"%d" % len(words)]
+    texts = [*first, *map(os.fsencode, words), *environment]
     request = b"\0".join(texts)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)

@@ -1,21 +1,24 @@
 """A process that has imported fastprof, and forks for each command that it is asked to run.
 
 A command takes a tenth of the time of a new interpreter that imports numpy and all operators. Its
-forks are processes with streams, directory, environment and exit code of their own. Tests of
-signals, limits, start-up and imports run `python -m fastprof` instead.
+forks are processes with streams, directory, environment, exit code and limit of the size of files
+of their own. Tests of signals, other limits, start-up and imports run `python -m fastprof` instead.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import os
+import resource
 import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ IMPORTED = (
     *("fastprof.cli", "fastprof.profile.load", "fastprof.profile.recount", "fastprof.ranks"),
     *("fastprof.report.csv", "fastprof.report.dict_lines", "fastprof.report.info"),
 )
+IF_INSTALLED = ("pyarrow.parquet",)  # of which fastprof works without
 
 
 @functools.cache
@@ -92,8 +96,10 @@ def _become(texts: list[bytes], fds: list[int]) -> list[str]:
         os.dup2(fd, number)
         os.close(fd)
     os.chdir(texts[0])
-    n_words = int(texts[1])
-    words, environment = texts[2 : 2 + n_words], texts[2 + n_words :]
+    most = int(texts[1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    n_words = int(texts[2])
+    words, environment = texts[3 : 3 + n_words], texts[3 + n_words :]
     os.environb.clear()
     os.environb.update(zip(environment[::2], environment[1::2], strict=True))
     sys.path[0] = os.getcwd()  # as with python -m
@@ -115,11 +121,39 @@ def _reopened(stream: Any) -> Any:
     )
 
 
+def _end(code: int) -> None:
+    """End this process as Python does, but leave its modules to the system.
+
+    Each freed object would be a page of the server to copy.
+    """
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            print(f"Exception ignored in: {stream!r}: {error!r}", file=sys.stderr)
+            code = 120
+    os._exit(code)
+
+
+def _run(words: list[str]) -> int:
+    from fastprof.cli import main
+
+    sys.argv[:] = ["fastprof", *words]
+    try:
+        return main()
+    except SystemExit as error:  # of argparse
+        assert isinstance(error.code, int)
+        return error.code
+
+
 if __name__ == "__main__":
     for name in IMPORTED:
         __import__(name)
-    from fastprof.cli import main
-
-    words_of_command = serve(sys.argv[1])
-    sys.argv[:] = ["fastprof", *words_of_command]
-    sys.exit(main())
+    for name in IF_INSTALLED:
+        with suppress(ImportError):
+            __import__(name)
+    gc.collect()
+    gc.freeze()  # a collection in a fork would write to all pages
+    _end(_run(serve(sys.argv[1])))

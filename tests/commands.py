@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +19,31 @@ def command(*words: str | os.PathLike[str]) -> list[str]:
     return [sys.executable, "-m", "fastprof", *map(os.fsdecode, words)]
 
 
+def forked(*words: str | os.PathLike[str]) -> list[str]:
+    """A command line that does the same in a fork of the command server, sooner.
+
+    For its standard streams, directory, environment and limit of the size of files, not for
+    signals.
+    """
+    return [*command_server.client(), *map(os.fsdecode, words)]
+
+
 def run(
     *words: str | os.PathLike[str], stdin: bytes = b"", **others: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end: in a fork of the command server, or with options in a new interpreter."""
+    """Run it to its end: in a fork of the command server, or with options in a new interpreter.
+
+    The options that a fork takes, too, are `cwd`, `stdout` and `file_size`, the largest that a
+    file may be.
+    """
     options = {"input": stdin, "capture_output": True, "timeout": PATIENCE, **others}
-    start = command(*words) if others else [*command_server.client(), *map(os.fsdecode, words)]
-    return subprocess.run(start, **options)
+    if "stdout" in others:
+        options |= {"capture_output": False, "stderr": subprocess.PIPE}
+    if "file_size" in others:
+        sizes = (options.pop("file_size"),) * 2
+        options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, sizes)
+    start = forked if others.keys() <= {"cwd", "stdout", "file_size"} else command
+    return subprocess.run(start(*words), **options)
 
 
 def state_of(folder: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -89,6 +90,13 @@ class _Pairs(TorchDispatchMode):
 
 def sampled_pairs(samples: int) -> list[Pair]:
     """Pairs from torch's samples (OpInfo) on the CPU, a limited number per operator."""
+    # In a thread, because torch lists the whole stack at each sample (extract_test_fn), with the
+    # sources of its frames: those of pytest took most of the time.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_sampled_pairs, samples).result()
+
+
+def _sampled_pairs(samples: int) -> list[Pair]:
     with _Pairs() as recorder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for info in op_db:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import sqlite3
@@ -659,9 +658,7 @@ def test_output_to_a_read_only_directory_is_one_line(source, tmp_path):
 @pytest.mark.parametrize("words", EVERY_OUTPUT)
 def test_a_full_disk_is_one_line(words, source):
     with open("/dev/full", "wb") as full:
-        to_stdout = subprocess.run(
-            command(*words, source), stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE
-        )
+        to_stdout = run(*words, source, stdout=full)
     for done in (to_stdout, run(*words, source, "-o", "/dev/full")):
         messages = done.stderr.decode().splitlines()
         assert done.returncode == 1
@@ -676,10 +673,7 @@ def test_a_disk_that_fills_up_leaves_the_older_file(form, large, tmp_path):
         pytest.importorskip("pyarrow")
     out = tmp_path / "out"
     out.write_text("old")
-    done = run(
-        "parse", large, "-o", out, "--format", form,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
-    )  # fmt: skip
+    done = run("parse", large, "-o", out, "--format", form, file_size=20_000)
     messages = done.stderr.decode().splitlines()
     assert (done.returncode, len(messages)) == (1, 2)
     assert "out: cannot be written: File too large" in messages[-1]

@@ -24,7 +24,9 @@ from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE, wait_for
 
 OLD = b"old"
-N_MOMENTS, N_ROUNDS = (7, 2) if IS_FULL else (3, 1)
+# The fast profile: every signal at one moment of each format, another in each; the full one: at
+# seven.
+N_MOMENTS, N_ROUNDS = (7, 2) if IS_FULL else (1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def writing(request, trace, tmp_path_factory):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_at_any_moment_leaves_the_old_file_or_the_whole_new_one(number, writing, tmp_path):
     words, whole, seconds = writing
-    moments = random.Random(number)
+    moments = random.Random(f"{number} {words[:-1]}")
     out = tmp_path / "out"
     ended = set()
     for _ in range(N_MOMENTS):
@@ -203,7 +205,7 @@ def test_a_disk_that_is_full_at_any_byte_leaves_the_old_file(name, small, tmp_pa
     size = out.stat().st_size
     for most in (0, 1, size // 2, size - 1):
         out.write_bytes(OLD)
-        done = run(*WRITING[name], small, "-o", out, preexec_fn=limited(most))
+        done = run(*WRITING[name], small, "-o", out, file_size=most)
         message = done.stderr.decode().splitlines()[-1]
         assert done.returncode == 1
         assert message.startswith("fastprof: ")
@@ -216,7 +218,7 @@ def test_a_store_on_a_full_disk_is_one_line_and_no_file(tmp_path):
     pytest.importorskip("pyarrow")
     rank_files.run(tmp_path / "run", 1)
     words = ["batch", tmp_path / "run", "--store", tmp_path / "store", "-j", "1"]
-    done = run(*words, preexec_fn=limited(100))
+    done = run(*words, file_size=100)
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
     assert b"cannot be written" in done.stderr
@@ -247,9 +249,7 @@ def test_nobody_who_reads_is_no_error_of_any_command(small, tmp_path):
     for words in every_command(small, tmp_path):
         read, write = os.pipe()
         os.close(read)
-        done = subprocess.run(
-            command(*words), stdout=write, stderr=subprocess.PIPE, timeout=PATIENCE
-        )
+        done = run(*words, stdout=write)
         os.close(write)
         if done.returncode != 0 or b"rror" in done.stderr:
             outcomes[" ".join(map(str, words))] = done.returncode, done.stderr[-300:]
@@ -261,9 +261,7 @@ def test_standard_output_that_is_full_is_one_line_of_every_command(small, tmp_pa
     outcomes = {}
     for words in every_command(small, tmp_path)[:-3]:  # argparse ignores it
         with open("/dev/full", "wb") as full:
-            done = subprocess.run(
-                command(*words), stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE
-            )
+            done = run(*words, stdout=full)
         last = done.stderr.decode().splitlines()[-1:]
         if done.returncode != 1 or "No space left" not in last[0] or b"Traceback" in done.stderr:
             outcomes[" ".join(map(str, words))] = done.returncode, done.stderr[-300:]

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastprof._version import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
-from fastprof.cli.output import discard_stdout
+from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
 from fastprof.errors import CheckError, FastprofError
 
@@ -56,7 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         check, a bug in fastprof; 130 interrupted. `nsys` also returns the exit code of the program
         it runs. Usage errors raise SystemExit(2), as in argparse.
     """
-    arguments = parser().parse_args(argv)
+    try:
+        arguments = parser().parse_args(argv)
+    finally:
+        flush_stdout()
     return _guarded(lambda: arguments.run(arguments))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from fastprof._system.file_state import FileState, state_of
 from fastprof._system.signals import deferred
 from fastprof.cli import prof
+from fastprof.cli.output import output
 from fastprof.cli.progress import log
 from fastprof.errors import BadInputError, FastprofError
 from fastprof.report.columns import DEFAULT_KEYS
@@ -84,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     options = (*_OPTIONS, *(_CAPTURED if arguments.captured else ()))
     command = [tool or "nsys", "profile", *options, f"--output={name}", *program]
     if arguments.print or tool is None:
-        print(shlex.join(command))
-        print(shlex.join(_report_command(arguments, name)))
+        lines = (shlex.join(each) + "\n" for each in (command, _report_command(arguments, name)))
+        with output(None, None) as file:
+            file.write(os.fsencode("".join(lines)))
         if arguments.print:
             return 0
         where = os.environ.get("FASTPROF_NSYS")

@@ -96,3 +96,12 @@ def discard_stdout() -> None:
     """Redirect stdout to /dev/null, or Python would retry the failed write at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def flush_stdout() -> None:
+    """Write out help or the version. Like argparse, ignore errors: Python would report them."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        discard_stdout()
