@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
+from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo import core
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fastprof.model.call import Arg, Call, Tensor
@@ -90,10 +92,12 @@ class _Pairs(TorchDispatchMode):
 
 def sampled_pairs(samples: int) -> list[Pair]:
     """Pairs from torch's samples (OpInfo) on the CPU, a limited number per operator."""
-    # In a thread, because torch lists the whole stack at each sample (extract_test_fn), with the
-    # sources of its frames: those of pytest took most of the time.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_sampled_pairs, samples).result()
+    # For each sample, torch would search the sources of the whole stack.
+    with (
+        patch.object(core, "extract_test_fn", lambda: None),
+        patch.object(common_utils, "extract_test_fn", lambda: None),
+    ):
+        return _sampled_pairs(samples)
 
 
 def _sampled_pairs(samples: int) -> list[Pair]:
