@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-# Test processes share the cores. Threads of torch that wait for each other there took 50 times the
-# processor time of one thread, in samples of a few numbers.
+# Test processes share the cores: threads of torch would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis_profiles
