@@ -144,13 +144,7 @@ class BuildModules(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         (source,) = ext.sources
-        made = compile_object(
-            self.compiler,
-            source,
-            COMPILE_MODULES,
-            include_dirs=ext.include_dirs,
-            macros=ext.define_macros,
-        )
+        made = compile_object(self.compiler, source, COMPILE_MODULES, include_dirs=ext.include_dirs)
         module = self.get_ext_fullpath(ext.name)
         if is_older(module, [made, self.get_finalized_command("build_clib").archive]):
             # build_ext.run has given the static library to the compiler.
