@@ -15,7 +15,9 @@ from fastprof._version import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
+from fastprof.cli.reports import ReportCommand
 from fastprof.errors import CheckError, FastprofError
+from fastprof.profile.reports import all_reports
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 # Messages of Python and of the dynamic loader after a failed allocation.
@@ -34,7 +36,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in COMMANDS:
+    found: list[Any] = [*map(ReportCommand, all_reports().values()), *COMMANDS]
+    for module in found:
         command = commands.add_parser(
             module.NAME,
             help=module.HELP,
