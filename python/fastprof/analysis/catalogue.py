@@ -12,7 +12,7 @@ add(
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         function="fastprof.analysis.summary:summary",
         columns=MEASURES,
-        options=(by(("dir", "op")), WHERE),
+        options=(by("dir,op; range,kind without operators"), WHERE),
         limit=20,
     )
 )

@@ -9,7 +9,7 @@ from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 
-__all__ = ["ALIASES", "DEPTH", "KEY_NAMES", "check_keys", "heading_of"]
+__all__ = ["ALIASES", "DEPTH", "KEY_NAMES", "check_keys", "condition", "heading_of", "keys"]
 
 DEPTH: Final = re.compile(r"layer-depth-(\d{1,4})\Z")
 
@@ -59,6 +59,38 @@ def check_keys(by: tuple[str, ...]) -> None:
             raise ReportError(unknown_name("key", name, [*KEY_NAMES, *ALIASES]))
     if not by or len(set(by)) < len(by):
         raise ReportError(f"expected keys to group by, each once; found {','.join(by)!r}")
+
+
+def keys(text: str) -> tuple[str, ...]:
+    """Keys separated by commas.
+
+    Raises
+    ------
+    ReportError
+        A name is unknown or occurs twice; the message names the nearest.
+    """
+    found = tuple(name.strip() for name in text.split(","))
+    check_keys(found)
+    return found
+
+
+_CONDITION: Final = re.compile(r"([^=!]+)(!?=)(.*)\Z", re.DOTALL)
+
+
+def condition(text: str) -> tuple[str, bool, str]:
+    """KEY=PATTERN or KEY!=PATTERN: the key, whether it must match, the pattern.
+
+    Raises
+    ------
+    ReportError
+        The condition is malformed, or its key is unknown.
+    """
+    parts = _CONDITION.match(text)
+    if parts is None:
+        raise ReportError(f"expected KEY=PATTERN such as op=linear, found {text!r}")
+    name = parts[1].strip()
+    check_keys((name,))
+    return name, parts[2] == "=", parts[3]
 
 
 def heading_of(name: str) -> Heading:

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.analysis.key_names import condition, keys
 from fastprof.profile.reports import Option
 
-__all__ = ["WHERE", "by", "names"]
+__all__ = ["WHERE", "by"]
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Names separated by commas."""
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(found):
-        raise ValueError(f"expected names separated by commas, found {text!r}")
-    return found
-
-
-def by(default: tuple[str, ...]) -> Option:
-    """The grouping keys of a report."""
-    return Option(
-        "by",
-        f"keys to group by, separated by commas (default: {','.join(default)})",
-        "KEYS",
-        names,
-        default,
-    )
+def by(default: str) -> Option:
+    """The grouping keys of a report; `default` describes the keys without the option."""
+    return Option("by", f"keys to group by, separated by commas (default: {default})", "KEYS", keys)
 
 
 WHERE: Final = Option(
@@ -33,5 +20,6 @@ WHERE: Final = Option(
     "only work whose key matches a glob pattern, e.g. op=linear or layer='*attention*'; != "
     "excludes (repeatable: patterns of one key are alternatives, keys are combined)",
     "KEY=PATTERN",
+    lambda text: condition(text) and text,
     is_repeatable=True,
 )

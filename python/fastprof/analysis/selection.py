@@ -5,19 +5,17 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 
 from fastprof.analysis import keys
-from fastprof.errors import ReportError
+from fastprof.analysis.key_names import condition
 from fastprof.model.arrays import Bools
 from fastprof.profile.profile import Profile
 
 __all__ = ["Where", "selected"]
 
 Where = Mapping[str, str | Sequence[str]] | Sequence[str]
-_CONDITION: Final = re.compile(r"([^=!]+)(!?=)(.*)\Z", re.DOTALL)
 
 
 def selected(profile: Profile, where: Where | None) -> Bools | None:
@@ -50,8 +48,6 @@ def _conditions(where: Where | None) -> dict[tuple[str, bool], list[str]]:
             found[key, True] = [patterns] if isinstance(patterns, str) else list(patterns)
         return found
     for text in [where] if isinstance(where, str) else where or ():
-        parts = _CONDITION.match(text)
-        if parts is None:
-            raise ReportError(f"expected KEY=PATTERN such as op=linear, found {text!r}")
-        found.setdefault((parts[1].strip(), parts[2] == "="), []).append(parts[3])
+        name, is_wanted, pattern = condition(text)
+        found.setdefault((name, is_wanted), []).append(pattern)
     return found

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -15,7 +16,7 @@ from fastprof._version import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
-from fastprof.cli.reports import ReportCommand
+from fastprof.cli.reports import ReportCommand, load_reports
 from fastprof.errors import CheckError, FastprofError
 from fastprof.profile.reports import all_reports
 
@@ -59,6 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         check, a bug in fastprof; 130 interrupted. `nsys` also returns the exit code of the program
         it runs. Usage errors raise SystemExit(2), as in argparse.
     """
+    given = sys.argv[1:] if argv is None else list(argv)
+    code = _guarded(lambda: load_reports(given, [each.NAME for each in COMMANDS]))
+    if code != DONE:
+        return code
     try:
         arguments = parser().parse_args(argv)
     finally:

@@ -6,14 +6,16 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.errors import ReportError, UnknownColumnError
-from fastprof.profile.reports import Option, Report
+from fastprof.model.names import unknown_name
+from fastprof.profile.reports import ENTRY_POINTS, Option, Report, all_reports
 
 if TYPE_CHECKING:
     from fastprof.model.table import Table
@@ -66,6 +68,8 @@ class ReportCommand:
         from fastprof.ops.user import load_file
         from fastprof.profile.load import open as open_trace
 
+        self._check(arguments)
+
         for path in arguments.ops:
             load_file(path)
         with Bar() as bar:
@@ -87,6 +91,31 @@ class ReportCommand:
         with output(arguments.output, arguments.file) as file:
             file.write(text.encode("utf-8", "surrogateescape"))
         return 0
+
+    def _check(self, arguments: argparse.Namespace) -> None:
+        """Check names of columns before reading the trace, if the report declares its columns."""
+        keys: tuple[str, ...] = getattr(arguments, "by", None) or ()
+        valid = [*keys, *(each.key for each in self._report.columns)]
+        names = [arguments.sort] if arguments.sort else []
+        names += [each.strip() for each in (arguments.columns or "").split(",") if each.strip()]
+        for name in names:
+            if self._report.columns and name not in valid:
+                arguments.error(unknown_name("column", name, valid))
+
+
+def load_reports(argv: list[str], known: Collection[str]) -> int:
+    """Load the reports of --ops files and of installed packages if the command may be one."""
+    command = next((each for each in argv if not each.startswith("-")), None)
+    if command is None or command in known or command in all_reports():
+        return 0
+    from fastprof.ops.user import load_file, load_packages
+
+    for before, each in pairwise(["", *argv]):
+        if before == "--ops" or each.startswith("--ops="):
+            load_file(each.removeprefix("--ops="))
+    for problem in load_packages(ENTRY_POINTS, "reports"):
+        log(f"warning: {problem}")
+    return 0
 
 
 def _add(parser: argparse.ArgumentParser, option: Option) -> None:

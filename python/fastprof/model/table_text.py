@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from fastprof.model.columns import Values
-from fastprof.model.heading import UNITS, Heading, Scale
+from fastprof.model.heading import Heading, Scale
+from fastprof.model.quantity import scale_of
 
 
 class Column(Protocol):
@@ -177,11 +178,7 @@ def _largest(column: Column, total: Any) -> tuple[float, bool]:
 
 
 def _scale(heading: Heading, largest: float) -> Scale | None:
-    """The largest unit in which the largest number is at least 1."""
-    scales = UNITS.get(heading.unit)
-    if not scales:
-        return None
-    return next((each for each in reversed(scales) if largest >= each.size), scales[0])
+    return scale_of(heading.unit, largest) if heading.unit else None
 
 
 def _number_format(

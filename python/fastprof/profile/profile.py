@@ -167,13 +167,13 @@ class Profile:
         Raises
         ------
         ReportError
-            There is no such report or option.
+            There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
         facts = facts_of(self.name, self.about, self.devices_used, self.coverage_of_kernels)
         return replace(table, facts=facts | table.facts)
 
-    def summary(self, by: str | Sequence[str] = ("dir", "op"), **options: Any) -> Table:
+    def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
 

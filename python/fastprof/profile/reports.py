@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
+from fastprof.ops.user import load_packages
 
 if TYPE_CHECKING:
     from fastprof.model.table import Table
@@ -151,14 +152,16 @@ def all_reports() -> dict[str, Report]:
 
 
 def find(name: str) -> Report:
-    """The report of a name.
+    """The report of a name; reports of installed packages are loaded if no other has it.
 
     Raises
     ------
     ReportError
-        There is none; the message names the nearest.
+        There is none; the message names the nearest, and the packages that failed to load.
     """
-    reports = all_reports()
-    if name not in reports:
-        raise ReportError(unknown_name("report", name, list(reports)))
-    return reports[name]
+    if name not in all_reports():
+        problems = load_packages(ENTRY_POINTS, "reports")
+        if name not in all_reports():
+            unknown = unknown_name("report", name, list(all_reports()))
+            raise ReportError("; ".join([unknown, *problems]))
+    return _reports[name]
