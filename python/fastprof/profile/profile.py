@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.columns import Column, RepeatedInts
+from fastprof.model.columns import Column
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
@@ -170,19 +170,12 @@ class Profile:
             There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
-        facts = facts_of(self.name, self.about, self.devices_used, self.coverage_of_kernels)
+        facts = facts_of(self.name, self.about, self.column("device"), self.coverage_of_kernels)
         return replace(table, facts=facts | table.facts)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
-
-    @cached_property
-    def devices_used(self) -> list[int]:
-        """The GPUs with work, ascending."""
-        column = self._source.column("device")
-        numbers = column.distinct if isinstance(column, RepeatedInts) else column.array()
-        return sorted({int(each) for each in numbers.tolist() if each is not None and each >= 0})
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
