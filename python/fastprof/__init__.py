@@ -21,6 +21,7 @@ from fastprof.errors import (
     MissingDependencyError,
     NotEnoughMemoryError,
     OpError,
+    ReportError,
     UnknownColumnError,
 )
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fastprof.ops import CannotModel, Cost, op
     from fastprof.profile.load import open
     from fastprof.profile.profile import Profile
+    from fastprof.profile.reports import Option, report
     from fastprof.ranks.batch import batch
     from fastprof.ranks.result import Batch
 
@@ -50,7 +52,9 @@ __all__ = [
     "MissingDependencyError",
     "NotEnoughMemoryError",
     "OpError",
+    "Option",
     "Profile",
+    "ReportError",
     "Tensor",
     "Unknown",
     "UnknownColumnError",
@@ -62,6 +66,7 @@ __all__ = [
     "layer",
     "op",
     "open",
+    "report",
     "timer",
     "timings",
     "uninit",
@@ -72,6 +77,7 @@ _HOMES = {
     "Batch": "fastprof.ranks.result",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
+    "Option": "fastprof.profile.reports",
     "Profile": "fastprof.profile.profile",
     "Tensor": "fastprof.model.call",
     "Unknown": "fastprof.model.call",
@@ -82,6 +88,7 @@ _HOMES = {
     "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",
+    "report": "fastprof.profile.reports",
     "timer": "fastprof.annotate.timer",
     "timings": "fastprof.annotate.timer",
     "uninit": "fastprof.annotate.session",

@@ -17,7 +17,7 @@ import pytest
 import commands
 import fastprof
 from exports import Export
-from fastprof.report import COLUMNS, TRACE_COLUMNS
+from fastprof.writers import COLUMNS, TRACE_COLUMNS
 from waiting import PATIENCE
 
 PACKAGE = Path(fastprof.__file__).parent

@@ -16,12 +16,12 @@ from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values, as_lists
 from fastprof.profile import from_dict_lines, from_trace, profile
 from fastprof.profile.profile import Profile, dict_line_columns
-from fastprof.report import write_rows
+from fastprof.writers import write_rows
 from report_columns import ints, lists, values
 
 PUBLIC = """
-about check column contents coverage coverage_of_kernels graph_capture kernels name names rows
-to_arrow to_pandas warnings
+about check column contents coverage coverage_of_kernels graph_capture kernels name names report
+rows summary to_arrow to_pandas warnings
 """
 KINDS = {
     "number": (Ints,),
