@@ -21,6 +21,7 @@ from fastprof.errors import (
     MissingDependencyError,
     NotEnoughMemoryError,
     OpError,
+    StepsError,
     UnknownColumnError,
 )
 
@@ -51,6 +52,7 @@ __all__ = [
     "NotEnoughMemoryError",
     "OpError",
     "Profile",
+    "StepsError",
     "Tensor",
     "Unknown",
     "UnknownColumnError",

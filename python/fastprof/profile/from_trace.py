@@ -20,6 +20,8 @@ from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps import sources
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 # The unknown time. Times may be negative: each trace has its own epoch.
@@ -42,7 +44,12 @@ class TraceSource(ProfileSource):
         return TraceSource(self._trace, self._attribution, self._lookups.lines)
 
     def _make(self, name: str) -> Column:
+        if name == "step":
+            return self.steps(None).column()
         return _MAKERS[name](self._lookups)
+
+    def _find_steps(self, source: str | None) -> StepsOfKernels:
+        return sources.find(self._lookups, source)
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups

@@ -12,6 +12,7 @@ from fastprof.model.metadata import About
 from fastprof.profile.checks import Totals
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 
 class ProfileSource(ABC):
@@ -42,6 +43,7 @@ class ProfileSource(ABC):
         self.names = [info.key for info in table]
         self._columns: dict[str, Column] = {}
         self._coverage: dict[bool, Coverage] = {}
+        self._steps: dict[str | None, StepsOfKernels] = {}
 
     def column(self, name: str) -> Column:
         """The column of a name in `names`."""
@@ -52,6 +54,16 @@ class ProfileSource(ABC):
     @abstractmethod
     def _make(self, name: str) -> Column:
         """Compute a column."""
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source (see `Profile.find_steps`), computed on first use and kept."""
+        if source not in self._steps:
+            self._steps[source] = self._find_steps(source)
+        return self._steps[source]
+
+    @abstractmethod
+    def _find_steps(self, source: str | None) -> StepsOfKernels:
+        """Find the steps."""
 
     def coverage(self, copies: bool) -> Coverage:
         """The GPU time by depth; `copies`: including memory copies and memsets."""
