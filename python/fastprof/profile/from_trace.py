@@ -20,7 +20,6 @@ from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.source import ProfileSource
-from fastprof.profile.steps import sources
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
@@ -31,7 +30,10 @@ _NO_TIME: Final = np.iinfo(np.int64).min
 class TraceSource(ProfileSource):
     """A trace. Columns are computed on first use."""
 
-    of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
+    # `step` may group kernels by operator and parameters.
+    of_costs = frozenset(
+        {"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact", "step"}
+    )
 
     def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
         super().__init__(
@@ -44,12 +46,11 @@ class TraceSource(ProfileSource):
         return TraceSource(self._trace, self._attribution, self._lookups.lines)
 
     def _make(self, name: str) -> Column:
-        if name == "step":
-            return self.steps(None).column()
         return _MAKERS[name](self._lookups)
 
-    def _find_steps(self, source: str | None) -> StepsOfKernels:
-        return sources.find(self._lookups, source)
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source."""
+        return self._lookups.steps(source)
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
@@ -193,6 +194,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "launch_ranges": lambda lookups: _ranges(lookups, lookups.attribution.launch_frame_of_kernel),
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
+    "step": lambda lookups: lookups.steps(None).column(),
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),

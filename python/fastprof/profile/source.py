@@ -43,7 +43,6 @@ class ProfileSource(ABC):
         self.names = [info.key for info in table]
         self._columns: dict[str, Column] = {}
         self._coverage: dict[bool, Coverage] = {}
-        self._steps: dict[str | None, StepsOfKernels] = {}
 
     def column(self, name: str) -> Column:
         """The column of a name in `names`."""
@@ -55,15 +54,9 @@ class ProfileSource(ABC):
     def _make(self, name: str) -> Column:
         """Compute a column."""
 
-    def steps(self, source: str | None) -> StepsOfKernels:
-        """The steps by a source (see `Profile.find_steps`), computed on first use and kept."""
-        if source not in self._steps:
-            self._steps[source] = self._find_steps(source)
-        return self._steps[source]
-
     @abstractmethod
-    def _find_steps(self, source: str | None) -> StepsOfKernels:
-        """Find the steps."""
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source, as for `Profile.find_steps`."""
 
     def coverage(self, copies: bool) -> Coverage:
         """The GPU time by depth; `copies`: including memory copies and memsets."""
