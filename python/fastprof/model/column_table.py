@@ -107,6 +107,7 @@ TRACE_COLUMNS: Final = (
     _path("launch_ranges", "LaunchRanges", "texts", 25, "your ranges around the launch"),
     _path("phases", "Phases", "texts", 25, "enclosing ranges that end on another thread"),
     _traced("phase", "Phase", "text", "forward, backward, recompute, optimizer, ..."),
+    _traced("step", "Step", "number", "training step whose launch it is"),
     _traced("path", "Path", "number", "node of the call-path tree"),
     _traced("copied", "Copied", "number", "bytes of a copy or memset (--all)"),
     _traced("copy_direction", "CopyDirection", "text", "HtoD, DtoH, DtoD, ... (--all)"),

@@ -22,6 +22,7 @@ from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
@@ -33,7 +34,10 @@ class TraceSource(ProfileSource):
     read_times : reads the timeline from the file of the trace
     """
 
-    of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
+    # `step` may group kernels by operator and parameters.
+    of_costs = frozenset(
+        {"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact", "step"}
+    )
 
     def __init__(
         self,
@@ -67,6 +71,10 @@ class TraceSource(ProfileSource):
     def paths(self) -> Paths:
         """As in ProfileSource."""
         return paths_of(self._attribution)
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source."""
+        return self._lookups.steps(source)
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
@@ -210,6 +218,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "launch_ranges": lambda lookups: _ranges(lookups, lookups.attribution.launch_frame_of_kernel),
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
+    "step": lambda lookups: lookups.steps(None).column(),
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
