@@ -233,7 +233,9 @@ class Profile:
             There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
-        facts = facts_of(self.name, self.about, self.column("device"), self.coverage_of_kernels)
+        device, coverage = self.column("device"), self.coverage_of_kernels
+        steps = self.find_steps(options.get("steps"))
+        facts = facts_of(self.name, self.about, device, coverage, steps)
         return replace(table, facts=facts | table.facts)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
