@@ -21,6 +21,7 @@ from fastprof.errors import (
     MissingDependencyError,
     NotEnoughMemoryError,
     OpError,
+    ReportError,
     StepsError,
     UnknownColumnError,
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from fastprof.ops import CannotModel, Cost, op
     from fastprof.profile.load import open
     from fastprof.profile.profile import Profile
+    from fastprof.profile.reports import report
     from fastprof.ranks.batch import batch
     from fastprof.ranks.result import Batch
 
@@ -52,6 +54,7 @@ __all__ = [
     "NotEnoughMemoryError",
     "OpError",
     "Profile",
+    "ReportError",
     "StepsError",
     "Tensor",
     "Unknown",
@@ -64,6 +67,7 @@ __all__ = [
     "layer",
     "op",
     "open",
+    "report",
     "timer",
     "timings",
     "uninit",
@@ -84,6 +88,7 @@ _HOMES = {
     "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",
+    "report": "fastprof.profile.reports",
     "timer": "fastprof.annotate.timer",
     "timings": "fastprof.annotate.timer",
     "uninit": "fastprof.annotate.session",

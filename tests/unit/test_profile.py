@@ -20,8 +20,8 @@ from fastprof.report import write_rows
 from report_columns import ints, lists, values
 
 PUBLIC = """
-about check column contents coverage coverage_of_kernels graph_capture kernels name names rows
-to_arrow to_pandas warnings
+about check column contents coverage coverage_of_kernels find_steps graph_capture kernels name names
+rows to_arrow to_pandas warnings
 """
 KINDS = {
     "number": (Ints,),
