@@ -1,21 +1,16 @@
-"""Labels of ranges: numbers folded, and the numbers that tell steps apart."""
+"""Labels of steps: their numbers, and how messages show them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from math import floor
 from typing import Final
 
 from fastprof.errors import StepsError
 
-_NUMBER: Final = re.compile(r"\d+")
 _LONGEST_SHOWN: Final = 60
-
-
-def folded(label: str) -> str:
-    """The label with each number replaced by `*`: `step 17` is `step *`."""
-    return _NUMBER.sub("*", label)
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -45,6 +40,11 @@ def numbers(labels: Sequence[str]) -> list[int]:
 def shown(label: str) -> str:
     """The label, shortened to fit a message."""
     return label if len(label) <= _LONGEST_SHOWN else label[: _LONGEST_SHOWN - 3] + "..."
+
+
+def percent(share: float) -> str:
+    """A share of 1 in per cent, rounded down: a share below a limit is shown below it."""
+    return f"{floor(share * 1000) / 10:g} %"
 
 
 def nearest(pattern: str, labels: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import Steps
+from fastprof.model.numbers import without_numbers
 from fastprof.model.trace import Trace
 from fastprof.profile.steps import labels
 from fastprof.profile.steps.marked import profiler_step
@@ -75,7 +76,8 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
     ids = [_id(meanings[each].label, folded) for each in used]
     label = np.array([*ids, -1], np.int32)[place]
     counts = np.bincount(label[label >= 0], minlength=len(folded))
-    rows = np.flatnonzero((label >= 0) & (counts[label] > 1))
+    rows = np.flatnonzero(label >= 0)
+    rows = rows[counts[label[rows]] > 1]
     rows = rows[_is_outermost(ranges.start[rows], ranges.end[rows], ranges.thread[rows])]
     length = np.minimum(ranges.end[rows], ranges.start[-1:].max(initial=0)) - ranges.start[rows]
     longest = np.argsort(-np.bincount(label[rows], length, minlength=len(folded)), kind="stable")
@@ -97,7 +99,7 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
 def _id(label: str, ids: dict[str, int]) -> int:
     if profiler_step(label) is not None:
         return -1
-    return ids.setdefault(labels.folded(label), len(ids))
+    return ids.setdefault(without_numbers(label), len(ids))
 
 
 def _is_outermost(start: Int64, end: Int64, group: Int32) -> Bools:

@@ -101,10 +101,8 @@ def _by_repeated_range(kernels: Kernels) -> StepsOfKernels | str:
         return "no range repeats"
     name = f"range {labels.shown(found.label)}"
     if found.share < ranges.ENOUGH:
-        return (
-            f"{name!r} repeats but launches {found.share:.0%} of the GPU time, expected "
-            f"{ranges.ENOUGH:.0%}"
-        )
+        share, least = labels.percent(found.share), labels.percent(ranges.ENOUGH)
+        return f"{name!r} repeats but launches {share} of the GPU time, expected {least}"
     return steps_of_kernels(trace, found.marked.steps, name, ranges.described(found.marked))
 
 
@@ -126,10 +124,10 @@ def _by_repetition(kernels: Kernels) -> StepsOfKernels | str:
     found = repetition.find(trace, group, is_kernel)
     if found.steps is None:
         return (
-            f"{found.share:.0%} of the GPU time repeats in equal steps, expected "
-            f"{repetition.ENOUGH:.0%}; range:REGEX or anchor:REGEX defines steps"
+            f"{labels.percent(found.share)} of the GPU time repeats in equal steps, expected "
+            f"{labels.percent(repetition.ENOUGH)}; range:REGEX or anchor:REGEX defines steps"
         )
-    share = f"{found.share * 100:.3g} % of the GPU time repeats"
+    share = f"{labels.percent(found.share)} of the GPU time repeats"
     n_processes = len(np.unique(found.steps.pid))
     where = f" in {n_processes} processes" if n_processes > 1 else ""
     return steps_of_kernels(
