@@ -112,13 +112,14 @@ def totals(columns: dict[str, Cells]) -> dict[str, Any]:
 
 
 def shown(headings: Iterable[Heading], columns: dict[str, Cells]) -> tuple[Heading, ...]:
-    """The headings of these columns; text omits columns without any known value but 0."""
+    """The headings of these columns; text omits columns without known values, and rates of 0."""
     return tuple(
-        replace(each, in_text=each.in_text and _is_known(columns[each.key]))
+        replace(each, in_text=each.in_text and _has_values(columns[each.key], each.unit))
         for each in headings
         if each.key in columns
     )
 
 
-def _is_known(column: Cells) -> bool:
-    return not len(column) or bool(np.ma.masked_invalid(column.array()).any())
+def _has_values(column: Cells, unit: str) -> bool:
+    known = np.ma.masked_invalid(column.array())
+    return not len(column) or bool(known.any() if unit.endswith("/s") else known.count())

@@ -23,6 +23,7 @@ from fastprof.model.column_table import COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import SourceLines, each_part_once
 from fastprof.model.metadata import About
+from fastprof.profile import kernel_types
 from fastprof.profile.checks import Totals, mistake, totals_of
 from fastprof.profile.costs import cost
 from fastprof.profile.counts import Contents, contents_of_lines
@@ -50,7 +51,7 @@ class DictLineSource(ProfileSource):
         self.columns, self.lines = columns, lines
         self.meaning_row = np.where(forward_row >= 0, forward_row, np.arange(n, dtype=np.int32))
         self.duration: Int64 = columns["kDuration"].values
-        names = _names(columns)
+        self.names_of_kernels = names = _names(columns)
         self.calls = calls_of_lines(columns, names, backward, forward_row)
         self.costs = cost(self.calls, names.values, names.ids, np.maximum(self.duration, 0))
 
@@ -125,6 +126,10 @@ _MAKERS: Final[dict[str, Callable[[DictLineSource], Column]]] = {
     "line": lambda of: of.source_lines.mapped(of.lines.line),
     "library_line": lambda of: of.source_lines.mapped(of.lines.library_line),
     "name": lambda of: of.columns["kLongName"],
+    "class": lambda of: kernel_types.classes(of.names_of_kernels),
+    "compute_type": lambda of: kernel_types.compute_types_of(of.names_of_kernels, of.costs),
+    "helper": lambda of: kernel_types.helpers(of.names_of_kernels, of.costs),
+    "call": lambda of: kernel_types.call_numbers(of.calls),
 }
 
 

@@ -15,7 +15,7 @@ from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, gpu_work, phases, process_ranges
+from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
@@ -37,6 +37,7 @@ class TraceSource(ProfileSource):
     # `step` may group kernels by operator and parameters.
     of_costs = frozenset(
         {"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact", "step"}
+        | {"compute_type", "helper", "call"}
     )
 
     def __init__(
@@ -202,6 +203,10 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "line": lambda lookups: lookups.source.mapped(lookups.lines.line),
     "library_line": lambda lookups: lookups.source.mapped(lookups.lines.library_line),
     "name": lambda lookups: lookups.names[0],
+    "class": lambda lookups: kernel_types.classes(lookups.names[0], gpu_work.kinds(lookups.trace)),
+    "compute_type": lambda lookups: kernel_types.compute_types_of(lookups.names[0], lookups.costs),
+    "helper": lambda of: kernel_types.helpers(of.names[0], of.costs),
+    "call": lambda lookups: kernel_types.call_numbers(lookups.calls),
     "start": lambda lookups: Ints(lookups.trace.kernels.start, none=NO_TIME),
     "end": _end,
     "kind": lambda lookups: gpu_work.kinds(lookups.trace),
@@ -216,6 +221,8 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "graph_node": _of_config("graph_node"),
     "ranges": lambda lookups: _ranges(lookups, lookups.meaning),
     "launch_ranges": lambda lookups: _ranges(lookups, lookups.attribution.launch_frame_of_kernel),
+    "home_range": lambda lookups: lookups.user_ranges[0],
+    "range": lambda lookups: lookups.user_ranges[1],
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
     "step": lambda lookups: lookups.steps(None).column(),

@@ -174,6 +174,18 @@ class Lookups:
         """The source lines of each kernel's call, outermost first."""
         return self.frames(self.meaning_node).mapped(self.lines.trace)
 
+    @cached_property
+    def user_ranges(self) -> tuple[Ints, Ints]:
+        """The innermost of the user's own ranges around each call and around each launch: its row
+        in `Attribution.ranges`."""
+        attribution = self.attribution
+        is_user = np.array([m.kind == Kind.USER for m in attribution.meanings], bool)
+        in_user = is_user[attribution.node_label][attribution.node_of_frame]
+        own = np.where(in_user, attribution.frame_range, np.int32(-1))
+        innermost = _path.innermost(attribution.frame_parent, own)
+        launch_frame = attribution.launch_frame_of_kernel
+        return Ints(take(innermost, self.meaning)), Ints(take(innermost, launch_frame))
+
     def markers(self, kind: Kind) -> Values:
         """The texts of the markers of one kind around each kernel, outermost first."""
         return self.chains(
