@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.analysis.options import WHERE, by
+from fastprof.analysis.options import STEPS, WHERE, by
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Report, add
 
@@ -12,7 +12,7 @@ add(
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         function="fastprof.analysis.summary:summary",
         columns=MEASURES,
-        options=(by("dir,op; range,kind without operators"), WHERE),
+        options=(by("dir,op; range,kind without operators"), STEPS, WHERE),
         limit=20,
     )
 )

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fastprof._core import _link
 from fastprof._core._take import take
+from fastprof.errors import StepsError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.column_table import COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
@@ -29,6 +30,7 @@ from fastprof.profile.counts import Contents, contents_of_lines
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.dict_line_calls import calls_of_lines
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels, timeless_step
 
 
 class DictLineSource(ProfileSource):
@@ -77,6 +79,13 @@ class DictLineSource(ProfileSource):
     def contents(self) -> Contents:
         """Count the contents."""
         return contents_of_lines(self.columns, self.calls)
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """All kernels as one step."""
+        reason = "dict lines record no times"
+        if source not in (None, "none"):
+            raise StepsError(f"{self.name}: {reason}; find steps in the trace itself")
+        return timeless_step(self.n_kernels, reason)
 
     def totals(self) -> Totals:
         """Sum the rows."""

@@ -24,6 +24,8 @@ from fastprof.profile.byte_limits import bandwidths, too_fast
 from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
 from fastprof.profile.calls import CallsOfKernels, find_calls
 from fastprof.profile.costs import Costs, cost
+from fastprof.profile.steps import sources
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 
 class Lookups:
@@ -32,6 +34,7 @@ class Lookups:
     def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
         self.trace, self.attribution, self.lines = trace, attribution, lines
         self.frame = attribution.frame_of_kernel
+        self._steps: dict[str | None, StepsOfKernels] = {}
 
     @cached_property
     def meaning(self) -> Int32:
@@ -113,6 +116,12 @@ class Lookups:
             self.bytes.values, kernels.duration, calls.group, calls.n_groups, bandwidth
         )
         return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source, kept."""
+        if source not in self._steps:
+            self._steps[source] = sources.find(self, source)
+        return self._steps[source]
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""

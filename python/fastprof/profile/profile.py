@@ -21,7 +21,10 @@ from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
+from fastprof.profile.instances import ApiCalls, RangeInstances
+from fastprof.profile.paths import Paths
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 if TYPE_CHECKING:
     import pandas
@@ -71,7 +74,8 @@ class Profile:
         read or no graph needs one.
     names : list of str
         The columns. Dict lines lack those that only a trace has (start, end, pid, ...). The guide
-        (docs/columns.md) explains each; `fastprof prof --help` lists them.
+        (docs/columns.md) explains each; `fastprof prof --help` lists them. `column("launch_end")`
+        is not among them: it needs the file read again.
     kernels : mapping of str to array
         The columns as NumPy arrays: `profile.kernels["flops"].sum()`.
     coverage, coverage_of_kernels : Coverage
@@ -113,6 +117,40 @@ class Profile:
         return Kernels(self)
 
     @property
+    def available(self) -> list[str]:
+        """`names`, and the columns that need the file read again."""
+        return [*self.names, *self._source.on_request]
+
+    @property
+    def ranges(self) -> RangeInstances:
+        """The ranges with their times, including those without kernels.
+
+        The first use of `ranges`, `api` or the column `launch_end` reads the file again.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed since it was read, or it is dict lines, which contain no ranges.
+        """
+        return self._source.timeline.ranges
+
+    @property
+    def api(self) -> ApiCalls:
+        """All calls of the CUDA or HIP API, with their times and class; see `ranges`."""
+        return self._source.timeline.api
+
+    @property
+    def paths(self) -> Paths:
+        """The call-path tree, which the column `path` of kernels indexes.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines, which contain no call paths.
+        """
+        return self._source.paths
+
+    @property
     def coverage(self) -> Coverage:
         """How much of the GPU time is known, by depth."""
         return self._source.coverage(True)
@@ -131,6 +169,31 @@ class Profile:
     def devices(self) -> dict[int, Device]:
         """Peaks and sizes of the GPUs with work, by number."""
         return devices_of(self.about, self.column("device"))
+
+    def find_steps(self, source: str | None = None) -> StepsOfKernels:
+        """The training steps, and the step of every kernel; kept for each source.
+
+        Parameters
+        ----------
+        source : str, optional
+            What marks the steps. By default, the first that applies: `ProfilerStep` (two or more),
+            `range`, `repetition`, `none`.
+
+            - `ProfilerStep`: the ranges of torch.profiler's schedule
+            - `range`: your outermost range whose label, numbers folded, repeats, and that launches
+              at least 90 % of the GPU time
+            - `range:REGEX`: your outermost ranges whose label the expression is found in
+            - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
+            - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
+              that the expression is found in, and that takes over 5 ms, begins a step
+            - `none`: the capture is one step
+
+        Raises
+        ------
+        StepsError
+            The source is unknown, the file has no such steps, or it is dict lines.
+        """
+        return self._source.steps(source)
 
     def check(self) -> str:
         """Count the file again in a simpler way and compare; return a summary of what agrees.
@@ -164,8 +227,8 @@ class Profile:
         KeyError
             There is no column of that name.
         """
-        if name not in self.names:
-            raise KeyError(f"no column {name!r}; columns: {', '.join(self.names)}")
+        if name not in self.available:
+            raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
         return self._source.column(name)
 
     def report(self, name: str, **options: Any) -> Table:
@@ -179,7 +242,9 @@ class Profile:
             There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
-        facts = facts_of(self.name, self.about, self.column("device"), self.coverage_of_kernels)
+        device, coverage = self.column("device"), self.coverage_of_kernels
+        steps = self.find_steps(options.get("steps"))
+        facts = facts_of(self.name, self.about, device, coverage, steps)
         return replace(table, facts=facts | table.facts)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
