@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastprof.analysis.options import STEPS, WHERE, by
+from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Report, add
 
@@ -13,6 +14,17 @@ add(
         function="fastprof.analysis.summary:summary",
         columns=MEASURES,
         options=(by("dir,op; range,kind without operators"), STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="roofline",
+        about="GPU time against the time at the GPU's peak rates: what is lost, and where",
+        function="fastprof.analysis.roofline:roofline",
+        columns=ROOFLINE,
+        options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
+        description=DESCRIPTION,
         limit=20,
     )
 )
