@@ -114,9 +114,7 @@ def stand_in_for_numpy(package: Path, core: Path) -> None:
     package.mkdir()
     (package / "__init__.pyi").write_text(f"class generic: ...\n{kinds}")
     (package / "typing.pyi").write_text(
-        "from typing import Generic, TypeVar\n"
-        'T = TypeVar("T")\n'
-        "class NDArray(Generic[T]): ...\n"
+        'from typing import Generic, TypeVar\nT = TypeVar("T")\nclass NDArray(Generic[T]): ...\n'
     )
 
 
