@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis_profiles
+from real_data import trace_of
 
 
 def pytest_addoption(parser):
@@ -34,6 +35,21 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: give --run-slow"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Distribute files, and the tests of real traces by trace: each trace is parsed once."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrTrace(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            is_real = nodeid.startswith("tests/real/")
+            return (is_real and trace_of(nodeid)) or super()._split_scope(nodeid)
+
+    return ByFileOrTrace(config, log)
 
 
 def pytest_collection_finish(session):

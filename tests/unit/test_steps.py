@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastprof.report import write_rows
 
 import fastprof
 from fastprof import StepsError
 from fastprof.profile.profile import dict_line_columns
 from fastprof.profile.steps.labels import numbers
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.writers import write_rows
 from kineto_files import KinetoFile
 
 Make = Callable[[KinetoFile], fastprof.Profile]
