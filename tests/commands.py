@@ -5,11 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import command_client
 import command_server
 from waiting import PATIENCE
 
@@ -36,14 +41,64 @@ def run(
     The options that a fork takes, too, are `cwd`, `stdout` and `file_size`, the largest that a
     file may be.
     """
+    if others.keys() <= {"cwd", "stdout", "file_size"}:
+        return _run_forked(words, stdin, **others)
     options = {"input": stdin, "capture_output": True, "timeout": PATIENCE, **others}
-    if "stdout" in others:
-        options |= {"capture_output": False, "stderr": subprocess.PIPE}
-    if "file_size" in others:
-        sizes = (options.pop("file_size"),) * 2
-        options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, sizes)
-    start = forked if others.keys() <= {"cwd", "stdout", "file_size"} else command
-    return subprocess.run(start(*words), **options)
+    return subprocess.run(command(*words), **options)
+
+
+def _run_forked(
+    words: tuple[str | os.PathLike[str], ...],
+    stdin: bytes,
+    cwd: str | os.PathLike[str] | None = None,
+    stdout: int | IO[bytes] | None = None,
+    file_size: int | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """As `forked`, without an interpreter for the client."""
+    directory = os.getcwdb() if cwd is None else os.fsencode(os.path.abspath(cwd))
+    if file_size is None:
+        file_size = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    out, err = _Output(), _Output()
+    read, write = os.pipe()
+    to = out.write if stdout is None else stdout if isinstance(stdout, int) else stdout.fileno()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PATIENCE)
+        connection.connect(command_server.socket_of())
+        command_client.send(connection, words, directory, file_size, [read, to, err.write])
+        for fd in (read, out.write, err.write):  # only the command holds these ends
+            os.close(fd)
+        feed = _started(_write, write, stdin)
+        threads = feed, _started(out.collect), _started(err.collect)
+        code = command_client.exit_code(connection)
+    for thread in threads:
+        thread.join(PATIENCE)
+    written = out.content if stdout is None else None
+    return subprocess.CompletedProcess(list(words), code, written, err.content)
+
+
+class _Output:
+    """A pipe, and what a command writes to it."""
+
+    def __init__(self) -> None:
+        self.read, self.write = os.pipe()
+        self.content = b""
+
+    def collect(self) -> None:
+        """Read until the other end is closed."""
+        with open(self.read, "rb") as file:
+            self.content = file.read()
+
+
+def _write(fd: int, content: bytes) -> None:
+    with suppress(BrokenPipeError), open(fd, "wb", buffering=0) as file:
+        while content:
+            content = content[file.write(content) :]
+
+
+def _started(function: Callable[..., None], *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def state_of(folder: Path) -> dict[str, str]:
