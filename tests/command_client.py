@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-HEADER = 8  # bytes: the length of the request
+HEADER = 8  # bytes: the length of a request, or the id of a process
 
 
 def send(connection, words, directory, file_size, streams):
@@ -31,6 +31,16 @@ def received(connection):
     return request.split(b"\0") if 0 < size == len(request) else [], fds
 
 
+def start(connection, process):
+    """Tell the client which process runs its command."""
+    connection.sendall(b"%*d" % (HEADER, process))
+
+
+def process_id(connection):
+    """The process that runs the command. To be called before `exit_code`."""
+    return int(connection.recv(HEADER, socket.MSG_WAITALL))
+
+
 def exit_code(connection):
     """The exit code of the command; the negative number of a signal that killed it."""
     return int(connection.recv(16) or b"70")
@@ -44,6 +54,7 @@ def main() -> int:
         send(connection, words, os.getcwdb(), file_size, [0, 1, 2])
         for fd in (0, 1):  # only the command holds the ends of pipes
             os.close(fd)
+        process_id(connection)
         code = exit_code(connection)
     if code < 0:  # it was killed, and so are we
         if -code != signal.SIGKILL:

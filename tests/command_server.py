@@ -107,6 +107,9 @@ def serve(path: str) -> list[str]:
                     os.close(fd)
                 if child < 0:  # the client has gone
                     connections.pop(child).close()
+                else:
+                    with suppress(BrokenPipeError):
+                        command_client.start(connection, child)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.close(awake)

@@ -42,38 +42,53 @@ def run(
     file may be.
     """
     if others.keys() <= {"cwd", "stdout", "file_size"}:
-        return _run_forked(words, stdin, **others)
+        return Forked(*words, stdin=stdin, **others).ended()
     options = {"input": stdin, "capture_output": True, "timeout": PATIENCE, **others}
     return subprocess.run(command(*words), **options)
 
 
-def _run_forked(
-    words: tuple[str | os.PathLike[str], ...],
-    stdin: bytes,
-    cwd: str | os.PathLike[str] | None = None,
-    stdout: int | IO[bytes] | None = None,
-    file_size: int | None = None,
-) -> subprocess.CompletedProcess[bytes]:
-    """As `forked`, without an interpreter for the client."""
-    directory = os.getcwdb() if cwd is None else os.fsencode(os.path.abspath(cwd))
-    if file_size is None:
-        file_size = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    out, err = _Output(), _Output()
-    read, write = os.pipe()
-    to = out.write if stdout is None else stdout if isinstance(stdout, int) else stdout.fileno()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE)
-        connection.connect(command_server.socket_of())
-        command_client.send(connection, words, directory, file_size, [read, to, err.write])
-        for fd in (read, out.write, err.write):  # only the command holds these ends
+class Forked:
+    """A command in a fork of the command server, without an interpreter for the client."""
+
+    def __init__(
+        self,
+        *words: str | os.PathLike[str],
+        stdin: bytes = b"",
+        cwd: str | os.PathLike[str] | None = None,
+        stdout: int | IO[bytes] | None = None,
+        file_size: int | None = None,
+    ) -> None:
+        directory = os.getcwdb() if cwd is None else os.fsencode(os.path.abspath(cwd))
+        if file_size is None:
+            file_size = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        self._words, self._keeps_output = words, stdout is None
+        self._out, self._err = _Output(), _Output()
+        read, write = os.pipe()
+        to = self._out.write if stdout is None else stdout
+        streams = [read, to if isinstance(to, int) else to.fileno(), self._err.write]
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.settimeout(PATIENCE)
+        self._connection.connect(command_server.socket_of())
+        command_client.send(self._connection, words, directory, file_size, streams)
+        for fd in (read, self._out.write, self._err.write):  # only the command holds these ends
             os.close(fd)
-        feed = _started(_write, write, stdin)
-        threads = feed, _started(out.collect), _started(err.collect)
-        code = command_client.exit_code(connection)
-    for thread in threads:
-        thread.join(PATIENCE)
-    written = out.content if stdout is None else None
-    return subprocess.CompletedProcess(list(words), code, written, err.content)
+        outputs = [_started(each.collect) for each in (self._out, self._err)]
+        self._threads = [_started(_write, write, stdin), *outputs]
+        self._process = command_client.process_id(self._connection)
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self._process, number)
+
+    def ended(self) -> subprocess.CompletedProcess[bytes]:
+        """Wait for its end."""
+        with self._connection:
+            code = command_client.exit_code(self._connection)
+        for thread in self._threads:
+            thread.join(PATIENCE)
+        written = self._out.content if self._keeps_output else None
+        return subprocess.CompletedProcess(self._words, code, written, self._err.content)
 
 
 class _Output:
