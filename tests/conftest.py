@@ -65,6 +65,19 @@ def _frozen():
     gc.freeze()
 
 
+@pytest.fixture(scope="module")
+def forked_workers():
+    """Let workers of batches be forks of the command server; yields their program as it was."""
+    import command_server
+    from fastprof.ranks import process
+
+    program = process._PROGRAM
+    with pytest.MonkeyPatch.context() as patch:
+        forking = command_server.forking(program, command_server.socket_of())
+        patch.setattr(process, "_PROGRAM", forking)
+        yield program
+
+
 @pytest.fixture
 def record_nvtx(tmp_path):
     """nvtx_recorder.record, for programs that use nvtx; their exports stay in tmp_path."""
