@@ -12,7 +12,7 @@ from pathlib import Path
 
 import fastprof
 from fastprof._system.atomic_file import atomic_file
-from fastprof.report.info import describe
+from fastprof.writers.info import describe
 
 PAGE = Path(__file__).parent / "coverage.md"
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -25,7 +25,7 @@ from typing import Any
 
 IMPORTED = (
     *("fastprof.cli", "fastprof.profile.load", "fastprof.profile.recount", "fastprof.ranks"),
-    *("fastprof.report.csv", "fastprof.report.dict_lines", "fastprof.report.info"),
+    *("fastprof.writers.csv", "fastprof.writers.dict_lines", "fastprof.writers.info"),
 )
 IF_INSTALLED = ("pyarrow.parquet",)  # of which fastprof works without
 

@@ -11,7 +11,7 @@ import pytest
 import fastprof
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
-from fastprof.report import COLUMNS, write_report, write_rows
+from fastprof.writers import COLUMNS, write_report, write_rows
 from real_data import open_read_only, real, traces
 
 EXPORTS = traces("nsys/*.sqlite", "pyprof/*.sqlite")

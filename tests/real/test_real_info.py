@@ -9,7 +9,7 @@ import pytest
 
 import fastprof
 from fastprof.cli import main
-from fastprof.report.info import describe, info_text
+from fastprof.writers.info import describe, info_text
 from real_data import open_read_only, real, traces
 
 NSYS = traces("nsys/*.sqlite", "pyprof/*.sqlite")

@@ -19,7 +19,7 @@ import pytest
 import fastprof
 from fastprof.profile import recount
 from fastprof.profile.profile import dict_line_columns
-from fastprof.report import write_report, write_rows
+from fastprof.writers import write_report, write_rows
 from real_data import data_dir, open_read_only, real
 
 CUPTI = "CUPTI_ACTIVITY_KIND_"

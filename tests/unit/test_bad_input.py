@@ -144,8 +144,8 @@ def test_a_trace_on_standard_input_is_refused(file):
 MANY = """
 import gc, json, os, resource, signal, sys, traceback
 from fastprof.cli import main
-import fastprof.profile.load, fastprof.report.csv, fastprof.report.dict_lines
-import fastprof.report.parquet
+import fastprof.profile.load, fastprof.writers.csv, fastprof.writers.dict_lines
+import fastprof.writers.parquet
 gc.freeze()
 for words in json.load(sys.stdin):
     out, err = (open(words[-1] + end, "wb") for end in (".stdout", ".stderr"))

@@ -106,7 +106,7 @@ def test_what_is_too_much_is_said_with_both_sizes_and_a_way_on(tmp_path, monkeyp
 
 PEAK = """
 import re, sys
-import fastprof.profile.load, fastprof.report.csv, fastprof.report.dict_lines, numpy, apsw
+import fastprof.profile.load, fastprof.writers.csv, fastprof.writers.dict_lines, numpy, apsw
 from fastprof.cli import main
 def peak():
     return 1024 * int(re.search("VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])

@@ -12,8 +12,8 @@ import pytest
 
 from fastprof._core._rows import RowWriter
 from fastprof.errors import InternalError
-from fastprof.report import write_threads
-from fastprof.report.write_threads import write
+from fastprof.writers import write_threads
+from fastprof.writers.write_threads import write
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 

@@ -24,7 +24,7 @@ def overview(profile: Profile, parts: dict[str, Any]) -> tuple[tuple[str, ...], 
     """
     busy = busy_by_device(profile)
     span, work = (sum(getattr(each, name) for each in busy.values()) for name in ("span", "busy"))
-    gpus = gpu_names(profile.about, profile.devices_used) or "GPU not named in the file"
+    gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
     lines = [f"{gpus}, {len(profile)} kernels, copies and memsets"]
     if span:
         of = f" on {len(busy)} GPUs" if len(busy) > 1 else ""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.columns import Column, RepeatedInts
+from fastprof.model.columns import Column
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
@@ -20,6 +20,8 @@ from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import facts_of
+from fastprof.profile.instances import ApiCalls, RangeInstances
+from fastprof.profile.paths import Paths
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -71,7 +73,8 @@ class Profile:
         read or no graph needs one.
     names : list of str
         The columns. Dict lines lack those that only a trace has (start, end, pid, ...). The guide
-        (docs/columns.md) explains each; `fastprof prof --help` lists them.
+        (docs/columns.md) explains each; `fastprof prof --help` lists them. `column("launch_end")`
+        is not among them: it needs the file read again.
     kernels : mapping of str to array
         The columns as NumPy arrays: `profile.kernels["flops"].sum()`.
     coverage, coverage_of_kernels : Coverage
@@ -110,6 +113,40 @@ class Profile:
         return Kernels(self)
 
     @property
+    def available(self) -> list[str]:
+        """`names`, and the columns that need the file read again."""
+        return [*self.names, *self._source.on_request]
+
+    @property
+    def ranges(self) -> RangeInstances:
+        """The ranges with their times, including those without kernels.
+
+        The first use of `ranges`, `api` or the column `launch_end` reads the file again.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed since it was read, or it is dict lines, which contain no ranges.
+        """
+        return self._source.timeline.ranges
+
+    @property
+    def api(self) -> ApiCalls:
+        """All calls of the CUDA or HIP API, with their times and class; see `ranges`."""
+        return self._source.timeline.api
+
+    @property
+    def paths(self) -> Paths:
+        """The call-path tree, which the column `path` of kernels indexes.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines, which contain no call paths.
+        """
+        return self._source.paths
+
+    @property
     def coverage(self) -> Coverage:
         """How much of the GPU time is known, by depth."""
         return self._source.coverage(True)
@@ -136,7 +173,8 @@ class Profile:
             - `ProfilerStep`: the ranges of torch.profiler's schedule
             - `range`: your outermost range whose label, numbers folded, repeats, and that launches
               at least 90 % of the GPU time
-            - `range:REGEX`: your outermost ranges whose label the expression is found in
+            - `range:REGEX`: your outermost ranges whose label the expression is found in; without
+              any, ranges of any kind (reads the file again)
             - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
             - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
               that the expression is found in, and that takes over 5 ms, begins a step
@@ -181,8 +219,8 @@ class Profile:
         KeyError
             There is no column of that name.
         """
-        if name not in self.names:
-            raise KeyError(f"no column {name!r}; columns: {', '.join(self.names)}")
+        if name not in self.available:
+            raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
         return self._source.column(name)
 
     def report(self, name: str, **options: Any) -> Table:
@@ -196,19 +234,12 @@ class Profile:
             There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
-        facts = facts_of(self.name, self.about, self.devices_used, self.coverage_of_kernels)
+        facts = facts_of(self.name, self.about, self.column("device"), self.coverage_of_kernels)
         return replace(table, facts=facts | table.facts)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
-
-    @cached_property
-    def devices_used(self) -> list[int]:
-        """The GPUs with work, ascending."""
-        column = self._source.column("device")
-        numbers = column.distinct if isinstance(column, RepeatedInts) else column.array()
-        return sorted({int(each) for each in numbers.tolist() if each is not None and each >= 0})
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
