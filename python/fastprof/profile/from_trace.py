@@ -63,6 +63,10 @@ class TraceSource(ProfileSource):
             return self.timeline.launch_ends()
         return _MAKERS[name](self._lookups)
 
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source."""
+        return self._lookups.steps(source, lambda: self.timeline.ranges)
+
     @cached_property
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
@@ -72,10 +76,6 @@ class TraceSource(ProfileSource):
     def paths(self) -> Paths:
         """As in ProfileSource."""
         return paths_of(self._attribution)
-
-    def steps(self, source: str | None) -> StepsOfKernels:
-        """The steps by a source."""
-        return self._lookups.steps(source)
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
@@ -225,7 +225,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "range": lambda lookups: lookups.user_ranges[1],
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
-    "step": lambda lookups: lookups.steps(None).column(),
+    "step": lambda lookups: lookups.steps().column(),
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),

@@ -173,7 +173,8 @@ class Profile:
             - `ProfilerStep`: the ranges of torch.profiler's schedule
             - `range`: your outermost range whose label, numbers folded, repeats, and that launches
               at least 90 % of the GPU time
-            - `range:REGEX`: your outermost ranges whose label the expression is found in
+            - `range:REGEX`: your outermost ranges whose label the expression is found in; without
+              any, ranges of any kind (reads the file again)
             - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
             - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
               that the expression is found in, and that takes over 5 ms, begins a step
