@@ -21,6 +21,7 @@ from fastprof.errors import (
     MissingDependencyError,
     NotEnoughMemoryError,
     OpError,
+    ReportError,
     UnknownColumnError,
 )
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fastprof.ops import CannotModel, Cost, op
     from fastprof.profile.load import open
     from fastprof.profile.profile import Profile
+    from fastprof.profile.reports import report
     from fastprof.ranks.batch import batch
     from fastprof.ranks.result import Batch
 
@@ -51,6 +53,7 @@ __all__ = [
     "NotEnoughMemoryError",
     "OpError",
     "Profile",
+    "ReportError",
     "Tensor",
     "Unknown",
     "UnknownColumnError",
@@ -62,6 +65,7 @@ __all__ = [
     "layer",
     "op",
     "open",
+    "report",
     "timer",
     "timings",
     "uninit",
@@ -82,6 +86,7 @@ _HOMES = {
     "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",
+    "report": "fastprof.profile.reports",
     "timer": "fastprof.annotate.timer",
     "timings": "fastprof.annotate.timer",
     "uninit": "fastprof.annotate.session",

@@ -46,3 +46,7 @@ class AnnotateError(FastprofError):
 
 class CaptureError(FastprofError, ValueError):
     """The requested capture is not possible; the message gives the reason and the remedy."""
+
+
+class ReportError(FastprofError, ValueError):
+    """A report cannot be registered or made with these options; the message gives the reason."""

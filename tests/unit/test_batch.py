@@ -7,11 +7,12 @@ import fastprof
 import rank_files
 from exports import Export
 from fastprof.cli import main
+from fastprof.model.heading import Heading
+from fastprof.model.table import Floats, Table, texts
 from fastprof.ranks.batch import BatchError
 from fastprof.ranks.files import find
 from fastprof.ranks.rank import assign_ranks as rank_numbers
 from fastprof.ranks.result import Batch
-from fastprof.ranks.table import Floats, Table, texts
 from fastprof.ranks.work import Options, work
 from kineto_files import KinetoFile
 from rank_files import CALLS, FLOPS, SLOW, TIME, TRANSFER
@@ -380,7 +381,7 @@ def test_the_long_table_has_a_row_a_rank_and_group(found, tmp_path):
 def test_a_table_keeps_what_is_not_known_apart_in_every_form():
     table = Table(
         {"a": texts(["x", None]), "b": Floats(np.array([np.nan, 0.5])), "c": Floats(np.zeros(2))},
-        shares=frozenset({"b"}),
+        (Heading("b", "b", "share"),),
     )
     assert list(table.rows()) == [{"a": "x", "b": None, "c": 0}, {"a": None, "b": 0.5, "c": 0}]
     assert table.text() == "a   b(%)  c\nx     na  0\nna  50.0  0\n"

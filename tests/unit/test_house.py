@@ -264,6 +264,7 @@ CALLED_FROM_OUTSIDE = {
     "algorithm_bytes": "docs/guide.md",
     "bus_bytes": "docs/guide.md",
     "kind_of": "docs/guide.md",
+    "_repr_html_": "notebooks",
 }
 
 

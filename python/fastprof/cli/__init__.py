@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -15,7 +16,9 @@ from fastprof._version import __version__
 from fastprof.cli import batch, info, nsys, parse, prof
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
+from fastprof.cli.reports import ReportCommand, load_reports
 from fastprof.errors import CheckError, FastprofError
+from fastprof.profile.reports import all_reports
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 # Messages of Python and of the dynamic loader after a failed allocation.
@@ -34,7 +37,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in COMMANDS:
+    found: list[Any] = [*map(ReportCommand, all_reports().values()), *COMMANDS]
+    for module in found:
         command = commands.add_parser(
             module.NAME,
             help=module.HELP,
@@ -56,6 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         check, a bug in fastprof; 130 interrupted. `nsys` also returns the exit code of the program
         it runs. Usage errors raise SystemExit(2), as in argparse.
     """
+    given = sys.argv[1:] if argv is None else list(argv)
+    code = _guarded(lambda: load_reports(given, [each.NAME for each in COMMANDS]))
+    if code != DONE:
+        return code
     try:
         arguments = parser().parse_args(argv)
     finally:

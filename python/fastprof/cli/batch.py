@@ -17,9 +17,9 @@ from fastprof.cli.progress import log
 from fastprof.errors import UnknownColumnError
 
 if TYPE_CHECKING:
+    from fastprof.model.table import Table
     from fastprof.ranks.batch import Done
     from fastprof.ranks.result import Batch
-    from fastprof.ranks.table import Table
 
 NAME = "batch"
 HELP = "compare the traces of many ranks"

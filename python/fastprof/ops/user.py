@@ -1,4 +1,4 @@
-"""Loads the user's own formulas: from a file, or from installed packages."""
+"""Loads the user's own formulas and reports: from a file, or from installed packages."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
-from fastprof.errors import BadInputError, OpError
+from fastprof.errors import BadInputError, OpError, ReportError
 
 __all__ = ["ENTRY_POINTS", "load_file", "load_packages"]
 
 ENTRY_POINTS: Final = "fastprof.ops"
 
-_loaded: dict[str, str | None] = {}  # entry point -> error message, None if it was loaded
+# Group and entry point -> error message, None if it was loaded.
+_loaded: dict[tuple[str, str], str | None] = {}
 
 
 def load_file(path: str | os.PathLike[str]) -> None:
-    """Execute a Python file that registers formulas with `fastprof.op`.
+    """Execute a Python file that registers formulas with `fastprof.op`, or reports.
 
     Raises
     ------
@@ -37,30 +38,38 @@ def load_file(path: str | os.PathLike[str]) -> None:
         raise OpError(f"{name}{_line(error, name)}: {_text(error)}") from error
 
 
-def load_packages() -> list[str]:
-    """Import the entry points of the group `fastprof.ops` from installed packages.
+def load_packages(group: str = ENTRY_POINTS, what: str = "costs") -> list[str]:
+    """Import the entry points of a group from installed packages.
 
-    Each is a module, or a function in a module, whose import registers formulas. An entry point is
-    imported once per process.
+    Each is a module, or a function in a module, whose import registers formulas or reports. An
+    entry point is imported once per process.
+
+    group : name of the group
+    what : what its entry points register, for messages
 
     Returns
     -------
     list of str
         One error message per entry point that failed to load.
     """
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.value in _loaded:
+    for point in entry_points(group=group):
+        key = group, point.value
+        if key in _loaded:
             continue
         try:
             point.load()
-            _loaded[point.value] = None
+            _loaded[key] = None
         except Exception as error:
-            _loaded[point.value] = f"costs of {point.name} ({point.value}): {_text(error)}"
-    return [problem for problem in _loaded.values() if problem is not None]
+            _loaded[key] = f"{what} of {point.name} ({point.value}): {_text(error)}"
+    return [problem for (of, _), problem in _loaded.items() if of == group and problem is not None]
 
 
 def _text(error: Exception) -> str:
-    return str(error) if isinstance(error, OpError) else f"{type(error).__name__}: {error}"
+    return (
+        str(error)
+        if isinstance(error, OpError | ReportError)
+        else f"{type(error).__name__}: {error}"
+    )
 
 
 def _line(error: Exception, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastprof._core._take import take
 from fastprof._system.optional import import_optional
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NEVER
@@ -82,8 +82,12 @@ class RangeInstances(Instances):
     level, parent : int32 [n]
         How many ranges of the thread are open at the start; the row of the innermost of them, -1
         if none. A range may cross the end of its parent.
-    seq : int64 [n]
-        torch's sequence number, -1 if none.
+    seq, op_id : int64 [n]
+        torch's numbers, -1 if none.
+    domain : Values
+        The name of the NVTX domain, unknown for the default domain.
+    is_push_pop : bool [n]
+        Whether the range was pushed and popped, as opposed to started and ended.
     n_own : int
         Rows of the trace itself. The rows after it are those of graph-capture files, whose times
         are shifted to after the trace.
@@ -93,6 +97,9 @@ class RangeInstances(Instances):
     level: Int32
     parent: Int32
     seq: Int64
+    op_id: Int64
+    domain: Values
+    is_push_pop: Bools
     meanings: list[Meaning]
     n_own: int
 

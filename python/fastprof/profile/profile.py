@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,12 +11,15 @@ import numpy.typing as npt
 
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.columns import Column
+from fastprof.model.columns import Column, RepeatedInts
 from fastprof.model.metadata import About
+from fastprof.model.table import Table
+from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.facts import facts_of
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
 from fastprof.profile.source import ProfileSource
@@ -191,6 +195,31 @@ class Profile:
         if name not in self.available:
             raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
         return self._source.column(name)
+
+    def report(self, name: str, **options: Any) -> Table:
+        """A report as a table: `profile.report("summary", by=["layer"])`.
+
+        docs/reports.md lists the reports and their options; `fastprof.report` adds one.
+
+        Raises
+        ------
+        ReportError
+            There is no such report, or an option has an invalid value.
+        """
+        table = reports.find(name).run(self, **options)
+        facts = facts_of(self.name, self.about, self.devices_used, self.coverage_of_kernels)
+        return replace(table, facts=facts | table.facts)
+
+    def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
+        return self.report("summary", by=by, **options)
+
+    @cached_property
+    def devices_used(self) -> list[int]:
+        """The GPUs with work, ascending."""
+        column = self._source.column("device")
+        numbers = column.distinct if isinstance(column, RepeatedInts) else column.array()
+        return sorted({int(each) for each in numbers.tolist() if each is not None and each >= 0})
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""

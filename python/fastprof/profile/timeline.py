@@ -29,11 +29,13 @@ class Timeline:
     ----------
     ranges : in the order of `Attribution.ranges`
     call_of_kernel : int32 [kernels], the row of `api` that launched each kernel, -1 if none
+    phase_domain : [Trace.phases] the NVTX domain, unknown for the default one
     """
 
     ranges: RangeInstances
     api: ApiCalls
     call_of_kernel: Int32
+    phase_domain: Values
 
     def launch_ends(self) -> Ints:
         """[kernels] The end of the launching API call."""
@@ -71,7 +73,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         correlation=calls.correlation,
         threads=threads,
     )
-    return Timeline(ranges, api, row)
+    return Timeline(ranges, api, row, recorded.phase_domain)
 
 
 def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:
@@ -120,10 +122,18 @@ def _ranges(
         level=take(_path.levels(frame_parent), frame),
         parent=take(frame_range, take(frame_parent, frame)),
         seq=names.seq,
+        op_id=names.op_id,
         threads=threads,
+        domain=_with_more(recorded.domain, captured.ranges),
+        is_push_pop=np.append(recorded.is_push_pop, np.ones(captured.ranges, bool)),
         meanings=attribution.meanings,
         n_own=n_own,
     )
+
+
+def _with_more(values: Values, n: int) -> Values:
+    """The values, and n unknown ones."""
+    return Values(np.append(values.ids, np.full(n, -1, np.int32)), values.values)
 
 
 def _calls_of_kernels(trace: Trace, calls: RecordedCalls, threads: Threads) -> Int32:

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
+from fastprof.model.table import Floats, Table, texts
 from fastprof.ranks.all_ranks import AllRanks
-from fastprof.ranks.table import Floats, Table, texts
-from fastprof.ranks.totals import SHARES, TIMES
+from fastprof.ranks.headings import TIMES, table_of
 
 __all__ = ["collectives"]
 
@@ -234,7 +234,7 @@ def _table(found: dict[str, _Found], all_ranks: AllRanks) -> Table:
     for key in ("last_share", "bytes"):
         columns[key] = Floats(np.array([row[key] for row in rows], np.float64))
     order = ["collective", *whole, "bytes", *of_waits, "last_share", "ends"]
-    return Table({key: columns[key] for key in order}, TIMES | {"ends"}, SHARES)
+    return table_of({key: columns[key] for key in order}, TIMES | {"ends"})
 
 
 def _row(found: _Found, numbers: list[int]) -> dict[str, Any]:

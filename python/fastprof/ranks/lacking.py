@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Table, texts
 from fastprof.ranks.all_ranks import AllRanks, Rank
-from fastprof.ranks.table import Table, texts
 from fastprof.ranks.work import Failure
 
 __all__ = ["lacking"]

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fastprof.model.columns import Ints
+from fastprof.model.table import Floats, Table, texts
 from fastprof.ranks import collectives, lacking, totals
 from fastprof.ranks.all_ranks import AllRanks, combine
+from fastprof.ranks.headings import SHARES, table_of
 from fastprof.ranks.rank import rank_in_name
 from fastprof.ranks.summary import Summary
-from fastprof.ranks.table import Floats, Table, texts
 from fastprof.ranks.work import Failure, Result
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
     def floats(values: Sequence[float]) -> Floats:
         return Floats(np.array([*values, *unknown], np.float64))
 
-    return Table(
+    return table_of(
         {
             "rank": numbers([rank.number for rank in ranks]),
             "file": texts([each.path for each in summaries] + [f.path for f in failures]),
@@ -202,6 +203,5 @@ def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
             "seconds": floats([each.seconds for each in summaries]),
             "error": texts([None] * len(ranks) + [each.error for each in failures]),
         },
-        totals.TIMES,
-        totals.SHARES | set(depths),
+        shares=SHARES | set(depths),
     )

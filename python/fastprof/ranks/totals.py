@@ -11,16 +11,14 @@ import numpy.typing as npt
 from fastprof.errors import UnknownColumnError
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Floats, Table
 from fastprof.ranks.all_ranks import AllRanks
+from fastprof.ranks.headings import table_of
 from fastprof.ranks.summary import KEYS
-from fastprof.ranks.table import Floats, Table
 
-__all__ = ["BY", "TIMES", "check", "groups_of_ranks", "totals"]
+__all__ = ["BY", "check", "groups_of_ranks", "totals"]
 
 BY: Final = ("op", "layer", "class", "dir")
-
-TIMES: Final = frozenset({"time", "mean", "min", "max", "wait", "longest", "span", "gpu_time"})
-SHARES: Final = frozenset({"share", "busy", "last_share"})
 
 
 def totals(all_ranks: AllRanks, by: Sequence[str]) -> Table:
@@ -82,7 +80,7 @@ def totals(all_ranks: AllRanks, by: Sequence[str]) -> Table:
         table[name] = Floats(np.where(known > 0, values, np.nan))
         table[f"{name}_kernels"] = Ints(known)
     order = _order(total, [columns[name] for name in by])
-    return Table({name: _at(column, order) for name, column in table.items()}, TIMES, SHARES)
+    return table_of(table).take(order)
 
 
 def check(by: Sequence[str]) -> None:
@@ -108,17 +106,16 @@ def groups_of_ranks(all_ranks: AllRanks) -> Table:
     """All groups of all ranks in long form: one row per rank and group."""
     numbers = np.array([each.number for each in all_ranks.ranks] or [-1], np.int64)
     paths = [each.summary.path for each in all_ranks.ranks]
-    table = Table(
+    table = table_of(
         {
             "rank": Ints(numbers[all_ranks.rank]),
             "file": Values(all_ranks.rank, paths),
             **all_ranks.keys,
             **{name: Ints(values) for name, values in all_ranks.sums.items()},
-        },
-        TIMES,
+        }
     )
     order = np.argsort(all_ranks.rank, kind="stable")
-    return Table({name: _at(column, order) for name, column in table.columns.items()}, TIMES)
+    return table.take(order)
 
 
 def _combined(keys: Sequence[Values], n: int) -> tuple[Int64, npt.NDArray[np.intp]]:
@@ -128,14 +125,6 @@ def _combined(keys: Sequence[Values], n: int) -> tuple[Int64, npt.NDArray[np.int
         both = place * (len(key.values) + 1) + key.ids + 1
         _, first, place = np.unique(both, return_index=True, return_inverse=True)
     return place.astype(np.int64), first
-
-
-def _at(column: Ints | Values | Floats, rows: npt.NDArray[np.intp]) -> Ints | Values | Floats:
-    if isinstance(column, Values):
-        return Values(column.ids[rows], column.values)
-    if isinstance(column, Floats):
-        return Floats(column.values[rows])
-    return Ints(column.values[rows], column.none)
 
 
 def _reduced(function: np.ufunc, values: Int64, starts: npt.NDArray[np.intp]) -> Int64:

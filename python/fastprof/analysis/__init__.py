@@ -1,0 +1,1 @@
+"""Reports: pure functions from a Profile to a Table. Nothing here prints."""

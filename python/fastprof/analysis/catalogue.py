@@ -1,0 +1,18 @@
+"""The built-in reports. Imports no numpy: the command line lists them for `--help`."""
+
+from __future__ import annotations
+
+from fastprof.analysis.options import WHERE, by
+from fastprof.analysis.summary_columns import MEASURES
+from fastprof.profile.reports import Report, add
+
+add(
+    Report(
+        name="summary",
+        about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
+        function="fastprof.analysis.summary:summary",
+        columns=MEASURES,
+        options=(by("dir,op; range,kind without operators"), WHERE),
+        limit=20,
+    )
+)

@@ -1,0 +1,100 @@
+"""Groups of kernels by any keys, and sums over them. Linear in the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._groups import GroupStats
+from fastprof._core._pools import pairs
+from fastprof._core._take import distinct
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Values, first_rows
+
+__all__ = ["Grouping", "group"]
+
+Floats64 = npt.NDArray[np.float64]
+
+# Combinations of keys that are counted in a table rather than hashed.
+_DIRECT: Final = 1 << 22
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The group of each kernel.
+
+    Parameters
+    ----------
+    ids : int32 [kernels], 0 .. n - 1, -1 for kernels that are not selected
+    n : number of groups
+    """
+
+    ids: Int32
+    n: int
+
+    @cached_property
+    def first(self) -> npt.NDArray[np.intp]:
+        """[groups] The first kernel of each group."""
+        first = np.empty(self.n + 1, np.intp)  # the last for kernels in no group
+        first[self.ids[::-1]] = np.arange(len(self.ids) - 1, -1, -1)
+        return first[: self.n]
+
+    @cached_property
+    def counts(self) -> Int64:
+        """[groups] The number of kernels."""
+        return np.bincount(self.ids + 1, minlength=self.n + 1)[1:].astype(np.int64)
+
+    def stats(self, values: npt.NDArray[Any], none: int = -1) -> GroupStats:
+        """Count, sum, minimum, maximum and spread of the known values of each group."""
+        numbers = np.ascontiguousarray(values, np.int64)
+        return GroupStats(self.ids, numbers, self.n, none)
+
+    def sums(self, values: npt.NDArray[Any], rows: Bools | None = None) -> Floats64:
+        """[groups] Sums of numbers, of some kernels."""
+        weights = values if rows is None else np.where(rows, values, 0.0)
+        return np.bincount(self.ids + 1, weights, self.n + 1)[1:].astype(np.float64)
+
+    def distinct_counts(self, ids: Int32) -> Int64:
+        """[groups] The number of distinct ids, counted from 0; -1 is not counted."""
+        rows = np.flatnonzero((ids >= 0) & (self.ids >= 0))
+        own, ids = self.ids[rows], ids[rows]
+        group_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int32)
+        group_of[ids] = own
+        if (group_of[ids] == own).all():  # no id is in two groups
+            used = np.zeros(len(group_of), bool)
+            used[ids] = True
+            own = group_of[used]
+        else:
+            both = pairs(own, ids)
+            own = own[first_rows(both)]
+        return np.bincount(own, minlength=self.n).astype(np.int64)
+
+
+def group(keys: Sequence[Values], n_kernels: int, rows: Bools | None = None) -> Grouping:
+    """Group kernels that agree in all keys, in order of their first kernel.
+
+    Parameters
+    ----------
+    keys : the keys, each [kernels]; unknown values are a group of their own
+    rows : the selected kernels; None for all
+    """
+    place, n = np.zeros(n_kernels, np.int32), min(n_kernels, 1)
+    for key in keys:
+        size = len(key.values) + 1
+        if n * size <= _DIRECT:
+            used, place = distinct(place * np.int32(size) + (key.ids + np.int32(1)), n * size)
+            n = len(used)
+        else:
+            place = pairs(place, key.ids)
+            n = int(place.max(initial=-1)) + 1
+    if rows is None:
+        return Grouping(place, n)
+    used, place = distinct(np.where(rows, place, np.int32(-1)), n)
+    if used and used[0] < 0:
+        return Grouping(place - np.int32(1), len(used) - 1)
+    return Grouping(place, len(used))

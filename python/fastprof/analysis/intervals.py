@@ -1,0 +1,59 @@
+"""Sums over time intervals: when a GPU works, and when it does not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers
+from fastprof.model.arrays import Bools, Int64
+from fastprof.profile.profile import Profile
+
+__all__ = ["Busy", "busy_by_device", "union_ns"]
+
+
+class Busy(NamedTuple):
+    """The time line of a GPU, ns.
+
+    Parameters
+    ----------
+    span : from the start of its first to the end of its last work
+    busy : during which at least one kernel, copy or memset runs, on any stream
+    """
+
+    span: int
+    busy: int
+
+    @property
+    def idle(self) -> int:
+        """The rest of the span."""
+        return self.span - self.busy
+
+
+def union_ns(start: Int64, end: Int64) -> int:
+    """The length of the union of intervals, in order of start."""
+    if not len(start):
+        return 0
+    before = np.maximum.accumulate(end)
+    begin = start.copy()
+    np.maximum(begin[1:], before[:-1], out=begin[1:])
+    return int(np.maximum(end - begin, 0).sum())
+
+
+def busy_by_device(profile: Profile, rows: Bools | None = None) -> dict[int, Busy]:
+    """Span and busy time of each GPU with work; empty if the file has no times.
+
+    rows : the work to count, bool [kernels]; None for all
+    """
+    if "start" not in profile.names or not len(profile):
+        return {}
+    start, device = numbers(profile, "start"), numbers(profile, "device")
+    end = start + np.maximum(numbers(profile, "sil"), 0)
+    found = {}
+    for each in profile.devices_used:
+        own = device == each if rows is None else (device == each) & rows
+        begins, ends = start[own], end[own]
+        if len(begins):
+            found[each] = Busy(int(ends.max() - begins.min()), union_ns(begins, ends))
+    return found

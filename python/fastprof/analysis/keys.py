@@ -1,0 +1,162 @@
+"""Grouping keys of reports: for each kernel, the id of a distinct text or number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
+from fastprof.errors import ReportError
+from fastprof.model.columns import Column, Ints, RepeatedInts, Values, unknown
+from fastprof.model.names import unknown_name
+from fastprof.model.numbers import without_numbers
+from fastprof.profile.profile import Profile
+
+__all__ = ["key_of"]
+
+
+def key_of(profile: Profile, name: str) -> Values:
+    """The values of a key; unknown for all kernels if the file does not record it.
+
+    Raises
+    ------
+    ReportError
+        There is no such key; the message names the nearest.
+    """
+    depth = DEPTH.match(name)
+    if depth is not None:
+        n = int(depth[1])
+        return _layer(profile, lambda names: names[:n])
+    found = ALIASES.get(name, name)
+    if found not in _MAKERS:
+        raise ReportError(unknown_name("key", name, [*KEY_NAMES, *ALIASES]))
+    return _MAKERS[found](profile)
+
+
+def _column(name: str) -> Callable[[Profile], Values]:
+    """A key with the values of a column."""
+
+    def make(profile: Profile) -> Values:
+        if name not in profile.names:
+            return unknown(len(profile))
+        return _as_values(profile.column(name))
+
+    return make
+
+
+def _as_values(column: Column) -> Values:
+    if isinstance(column, Values):
+        return column
+    if isinstance(column, RepeatedInts):
+        of_distinct = _as_values(Ints(column.distinct, column.none))
+        return Values(of_distinct.ids[column.ids], of_distinct.values)
+    numbers, none = np.ascontiguousarray(column.values), getattr(column, "none", -1)
+    ids, first = alike([numbers])
+    values = numbers[first].tolist()
+    if none not in values:
+        return Values(ids, values)
+    return Values(ids, values).mapped(lambda value: None if value == none else value)
+
+
+def _layer(profile: Profile, part: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Values:
+    layers = _column("layer")(profile)
+    return layers.mapped(lambda names: ":".join(part(names)) or None)
+
+
+def _range(profile: Profile) -> Values:
+    """The user's ranges around the call; `step 17` and `step 18` are both `step *`."""
+    ranges = _column("ranges")(profile)
+    return ranges.mapped(lambda names: ":".join(map(without_numbers, names)) or None)
+
+
+_FRAME: Final = re.compile(r"(?P<file>.+?):\d+(?: (?P<function>.*))?\Z", re.DOTALL)
+
+
+def _of_line(part: str) -> Callable[[Profile], Values]:
+    """The file or the function of a source line."""
+
+    def of(line: str) -> str | None:
+        found = _FRAME.match(line)
+        if found is None:
+            return None
+        if part == "file" or not found["function"]:
+            return found["file"] if part == "file" else None
+        return f"{found['function']} ({found['file']})"
+
+    return lambda profile: _column("line")(profile).mapped(of)
+
+
+def _phase(profile: Profile) -> Values:
+    """The column `phase`; all copies and memsets are `copy`."""
+    phases = _column("phase")(profile)
+    kinds = _column("kind")(profile)
+    copies = [value in ("memcpy", "memset") for value in kinds.values]
+    names = [*phases.values, "copy"]
+    ids = np.where(np.array([*copies, False], bool)[kinds.ids], len(names) - 1, phases.ids)
+    return Values(ids.astype(np.int32), names).mapped(lambda name: _PHASES.get(name, name))
+
+
+_PHASES: Final = {"data": "copy"}
+# The types at the end of `params`, or within T=[...],['float32'] and [2,3]fp32.
+_TYPE: Final = re.compile(
+    r"\b(?:b?fp?\d+(?:_e\dm\d\w*)?|bf16|tf32|int\d+|uint\d+|bool|c(?:fp)?\d+|fp8\w*|float\d\w*"
+    r"|bfloat16|complex\d+)\b"
+)
+
+
+def _dtype(profile: Profile) -> Values:
+    """The types of a call's tensors, as its params spell them; each once."""
+
+    def of(params: str) -> str | None:
+        types = dict.fromkeys(_TYPE.findall(params))
+        floating = [each for each in types if not re.match("u?int|bool", each)]
+        return "+".join(floating or types) or None
+
+    return _column("params")(profile).mapped(of)
+
+
+def _constant(value: Any, n: int) -> Values:
+    return unknown(n) if value is None else Values(np.zeros(n, np.int32), [value])
+
+
+def _rank(profile: Profile) -> Values:
+    distributed = profile.about.distributed
+    return _constant(None if distributed is None else distributed.rank, len(profile))
+
+
+def _shape(profile: Profile) -> Values:
+    return _column("params")(profile).mapped(lambda text: None if text == "na=na," else text)
+
+
+_MAKERS: Final[dict[str, Callable[[Profile], Values]]] = {
+    "op": _column("op"),
+    "mod": _column("mod"),
+    "kernel": _column("kernel"),
+    "name": _column("name"),
+    "layer": lambda profile: _layer(profile, lambda names: names),
+    "line": _column("line"),
+    "library_line": _column("library_line"),
+    "function": _of_line("function"),
+    "file": _of_line("file"),
+    "dir": _column("dir"),
+    "shape": _shape,
+    "dtype": _dtype,
+    "kind": _column("class"),
+    "phase": _phase,
+    "stream": _column("stream"),
+    "device": _column("device"),
+    "process": _column("pid"),
+    "rank": _rank,
+    "step": _column("step"),
+    "thread": _column("tid"),
+    "range": _range,
+    "compute_type": _column("compute_type"),
+    "tc": _column("tc"),
+    "launch": _column("launch"),
+    "direction": _column("copy_direction"),
+    "context": _column("context"),
+}

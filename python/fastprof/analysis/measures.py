@@ -1,0 +1,88 @@
+"""Measures of groups of kernels: the columns of `summary` behind its keys."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Grouping
+from fastprof.model.columns import Ints
+from fastprof.model.table import Cells, Floats
+from fastprof.profile.profile import Profile
+
+__all__ = ["measures", "ratio", "totals"]
+
+_TENSOR_CORES, _OTHER_CORES = "1", "0"
+
+
+def measures(profile: Profile, groups: Grouping) -> dict[str, Cells]:
+    """The measures of each group; see `analysis.catalogue` for units and help."""
+    time = numbers(profile, "sil")
+    gpu = groups.stats(time)
+    total = int(np.maximum(time, 0)[groups.ids >= 0].sum())
+    columns: dict[str, Cells] = {
+        "calls": Ints(_calls(profile, groups)),
+        "kernels": Ints(groups.counts),
+        "gpu_ns": Ints(gpu.sum, none=_NONE),
+        "share": Floats(ratio(gpu.sum, np.full(groups.n, total))),
+        "mean_ns": Floats(ratio(gpu.sum, gpu.count)),
+        "median_ns": Floats(gpu.median()),
+        "min_ns": Ints(gpu.min),
+        "max_ns": Ints(gpu.max),
+        "std_ns": Floats(np.sqrt(ratio(gpu.squares, gpu.count))),
+    }
+    for name, rate in (("flops", "flop_per_s"), ("bytes", "bytes_per_s")):
+        values = numbers(profile, name)
+        of_groups = groups.stats(values)
+        known = np.where(of_groups.count > 0, of_groups.sum, -1)
+        # Rates are of the kernels with a known count only.
+        counted = groups.stats(np.where(values >= 0, time, -1)).sum
+        columns[name] = Ints(known)
+        columns[rate] = Floats(ratio(np.where(known > 0, known, 0), counted) * 1e9)
+    columns["tc_share"] = Floats(_tensor_cores(profile, groups, time))
+    return columns
+
+
+_NONE: Final = np.iinfo(np.int64).min
+
+
+def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Quotients; NaN where the divisor is 0."""
+    out = np.full(len(above), np.nan)
+    np.divide(above, below, out=out, where=np.asarray(below) != 0)
+    return out
+
+
+def _calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
+    if "call" not in profile.names:
+        return np.full(groups.n, -1, np.int64)
+    return groups.distinct_counts(numbers(profile, "call"))
+
+
+def _tensor_cores(
+    profile: Profile, groups: Grouping, time: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """The share of the time with tensor cores, of kernels that could use them."""
+    column = texts(profile, "tc")
+    of = {value: column.ids == i for i, value in enumerate(column.values)}
+    none = np.zeros(len(column), bool)
+    used, unused = of.get(_TENSOR_CORES, none), of.get(_OTHER_CORES, none)
+    known = np.maximum(time, 0)
+    with_cores = groups.sums(known, used)
+    return ratio(with_cores, with_cores + groups.sums(known, unused))
+
+
+def totals(columns: dict[str, Cells]) -> dict[str, Any]:
+    """Sums over all groups; exact, None where no group has a value."""
+    found: dict[str, Any] = {}
+    for name in ("calls", "kernels", "gpu_ns", "flops", "bytes", "ideal_ns", "lost_ns", "step_ns"):
+        column = columns.get(name)
+        if isinstance(column, Ints):
+            known = [each for each in column.values.tolist() if each != column.none]
+            found[name] = sum(known) if known or not len(column) else None
+        elif isinstance(column, Floats):
+            found[name] = float(np.nansum(column.values)) if len(column) else 0.0
+    return found

@@ -1,0 +1,25 @@
+"""Options that several reports share. Imports no numpy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.analysis.key_names import condition, keys
+from fastprof.profile.reports import Option
+
+__all__ = ["WHERE", "by"]
+
+
+def by(default: str) -> Option:
+    """The grouping keys of a report; `default` describes the keys without the option."""
+    return Option("by", f"keys to group by, separated by commas (default: {default})", "KEYS", keys)
+
+
+WHERE: Final = Option(
+    "where",
+    "only work whose key matches a glob pattern, e.g. op=linear or layer='*attention*'; != "
+    "excludes (repeatable: patterns of one key are alternatives, keys are combined)",
+    "KEY=PATTERN",
+    lambda text: condition(text) and text,
+    is_repeatable=True,
+)

@@ -1,0 +1,69 @@
+"""`summary`: time and work by any keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fastprof.analysis import keys
+from fastprof.analysis.grouping import group
+from fastprof.analysis.key_names import check_keys, heading_of
+from fastprof.analysis.measures import measures, totals
+from fastprof.analysis.overview import overview
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.summary_columns import MEASURES
+from fastprof.model.arrays import Bools
+from fastprof.model.columns import Values
+from fastprof.model.table import Cells, Table
+from fastprof.profile.profile import Profile
+
+__all__ = ["summary"]
+
+
+def summary(
+    profile: Profile, by: str | Sequence[str] | None = None, where: Where | None = None
+) -> Table:
+    """Time and work of kernels by any keys, the longest first. See docs/reports.md.
+
+    Parameters
+    ----------
+    by : keys, see `fastprof.analysis.key_names`; by default dir and op, or without operators range
+        and kind
+    where : see `fastprof.analysis.selection`
+
+    Raises
+    ------
+    ReportError
+        A key is unknown.
+    """
+    names = (by,) if isinstance(by, str) else tuple(by or _default(profile))
+    check_keys(names)
+    rows = selected(profile, where)
+    table = _table(profile, names, rows)
+    if rows is not None:
+        return table
+    lead, facts = overview(profile, {name: _table(profile, (name,)) for name in ("phase", "kind")})
+    return replace(table, lead=lead, facts=facts)
+
+
+def _default(profile: Profile) -> tuple[str, str]:
+    """The keys that answer the first question with what the file records."""
+    if any(keys.key_of(profile, "op").values):
+        return "dir", "op"
+    return ("range", "kind") if keys.key_of(profile, "range").values else ("kind", "kernel")
+
+
+def _table(profile: Profile, names: tuple[str, ...], rows: Bools | None = None) -> Table:
+    key_columns = [keys.key_of(profile, name) for name in names]
+    groups = group(key_columns, len(profile), rows)
+    columns: dict[str, Cells] = {
+        name: Values(key.ids[groups.first], key.values)
+        for name, key in zip(names, key_columns, strict=True)
+    }
+    of_groups = measures(profile, groups)
+    table = Table(
+        {**columns, **of_groups},
+        (*map(heading_of, names), *MEASURES),
+        total=totals(of_groups),
+    )
+    return table.sort("gpu_ns")

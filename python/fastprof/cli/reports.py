@@ -1,0 +1,195 @@
+"""The commands of reports: `fastprof summary`, `fastprof roofline`, ... and those of users."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Collection
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output
+from fastprof.cli.output import output
+from fastprof.cli.progress import Bar, log
+from fastprof.errors import ReportError, UnknownColumnError
+from fastprof.model.names import unknown_name
+from fastprof.profile.reports import ENTRY_POINTS, Option, Report, all_reports
+
+if TYPE_CHECKING:
+    from fastprof.model.table import Table
+
+
+class ReportCommand:
+    """The command of a report."""
+
+    def __init__(self, report: Report) -> None:
+        self.NAME, self.HELP = report.name, report.about
+        self.DESCRIPTION = report.description or report.about
+        self._report = report
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the report, and those of all reports."""
+        parser.add_argument("file", metavar="FILE", help="trace or dict lines")
+        for option in self._report.options:
+            _add(parser, option)
+        table = parser.add_argument_group("table")
+        table.add_argument("--sort", metavar="COLUMN", help="sort by this column, largest first")
+        default = "all" if self._report.limit is None else str(self._report.limit)
+        table.add_argument(
+            "--limit",
+            metavar="N",
+            type=_count,
+            help=f"rows to print, 0 for all (default: {default}; all with --csv and --json)",
+        )
+        table.add_argument(
+            "-c", "--columns", metavar="NAMES", help="columns to print, separated by commas"
+        )
+        style = table.add_mutually_exclusive_group()
+        style.add_argument("--csv", action="store_true", help="CSV, in ns, bytes and FLOP")
+        style.add_argument("--json", action="store_true", help="one JSON object, raw units")
+        style.add_argument("--markdown", action="store_true", help="a Markdown table")
+        style.add_argument(
+            "-w",
+            "--width",
+            metavar="N",
+            type=_count,
+            help="characters per line (default: the terminal's)",
+        )
+        add_output(parser)
+        add_mine(parser)
+        add_ops(parser)
+        add_graph_capture(parser)
+        parser.epilog = _columns_text(self._report)
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Run the command and return its exit code."""
+        from fastprof.ops.user import load_file
+        from fastprof.profile.load import open as open_trace
+
+        self._check(arguments)
+
+        for path in arguments.ops:
+            load_file(path)
+        with Bar() as bar:
+            profile = open_trace(
+                arguments.file,
+                bar,
+                copies=True,
+                mine=arguments.mine,
+                graph_capture=arguments.graph_capture,
+            )
+        for warning in profile.warnings:
+            log(f"warning: {warning}")
+        try:
+            options = {each.name: getattr(arguments, each.name) for each in self._report.options}
+            table = profile.report(self._report.name, **options)
+            text = _written(table, arguments, self._report.limit)
+        except (ReportError, UnknownColumnError) as error:
+            arguments.error(str(error))
+        with output(arguments.output, arguments.file) as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+        return 0
+
+    def _check(self, arguments: argparse.Namespace) -> None:
+        """Check names of columns before reading the trace, if the report declares its columns."""
+        keys: tuple[str, ...] = getattr(arguments, "by", None) or ()
+        valid = [*keys, *(each.key for each in self._report.columns)]
+        names = [arguments.sort] if arguments.sort else []
+        names += [each.strip() for each in (arguments.columns or "").split(",") if each.strip()]
+        for name in names:
+            if self._report.columns and name not in valid:
+                arguments.error(unknown_name("column", name, valid))
+
+
+def load_reports(argv: list[str], known: Collection[str]) -> int:
+    """Load the reports of --ops files and of installed packages if the command may be one."""
+    command = next((each for each in argv if not each.startswith("-")), None)
+    if command is None or command in known or command in all_reports():
+        return 0
+    from fastprof.ops.user import load_file, load_packages
+
+    for before, each in pairwise(["", *argv]):
+        if before == "--ops" or each.startswith("--ops="):
+            load_file(each.removeprefix("--ops="))
+    for problem in load_packages(ENTRY_POINTS, "reports"):
+        log(f"warning: {problem}")
+    return 0
+
+
+def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+    flag = "--" + option.name.replace("_", "-")
+    if option.is_positional:
+        parser.add_argument(
+            option.name, metavar=option.metavar, nargs="*", type=option.type, help=option.about
+        )
+    elif option.metavar is None:
+        parser.add_argument(flag, dest=option.name, action="store_true", help=option.about)
+    else:
+        further: dict[str, Any] = {"action": "append"} if option.is_repeatable else {}
+        parser.add_argument(
+            flag,
+            dest=option.name,
+            metavar=option.metavar,
+            type=_typed(option.type),
+            default=option.default,
+            help=option.about,
+            **further,
+        )
+
+
+def _typed(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The conversion with its own message in usage errors."""
+
+    def typed(text: str) -> Any:
+        try:
+            return convert(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return typed
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"expected a non-negative integer, found {text!r}")
+    return int(text)
+
+
+def _columns_text(report: Report) -> str:
+    """The columns of a report, for its help."""
+    if not report.columns:
+        return ""
+    width = max(len(each.key) for each in report.columns)
+    lines = [
+        f"  {each.key.ljust(width)}  {each.about}" + (f" ({each.unit})" if each.unit else "")
+        for each in report.columns
+    ]
+    return "\n".join(["columns (-c, --sort, --json):", *lines])
+
+
+def _written(table: Table, arguments: argparse.Namespace, limit: int | None) -> str:
+    if arguments.sort is not None:
+        table = table.sort(arguments.sort)
+    if arguments.columns is not None:
+        table = table.select([name.strip() for name in arguments.columns.split(",")])
+    if arguments.csv or arguments.json:
+        if arguments.limit:
+            table = table.head(arguments.limit)
+        return table.csv() if arguments.csv else table.to_json() + "\n"
+    most = (limit if arguments.limit is None else arguments.limit) or None
+    if arguments.markdown:
+        return table.markdown(most)
+    return table.text(most, width=arguments.width or _terminal_width(arguments.output))
+
+
+def _terminal_width(path: str | None) -> int | None:
+    """The width of the terminal, or of COLUMNS; None for files and pipes."""
+    if path is None and (os.environ.get("COLUMNS", "").isdigit() or _is_terminal()):
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()

@@ -1,0 +1,65 @@
+"""Headings of tables: names, units and help of columns. Imports no numpy, for `--help`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["UNITS", "Heading", "Scale"]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The heading of a column.
+
+    Parameters
+    ----------
+    key : str
+        Its name in Python, JSON, CSV and `--sort`.
+    header : str
+        Its name in text and Markdown, without the unit.
+    unit : str
+        The unit of its numbers, a key of `UNITS`; "" for texts, counts and ratios.
+    about : str
+        One line of help.
+    keeps_end : bool
+        Text is cut on the left, to keep the end of a path.
+    decimals : int or None
+        Decimals of its numbers in text; None chooses by size.
+    in_text : bool
+        Whether text and Markdown show it by default.
+    """
+
+    key: str
+    header: str
+    unit: str = ""
+    about: str = ""
+    keeps_end: bool = False
+    decimals: int | None = None
+    in_text: bool = True
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A unit of text output: its name, and the raw units that it contains."""
+
+    name: str
+    size: float
+
+
+_DECIMAL: Final = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
+
+
+def _decimal(unit: str) -> tuple[Scale, ...]:
+    return tuple(Scale(prefix + unit, size) for prefix, size in _DECIMAL)
+
+
+# The units of text for each raw unit, ascending.
+UNITS: Final[dict[str, tuple[Scale, ...]]] = {
+    "ns": (Scale("ns", 1), Scale("us", 1e3), Scale("ms", 1e6), Scale("s", 1e9)),
+    "bytes": _decimal("B"),
+    "flop": _decimal("FLOP"),
+    "flop/s": _decimal("FLOP/s"),
+    "bytes/s": _decimal("B/s"),
+    "share": (Scale("%", 0.01),),
+}

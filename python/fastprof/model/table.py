@@ -1,0 +1,297 @@
+"""Table: the result of a report. Columns with headings; rows, text, CSV, JSON, Arrow, pandas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._system.optional import import_optional
+from fastprof._version import __version__
+from fastprof.errors import UnknownColumnError
+from fastprof.model import table_text
+from fastprof.model.columns import Ints, Values
+from fastprof.model.heading import Heading
+from fastprof.model.names import unknown_name
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["Cells", "Floats", "Table", "texts"]
+
+# The version of the JSON of reports.
+SCHEMA: Final = 1
+
+
+@dataclass(frozen=True)
+class Floats:
+    """float64 [n]; NaN is unknown."""
+
+    values: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def array(self) -> npt.NDArray[np.float64]:
+        """The numbers."""
+        return self.values
+
+    def at(self, row: int) -> float | None:
+        """The value of one row, or None."""
+        value = float(self.values[row])
+        return None if np.isnan(value) else value
+
+
+Cells = Ints | Values | Floats
+
+
+def texts(values: Sequence[str | None]) -> Values:
+    """A column of texts."""
+    ids: dict[str, int] = {}
+    numbers = [-1 if value is None else ids.setdefault(value, len(ids)) for value in values]
+    return Values(np.array(numbers, np.int32), list(ids))
+
+
+@dataclass(frozen=True)
+class Table(Mapping[str, npt.NDArray[Any]]):
+    """Columns of one length by name. Numbers are in raw units (ns, bytes, FLOP); unknown is None.
+
+    `table["gpu_ns"]` is a NumPy array: a masked one of integers, a plain one of floats (NaN where
+    unknown) or an object array of texts (None where unknown). Only text, Markdown and HTML choose
+    another unit, which stands in the header.
+
+    Parameters
+    ----------
+    columns : dict of str to Ints, Values or Floats
+    headings : headings of the columns; a column without one is headed by its name
+    title : one line, printed above the table
+    lead : lines of text between the title and the table
+    notes : lines of text below the table: what is missing, estimated or left out
+    total : totals over all rows by name of column, None where unknown; the last row of text
+    facts : further values of the JSON object, by name
+    """
+
+    columns: dict[str, Cells]
+    headings: tuple[Heading, ...] = ()
+    title: str = ""
+    lead: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    total: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows. `len` is the number of columns."""
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.columns[name].array()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        return f"<fastprof table: {self.n_rows} rows of {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        return table_text.html(self)
+
+    def heading(self, name: str) -> Heading:
+        """The heading of a column."""
+        found = [each for each in self.headings if each.key == name]
+        return found[0] if found else Heading(name, name)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One dict per row."""
+        for row in range(self.n_rows):
+            yield {name: column.at(row) for name, column in self.columns.items()}
+
+    def take(self, rows: npt.NDArray[np.integer[Any]] | Sequence[int]) -> Table:
+        """Some rows, in this order; totals stay those of all rows."""
+        picked = np.asarray(rows, np.intp)
+        return replace(
+            self, columns={name: _at(each, picked) for name, each in self.columns.items()}
+        )
+
+    def head(self, n: int) -> Table:
+        """The first n rows."""
+        return self.take(np.arange(min(n, self.n_rows)))
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Some columns, in this order; text shows all of them.
+
+        Raises
+        ------
+        UnknownColumnError
+            There is no such column; the message names the nearest.
+        """
+        for name in names:
+            if name not in self.columns:
+                raise UnknownColumnError(unknown_name("column", name, list(self.columns)))
+        return replace(
+            self,
+            columns={name: self.columns[name] for name in names},
+            headings=tuple(replace(self.heading(name), in_text=True) for name in names),
+            total={name: self.total[name] for name in names if name in self.total},
+        )
+
+    def untitled(self) -> Table:
+        """The columns and rows alone, without title, lead, totals and notes."""
+        return Table(self.columns, self.headings)
+
+    def sort(self, by: str, ascending: bool | None = None) -> Table:
+        """Rows in order of a column: numbers descending, texts ascending, unknowns last.
+
+        Raises
+        ------
+        UnknownColumnError
+            There is no such column; the message names the nearest.
+        """
+        if by not in self.columns:
+            raise UnknownColumnError(unknown_name("column", by, list(self.columns)))
+        column = self.columns[by]
+        if ascending is None:
+            ascending = isinstance(column, Values)
+        rank = _ranks(column)
+        key = rank if ascending else -rank
+        return self.take(np.argsort(np.where(np.isnan(rank), np.inf, key), kind="stable"))
+
+    def text(self, limit: int | None = None, *, width: int | None = None) -> str:
+        """Aligned text: title, lead, header, rows, total, notes.
+
+        limit : most rows; a line counts omitted rows
+        width : most characters per line; long texts are cut, then columns from the right omitted
+        """
+        return table_text.aligned(self, limit, width)
+
+    def markdown(self, limit: int | None = None) -> str:
+        """A Markdown table."""
+        return table_text.markdown(self, limit)
+
+    def to_json(self) -> str:
+        """One JSON object: fastprof (version), schema, the facts, rows and total; raw units.
+
+        Unknown numbers are null. `schema` is 1 and changes with the meaning of any value.
+        """
+        return json.dumps(
+            {
+                "fastprof": __version__,
+                "schema": SCHEMA,
+                **self.facts,
+                "notes": list(self.notes),
+                "rows": list(self.rows()),
+                "total": self.total,
+            },
+            indent=1,
+        )
+
+    def csv(self) -> str:
+        """All rows as CSV; see `write_csv`."""
+        file = io.StringIO()
+        self.write_csv(file)
+        return file.getvalue()
+
+    def write_csv(self, file: TextIO) -> None:
+        """Write all rows as CSV: every field quoted, `na` for unknown values, raw units."""
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows():
+            writer.writerow(["na" if value is None else value for value in row.values()])
+
+    def to_arrow(self) -> pyarrow.Table:
+        """An Arrow table; unknowns are null.
+
+        Raises
+        ------
+        MissingDependencyError
+            pyarrow is not installed.
+        """
+        arrow = import_optional("pyarrow", "Arrow and Parquet need")
+        return arrow.table({name: _arrow(arrow, each) for name, each in self.columns.items()})
+
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write all rows as a Parquet file.
+
+        Raises
+        ------
+        MissingDependencyError
+            pyarrow is not installed.
+        """
+        table = self.to_arrow()
+        from pyarrow import parquet
+
+        parquet.write_table(table, path)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame; texts are categories, unknowns are missing.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        pd = import_optional("pandas", "DataFrames need")
+        frame: pandas.DataFrame = pd.DataFrame(
+            {name: _series(pd, each) for name, each in self.columns.items()}
+        )
+        return frame
+
+
+def _at(column: Cells, rows: npt.NDArray[np.intp]) -> Cells:
+    if isinstance(column, Values):
+        return Values(column.ids[rows], column.values)
+    if isinstance(column, Floats):
+        return Floats(column.values[rows])
+    return Ints(column.values[rows], column.none)
+
+
+def _ranks(column: Cells) -> npt.NDArray[np.float64]:
+    """Numbers in the order of the values; NaN for unknown."""
+    if isinstance(column, Floats):
+        return column.values
+    if isinstance(column, Ints):
+        return np.where(column.values == column.none, np.nan, column.values)
+    rank = np.full(len(column.values) + 1, np.nan)
+    order = sorted(range(len(column.values)), key=lambda i: _ordered(column.values[i]))
+    rank[order] = np.arange(len(order))
+    return rank[column.ids]
+
+
+def _ordered(value: Any) -> tuple[bool, Any]:
+    """Numbers before texts."""
+    return (True, value) if isinstance(value, str) else (False, value)
+
+
+def _arrow(arrow: Any, column: Cells) -> Any:
+    if isinstance(column, Values):
+        ids = arrow.array(column.ids, mask=column.ids < 0)
+        if column.values and not any(isinstance(value, str) for value in column.values):
+            return arrow.array(column.values).take(ids)
+        valid = [str(value).encode("utf-8", "replace").decode() for value in column.values]
+        return arrow.DictionaryArray.from_arrays(ids, arrow.array(valid, arrow.string()))
+    unknown = (
+        np.isnan(column.values) if isinstance(column, Floats) else column.values == column.none
+    )
+    return arrow.array(column.values, mask=unknown)
+
+
+def _series(pandas: Any, column: Cells) -> Any:
+    if isinstance(column, Values):
+        return pandas.Categorical.from_codes(column.ids, categories=column.values)
+    if isinstance(column, Floats):
+        return column.values
+    unknown = column.values == column.none
+    if not unknown.any():
+        return column.values
+    return pandas.arrays.IntegerArray(np.where(unknown, 0, column.values), unknown)

@@ -1,0 +1,167 @@
+"""The registry of reports: functions from a Profile to a Table. Imports no numpy.
+
+The command line, docs/reports.md and Python list the reports of this registry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from fastprof.errors import ReportError
+from fastprof.model.heading import Heading
+from fastprof.model.names import unknown_name
+from fastprof.ops.user import load_packages
+
+if TYPE_CHECKING:
+    from fastprof.model.table import Table
+
+__all__ = ["ENTRY_POINTS", "Option", "Report", "add", "all_reports", "find", "report"]
+
+ENTRY_POINTS: Final = "fastprof.reports"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a report: a keyword of its function and an option of its command.
+
+    Parameters
+    ----------
+    name : the keyword; `--name` on the command line, `_` becomes `-`
+    about : one line of help
+    metavar : placeholder of its value in help; None for a flag
+    type : converts the text of the command line; raises ValueError if it is invalid
+    default : the value without the option
+    is_repeatable : the value is a list
+    is_positional : an argument without `--`, any number of values
+    """
+
+    name: str
+    about: str
+    metavar: str | None = None
+    type: Callable[[str], Any] = str
+    default: Any = None
+    is_repeatable: bool = False
+    is_positional: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report.
+
+    Parameters
+    ----------
+    name : the command, and the name in `Profile.report`
+    about : one line of help
+    description : the help text of the command, with an example
+    function : function(profile, **options) -> Table, or "module:function" to import on first use
+    columns : the columns of the table
+    options : keywords of the function
+    limit : rows that the command prints by default; None for all
+    """
+
+    name: str
+    about: str
+    function: Callable[..., Table] | str
+    columns: tuple[Heading, ...] = ()
+    options: tuple[Option, ...] = ()
+    description: str = ""
+    limit: int | None = None
+
+    def run(self, profile: Any, **options: Any) -> Table:
+        """Call the function."""
+        function = self.function
+        if isinstance(function, str):
+            module, _, name = function.partition(":")
+            function = cast("Callable[..., Table]", getattr(import_module(module), name))
+        return function(profile, **options)
+
+
+_reports: dict[str, Report] = {}
+
+
+def add(new: Report) -> None:
+    """Add a report to the registry, or replace the one of the same name.
+
+    Raises
+    ------
+    ReportError
+        The name is not a lower-case word.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_-]*", new.name):
+        raise ReportError(
+            f"report {new.name!r}: expected a name of lower-case letters, digits, - and _"
+        )
+    _reports[new.name] = new
+
+
+def report(
+    name: str,
+    about: str = "",
+    *,
+    columns: Sequence[Heading] = (),
+    options: Sequence[Option] = (),
+    limit: int | None = None,
+) -> Callable[[Function], Function]:
+    """Register a function of a Profile as a report: `fastprof NAME FILE`, `profile.report(NAME)`.
+
+    >>> @fastprof.report("by_stream", "GPU time by stream")  # doctest: +SKIP
+    ... def by_stream(profile):
+    ...     return profile.summary(by="stream")
+
+    Parameters
+    ----------
+    name, about, columns, options, limit : see `Report`; `about` is by default the first line of the
+        docstring
+
+    Raises
+    ------
+    ReportError
+        The name is not a lower-case word.
+    """
+
+    def register(function: Function) -> Function:
+        text = (function.__doc__ or "").strip()
+        first = text.partition("\n")[0]
+        add(
+            Report(
+                name,
+                about or first,
+                function,
+                tuple(columns),
+                tuple(options),
+                text or about,
+                limit,
+            )
+        )
+        return function
+
+    return register
+
+
+def all_reports() -> dict[str, Report]:
+    """All reports by name: the built-in ones first, then those of the user."""
+    # The built-in reports are above this module, and register themselves like those of a user.
+    import_module("fastprof.analysis.catalogue")
+    return dict(_reports)
+
+
+def find(name: str) -> Report:
+    """The report of a name; reports of installed packages are loaded if no other has it.
+
+    Raises
+    ------
+    ReportError
+        There is none; the message names the nearest, and the packages that failed to load.
+    """
+    if name not in all_reports():
+        problems = load_packages(ENTRY_POINTS, "reports")
+        if name not in all_reports():
+            unknown = unknown_name("report", name, list(all_reports()))
+            raise ReportError("; ".join([unknown, *problems]))
+    return _reports[name]

@@ -1,0 +1,88 @@
+"""Statistics of numbers by group."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t
+
+from fastprof._core._c cimport FP_OK, fp_status
+from fastprof._core._status cimport check
+
+
+cdef extern from "fp_groups.h":
+    ctypedef struct fp_groups_rows:
+        const int32_t *group
+        const int64_t *value
+        int64_t n
+        int64_t none
+        int32_t n_groups
+
+    ctypedef struct fp_groups_stats:
+        int64_t *count
+        int64_t *sum
+        int64_t *min
+        int64_t *max
+        double *squares
+
+    fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *stats) nogil
+    fp_status fp_groups_median(const fp_groups_rows *rows, const int64_t *count, int64_t *scratch,
+                               int64_t *ends, double *median) nogil
+
+
+cdef class GroupStats:
+    """Statistics of the known numbers of each group; arrays of length `n_groups`.
+
+    Parameters
+    ----------
+    group : int32 [n]
+        0 .. n_groups - 1; negative: in no group.
+    value : int64 [n]
+    n_groups : int
+    none : int
+        The unknown value.
+
+    Attributes
+    ----------
+    count, sum, min, max : int64 [n_groups]
+        min and max are `none` if count is 0. A sum that exceeds 64 bits is the largest int64.
+    squares : float64 [n_groups]
+        Sum of the squared distances from the mean.
+    """
+    cdef fp_groups_rows rows
+    cdef tuple kept
+    cdef readonly object count, sum, min, max, squares
+
+    def __cinit__(self, const int32_t[::1] group, const int64_t[::1] value, int32_t n_groups,
+                  int64_t none=-1):
+        cdef int64_t[::1] count, total, least, most
+        cdef double[::1] squares
+        cdef fp_groups_stats stats
+        cdef fp_status status
+        if group.shape[0] != value.shape[0]:
+            raise ValueError(f"lengths differ: {group.shape[0]}, {value.shape[0]}")
+        self.kept = group, value
+        self.rows.n, self.rows.n_groups, self.rows.none = group.shape[0], n_groups, none
+        if self.rows.n:
+            self.rows.group, self.rows.value = &group[0], &value[0]
+        # One item more, so that an empty array has an address.
+        count, total, least, most = (np.empty(n_groups + 1, np.int64) for _ in range(4))
+        squares = np.empty(n_groups + 1, np.float64)
+        stats.count, stats.sum, stats.min, stats.max = &count[0], &total[0], &least[0], &most[0]
+        stats.squares = &squares[0]
+        with nogil:
+            status = fp_groups_reduce(&self.rows, &stats)
+        check(status, "statistics of groups")
+        self.count, self.sum = np.asarray(count)[:n_groups], np.asarray(total)[:n_groups]
+        self.min, self.max = np.asarray(least)[:n_groups], np.asarray(most)[:n_groups]
+        self.squares = np.asarray(squares)[:n_groups]
+
+    def median(self):
+        """The median of each group, float64 [n_groups]; NaN if it has no known number."""
+        cdef int32_t n_groups = self.rows.n_groups
+        cdef const int64_t[::1] count = np.append(self.count, 0)
+        cdef int64_t[::1] scratch = np.empty(self.rows.n + 1, np.int64)
+        cdef int64_t[::1] ends = np.empty(n_groups + 1, np.int64)
+        cdef double[::1] median = np.empty(n_groups + 1, np.float64)
+        cdef fp_status status
+        with nogil:
+            status = fp_groups_median(&self.rows, &count[0], &scratch[0], &ends[0], &median[0])
+        check(status, "medians of groups")
+        return np.asarray(median)[:n_groups]
