@@ -72,6 +72,16 @@ class Instances:
 
 
 @dataclass(frozen=True, eq=False)
+class EndedElsewhere:
+    """Ranges that ended on another thread than they started on; they enclose no API calls."""
+
+    start: Int64
+    end: Int64
+    text: Values
+    domain: Values
+
+
+@dataclass(frozen=True, eq=False)
 class RangeInstances(Instances):
     """The ranges of a trace, including those without kernels.
 
@@ -88,6 +98,10 @@ class RangeInstances(Instances):
         The name of the NVTX domain, unknown for the default domain.
     is_push_pop : bool [n]
         Whether the range was pushed and popped, as opposed to started and ended.
+    of_kernel : int32 [kernels]
+        The innermost range around each launch, on the thread of the launch; -1 if none.
+    ended_elsewhere : EndedElsewhere
+        Further ranges, without a place in the nesting.
     n_own : int
         Rows of the trace itself. The rows after it are those of graph-capture files, whose times
         are shifted to after the trace.
@@ -100,6 +114,8 @@ class RangeInstances(Instances):
     op_id: Int64
     domain: Values
     is_push_pop: Bools
+    of_kernel: Int32
+    ended_elsewhere: EndedElsewhere
     meanings: list[Meaning]
     n_own: int
 
@@ -140,11 +156,14 @@ class ApiCalls(Instances):
         launch, sync, alloc, load, copy or other, see `profile.api_classes`.
     correlation : int64 [n]
         Links a call to the GPU work it launched, -1 if none.
+    of_kernel : int32 [kernels]
+        The call that launched each kernel, -1 if none.
     """
 
     name: Values
     call_class: Values
     correlation: Int64
+    of_kernel: Int32
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame: start, end, tid, pid, name, class, correlation. Unknown ends are missing.
