@@ -33,7 +33,11 @@ IMPORTED = (
     *("fastprof.ranks.batch", "fastprof.ranks.worker"),
     *("fastprof.writers.csv", "fastprof.writers.dict_lines", "fastprof.writers.info"),
     *("fastprof.writers.json", "fastprof.writers.parquet", "fastprof.writers.spaces"),
-    *("fastprof.writers.width", "fastprof.analysis.summary", "numpy.ma"),  # numpy imports it on demand
+    *(
+        "fastprof.writers.width",
+        "fastprof.analysis.summary",
+        "numpy.ma",
+    ),  # numpy imports it on demand
 )
 IF_INSTALLED = ("pyarrow.parquet", "pandas", "tqdm")  # pyarrow imports pandas on demand
 PROGRAM = "program:"  # before the path of a program to run instead of fastprof

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fastprof.analysis.options import STEPS, WHERE, by
+from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
-from fastprof.profile.reports import Report, add
+from fastprof.profile.reports import Option, Report, add
 
 add(
     Report(
@@ -13,6 +14,25 @@ add(
         function="fastprof.analysis.summary:summary",
         columns=MEASURES,
         options=(by("dir,op; range,kind without operators"), STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="stats",
+        about="the tables of nsys stats, from any trace",
+        function="fastprof.analysis.stats.report:stats",
+        options=(
+            Option(
+                "names",
+                f"tables (default: all that the trace has data for, without traces): "
+                f"{', '.join(TABLES)}",
+                "NAME",
+                table_name,
+                default=(),
+                is_positional=True,
+            ),
+        ),
         limit=20,
     )
 )
