@@ -50,13 +50,12 @@ class TraceSource(ProfileSource):
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
-        self._trace, self._attribution = trace, attribution
+        self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
         self._read_times = read_times
 
     def _copy(self) -> TraceSource:
-        lines = self._lookups.lines
-        return TraceSource(self._trace, self._attribution, lines, self._read_times)
+        return TraceSource(self._trace, self._attribution, self.lines, self._read_times)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":

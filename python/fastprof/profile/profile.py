@@ -243,6 +243,10 @@ class Profile:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
 
+    def layers(self, depth: int | None = None, **options: Any) -> Table:
+        """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
+        return self.report("layers", depth=depth, **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
