@@ -20,8 +20,8 @@ from fastprof.writers import write_rows
 from report_columns import ints, lists, values
 
 PUBLIC = """
-about check column contents coverage coverage_of_kernels graph_capture kernels name names report
-rows summary to_arrow to_pandas warnings
+about api available check column contents coverage coverage_of_kernels graph_capture kernels name
+names paths ranges report rows summary to_arrow to_pandas warnings
 """
 KINDS = {
     "number": (Ints,),
@@ -55,7 +55,9 @@ def opened(request: pytest.FixtureRequest) -> Profile:
 
 def test_every_column_of_the_table_has_a_maker_and_no_other() -> None:
     assert list(from_dict_lines._MAKERS) == [column.key for column in COLUMNS]
-    assert list(from_trace._MAKERS) == [column.key for column in COLUMNS + TRACE_COLUMNS]
+    assert list(from_trace._MAKERS) == [
+        column.key for column in COLUMNS + TRACE_COLUMNS if not column.on_request
+    ]
 
 
 def test_a_profile_has_no_other_public_attributes(opened: Profile) -> None:

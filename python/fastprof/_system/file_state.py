@@ -28,6 +28,34 @@ def state_of(file: str | os.PathLike[str] | int) -> FileState:
     return FileState(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+class SameFile:
+    """A file that was read, and can be read again unless it has changed.
+
+    Parameters
+    ----------
+    path : also valid after a change of the working directory
+    name : file name in messages
+    """
+
+    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+        self.path, self.name = os.path.abspath(path), name
+        self._before = self._now()
+
+    def check(self) -> None:
+        """Raise BadInputError if the file has changed since this object was created."""
+        if self._now() != self._before:
+            raise self.changed()
+
+    def changed(self) -> BadInputError:
+        return BadInputError(f"{self.name}: was changed since it was read; read it again")
+
+    def _now(self) -> FileState | None:
+        try:
+            return state_of(self.path)
+        except OSError:
+            return None
+
+
 class ChangeGuard:
     """Detects that another program changes an open file while it is read.
 

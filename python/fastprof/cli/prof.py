@@ -132,7 +132,7 @@ def _columns(profile: Profile, keys: list[str]) -> dict[str, Column]:
     """The columns of these keys; of dict lines, columns available from traces only are unknown."""
     from fastprof.model.columns import unknown
 
-    there = set(profile.names)
+    there = profile.available
     lacking = [key for key in dict.fromkeys(keys) if key not in there]
     if lacking:
         log(

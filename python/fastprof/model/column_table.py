@@ -32,6 +32,8 @@ class ColumnInfo:
         Aligned reports truncate its cells on the left, to keep the end of a path.
     is_long : bool
         Aligned reports give it a share of the spare width if neither kernel nor params is chosen.
+    on_request : bool
+        Needs the file read again; not part of complete tables.
     """
 
     key: str
@@ -41,6 +43,7 @@ class ColumnInfo:
     about: str
     keeps_end: bool = False
     is_long: bool = False
+    on_request: bool = False
 
 
 def _path(key: str, header: str, kind: Kind, width: int, about: str) -> ColumnInfo:
@@ -88,6 +91,14 @@ TRACE_COLUMNS: Final = (
     _traced("correlation", "Correlation", "number", "correlation id, unique in its process"),
     _traced("launch", "Launch", "text", "API call that launched it"),
     _traced("launch_start", "LaunchStart(ns)", "number", "start of the launching API call"),
+    ColumnInfo(
+        "launch_end",
+        "LaunchEnd(ns)",
+        "number",
+        13,
+        "end of the launching API call",
+        on_request=True,
+    ),
     _traced("registers", "Registers", "number", "registers per thread"),
     _traced("shared_memory", "SharedMemory", "number", "shared memory per block in bytes"),
     _traced("graph_id", "GraphId", "number", "CUDA graph of the kernel"),

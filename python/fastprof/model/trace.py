@@ -28,6 +28,8 @@ def label_text(label: str) -> str:
 
 # The end of a range that was never closed.
 NEVER = np.iinfo(np.int64).max
+# The unknown time. Times may be negative: each trace has its own epoch.
+NO_TIME = np.iinfo(np.int64).min
 
 
 class Activity(IntEnum):
@@ -133,11 +135,20 @@ class Captured:
 
 @dataclass(frozen=True)
 class Appended:
-    """How many of the last rows of a trace come from separate graph-capture files."""
+    """How many of the last rows of a trace come from separate graph-capture files.
 
-    ranges: int = 0
+    `start`, `end` and `thread` are those of the ranges, as in `Ranges`.
+    """
+
+    start: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    end: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    thread: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
     threads: int = 0
     processes: int = 0
+
+    @property
+    def ranges(self) -> int:
+        return len(self.start)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -13,36 +14,59 @@ from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
-from fastprof.model.trace import Trace
+from fastprof.model.trace import NO_TIME, Trace
 from fastprof.profile import checks, gpu_work, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
+from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.timeline import Timeline
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
-# The unknown time. Times may be negative: each trace has its own epoch.
-_NO_TIME: Final = np.iinfo(np.int64).min
 
 
 class TraceSource(ProfileSource):
-    """A trace. Columns are computed on first use."""
+    """A trace. Columns are computed on first use.
+
+    read_times : reads the timeline from the file of the trace
+    """
 
     of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
 
-    def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        attribution: Attribution,
+        lines: SourceLines,
+        read_times: Callable[[Trace, Attribution], Timeline],
+    ) -> None:
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
         self._trace, self._attribution = trace, attribution
         self._lookups = Lookups(trace, attribution, lines)
+        self._read_times = read_times
 
     def _copy(self) -> TraceSource:
-        return TraceSource(self._trace, self._attribution, self._lookups.lines)
+        lines = self._lookups.lines
+        return TraceSource(self._trace, self._attribution, lines, self._read_times)
 
     def _make(self, name: str) -> Column:
+        if name == "launch_end":
+            return self.timeline.launch_ends()
         return _MAKERS[name](self._lookups)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """As in ProfileSource."""
+        return self._read_times(self._trace, self._attribution)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """As in ProfileSource."""
+        return paths_of(self._attribution)
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
@@ -120,12 +144,12 @@ def _idx(lookups: Lookups) -> Ints:
 def _end(lookups: Lookups) -> Ints:
     kernels = lookups.trace.kernels
     known = kernels.duration >= 0
-    return Ints(np.where(known, kernels.start + kernels.duration, _NO_TIME), none=_NO_TIME)
+    return Ints(np.where(known, kernels.start + kernels.duration, NO_TIME), none=NO_TIME)
 
 
 def _launch_start(lookups: Lookups) -> Ints:
     trace = lookups.trace
-    return Ints(take(trace.launches.start, trace.kernels.launch, _NO_TIME), none=_NO_TIME)
+    return Ints(take(trace.launches.start, trace.kernels.launch, NO_TIME), none=NO_TIME)
 
 
 def _sub(lookups: Lookups) -> Ints:
@@ -170,7 +194,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "line": lambda lookups: lookups.source.mapped(lookups.lines.line),
     "library_line": lambda lookups: lookups.source.mapped(lookups.lines.library_line),
     "name": lambda lookups: lookups.names[0],
-    "start": lambda lookups: Ints(lookups.trace.kernels.start, none=_NO_TIME),
+    "start": lambda lookups: Ints(lookups.trace.kernels.start, none=NO_TIME),
     "end": _end,
     "kind": lambda lookups: gpu_work.kinds(lookups.trace),
     "pid": lambda lookups: Ints(take(lookups.trace.processes, lookups.trace.kernels.process)),

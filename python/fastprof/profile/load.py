@@ -9,20 +9,21 @@ from typing import BinaryIO
 
 from fastprof._core._take import take
 from fastprof._system import memory
-from fastprof._system.file_state import FileState, state_of
+from fastprof._system.file_state import SameFile
 from fastprof.errors import BadInputError
 from fastprof.model.markers import SourceLines
-from fastprof.model.trace import Recording
+from fastprof.model.trace import Recording, Trace
 from fastprof.ops.user import load_packages
 from fastprof.profile import captured_graphs, checks
-from fastprof.profile.callpath.attribution import attribute
+from fastprof.profile.callpath.attribution import Attribution, attribute
 from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.from_dict_lines import DictLineSource
 from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.profile import Profile
 from fastprof.profile.recount import recount
+from fastprof.profile.timeline import DiffersError, Timeline, timeline_of
 from fastprof.readers import dict_lines, memory_estimate
-from fastprof.readers.detect import Format, detect, read_trace
+from fastprof.readers.detect import Format, detect, read_timeline, read_trace
 from fastprof.readers.sqlite.database import Progress
 
 Path = str | os.PathLike[str]
@@ -119,8 +120,8 @@ def _open(
             with builtins.open(path, "rb", buffering=0) as pipe:
                 return Profile(DictLineSource(name, dict_lines.read(pipe, name), lines))
         memory.require(name, memory_estimate.of_dict_lines(path))
-        source = DictLineSource(name, dict_lines.read(path, name), lines)
-        return Profile(source, _recounter(name, path, copies))
+        lines_source = DictLineSource(name, dict_lines.read(path, name), lines)
+        return Profile(lines_source, _recounter(SameFile(path, name), copies))
     # Each stage's input is released when the stage returns: no local variable refers to it.
     attributed = attribute(nest(_read(path, progress, copies, graph_capture)))
     trace = attributed.trace
@@ -132,7 +133,9 @@ def _open(
         attribution.frame_parent,
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
-    return Profile(TraceSource(trace, attribution, lines), _recounter(name, path, copies), summary)
+    file = SameFile(path, name)
+    source = TraceSource(trace, attribution, lines, _reader_of_times(file))
+    return Profile(source, _recounter(file, copies), summary)
 
 
 def _read(
@@ -175,21 +178,26 @@ def _traces_of(path: Path) -> list[Path]:
     return found
 
 
-def _recounter(name: str, path: Path, copies: bool) -> Callable[[], checks.Totals | None]:
-    """A function that counts the file again, from any working directory."""
-    full, before = os.path.abspath(path), _state_of(path)
+def _recounter(file: SameFile, copies: bool) -> Callable[[], checks.Totals | None]:
+    """A function that counts the file again."""
 
     def recount_file() -> checks.Totals | None:
-        if _state_of(full) != before:
-            raise BadInputError(f"{name}: was changed since it was read; read it again")
-        return recount(full, copies)
+        file.check()
+        return recount(file.path, copies)
 
     return recount_file
 
 
-def _state_of(path: Path) -> FileState | None:
-    """The state of a file, None if it does not exist."""
-    try:
-        return state_of(path)
-    except OSError:
-        return None
+def _reader_of_times(file: SameFile) -> Callable[[Trace, Attribution], Timeline]:
+    """A function that reads the times of ranges and API calls from the file."""
+
+    def read(trace: Trace, attribution: Attribution) -> Timeline:
+        file.check()
+        recorded = read_timeline(file.path)
+        file.check()
+        try:
+            return timeline_of(trace, attribution, recorded)
+        except DiffersError:
+            raise file.changed() from None
+
+    return read

@@ -20,6 +20,8 @@ from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import facts_of
+from fastprof.profile.instances import ApiCalls, RangeInstances
+from fastprof.profile.paths import Paths
 from fastprof.profile.source import ProfileSource
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ class Profile:
         read or no graph needs one.
     names : list of str
         The columns. Dict lines lack those that only a trace has (start, end, pid, ...). The guide
-        (docs/columns.md) explains each; `fastprof prof --help` lists them.
+        (docs/columns.md) explains each; `fastprof prof --help` lists them. `column("launch_end")`
+        is not among them: it needs the file read again.
     kernels : mapping of str to array
         The columns as NumPy arrays: `profile.kernels["flops"].sum()`.
     coverage, coverage_of_kernels : Coverage
@@ -107,6 +110,40 @@ class Profile:
     def kernels(self) -> Kernels:
         """The columns as NumPy arrays by name."""
         return Kernels(self)
+
+    @property
+    def available(self) -> list[str]:
+        """`names`, and the columns that need the file read again."""
+        return [*self.names, *self._source.on_request]
+
+    @property
+    def ranges(self) -> RangeInstances:
+        """The ranges with their times, including those without kernels.
+
+        The first use of `ranges`, `api` or the column `launch_end` reads the file again.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed since it was read, or it is dict lines, which contain no ranges.
+        """
+        return self._source.timeline.ranges
+
+    @property
+    def api(self) -> ApiCalls:
+        """All calls of the CUDA or HIP API, with their times and class; see `ranges`."""
+        return self._source.timeline.api
+
+    @property
+    def paths(self) -> Paths:
+        """The call-path tree, which the column `path` of kernels indexes.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines, which contain no call paths.
+        """
+        return self._source.paths
 
     @property
     def coverage(self) -> Coverage:
@@ -155,8 +192,8 @@ class Profile:
         KeyError
             There is no column of that name.
         """
-        if name not in self.names:
-            raise KeyError(f"no column {name!r}; columns: {', '.join(self.names)}")
+        if name not in self.available:
+            raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
         return self._source.column(name)
 
     def report(self, name: str, **options: Any) -> Table:

@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from fastprof.errors import BadInputError
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.metadata import About
 from fastprof.profile.checks import Totals
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.paths import Paths
+from fastprof.profile.timeline import Timeline
 
 
 class ProfileSource(ABC):
@@ -26,6 +29,11 @@ class ProfileSource(ABC):
     warnings : defects of the file, one line each
     n_kernels : number of rows of every column
     table : its columns, in order
+
+    Attributes
+    ----------
+    names : the columns of complete tables
+    on_request : further columns, which need the file read again
     """
 
     of_costs: ClassVar[frozenset[str]] = frozenset()
@@ -39,12 +47,13 @@ class ProfileSource(ABC):
         table: tuple[ColumnInfo, ...],
     ) -> None:
         self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
-        self.names = [info.key for info in table]
+        self.names = [info.key for info in table if not info.on_request]
+        self.on_request = [info.key for info in table if info.on_request]
         self._columns: dict[str, Column] = {}
         self._coverage: dict[bool, Coverage] = {}
 
     def column(self, name: str) -> Column:
-        """The column of a name in `names`."""
+        """The column of a name in `names` or `on_request`."""
         if name not in self._columns:
             self._columns[name] = self._make(name)
         return self._columns[name]
@@ -80,3 +89,31 @@ class ProfileSource(ABC):
     @abstractmethod
     def dict_line_columns(self) -> Mapping[str, Any]:
         """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """The ranges and API calls; read from the file on first use.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed, or it is dict lines, which contain neither.
+        """
+        raise self._lacks("ranges and API calls")
+
+    @property
+    def paths(self) -> Paths:
+        """The call-path tree.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines, which do not contain it.
+        """
+        raise self._lacks("call paths")
+
+    def _lacks(self, contents: str) -> BadInputError:
+        return BadInputError(
+            f"{self.name}: expected a trace, found dict lines, which do not contain {contents}; "
+            "open the trace from which fastprof parse made them"
+        )

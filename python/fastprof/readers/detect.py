@@ -9,16 +9,20 @@ from pathlib import Path
 
 from fastprof._system import memory
 from fastprof.errors import BadInputError
+from fastprof.model.timeline import Recorded
 from fastprof.model.trace import Recording
 from fastprof.readers import memory_estimate
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.kineto import reader as kineto
+from fastprof.readers.kineto import timeline as kineto_timeline
 from fastprof.readers.kineto.event_columns import GZIP_MAGIC
 from fastprof.readers.nsys import reader as nsys
 from fastprof.readers.nsys import report as nsys_report
 from fastprof.readers.nsys import schema as nsys_schema
+from fastprof.readers.nsys import timeline as nsys_timeline
 from fastprof.readers.nvprof import reader as nvprof
 from fastprof.readers.nvprof import schema as nvprof_schema
+from fastprof.readers.nvprof import timeline as nvprof_timeline
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Progress
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
@@ -160,6 +164,26 @@ def _read_sqlite(
         )
         recording.about.read_by = database.read_by
         return recording
+
+
+def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None) -> Recorded:
+    """Read the ranges and all API calls of a trace, with their times.
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read, is damaged, or is not a trace.
+    """
+    file, _ = detect(path).exported(progress)
+    if file.format is not Format.SQLITE:
+        compressed = file.format is Format.GZIP_JSON
+        memory.require(file.name, memory_estimate.of_json(file.path, compressed))
+        return kineto_timeline.read(file.path, progress)
+    with Database(file.path, progress) as database:
+        memory.require(database.name, memory_estimate.of_database(database, False))
+        if nsys.recognises(database.tables):
+            return nsys_timeline.read(database)
+        return nvprof_timeline.read(database)
 
 
 def _unknown_tables(database: Database) -> BadInputError:

@@ -164,6 +164,19 @@ def depth(const int32_t[::1] parent):
     return fp_path_depth(&parent[0], n, &scratch[0])
 
 
+def levels(const int32_t[::1] parent):
+    """The number of entries above each entry of a tree, int32 [n]. Parents must precede children.
+    """
+    cdef int32_t n = _length(parent, parent)
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] level = out
+    if n:
+        with nogil:
+            fp_path_depth(&parent[0], n, &level[0])
+        out -= 1
+    return out
+
+
 def misplaced(const int32_t[::1] parent, const int32_t[::1] node, const int32_t[::1] above):
     """The number of frames whose node is not below their parent's node; -1 for an invalid tree.
 

@@ -72,10 +72,13 @@ def append_capture(recording: Recording, capture: Recording) -> None:
         trace.captured = _concatenated(
             trace.captured, capture.captured, n_launches, name, capture.name
         )
+    n_own = n_ranges - trace.appended.ranges
     trace.appended = Appended(
-        trace.appended.ranges + len(other),
-        trace.appended.threads + len(capture.threads),
-        trace.appended.processes + len(capture.processes),
+        start=trace.ranges.start[n_own:].copy(),  # the times of other ranges are released
+        end=trace.ranges.end[n_own:].copy(),
+        thread=trace.ranges.thread[n_own:].copy(),
+        threads=trace.appended.threads + len(capture.threads),
+        processes=trace.appended.processes + len(capture.processes),
     )
 
 

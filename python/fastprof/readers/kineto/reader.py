@@ -72,7 +72,7 @@ def read(
         )
     threads = Threads([file.tables["ranges"], file.tables["launches"]])
     labels, label = labels_of(file)
-    ranges, row_of_event = _read_ranges(file, threads, label)
+    ranges, row_of_event = read_ranges(file, threads, label)
     kernels = _read_kernels(file, copies)
     damaged = _damaged(kernels)
     kernels.duration[damaged] = -1
@@ -98,7 +98,7 @@ def read(
     )
 
 
-def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
+def read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
     """Sorted ranges, and the row of each event, -1 for events without time or thread."""
     events = file.tables["ranges"]
     thread = threads.find(events["pid"], events["tid"])
@@ -199,8 +199,7 @@ def _read_launches(
     Runtime calls are preferred to driver calls.
     """
     events = file.tables["launches"]
-    is_driver = np.array(["driver" in name.lower() for name in file.categories] + [False])
-    rows = np.argsort(is_driver[events["category"]], kind="stable")
+    rows = api_calls(file)
     nowhere = np.zeros(len(kernels), np.int32)
     join = _join.Join(nowhere, kernels.correlation)
     join.offer(np.zeros(len(rows), np.int32), events["correlation"][rows])
@@ -228,6 +227,12 @@ def _read_launches(
     if len(threads.process_numbers) == 1:
         kernels.process[:] = 0  # also without a launch in the trace
     return Launches(**columns), captured
+
+
+def api_calls(file: KinetoFile) -> npt.NDArray[np.intp]:
+    """The rows of the launch table, those of driver calls last."""
+    is_driver = np.array(["driver" in name.lower() for name in file.categories] + [False])
+    return np.argsort(is_driver[file.tables["launches"]["category"]], kind="stable")
 
 
 def _process_of_range(kernels: Kernels, ranges: Ranges, threads: Threads) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastprof._core import _column, _join, _pools
+from fastprof._core import _join
 from fastprof.model.trace import Captured, Kernels, Launches
 from fastprof.readers import trace_columns
 from fastprof.readers.graph_captures import capture_names, captured_in, graphs_of_calls
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.launches import process_of
+from fastprof.readers.nsys.strings import texts_of
 from fastprof.readers.sqlite.database import Database
 
 
@@ -32,7 +33,7 @@ def add(
     """
     own = schema.Pools()
     calls = database.scan(schema.LAUNCHES, schema.launch_fields(own))
-    names = _texts(database, own.strings)
+    names = texts_of(database, own.strings)
     threads = np.array([pools.threads.intern(key) for key in own.threads.values().tolist()] + [-1])
     thread = threads.astype(np.int32)[calls["globalTid"]]
     process_of_thread = process_of(
@@ -61,15 +62,3 @@ def add(
     captured = Captured(nothing.copy(), number, nothing, sizes, sizes, meaning[rows])
     captured.launch[at[at >= 0]] = np.flatnonzero(at >= 0)
     return Launches(**columns), captured
-
-
-def _texts(database: Database, wanted: _pools.Keys) -> list[str | None]:
-    texts = _pools.Names()
-    columns = database.scan(
-        schema.STRINGS, schema.string_fields(wanted, texts), keep=_column.KnownKeys(wanted)
-    )
-    found: list[str | None] = [None] * len(wanted)
-    text_of = texts.texts()
-    for key, text in zip(columns["id"].tolist(), columns["value"].tolist(), strict=True):
-        found[key] = text_of[text] if text >= 0 else None
-    return found

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from fastprof._system.threads import SecondThread
-from fastprof.model.arrays import Int32
 from fastprof.model.trace import Activity, Kernels, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
 from fastprof.readers.nsys import graph_captures, metadata, schema
 from fastprof.readers.nsys import launches as launches_of
 from fastprof.readers.nsys import ranges as ranges_of
+from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database
-
-Result = TypeVar("Result")
 
 
 def recognises(tables: Mapping[str, Collection[str]]) -> bool:
@@ -43,7 +36,7 @@ def read(database: Database, copies: bool = False, captures: bool = False) -> Re
         The file is damaged, or lacks a table or column that all versions have.
     """
     pools = schema.Pools()
-    with _Connected(database) as second:
+    with Connected(database) as second:
         reading = ranges_of.Reading(database)
         running = second.submit(reading.pieces.read)
         kernels = _read_kernels(database, pools, copies)
@@ -80,7 +73,7 @@ def read(database: Database, copies: bool = False, captures: bool = False) -> Re
         strings=strings,
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process_of_thread,
-        processes=_process_ids(pools.processes.values()),
+        processes=schema.process_ids(pools.processes.values()),
         warnings=warnings + problems,
         about=about,
         captured=captured,
@@ -97,34 +90,6 @@ def _finish_ranges(
     return strings, warnings, reading.finish(pools, strings)
 
 
-class _Connected:
-    """A second thread with its own connection to the database.
-
-    Leaving the context early interrupts the running function.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._stop = threading.Event()
-        self._own = database.another(self._go_on)
-        self._thread = SecondThread()
-
-    def submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Schedule function(connection, *arguments)."""
-        return self._thread.submit(function, self._own, *arguments)
-
-    def _go_on(self, table: str, rows: int, total: int) -> None:
-        if self._stop.is_set():
-            raise InterruptedError(f"reading {table} was stopped")
-
-    def __enter__(self) -> _Connected:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stop.set()
-        self._thread.__exit__(*exception)
-        self._own.close()
-
-
 def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
     """GPU work in order of start; launch and origin are -1."""
     has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
@@ -137,9 +102,3 @@ def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kern
         for kind, table in ((Activity.MEMCPY, schema.COPIES), (Activity.MEMSET, schema.SETS)):
             kinds[kind] = gpu_work.scan(database, table, schema.copy_fields(pools))
     return gpu_work.kernels_of(kinds, "globalPid")
-
-
-def _process_ids(processes: npt.NDArray[np.int64]) -> Int32:
-    """Process ids of the operating system; -1 for 0, which means unknown."""
-    ids = (processes & schema.LOW_24_BITS).astype(np.int32)
-    return np.where(ids > 0, ids, np.int32(-1))

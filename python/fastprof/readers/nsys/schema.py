@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._core import _column, _pools
-from fastprof.model.arrays import Int32
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.readers.cupti import schema as cupti_schema
 from fastprof.readers.sqlite.database import Field
@@ -93,6 +93,11 @@ def launch_fields(pools: Pools) -> list[Field]:
     ]
 
 
+def call_fields(pools: Pools) -> list[Field]:
+    """Of all API calls, with their ends."""
+    return [*launch_fields(pools), Field("end", I64, NEVER)]
+
+
 def graph_node_fields(pools: Pools) -> list[Field]:
     return [
         Field("start", I64, needed=True),
@@ -120,3 +125,9 @@ def string_fields(strings: _pools.Keys, texts: _pools.Names) -> list[Field]:
         Field("id", KEY, pool=strings, needed=True),
         Field("value", TEXT, pool=texts, needed=True),
     ]
+
+
+def process_ids(processes: Int64) -> Int32:
+    """Process ids of the operating system; -1 for 0, which means unknown."""
+    ids = (processes & LOW_24_BITS).astype(np.int32)
+    return np.where(ids > 0, ids, np.int32(-1))

@@ -14,6 +14,7 @@ from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
 from fastprof.readers.cupti.gpu_work import Work, one_after_the_other
 from fastprof.readers.nvprof import metadata, schema
+from fastprof.readers.nvprof.call_names import CALL_NAMES
 from fastprof.readers.nvprof.demangle import demangled
 from fastprof.readers.sqlite.database import Database, Field
 
@@ -38,7 +39,7 @@ def read(database: Database, copies: bool = False) -> Recording:
     pools = schema.Pools()
     kernels = _read_kernels(database, pools, copies)
     launches, strings_of_calls = _read_launches(database, pools, kernels)
-    ranges, phases = _read_ranges(database, pools)
+    ranges, phases = read_ranges(database, pools)
     strings, warnings = trace_columns.read_strings(
         database, schema.STRINGS, schema.string_fields, pools.strings, kernels, RECORD_AGAIN
     )
@@ -57,7 +58,7 @@ def read(database: Database, copies: bool = False) -> Recording:
         labels=pools.labels.texts(),
         strings=strings + strings_of_calls,
         threads=threads & schema.LOW_32_BITS,
-        process_of_thread=_process_of_thread(pools)[:-1],
+        process_of_thread=process_of_thread_in(pools)[:-1],
         processes=pools.processes.values().astype(np.int32),
         warnings=warnings + problems,
         about=about,
@@ -93,19 +94,19 @@ def _read_launches(
     one_process.intern(0)
     parts = []
     names: dict[str, int] = {}
-    for table, known in zip(schema.LAUNCHES, schema.CALL_NAMES, strict=True):
+    for table, known in zip(schema.LAUNCHES, CALL_NAMES, strict=True):
         keep = _join.LaunchFilter(join, one_process, 63)  # treat all as one process
         columns = database.scan(
             table, schema.launch_fields(pools), keep=keep, capacity=len(kernels)
         )
-        columns["name"] = _name_calls(columns.pop("cbid"), known, names)
+        columns["name"] = name_calls(columns.pop("cbid"), known, names)
         parts.append(columns)
     columns = trace_columns.joined(parts)
     correlation = columns.pop("correlationId")
     join.offer(np.zeros(len(correlation), np.int32), correlation)
     kernels.launch = join.rows(nowhere, kernels.correlation)
     columns = trace_columns.launches_in_order(columns, kernels)
-    of_thread = _process_of_thread(pools)
+    of_thread = process_of_thread_in(pools)
     of_launch = np.append(of_thread[columns["thread"]], np.int32(-1))
     kernels.process[:] = of_launch[kernels.launch]
     if len(pools.processes) == 1:
@@ -114,7 +115,7 @@ def _read_launches(
     return launches, list(names)
 
 
-def _name_calls(cbid: Int32, known: dict[int, str], names: dict[str, int]) -> Int32:
+def name_calls(cbid: Int32, known: dict[int, str], names: dict[str, int]) -> Int32:
     """The index of each call's name in `names`, to which new names are added."""
     used, place = np.unique(cbid, return_inverse=True)
     texts = [known.get(number, f"cbid {number}") for number in used.tolist()]
@@ -122,14 +123,14 @@ def _name_calls(cbid: Int32, known: dict[int, str], names: dict[str, int]) -> In
     return ids[place] if len(ids) else cbid
 
 
-def _process_of_thread(pools: schema.Pools) -> Int32:
+def process_of_thread_in(pools: schema.Pools) -> Int32:
     """The process of each thread index; -1 at the end, for thread -1."""
     threads = pools.threads.values()
     of_thread = [pools.processes.intern(int(thread) >> schema.PROCESS_SHIFT) for thread in threads]
     return np.array([*of_thread, -1], np.int32)
 
 
-def _read_ranges(database: Database, pools: schema.Pools) -> tuple[Ranges, Ranges]:
+def read_ranges(database: Database, pools: schema.Pools) -> tuple[Ranges, Ranges]:
     """Sorted ranges, and separately those that ended on another thread.
 
     A range is a start row and an end row with the same id. Marks and ends without a start are

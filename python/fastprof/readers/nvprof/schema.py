@@ -8,6 +8,7 @@ CUpti_ActivityAPI of the CUPTI reference, https://docs.nvidia.com/cupti/.
 from __future__ import annotations
 
 from fastprof._core import _column, _pools
+from fastprof.model.trace import NEVER
 from fastprof.readers.cupti import schema as cupti_schema
 from fastprof.readers.sqlite.database import Field
 
@@ -30,21 +31,6 @@ OF_THREAD = 2
 PROCESS_SHIFT = 32
 LOW_32_BITS = 0xFFFFFFFF
 _THREAD = "(processId << 32) | (threadId & 4294967295)"
-
-# Names of API calls by CUpti_runtime_api_trace_cbid and CUpti_driver_api_trace_cbid: the common
-# calls that launch GPU work. Others are shown as "cbid N".
-CALL_NAMES = (
-    {
-        13: "cudaLaunch",
-        31: "cudaMemcpy",
-        41: "cudaMemcpyAsync",
-        49: "cudaMemset",
-        51: "cudaMemsetAsync",
-        211: "cudaLaunchKernel",
-    },
-    {307: "cuLaunchKernel"},
-)
-
 
 _CORRELATION = Field("correlationId", I64, needed=True)
 
@@ -81,6 +67,11 @@ def launch_fields(pools: Pools) -> list[Field]:
         Field("start", I64, needed=True),
         Field("cbid", I32),
     ]
+
+
+def call_fields(pools: Pools) -> list[Field]:
+    """Of all API calls, with their ends."""
+    return [*launch_fields(pools), Field("end", I64, NEVER)]
 
 
 def marker_fields(pools: Pools) -> list[Field]:

@@ -1,0 +1,43 @@
+"""Recorded: the ranges and API calls of a trace with their times, as a reader returns them.
+
+`Recording` drops the times of ranges and most API calls. They are read when first requested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import Ranges
+
+
+@dataclass
+class RecordedCalls:
+    """API calls, in the order in which a correlation id takes its first call.
+
+    `thread` indexes `Recorded.threads`, `name` indexes `Recorded.strings`. -1 means "none".
+    """
+
+    start: Int64
+    end: Int64  # NEVER if not recorded
+    thread: Int32
+    name: Int32
+    correlation: Int64
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass
+class Recorded:
+    """The ranges, in the order of `Recording.ranges`, and all API calls of a trace.
+
+    Indices of threads are those of this object, which may differ from those of the Recording.
+    """
+
+    ranges: Ranges
+    calls: RecordedCalls
+    strings: list[str | None]
+    threads: Int32 | Int64  # thread ids of the operating system
+    process_of_thread: Int32  # index into processes
+    processes: Int32  # process ids

@@ -1,0 +1,38 @@
+"""The class of an API call, by its name: what it does to the thread that calls it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+LAUNCH, SYNC, ALLOC, LOAD, COPY, OTHER = "launch", "sync", "alloc", "load", "copy", "other"
+
+# The first match decides. Names are without `cuda`, `cu` or `hip` and without a version.
+_CLASSES: Final = (
+    (SYNC, re.compile(r"\w*Synchronize|StreamWait")),
+    (COPY, re.compile(r"Memcpy\w*Async|Memset|MemPrefetchAsync")),
+    (SYNC, re.compile(r"Memcpy")),
+    (LOAD, re.compile(r"(?:Module|Library)(?:Load|Unload)|GraphInstantiate|Link(?:Add|Complete)")),
+    (
+        ALLOC,
+        re.compile(
+            r"(?:Ext|Host)?Malloc|Free|Host(?:Alloc|Free|Register|Unregister)"
+            r"|Mem(?:Alloc|Free|Host(?:Alloc|Register|Unregister)|Create|Map|Unmap|Release)"
+            r"|Mem(?:PoolTrimTo|Address(?:Reserve|Free))|Ipc(?:Open|Close)MemHandle"
+        ),
+    ),
+    (LAUNCH, re.compile(r"\w*Launch")),
+)
+_AFFIXES: Final = re.compile(r"\A(?:cuda|cu|hip)(?=[A-Z])|(?:_v\d+|_ptsz|_ptds|_spt)+\Z")
+
+
+def class_of(name: str) -> str:
+    """launch, sync, alloc, load, copy or other.
+
+    - sync: waits for the GPU or another stream (`*Synchronize`, `*StreamWait*`), and copies
+      without `Async`.
+    - alloc: allocates, frees, maps or registers memory. load: loads modules, instantiates graphs.
+    - copy: asynchronous copies and memsets. launch: kernels, graphs and host functions.
+    """
+    base = _AFFIXES.sub("", name)
+    return next((kind for kind, pattern in _CLASSES if pattern.match(base)), OTHER)

@@ -1,0 +1,152 @@
+"""Ranges and API calls of a trace with their times: `Profile.ranges` and `Profile.api`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastprof._core._take import take
+from fastprof._system.optional import import_optional
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.columns import Values
+from fastprof.model.markers import Meaning
+from fastprof.model.trace import NEVER
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The threads of a trace: `tid` and `pid` [threads], -1 if unknown."""
+
+    tid: Int64
+    pid: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """Events of threads, ordered by (start, -end).
+
+    Parameters
+    ----------
+    start, end : int64 [n]
+        ns on the trace's clock; `end` is NEVER (2^63 - 1) if the event was not closed.
+    thread : int32 [n]
+        Index into `threads`, -1 if unknown.
+    threads : Threads
+        Those of ranges and API calls together.
+    """
+
+    start: Int64
+    end: Int64
+    thread: Int32
+    threads: Threads
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def tid(self) -> Int64:
+        """int64 [n], the thread id."""
+        return take(self.threads.tid, self.thread)
+
+    @property
+    def pid(self) -> Int64:
+        """int64 [n], the process id."""
+        return take(self.threads.pid, self.thread)
+
+    def _frame(self, columns: dict[str, Values | Int32 | Int64]) -> pandas.DataFrame:
+        library = import_optional("pandas", "DataFrames need")
+        unknown = self.end == NEVER
+        end = library.arrays.IntegerArray(self.end, unknown) if unknown.any() else self.end
+        data = {"start": self.start, "end": end, "tid": self.tid, "pid": self.pid}
+        for name, column in columns.items():
+            if isinstance(column, Values):
+                merged = column.mapped(str)  # categories are unique
+                data[name] = library.Categorical.from_codes(merged.ids, categories=merged.values)
+            else:
+                data[name] = column
+        frame: pandas.DataFrame = library.DataFrame(data)
+        return frame
+
+
+@dataclass(frozen=True, eq=False)
+class RangeInstances(Instances):
+    """The ranges of a trace, including those without kernels.
+
+    Parameters
+    ----------
+    label : int32 [n]
+        Index into `meanings`, the parsed name; `text` and `name` have it as text.
+    level, parent : int32 [n]
+        How many ranges of the thread are open at the start; the row of the innermost of them, -1
+        if none. A range may cross the end of its parent.
+    seq : int64 [n]
+        torch's sequence number, -1 if none.
+    n_own : int
+        Rows of the trace itself. The rows after it are those of graph-capture files, whose times
+        are shifted to after the trace.
+    """
+
+    label: Int32
+    level: Int32
+    parent: Int32
+    seq: Int64
+    meanings: list[Meaning]
+    n_own: int
+
+    @property
+    def text(self) -> Values:
+        """The names, with shapes and without torch's numbers."""
+        return Values(self.label, [meaning.label for meaning in self.meanings])
+
+    @property
+    def name(self) -> Values:
+        """The names without shapes."""
+        return Values(self.label, [meaning.name for meaning in self.meanings])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame: start, end, tid, pid, text, seq, level, parent. Unclosed ends are missing.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        return self._frame(
+            {"text": self.text, "seq": self.seq, "level": self.level, "parent": self.parent}
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ApiCalls(Instances):
+    """All API calls of the CUDA or HIP runtime and driver in a trace.
+
+    A runtime call may contain driver calls.
+
+    Parameters
+    ----------
+    name : Values
+        The name as recorded.
+    call_class : Values
+        launch, sync, alloc, load, copy or other, see `profile.api_classes`.
+    correlation : int64 [n]
+        Links a call to the GPU work it launched, -1 if none.
+    """
+
+    name: Values
+    call_class: Values
+    correlation: Int64
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame: start, end, tid, pid, name, class, correlation. Unknown ends are missing.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        return self._frame(
+            {"name": self.name, "class": self.call_class, "correlation": self.correlation}
+        )

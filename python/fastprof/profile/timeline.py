@@ -1,0 +1,145 @@
+"""The ranges and API calls of a trace, read again from its file on first use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastprof._core import _join, _nest, _path
+from fastprof._core._take import take
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.timeline import Recorded, RecordedCalls
+from fastprof.model.trace import NEVER, NO_TIME, Trace
+from fastprof.profile.api_classes import class_of
+from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.instances import ApiCalls, RangeInstances, Threads
+
+
+class DiffersError(Exception):
+    """The file no longer contains the trace that was read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """The ranges and API calls of a trace.
+
+    Parameters
+    ----------
+    ranges : in the order of `Attribution.ranges`
+    call_of_kernel : int32 [kernels], the row of `api` that launched each kernel, -1 if none
+    """
+
+    ranges: RangeInstances
+    api: ApiCalls
+    call_of_kernel: Int32
+
+    def launch_ends(self) -> Ints:
+        """[kernels] The end of the launching API call."""
+        end = take(self.api.end, self.call_of_kernel, NEVER)
+        return Ints(np.where(end == NEVER, NO_TIME, end), none=NO_TIME)
+
+
+def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> Timeline:
+    """The timeline of a trace from a second reading of its file.
+
+    Raises
+    ------
+    DiffersError
+        The second reading differs from the first.
+    """
+    thread_of, threads = _threads(trace, recorded)
+    ranges = _ranges(trace, attribution, recorded, thread_of, threads)
+    calls = recorded.calls
+    calls.thread = take(thread_of, calls.thread)
+    row = _calls_of_kernels(trace, calls, threads)
+    order = _nest.order(calls.start, calls.end)
+    if order is not None:
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        row = take(place, row)
+        for name in vars(calls):
+            setattr(calls, name, getattr(calls, name)[order])
+    names = Values(calls.name, recorded.strings).mapped(lambda name: name)
+    api = ApiCalls(
+        start=calls.start,
+        end=calls.end,
+        thread=calls.thread,
+        name=names,
+        call_class=names.mapped(class_of),
+        correlation=calls.correlation,
+        threads=threads,
+    )
+    return Timeline(ranges, api, row)
+
+
+def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:
+    """The thread of the trace for each thread of the second reading, and all threads.
+
+    Threads that only called API functions without launching anything are new; they come last.
+    """
+    known = _pairs(trace.threads, take(trace.processes, trace.process_of_thread))
+    again = _pairs(recorded.threads, take(recorded.processes, recorded.process_of_thread))
+    own = known[: len(known) - trace.appended.threads]
+    # Threads without a numeric id differ by position only.
+    places = list(range(len(own)))
+    if again != own:
+        place_of: dict[tuple[int, int], int] = {}
+        for place, pair in enumerate(own):
+            place_of.setdefault(pair, place)
+        new = [pair for pair in dict.fromkeys(again) if pair not in place_of]
+        place_of |= {pair: place for place, pair in enumerate(new, len(known))}
+        known += new
+        places = [place_of[pair] for pair in again]
+    both = np.array(known, np.int64).reshape(-1, 2)
+    threads = Threads(np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1]))
+    return np.array(places, np.int32), threads
+
+
+def _ranges(
+    trace: Trace, attribution: Attribution, recorded: Recorded, thread_of: Int32, threads: Threads
+) -> RangeInstances:
+    own, names, captured = recorded.ranges, attribution.ranges, trace.appended
+    n_own = len(names) - captured.ranges
+    if len(own) != n_own or not np.array_equal(own.seq, names.seq[:n_own]):
+        raise DiffersError
+    start, end, thread = own.start, own.end, take(thread_of, own.thread)
+    if captured.ranges:
+        start = np.concatenate([start, captured.start])
+        end = np.concatenate([end, captured.end])
+        thread = np.concatenate([thread, captured.thread])
+    frame_range, frame_parent = attribution.frame_range, attribution.frame_parent
+    frame = np.empty(len(names), np.int32)  # the first of each range: the last one assigned
+    frame[frame_range[::-1]] = np.arange(len(frame_range) - 1, -1, -1, dtype=np.int32)
+    return RangeInstances(
+        start=start,
+        end=end,
+        thread=thread,
+        label=names.label,
+        level=take(_path.levels(frame_parent), frame),
+        parent=take(frame_range, take(frame_parent, frame)),
+        seq=names.seq,
+        threads=threads,
+        meanings=attribution.meanings,
+        n_own=n_own,
+    )
+
+
+def _calls_of_kernels(trace: Trace, calls: RecordedCalls, threads: Threads) -> Int32:
+    """The call that launched each kernel, by (process, correlation id), -1 if none."""
+    kernels, launches = trace.kernels, trace.launches
+    _, dense = np.unique(threads.pid, return_inverse=True)
+    process_of_thread = dense.astype(np.int32)
+    process = take(process_of_thread, take(launches.thread, kernels.launch))
+    join = _join.Join(process, kernels.correlation)
+    join.offer(take(process_of_thread, calls.thread), calls.correlation)
+    row = join.rows(process, kernels.correlation)
+    found = np.flatnonzero(row >= 0)
+    if np.any(calls.start[row[found]] != launches.start[kernels.launch[found]]):
+        raise DiffersError
+    return row
+
+
+def _pairs(tid: Int32 | Int64, pid: Int32) -> list[tuple[int, int]]:
+    return list(zip(tid.tolist(), pid.tolist(), strict=True))

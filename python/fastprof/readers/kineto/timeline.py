@@ -1,0 +1,48 @@
+"""The ranges and all API calls of a trace of torch.profiler, with their times."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from fastprof._core._kineto import NONE
+from fastprof.model.timeline import Recorded, RecordedCalls
+from fastprof.model.trace import NEVER
+from fastprof.readers.kineto import event_columns
+from fastprof.readers.kineto.reader import api_calls, read_ranges
+from fastprof.readers.kineto.threads import Threads
+from fastprof.readers.sqlite.database import Progress
+
+
+def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Recorded:
+    """Read the events of ranges and API calls, runtime calls first.
+
+    Raises
+    ------
+    BadInputError
+        It is not a trace, or damaged before its first event.
+    """
+    file = event_columns.read(path, os.fsdecode(path), progress)
+    threads = Threads([file.tables["ranges"], file.tables["launches"]])
+    ranges, _ = read_ranges(file, threads, file.tables["ranges"]["label"])
+    events = file.tables["launches"]
+    rows = api_calls(file)
+    thread = threads.find(events["pid"][rows], events["tid"][rows])
+    known = (events["start"][rows] != NONE) & (thread >= 0)
+    rows, thread = rows[known], thread[known]
+    start, duration = events["start"][rows], events["duration"][rows]
+    return Recorded(
+        ranges=ranges,
+        calls=RecordedCalls(
+            start=start,
+            end=np.where(duration == NONE, NEVER, start + np.maximum(duration, 0)),
+            thread=thread,
+            name=events["name"][rows],
+            correlation=events["correlation"][rows],
+        ),
+        strings=list(file.names),
+        threads=threads.numbers,
+        process_of_thread=threads.process,
+        processes=threads.process_numbers.astype(np.int32),
+    )

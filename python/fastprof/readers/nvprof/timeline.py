@@ -1,0 +1,45 @@
+"""The ranges and all API calls of an NVProf file, with their times."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof.model.timeline import Recorded, RecordedCalls
+from fastprof.readers import trace_columns
+from fastprof.readers.nvprof import schema
+from fastprof.readers.nvprof.call_names import CALL_NAMES
+from fastprof.readers.nvprof.reader import name_calls, process_of_thread_in, read_ranges
+from fastprof.readers.sqlite.database import Database
+
+
+def read(database: Database) -> Recorded:
+    """Read the markers and the API calls, runtime calls first.
+
+    Raises
+    ------
+    BadInputError
+        The file is damaged, or lacks a table or column that all versions have.
+    """
+    pools = schema.Pools()
+    names: dict[str, int] = {}
+    parts = []
+    for table, known in zip(schema.LAUNCHES, CALL_NAMES, strict=True):
+        columns = database.scan(table, schema.call_fields(pools))
+        columns["name"] = name_calls(columns.pop("cbid"), known, names)
+        parts.append(columns)
+    columns = trace_columns.joined(parts)
+    ranges, _ = read_ranges(database, pools)
+    return Recorded(
+        ranges=ranges,
+        calls=RecordedCalls(
+            start=columns["start"],
+            end=np.maximum(columns["start"], columns["end"]),
+            thread=columns["thread"],
+            name=columns["name"],
+            correlation=columns["correlationId"],
+        ),
+        strings=list(names),
+        threads=pools.threads.values() & schema.LOW_32_BITS,
+        process_of_thread=process_of_thread_in(pools)[:-1],
+        processes=pools.processes.values().astype(np.int32),
+    )
