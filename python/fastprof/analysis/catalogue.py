@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fastprof.analysis.options import WHERE, by
+from fastprof.analysis.cpu_columns import CPU_MEASURES
+from fastprof.analysis.options import CPU, WHERE, by
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Report, add
 
@@ -11,8 +12,8 @@ add(
         name="summary",
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         function="fastprof.analysis.summary:summary",
-        columns=MEASURES,
-        options=(by("dir,op; range,kind without operators"), WHERE),
+        columns=(*MEASURES, *CPU_MEASURES),
+        options=(by("dir,op; range,kind without operators"), WHERE, CPU),
         limit=20,
     )
 )

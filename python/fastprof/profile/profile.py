@@ -22,6 +22,7 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import facts_of
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 
 if TYPE_CHECKING:
@@ -264,3 +265,8 @@ class Profile:
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
     """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
     return profile._source.dict_line_columns()
+
+
+def range_columns(profile: Profile) -> RangeColumns:
+    """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
+    return profile._source.range_columns
