@@ -22,6 +22,7 @@ from fastprof.errors import (
     NotEnoughMemoryError,
     OpError,
     ReportError,
+    StepsError,
     UnknownColumnError,
 )
 
@@ -55,6 +56,7 @@ __all__ = [
     "Option",
     "Profile",
     "ReportError",
+    "StepsError",
     "Tensor",
     "Unknown",
     "UnknownColumnError",

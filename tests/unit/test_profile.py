@@ -20,8 +20,27 @@ from fastprof.writers import write_rows
 from report_columns import ints, lists, values
 
 PUBLIC = """
-about api available check column contents coverage coverage_of_kernels graph_capture kernels name
-names paths ranges report rows summary to_arrow to_pandas warnings
+about
+api
+available
+check
+column
+contents
+coverage
+coverage_of_kernels
+find_steps
+graph_capture
+kernels
+name
+names
+paths
+ranges
+report
+rows
+summary
+to_arrow
+to_pandas
+warnings
 """
 KINDS = {
     "number": (Ints,),

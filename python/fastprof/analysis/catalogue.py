@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.options import CPU, WHERE, by
+from fastprof.analysis.options import CPU, STEPS, WHERE, by
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Report, add
 
@@ -13,7 +13,7 @@ add(
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         function="fastprof.analysis.summary:summary",
         columns=(*MEASURES, *CPU_MEASURES),
-        options=(by("dir,op; range,kind without operators"), WHERE, CPU),
+        options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU),
         limit=20,
     )
 )

@@ -12,13 +12,14 @@ from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.cpu_events import CpuEvents, Measure
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.key_names import heading_of
-from fastprof.analysis.measures import measures, ratio, totals
+from fastprof.analysis.measures import measures, ratio, shown, totals
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["cpu_table"]
 
@@ -26,7 +27,11 @@ _NONE: Final = np.iinfo(np.int64).min
 
 
 def cpu_table(
-    profile: Profile, events: CpuEvents, names: Sequence[str], where: Where | None
+    profile: Profile,
+    events: CpuEvents,
+    names: Sequence[str],
+    steps: StepsOfKernels,
+    where: Where | None = None,
 ) -> Table:
     """CPU measures by any keys, and GPU measures if the trace has GPU work.
 
@@ -44,12 +49,12 @@ def cpu_table(
     if n:
         of_cpu["cpu_calls"] = of_cpu.pop("calls")
         total["cpu_calls"] = total.pop("calls")
-        of_gpu = measures(profile, Grouping(groups.ids[:n], groups.n))
+        of_gpu = measures(profile, Grouping(groups.ids[:n], groups.n), steps)
         columns |= {name: of_cpu[name] for name in of_cpu} | of_gpu
         total |= totals(of_gpu)
     else:
         columns |= of_cpu
-    headings = (*map(heading_of, names), *CPU_MEASURES, *MEASURES)
+    headings = (*map(heading_of, names), *shown((*CPU_MEASURES, *MEASURES), columns))
     table = Table(columns, headings, total=total).sort("cpu_self_ns")
     return table.sort("gpu_ns") if n else table
 

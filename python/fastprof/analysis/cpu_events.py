@@ -16,7 +16,7 @@ from fastprof._core._groups import GroupStats
 from fastprof._core._take import take
 from fastprof.analysis.columns import texts
 from fastprof.model.arrays import Bools, Int32, Int64
-from fastprof.model.columns import Column, Ints, Values, unknown
+from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import About, Memory
 from fastprof.model.trace import NEVER
@@ -98,10 +98,12 @@ class CpuEvents:
         if name == "op":
             return self.op
         column = self.ranges.column(name)
-        if isinstance(column, Values):
-            row = np.where(self.is_range, self.row, -1) if name in _OF_OPERATORS else self.row
-            return Values(take(column.ids, row.astype(np.int32)), column.values)
-        return unknown(len(self))
+        if isinstance(column, Ints):
+            return Ints(take(column.values, self.row, column.none), column.none)
+        own = name in _OF_OPERATORS
+        row = np.where(self.is_range, self.row, np.int32(-1)) if own else self.row
+        of_ranges = texts(self.ranges, name)
+        return Values(take(of_ranges.ids, row), of_ranges.values)
 
 
 class _Spans(NamedTuple):

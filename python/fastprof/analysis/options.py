@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.analysis.key_names import condition, keys
 from fastprof.profile.reports import Option
 
-__all__ = ["CPU", "WHERE", "by"]
+__all__ = ["CPU", "STEPS", "WHERE", "by"]
 
 
 def by(default: str) -> Option:
@@ -15,6 +15,12 @@ def by(default: str) -> Option:
     return Option("by", f"keys to group by, separated by commas (default: {default})", "KEYS", keys)
 
 
+STEPS: Final = Option(
+    "steps",
+    "what a step is: ProfilerStep, range:REGEX, repetition, anchor:REGEX (an operator or kernel) "
+    "or none (default: the first that applies)",
+    "SOURCE",
+)
 WHERE: Final = Option(
     "where",
     "only work whose key matches a glob pattern, e.g. op=linear or layer='*attention*'; != "

@@ -11,7 +11,7 @@ from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
 from fastprof.analysis.key_names import check_keys, heading_of
-from fastprof.analysis.measures import measures, totals
+from fastprof.analysis.measures import measures, shown, totals
 from fastprof.analysis.overview import overview
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
@@ -19,6 +19,7 @@ from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.table import Cells, Table
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["summary"]
 
@@ -27,6 +28,7 @@ def summary(
     profile: Profile,
     by: str | Sequence[str] | None = None,
     where: Where | None = None,
+    steps: str | None = None,
     cpu: bool = False,
 ) -> Table:
     """Time and work of kernels by any keys, the longest first. See docs/reports.md.
@@ -36,12 +38,15 @@ def summary(
     by : keys, see `fastprof.analysis.key_names`; by default dir and op, or without operators range
         and kind
     where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
     cpu : add CPU time and memory; always for a trace without GPU work
 
     Raises
     ------
     ReportError
         A key is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
     BadInputError
         `cpu` for a file that contains no ranges or has changed since it was read.
     """
@@ -49,15 +54,17 @@ def summary(
     names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
     check_keys(names)
     rows = selected(profile, where)
+    found = profile.find_steps(steps)
     if events is not None:
-        table = cpu_table(profile, events, names, where)
+        table = cpu_table(profile, events, names, found, where)
     else:
-        table = _table(profile, names, rows)
+        table = _table(profile, names, found, rows)
     if not len(profile):
         return replace(table, notes=(_NO_GPU if events is not None else _NOTHING,))
     if rows is not None:
         return table
-    lead, facts = overview(profile, {name: _table(profile, (name,)) for name in ("phase", "kind")})
+    parts = {name: _table(profile, (name,), found) for name in ("phase", "kind")}
+    lead, facts = overview(profile, found, parts)
     return replace(table, lead=lead, facts=facts)
 
 
@@ -81,17 +88,19 @@ def _default(profile: Profile, events: CpuEvents | None) -> tuple[str, ...]:
     return ("range", "kind") if keys.key_of(profile, "range").values else ("kind", "kernel")
 
 
-def _table(profile: Profile, names: tuple[str, ...], rows: Bools | None = None) -> Table:
+def _table(
+    profile: Profile, names: tuple[str, ...], steps: StepsOfKernels, rows: Bools | None = None
+) -> Table:
     key_columns = [keys.key_of(profile, name) for name in names]
     groups = group(key_columns, len(profile), rows)
     columns: dict[str, Cells] = {
         name: Values(key.ids[groups.first], key.values)
         for name, key in zip(names, key_columns, strict=True)
     }
-    of_groups = measures(profile, groups)
+    of_groups = measures(profile, groups, steps)
     table = Table(
         {**columns, **of_groups},
-        (*map(heading_of, names), *MEASURES),
+        (*map(heading_of, names), *shown(MEASURES, of_groups)),
         total=totals(of_groups),
     )
     return table.sort("gpu_ns")

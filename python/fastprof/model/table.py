@@ -146,10 +146,6 @@ class Table(Mapping[str, npt.NDArray[Any]]):
             total={name: self.total[name] for name in names if name in self.total},
         )
 
-    def untitled(self) -> Table:
-        """The columns and rows alone, without title, lead, totals and notes."""
-        return Table(self.columns, self.headings)
-
     def sort(self, by: str, ascending: bool | None = None) -> Table:
         """Rows in order of a column: numbers descending, texts ascending, unknowns last.
 

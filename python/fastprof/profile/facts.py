@@ -9,12 +9,15 @@ import numpy as np
 from fastprof.model.columns import Column, RepeatedInts
 from fastprof.model.metadata import About
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["devices_used", "facts_of", "gpu_names"]
+__all__ = ["devices_used", "facts_of", "gpu_names", "step_count"]
 
 
-def facts_of(name: str, about: About, device: Column, coverage: Coverage) -> dict[str, Any]:
-    """The values file, gpu, steps and coverage.
+def facts_of(
+    name: str, about: About, device: Column, coverage: Coverage, steps: StepsOfKernels
+) -> dict[str, Any]:
+    """The values file, gpu, steps and coverage of a report.
 
     gpu is the name of the GPU, or the names of several; coverage is the share of the GPU time by
     depth. Unknown values are None.
@@ -23,11 +26,37 @@ def facts_of(name: str, about: About, device: Column, coverage: Coverage) -> dic
     return {
         "file": name,
         "gpu": gpu_names(about, device) or None,
-        "steps": {"count": len(about.steps)},
+        "steps": _steps(steps),
         "coverage": {
             depth: time / total if total else None for depth, time in coverage.known.items()
         },
     }
+
+
+def _steps(steps: StepsOfKernels) -> dict[str, Any]:
+    """Source, number and lengths of the steps; `counted` are those that means include."""
+    known = len(steps.length[steps.is_counted & (steps.length >= 0)]) > 0
+    return {
+        "source": steps.source,
+        "description": steps.description,
+        "count": step_count(steps, counted=False),
+        "counted": step_count(steps),
+        "mean_ns": steps.mean if known else None,
+        "median_ns": steps.median if known else None,
+        "std_ns": steps.spread if known else None,
+        "number": steps.number.tolist(),
+        "length_ns": [each if each >= 0 else None for each in steps.length.tolist()],
+        "notes": list(steps.notes),
+    }
+
+
+def step_count(steps: StepsOfKernels, counted: bool = True) -> int:
+    """The number of steps; steps of one number in several processes are one.
+
+    counted : only steps that means include
+    """
+    rows = steps.is_counted if counted else slice(None)
+    return len(np.unique(steps.number[rows]))
 
 
 def gpu_names(about: About, device: Column) -> str:

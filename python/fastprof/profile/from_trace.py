@@ -15,7 +15,7 @@ from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, gpu_work, phases, process_ranges
+from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
@@ -23,6 +23,7 @@ from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
@@ -34,7 +35,11 @@ class TraceSource(ProfileSource):
     read_times : reads the timeline from the file of the trace
     """
 
-    of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
+    # `step` may group kernels by operator and parameters.
+    of_costs = frozenset(
+        {"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact", "step"}
+        | {"compute_type", "helper", "call"}
+    )
 
     def __init__(
         self,
@@ -74,7 +79,13 @@ class TraceSource(ProfileSource):
         """As in ProfileSource."""
         shared = {name: _MAKERS[name] for name in RangeColumns.SHARED}
         lines, ranges = self._lookups.lines, self.timeline.ranges
-        return RangeColumns(self._trace, self._attribution, lines, ranges, shared)
+        return RangeColumns(
+            self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
+        )
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source."""
+        return self._lookups.steps(source)
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
@@ -202,6 +213,10 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "line": lambda lookups: lookups.source.mapped(lookups.lines.line),
     "library_line": lambda lookups: lookups.source.mapped(lookups.lines.library_line),
     "name": lambda lookups: lookups.names[0],
+    "class": lambda lookups: kernel_types.classes(lookups.names[0], gpu_work.kinds(lookups.trace)),
+    "compute_type": lambda lookups: kernel_types.compute_types_of(lookups.names[0], lookups.costs),
+    "helper": lambda of: kernel_types.helpers(of.names[0], of.costs),
+    "call": lambda lookups: kernel_types.call_numbers(lookups.calls),
     "start": lambda lookups: Ints(lookups.trace.kernels.start, none=NO_TIME),
     "end": _end,
     "kind": lambda lookups: gpu_work.kinds(lookups.trace),
@@ -216,8 +231,11 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "graph_node": _of_config("graph_node"),
     "ranges": lambda lookups: _ranges(lookups, lookups.meaning),
     "launch_ranges": lambda lookups: _ranges(lookups, lookups.attribution.launch_frame_of_kernel),
+    "home_range": lambda lookups: lookups.user_ranges[0],
+    "range": lambda lookups: lookups.user_ranges[1],
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
+    "step": lambda lookups: lookups.steps(None).column(),
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),

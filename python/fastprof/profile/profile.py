@@ -24,6 +24,7 @@ from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 if TYPE_CHECKING:
     import pandas
@@ -161,6 +162,31 @@ class Profile:
         """Counts of the contents of the file."""
         return self._source.contents()
 
+    def find_steps(self, source: str | None = None) -> StepsOfKernels:
+        """The training steps, and the step of every kernel; kept for each source.
+
+        Parameters
+        ----------
+        source : str, optional
+            What marks the steps. By default, the first that applies: `ProfilerStep` (two or more),
+            `range`, `repetition`, `none`.
+
+            - `ProfilerStep`: the ranges of torch.profiler's schedule
+            - `range`: your outermost range whose label, numbers folded, repeats, and that launches
+              at least 90 % of the GPU time
+            - `range:REGEX`: your outermost ranges whose label the expression is found in
+            - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
+            - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
+              that the expression is found in, and that takes over 5 ms, begins a step
+            - `none`: the capture is one step
+
+        Raises
+        ------
+        StepsError
+            The source is unknown, the file has no such steps, or it is dict lines.
+        """
+        return self._source.steps(source)
+
     def check(self) -> str:
         """Count the file again in a simpler way and compare; return a summary of what agrees.
 
@@ -208,7 +234,9 @@ class Profile:
             There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
-        facts = facts_of(self.name, self.about, self.column("device"), self.coverage_of_kernels)
+        device, coverage = self.column("device"), self.coverage_of_kernels
+        steps = self.find_steps(options.get("steps"))
+        facts = facts_of(self.name, self.about, device, coverage, steps)
         return replace(table, facts=facts | table.facts)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:

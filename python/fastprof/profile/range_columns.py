@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from fastprof import ops
-from fastprof._core._take import take
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines
@@ -21,6 +20,7 @@ from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import named
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.lookups import Lookups
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["RangeColumns"]
 
@@ -38,6 +38,7 @@ class RangeColumns:
     Parameters
     ----------
     shared : makers of the columns that depend on call paths only, by name
+    steps : the steps of the trace
     """
 
     SHARED: Final = ("dir", "layer", "trace", "line", "library_line", "ranges")
@@ -49,6 +50,7 @@ class RangeColumns:
         lines: SourceLines,
         ranges: RangeInstances,
         shared: Mapping[str, Maker],
+        steps: Callable[[], StepsOfKernels],
     ) -> None:
         self.about: About = trace.about
         self.ranges = ranges
@@ -60,6 +62,7 @@ class RangeColumns:
             "mod": lambda _: self._of_label(lambda meaning: named(meaning).mod),
             "params": lambda _: self._of_label(_params),
             "phase": phases.of_ranges,
+            "step": lambda _: _step(ranges, steps()),
             "tid": lambda _: Ints(ranges.tid),
             "pid": lambda _: Ints(ranges.pid),
         }
@@ -85,6 +88,21 @@ def _first_frames(attribution: Attribution) -> Int32:
     first = np.empty(len(attribution.ranges), np.int32)
     first[of_frame[::-1]] = np.arange(len(of_frame) - 1, -1, -1, dtype=np.int32)
     return first
+
+
+def _step(ranges: RangeInstances, steps: StepsOfKernels) -> Ints:
+    """The number of the step in which a range starts, -1 outside."""
+    if steps.source == "none":
+        return Ints(np.full(len(ranges), steps.number[0]))
+    number, pid = np.full(len(ranges), -1, np.int64), ranges.pid
+    for each in np.unique(steps.pid):
+        rows = np.flatnonzero(steps.pid == each)
+        own = np.flatnonzero((pid == each) | (each < 0))
+        start = ranges.start[own]
+        place = np.searchsorted(steps.start[rows], start, side="right") - 1
+        inside = (place >= 0) & (start < steps.end[rows][place])
+        number[own] = np.where(inside, steps.number[rows][place], -1)
+    return Ints(number)
 
 
 def _op(meaning: Meaning) -> str | None:

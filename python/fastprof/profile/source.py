@@ -15,6 +15,7 @@ from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
 
 
@@ -62,6 +63,10 @@ class ProfileSource(ABC):
     @abstractmethod
     def _make(self, name: str) -> Column:
         """Compute a column."""
+
+    @abstractmethod
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source, as for `Profile.find_steps`."""
 
     def coverage(self, copies: bool) -> Coverage:
         """The GPU time by depth; `copies`: including memory copies and memsets."""

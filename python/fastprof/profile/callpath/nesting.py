@@ -17,7 +17,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Meaning, read, read_event
 from fastprof.model.trace import OF_EVENT, OF_TORCH, Recording, Trace, label_text
 from fastprof.profile.callpath import autograd_threads
-from fastprof.profile.steps import steps_of
+from fastprof.profile.steps.marked import profiler_steps, user_ranges
 
 
 @dataclass
@@ -84,7 +84,8 @@ def nest(recording: Recording) -> Nesting:
         frames, inherits = autograd_threads.inherit_frames(recording, is_engine, sweep.result())
     frame_parent, frame_range, frame_of_range, frame_of_launch = frames
     trace = recording.without_ranges()
-    trace.about = replace(trace.about, steps=steps_of(recording, meanings))
+    trace.about = replace(trace.about, steps=profiler_steps(recording, meanings))
+    trace.user_ranges = user_ranges(recording, meanings)
     return Nesting(
         trace=trace,
         ranges=NestedRanges(
