@@ -67,8 +67,12 @@ def times(rows: Iterable[tuple[Any, ...]]) -> Rows:
     by_key = groups(rows)
     total = sum(map(sum, by_key.values())) or 1
     return {
-        key: [pytest.approx(100 * sum(each) / total, abs=0.051), sum(each), len(each)]
-        + spread(each)
+        key: [
+            pytest.approx(100 * sum(each) / total, abs=0.051),
+            sum(each),
+            len(each),
+            *spread(each),
+        ]
         for key, each in by_key.items()
     }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fastprof.analysis import layers_columns
-from fastprof.analysis.options import DEPTH, STEPS, WHERE, by
+from fastprof.analysis.cpu_columns import CPU_MEASURES
+from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
@@ -13,8 +14,8 @@ add(
         name="summary",
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         function="fastprof.analysis.summary:summary",
-        columns=MEASURES,
-        options=(by("dir,op; range,kind without operators"), STEPS, WHERE),
+        columns=(*MEASURES, *CPU_MEASURES),
+        options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU),
         limit=20,
     )
 )

@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.analysis.key_names import condition, keys
 from fastprof.profile.reports import Option
 
-__all__ = ["DEPTH", "STEPS", "WHERE", "by", "choice"]
+__all__ = ["CPU", "DEPTH", "STEPS", "WHERE", "by", "choice"]
 
 
 def by(default: str) -> Option:
@@ -50,4 +50,11 @@ WHERE: Final = Option(
     "KEY=PATTERN",
     lambda text: condition(text) and text,
     is_repeatable=True,
+)
+
+CPU: Final = Option(
+    "cpu",
+    "add the CPU time of operators, user ranges and API calls, and the memory that they allocate "
+    "if the trace records it; without GPU work, these are always shown",
+    default=False,
 )

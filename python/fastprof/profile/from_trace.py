@@ -21,6 +21,7 @@ from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
@@ -75,6 +76,15 @@ class TraceSource(ProfileSource):
     def paths(self) -> Paths:
         """As in ProfileSource."""
         return paths_of(self._attribution)
+
+    @cached_property
+    def range_columns(self) -> RangeColumns:
+        """As in ProfileSource."""
+        shared = {name: _MAKERS[name] for name in RangeColumns.SHARED}
+        lines, ranges = self._lookups.lines, self.timeline.ranges
+        return RangeColumns(
+            self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
+        )
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups

@@ -22,6 +22,7 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import facts_of
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -297,3 +298,8 @@ class Profile:
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
     """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
     return profile._source.dict_line_columns()
+
+
+def range_columns(profile: Profile) -> RangeColumns:
+    """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
+    return profile._source.range_columns

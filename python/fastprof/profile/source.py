@@ -15,6 +15,7 @@ from fastprof.profile.checks import Totals
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.paths import Paths
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
 
@@ -119,6 +120,17 @@ class ProfileSource(ABC):
             The file is dict lines, which do not contain it.
         """
         raise self._lacks("call paths")
+
+    @property
+    def range_columns(self) -> RangeColumns:
+        """The columns of ranges; reads the file again on first use.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed, or it is dict lines, which contain no ranges.
+        """
+        raise self._lacks("ranges")
 
     def _lacks(self, contents: str) -> BadInputError:
         return BadInputError(
