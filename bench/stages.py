@@ -57,7 +57,7 @@ STAGES = {
     "write": (
         "fastprof.report:write_rows",
         "fastprof.report:write_report",
-        "fastprof.report.write_threads:write_all",
+        "fastprof.writers.write_threads:write_all",
     ),
 }
 REST = "rest"

@@ -141,6 +141,7 @@ static int32_t write_result(const fp_calls_frames *t, const fp_kernel *k, const 
   of->is_backward[i] = is_backward;
   of->is_gradient[i] = is_backward;
   of->label[i] = label_of(t, is_backward ? k->forward : k->own);
+  of->instance[i] = k->instance < 0 ? -1 : t->first[k->instance];
   of->helper[i] = -1;
   if (does_product(t, k)) {
     of->is_gradient[i] = 0;
@@ -156,6 +157,7 @@ static int32_t write_result(const fp_calls_frames *t, const fp_kernel *k, const 
     if (!says(t, k->own, FP_CALL_GRADIENT)) {
       of->is_backward[i] = 0;
       of->label[i] = label_of(t, k->own);
+      of->instance[i] = t->first[k->own];
     }
     of->is_gradient[i] = 0;
     of->work[i] = label_of(t, k->own);

@@ -45,6 +45,8 @@ typedef struct {
                            -1 */
   int32_t *group;       /* [n] instance of the call that determines the cost, numbered in order of
                            appearance, -1 for none */
+  int32_t *instance;    /* [n] the frame that represents the instance of the reported call, -1 for
+                           none */
 } fp_calls_of;
 
 /* Finds the call of each of n kernels, and the call that determines its cost.

@@ -5,7 +5,7 @@ import io
 import numpy as np
 
 from fastprof.model.columns import Ints, Lists, Values
-from fastprof.report import write_report
+from fastprof.writers import write_report
 
 INT64_MAX = 2**63 - 1
 

@@ -22,6 +22,7 @@ from fastprof.errors import (
     NotEnoughMemoryError,
     OpError,
     ReportError,
+    StepsError,
     UnknownColumnError,
 )
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from fastprof.ops import CannotModel, Cost, op
     from fastprof.profile.load import open
     from fastprof.profile.profile import Profile
-    from fastprof.profile.reports import report
+    from fastprof.profile.reports import Option, report
     from fastprof.ranks.batch import batch
     from fastprof.ranks.result import Batch
 
@@ -52,8 +53,10 @@ __all__ = [
     "MissingDependencyError",
     "NotEnoughMemoryError",
     "OpError",
+    "Option",
     "Profile",
     "ReportError",
+    "StepsError",
     "Tensor",
     "Unknown",
     "UnknownColumnError",
@@ -76,6 +79,7 @@ _HOMES = {
     "Batch": "fastprof.ranks.result",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
+    "Option": "fastprof.profile.reports",
     "Profile": "fastprof.profile.profile",
     "Tensor": "fastprof.model.call",
     "Unknown": "fastprof.model.call",

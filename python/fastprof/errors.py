@@ -17,6 +17,10 @@ class UnknownColumnError(FastprofError, ValueError):
     """The report has no such column; the message lists the valid names."""
 
 
+class StepsError(FastprofError, ValueError):
+    """The requested steps do not exist; the message gives the valid sources or nearest names."""
+
+
 class NotEnoughMemoryError(FastprofError, MemoryError):
     """Reading the file would exceed the available memory.
 

@@ -39,10 +39,11 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   for (int32_t i = 0; i < N_LABELS; i++) says[i] = (uint16_t)random_below(512);
   int32_t *frame = numbers(n, -1, n_frames), *meaning = numbers(n, -1, n_frames);
   int32_t *label = ARRAY(int32_t, n), *work = ARRAY(int32_t, n), *helper = ARRAY(int32_t, n);
-  int32_t *group = ARRAY(int32_t, n), *scratch = ARRAY(int32_t, 4 * n_frames), n_groups;
+  int32_t *group = ARRAY(int32_t, n), *instance = ARRAY(int32_t, n);
+  int32_t *scratch = ARRAY(int32_t, 4 * n_frames), n_groups;
   uint8_t *is_backward = ARRAY(uint8_t, n), *is_gradient = ARRAY(uint8_t, n);
   uint8_t *taken = ARRAY(uint8_t, n < n_frames ? n : n_frames);
-  const fp_calls_of of = {label, is_backward, work, is_gradient, helper, group};
+  const fp_calls_of of = {label, is_backward, work, is_gradient, helper, group, instance};
   const fp_calls_frames frames = {n_frames,   N_LABELS,   columns[0], columns[1],
                                   columns[2], columns[3], columns[4], columns[5],
                                   columns[6], says,       name,       dtypes};
@@ -57,6 +58,7 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
     CHECK(is_one_of(work[i], columns[LABEL], n_frames));
     CHECK(is_one_of(helper[i], columns[LABEL], n_frames));
     CHECK(group[i] <= met && group[i] < n_groups);
+    CHECK(instance[i] >= -1 && instance[i] < n_frames && (instance[i] < 0) <= (label[i] < 0));
     met += group[i] == met;
   }
   CHECK(met == n_groups);
@@ -71,8 +73,8 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
     CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_E_INDEX);
   }
   for (int i = 0; i < N_COLUMNS; i++) free(columns[i]);
-  void *const arrays[] = {name,  dtypes, says,    frame,       meaning,     label, work,
-                          group, helper, scratch, is_backward, is_gradient, taken};
+  void *const arrays[] = {name,  dtypes, says,     frame,   meaning,     label,       work,
+                          group, helper, instance, scratch, is_backward, is_gradient, taken};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fastprof
 from exports import PID, Export
 from fastprof.profile.profile import dict_line_columns
-from fastprof.report import write_rows
+from fastprof.writers import write_rows
 from hypothesis_profiles import examples
 from real_data import real
 

@@ -142,28 +142,30 @@ class Calls:
         return is_product and (moves or not self.is_(call, bias))
 
     def told(self, kernel):
-        """Label, is_backward, work, is_gradient, helper and the frame of the instance."""
+        """Label, is_backward, work, is_gradient, helper, the frame of the instance of the work and
+        that of the call."""
         own, forward, _, instance, inner, retyped = kernel
         label = [*self.label, -1]  # the last for frame -1
         call = forward if forward >= 0 else own
         if self.product(kernel):
-            return label[forward], True, label[inner], False, -1, inner
+            return label[forward], True, label[inner], False, -1, inner, instance
         unlike = self.is_(inner, FAMILY | KNOWN) and not self.is_(forward, FAMILY)
         unlike |= self.is_(forward, UNKNOWN_BACKWARD)
         knows = self.is_(own, KNOWN) and unlike
         knows |= self.is_(own, FORMULA) and not self.is_(forward, FORMULA)
         if forward >= 0 and knows:
             is_backward = self.is_(own, GRADIENT)
-            return label[forward if is_backward else own], is_backward, label[own], False, -1, own
+            call, of_call = (forward, instance) if is_backward else (own, own)
+            return label[call], is_backward, label[own], False, -1, own, of_call
         work = label[call]
         if retyped >= 0:
             work = label[retyped]
         elif self.is_(call, KNOWN):
             work = self.inside.get(self.first[call], work)
         if self.helps(kernel):
-            return label[call], forward >= 0, work, forward >= 0, label[inner], inner
+            return label[call], forward >= 0, work, forward >= 0, label[inner], inner, instance
         group = retyped if forward < 0 <= retyped else instance
-        return label[call], forward >= 0, work, forward >= 0, -1, group
+        return label[call], forward >= 0, work, forward >= 0, -1, group, instance
 
 
 FRAME = st.integers(-1, N_FRAMES - 1)
@@ -178,11 +180,12 @@ def as_columns(kernels):
 def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, kernels):
     calls, wanted, groups = Calls(tree, kernels), [], {}
     for kernel in calls.kernels:
-        *told, instance = calls.told(kernel)
-        first = calls.first[instance] if instance >= 0 else -1
+        *told, group, instance = calls.told(kernel)
+        first, of_call = (calls.first[each] if each >= 0 else -1 for each in (group, instance))
         number = groups.setdefault(first, len(groups)) if first >= 0 else -1
-        wanted.append((*told, number))
-    *columns, taken = find(*as_columns(kernels), *arrays(tree))
+        wanted.append((*told, number, of_call))
+    *columns, taken, instances = find(*as_columns(kernels), *arrays(tree))
+    columns.append(instances)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == wanted
     assert taken.tolist() == [calls.n_taken(first) for first in groups]
 

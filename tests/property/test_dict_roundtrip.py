@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from fastprof._core._rows import RowWriter
 from fastprof.model.columns import SeqMarkers
 from fastprof.readers import dict_lines
-from fastprof.report import write_rows
-from fastprof.report.dict_lines import KEYS
-from fastprof.report.write_threads import write
+from fastprof.writers import write_rows
+from fastprof.writers.dict_lines import KEYS
+from fastprof.writers.write_threads import write
 from hypothesis_profiles import examples
 from report_columns import ints, lists, values
 

@@ -25,7 +25,7 @@ from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.readers.detect import read_trace
-from fastprof.report import write_rows
+from fastprof.writers import write_rows
 from nvprof_files import NvprofFile
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"

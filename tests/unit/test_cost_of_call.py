@@ -7,7 +7,7 @@ import pytest
 import fastprof
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
-from fastprof.report import write_rows
+from fastprof.writers import write_rows
 from kineto_files import KinetoFile
 
 ENGINE = "autograd::engine::evaluate_function: "

@@ -8,7 +8,7 @@ import pytest
 import fastprof
 from exports import Export
 from fastprof.cli import main
-from fastprof.report.info import describe, info_text
+from fastprof.writers.info import describe, info_text
 from kineto_files import KinetoFile
 from nvprof_files import NvprofFile
 

@@ -106,7 +106,7 @@ def test_what_is_too_much_is_said_with_both_sizes_and_a_way_on(tmp_path, monkeyp
 
 PEAK = """
 import re, sys
-import fastprof.profile.load, fastprof.report.csv, fastprof.report.dict_lines, numpy, apsw
+import fastprof.profile.load, fastprof.writers.csv, fastprof.writers.dict_lines, numpy, apsw
 from fastprof.cli import main
 def peak():
     return 1024 * int(re.search("VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
@@ -182,10 +182,12 @@ def bounded(size: int):
 
 
 @pytest.mark.parametrize("kind", ["trace", "lines", "kineto"])
-def test_a_file_that_is_clearly_too_large_is_refused_before_it_is_read(kind, request, tmp_path):
+def test_a_file_that_is_clearly_too_large_is_refused_before_it_is_read(
+    kind, request, tmp_path, monkeypatch
+):
     file = request.getfixturevalue(kind)
-    env = {**os.environ, "FASTPROF_MEMORY": "5M"}
-    message = one_line(run("prof", file, "-o", tmp_path / "out", env=env))
+    monkeypatch.setenv("FASTPROF_MEMORY", "5M")
+    message = one_line(run("prof", file, "-o", tmp_path / "out"))
     assert "reading it takes about" in message
     assert "FASTPROF_MEMORY allows 5.0M" in message
     assert os.listdir(tmp_path) == []

@@ -16,12 +16,32 @@ from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values, as_lists
 from fastprof.profile import from_dict_lines, from_trace, profile
 from fastprof.profile.profile import Profile, dict_line_columns
-from fastprof.report import write_rows
+from fastprof.writers import write_rows
 from report_columns import ints, lists, values
 
 PUBLIC = """
-about api available check column contents coverage coverage_of_kernels devices_used graph_capture
-kernels name names paths ranges report rows summary to_arrow to_pandas warnings
+about
+api
+available
+check
+column
+contents
+coverage
+coverage_of_kernels
+devices
+find_steps
+graph_capture
+kernels
+name
+names
+paths
+ranges
+report
+rows
+summary
+to_arrow
+to_pandas
+warnings
 """
 KINDS = {
     "number": (Ints,),

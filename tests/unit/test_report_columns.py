@@ -8,8 +8,8 @@ import pytest
 from documents import ROOT
 from fastprof.errors import FastprofError, UnknownColumnError
 from fastprof.model.columns import Ints, RepeatedInts
-from fastprof.report import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, select
-from fastprof.report.columns import last_frame
+from fastprof.writers import COLUMNS, DEFAULT_KEYS, TRACE_COLUMNS, select
+from fastprof.writers.columns import last_frame
 from report_columns import report
 
 TABLE = COLUMNS + TRACE_COLUMNS

@@ -8,8 +8,8 @@ import numpy as np
 
 from fastprof.model.columns import SeqMarkers
 from fastprof.readers import dict_lines
-from fastprof.report import write_rows
-from fastprof.report.dict_lines import KEYS
+from fastprof.writers import write_rows
+from fastprof.writers.dict_lines import KEYS
 from real_data import real
 from report_columns import ints, lists, values
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from fastprof.model.columns import Ints
-from fastprof.report import COLUMNS as TABLE
+from fastprof.writers import COLUMNS as TABLE
 from report_columns import COLUMNS, report, values, without_rows
 
 

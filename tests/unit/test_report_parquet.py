@@ -9,8 +9,8 @@ import pytest
 from fastprof.errors import MissingDependencyError
 from fastprof.model import arrow
 from fastprof.model.columns import Ints, Values
-from fastprof.report import COLUMNS as TABLE
-from fastprof.report import parquet, write_report
+from fastprof.writers import COLUMNS as TABLE
+from fastprof.writers import parquet, write_report
 from report_columns import COLUMNS, values, without_rows
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")

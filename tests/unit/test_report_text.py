@@ -8,8 +8,8 @@ import pytest
 
 from fastprof.errors import FastprofError
 from fastprof.model.columns import Ints
-from fastprof.report import COLUMNS as TABLE
-from fastprof.report.width import WidthError
+from fastprof.writers import COLUMNS as TABLE
+from fastprof.writers.width import WidthError
 from real_data import real
 from report_columns import COLUMNS, report, values, without_rows
 
@@ -153,7 +153,7 @@ def test_a_report_without_rows_has_its_header():
 
 
 def test_bytes_that_are_no_utf8_come_out_as_they_came_in(tmp_path):
-    from fastprof.report import write_report
+    from fastprof.writers import write_report
 
     columns = {"op": values("a\udcffb", "half \ud800 pair")}
     with open(tmp_path / "out", "wb") as file:

@@ -11,7 +11,7 @@ from fastprof.cli import main
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops.parameters import convert, members
 from fastprof.profile.coverage import NEVER_HAS_SHAPES, NO_SHAPES, SHAPES_MISSING, Without
-from fastprof.report.info import describe, info_text
+from fastprof.writers.info import describe, info_text
 from kineto_files import KinetoFile
 
 MM = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}

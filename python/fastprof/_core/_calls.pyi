@@ -29,7 +29,7 @@ def find(
     says: _Uint16,
     name: _Int32,
     dtypes: _Int32,
-) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Uint8]: ...
+) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Uint8, _Int32]: ...
 def parts(
     row: _Int32,
     info: _Int32,

@@ -8,6 +8,7 @@ import numpy as np
 
 from fastprof.analysis.columns import numbers
 from fastprof.model.arrays import Bools, Int64
+from fastprof.profile.facts import devices_used
 from fastprof.profile.profile import Profile
 
 __all__ = ["Busy", "busy_by_device", "union_ns"]
@@ -51,7 +52,7 @@ def busy_by_device(profile: Profile, rows: Bools | None = None) -> dict[int, Bus
     start, device = numbers(profile, "start"), numbers(profile, "device")
     end = start + np.maximum(numbers(profile, "sil"), 0)
     found = {}
-    for each in profile.devices_used:
+    for each in devices_used(profile.column("device")):
         own = device == each if rows is None else (device == each) & rows
         begins, ends = start[own], end[own]
         if len(begins):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -9,25 +11,30 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
+from fastprof.model.arrays import Bools
 from fastprof.model.columns import Ints
+from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
+from fastprof.profile.facts import step_count
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["measures", "ratio", "totals"]
+__all__ = ["calls", "in_counted_steps", "measures", "ratio", "shown", "totals"]
 
 _TENSOR_CORES, _OTHER_CORES = "1", "0"
 
 
-def measures(profile: Profile, groups: Grouping) -> dict[str, Cells]:
+def measures(profile: Profile, groups: Grouping, steps: StepsOfKernels) -> dict[str, Cells]:
     """The measures of each group; see `analysis.catalogue` for units and help."""
     time = numbers(profile, "sil")
     gpu = groups.stats(time)
     total = int(np.maximum(time, 0)[groups.ids >= 0].sum())
     columns: dict[str, Cells] = {
-        "calls": Ints(_calls(profile, groups)),
+        "calls": Ints(calls(profile, groups)),
         "kernels": Ints(groups.counts),
         "gpu_ns": Ints(gpu.sum, none=_NONE),
         "share": Floats(ratio(gpu.sum, np.full(groups.n, total))),
+        "step_ns": Floats(_per_step(groups, time, steps)),
         "mean_ns": Floats(ratio(gpu.sum, gpu.count)),
         "median_ns": Floats(gpu.median()),
         "min_ns": Ints(gpu.min),
@@ -56,7 +63,23 @@ def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> npt.NDArray[np.fl
     return out
 
 
-def _calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
+def _per_step(
+    groups: Grouping, time: npt.NDArray[np.int64], steps: StepsOfKernels
+) -> npt.NDArray[np.float64]:
+    """GPU time per counted step; NaN without steps."""
+    n = step_count(steps)
+    if steps.source == "none" or not n:
+        return np.full(groups.n, np.nan)
+    return groups.sums(np.maximum(time, 0), in_counted_steps(steps)) / n
+
+
+def in_counted_steps(steps: StepsOfKernels) -> Bools:
+    """[kernels] Whether means over steps include the kernel."""
+    return np.append(steps.is_counted, False)[steps.of_kernel]
+
+
+def calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
+    """[groups] The number of distinct calls; -1 if the profile has no column `call`."""
     if "call" not in profile.names:
         return np.full(groups.n, -1, np.int64)
     return groups.distinct_counts(numbers(profile, "call"))
@@ -84,5 +107,20 @@ def totals(columns: dict[str, Cells]) -> dict[str, Any]:
             known = [each for each in column.values.tolist() if each != column.none]
             found[name] = sum(known) if known or not len(column) else None
         elif isinstance(column, Floats):
-            found[name] = float(np.nansum(column.values)) if len(column) else 0.0
+            is_known = ~np.isnan(column.values)
+            found[name] = float(column.values[is_known].sum()) if is_known.any() else None
     return found
+
+
+def shown(headings: Iterable[Heading], columns: dict[str, Cells]) -> tuple[Heading, ...]:
+    """The headings of these columns; text omits columns without known values, and rates of 0."""
+    return tuple(
+        replace(each, in_text=each.in_text and _has_values(columns[each.key], each.unit))
+        for each in headings
+        if each.key in columns
+    )
+
+
+def _has_values(column: Cells, unit: str) -> bool:
+    known = np.ma.masked_invalid(column.array())
+    return not len(column) or bool(known.any() if unit.endswith("/s") else known.count())

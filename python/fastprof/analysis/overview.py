@@ -3,44 +3,74 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from math import isnan
 from typing import Any, Final
 
+import numpy as np
+
 from fastprof.analysis.intervals import busy_by_device
-from fastprof.model.quantity import quantity
-from fastprof.profile.facts import gpu_names
+from fastprof.analysis.measures import in_counted_steps
+from fastprof.model.quantity import quantity, scale_of
+from fastprof.model.table import Table
+from fastprof.profile.facts import gpu_names, step_count
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["overview"]
 
-_PARTS: Final = (("phase", 7), ("kind", 7))
-_COLUMNS: Final = ("gpu_ns", "share", "kernels")
+_PARTS: Final = (("phase", 8), ("kind", 8))
 _BETWEEN: Final = "      "
 
 
-def overview(profile: Profile, parts: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def overview(
+    profile: Profile, steps: StepsOfKernels, parts: dict[str, Table]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Lines of text, and the values in them for JSON.
 
     parts : the tables by phase and by kind
     """
+    gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
     busy = busy_by_device(profile)
     span, work = (sum(getattr(each, name) for each in busy.values()) for name in ("span", "busy"))
-    gpus = gpu_names(profile.about, profile.devices_used) or "GPU not named in the file"
+    facts: dict[str, Any] = {"span_ns": span or None, "busy_ns": work if span else None}
+    n = 0 if steps.source == "none" else step_count(steps)
     lines = [f"{gpus}, {len(profile)} kernels, copies and memsets"]
-    if span:
-        of = f" on {len(busy)} GPUs" if len(busy) > 1 else ""
-        lines.append(
-            f"{quantity(span, 'ns')}{of}: GPU busy {quantity(work, 'ns')}, {work / span:.1%}; "
-            f"idle {quantity(span - work, 'ns')}"
-        )
-    lines += ["", *_side_by_side([_lines(parts[name], name, n) for name, n in _PARTS]), ""]
-    return tuple(lines), {"span_ns": span or None, "busy_ns": work if span else None}
+    if n and not isnan(steps.mean):
+        found, more = _of_steps(profile, steps, n)
+        lines = [f"{gpus}, {steps.description}", *found]
+        facts |= more
+    elif span:
+        on = f" on {len(busy)} GPUs" if len(busy) > 1 else ""
+        lines.append(f"{quantity(span, 'ns')}{on}: {_busy(work, span)}")
+    columns = ("step_ns" if n else "gpu_ns", "share", "kernels")
+    blocks = [_lines(parts[name].select([name, *columns]), most) for name, most in _PARTS]
+    return (*lines, "", *_side_by_side(blocks), ""), facts
 
 
-def _lines(table: Any, name: str, n: int) -> list[str]:
+def _of_steps(profile: Profile, steps: StepsOfKernels, n: int) -> tuple[list[str], dict[str, Any]]:
+    """Length of the steps, and how much of it the GPU works: means over the counted steps."""
+    counted = in_counted_steps(steps)
+    busy = busy_by_device(profile, counted)
+    # Steps of several processes run at the same time, each on its own GPUs.
+    work = sum(each.busy for each in busy.values()) / max(len(busy), 1) / n
+    kernels = np.count_nonzero(counted) / n
+    scale = scale_of("ns", steps.mean)
+    line = (
+        f"step {quantity(steps.mean, 'ns')} ± {steps.spread / scale.size:.2g} "
+        f"(median {quantity(steps.median, 'ns')}), {kernels:.0f} kernels; "
+        f"{_busy(work, max(steps.mean, work))}"
+    )
+    return [line, *steps.notes], {"step_busy_ns": work, "step_kernels": kernels}
+
+
+def _busy(work: float, span: float) -> str:
+    return f"GPU busy {quantity(work, 'ns')}, {work / span:.1%}, idle {quantity(span - work, 'ns')}"
+
+
+def _lines(table: Table, most: int) -> list[str]:
     if table.n_rows <= 1:
         return []
-    text: str = table.select([name, *_COLUMNS]).untitled().text(n)
-    return text.splitlines()
+    return Table(table.columns, table.headings).text(most).splitlines()
 
 
 def _side_by_side(blocks: list[list[str]]) -> list[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from fastprof.analysis import keys
+from fastprof.analysis.cpu import cpu_table
+from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
 from fastprof.analysis.key_names import check_keys, heading_of
-from fastprof.analysis.measures import measures, totals
+from fastprof.analysis.measures import measures, shown, totals
 from fastprof.analysis.overview import overview
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
@@ -16,12 +19,17 @@ from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.table import Cells, Table
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["summary"]
 
 
 def summary(
-    profile: Profile, by: str | Sequence[str] | None = None, where: Where | None = None
+    profile: Profile,
+    by: str | Sequence[str] | None = None,
+    where: Where | None = None,
+    steps: str | None = None,
+    cpu: bool = False,
 ) -> Table:
     """Time and work of kernels by any keys, the longest first. See docs/reports.md.
 
@@ -30,40 +38,69 @@ def summary(
     by : keys, see `fastprof.analysis.key_names`; by default dir and op, or without operators range
         and kind
     where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
+    cpu : add CPU time and memory; always for a trace without GPU work
 
     Raises
     ------
     ReportError
         A key is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        `cpu` for a file that contains no ranges or has changed since it was read.
     """
-    names = (by,) if isinstance(by, str) else tuple(by or _default(profile))
+    events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
+    names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
     check_keys(names)
     rows = selected(profile, where)
-    table = _table(profile, names, rows)
+    found = profile.find_steps(steps)
+    if events is not None:
+        table = cpu_table(profile, events, names, found, where)
+    else:
+        table = _table(profile, names, found, rows)
+    if not len(profile):
+        return replace(table, notes=(_NO_GPU if events is not None else _NOTHING,))
     if rows is not None:
         return table
-    lead, facts = overview(profile, {name: _table(profile, (name,)) for name in ("phase", "kind")})
+    parts = {name: _table(profile, (name,), found) for name in ("phase", "kind")}
+    lead, facts = overview(profile, found, parts)
     return replace(table, lead=lead, facts=facts)
 
 
-def _default(profile: Profile) -> tuple[str, str]:
+_NO_GPU: Final = "no GPU work in this capture: CPU time only"
+_NOTHING: Final = (
+    "no GPU work and no ranges in this capture; record the GPU with nsys profile --trace=cuda,nvtx "
+    "or torch.profiler, while it works"
+)
+
+
+def _has_ranges_only(profile: Profile) -> bool:
+    return not len(profile) and any((profile.contents.ranges or {}).values())
+
+
+def _default(profile: Profile, events: CpuEvents | None) -> tuple[str, ...]:
     """The keys that answer the first question with what the file records."""
+    if events is not None and not len(profile):
+        return ("dir", "op") if keys.key_of(events, "dir").ids.max(initial=-1) >= 0 else ("op",)
     if any(keys.key_of(profile, "op").values):
         return "dir", "op"
     return ("range", "kind") if keys.key_of(profile, "range").values else ("kind", "kernel")
 
 
-def _table(profile: Profile, names: tuple[str, ...], rows: Bools | None = None) -> Table:
+def _table(
+    profile: Profile, names: tuple[str, ...], steps: StepsOfKernels, rows: Bools | None = None
+) -> Table:
     key_columns = [keys.key_of(profile, name) for name in names]
     groups = group(key_columns, len(profile), rows)
     columns: dict[str, Cells] = {
         name: Values(key.ids[groups.first], key.values)
         for name, key in zip(names, key_columns, strict=True)
     }
-    of_groups = measures(profile, groups)
+    of_groups = measures(profile, groups, steps)
     table = Table(
         {**columns, **of_groups},
-        (*map(heading_of, names), *MEASURES),
+        (*map(heading_of, names), *shown(MEASURES, of_groups)),
         total=totals(of_groups),
     )
     return table.sort("gpu_ns")

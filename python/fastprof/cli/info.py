@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from fastprof.profile.load import open as open_trace
-    from fastprof.report.info import describe, info_text
+    from fastprof.writers.info import describe, info_text
 
     with Bar() as bar:
         profile = open_trace(

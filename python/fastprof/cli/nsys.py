@@ -14,7 +14,7 @@ from fastprof.cli import prof
 from fastprof.cli.output import output
 from fastprof.cli.progress import log
 from fastprof.errors import BadInputError, FastprofError
-from fastprof.report.columns import DEFAULT_KEYS
+from fastprof.writers.columns import DEFAULT_KEYS
 
 NAME = "nsys"
 HELP = "record a program with Nsight Systems and print the report"

@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from fastprof.profile.load import open as open_trace
     from fastprof.profile.profile import dict_line_columns
-    from fastprof.report import write_rows
-    from fastprof.report.parquet import write_columns
+    from fastprof.writers import write_rows
+    from fastprof.writers.parquet import write_columns
 
     with Bar() as bar:
         profile = open_trace(

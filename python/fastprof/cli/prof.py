@@ -11,8 +11,8 @@ from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log, log_profile
 from fastprof.errors import UnknownColumnError
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS, ColumnInfo
-from fastprof.report import Style
-from fastprof.report.columns import DEFAULT_KEYS
+from fastprof.writers import Style
+from fastprof.writers.columns import DEFAULT_KEYS
 
 if TYPE_CHECKING:
     from fastprof.model.columns import Column
@@ -74,8 +74,8 @@ def add_style(parser: argparse.ArgumentParser) -> None:
 
 def chosen_columns(arguments: argparse.Namespace) -> list[ColumnInfo]:
     """Return the columns selected by the options of `add_style`; errors there are usage errors."""
-    from fastprof.report import select
-    from fastprof.report.width import WidthError, share_width
+    from fastprof.writers import select
+    from fastprof.writers.width import WidthError, share_width
 
     try:
         chosen = select(arguments.columns)
@@ -89,7 +89,7 @@ def chosen_columns(arguments: argparse.Namespace) -> list[ColumnInfo]:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from fastprof.ops.user import load_file
-    from fastprof.report import write_report
+    from fastprof.writers import write_report
 
     chosen = chosen_columns(arguments)
     if arguments.file is None and (sys.stdin is None or sys.stdin.isatty()):

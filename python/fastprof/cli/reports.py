@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
@@ -94,7 +95,7 @@ class ReportCommand:
 
     def _check(self, arguments: argparse.Namespace) -> None:
         """Check names of columns before reading the trace, if the report declares its columns."""
-        keys: tuple[str, ...] = getattr(arguments, "by", None) or ()
+        keys = getattr(arguments, "by", None) or tuple(KEY_NAMES)
         valid = [*keys, *(each.key for each in self._report.columns)]
         names = [arguments.sort] if arguments.sort else []
         names += [each.strip() for each in (arguments.columns or "").split(",") if each.strip()]

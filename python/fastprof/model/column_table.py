@@ -80,6 +80,16 @@ COLUMNS: Final = (
     _path("line", "Line", "text", 25, "innermost source line of your own code (--mine)"),
     _path("library_line", "LibraryLine", "text", 25, "innermost source line outside torch"),
     ColumnInfo("name", "Name", "text", 25, "full name of the kernel", is_long=True),
+    ColumnInfo("class", "Class", "text", 13, "kind of kernel: gemm, elementwise, copy, ..."),
+    ColumnInfo(
+        "compute_type", "ComputeType", "text", 11, "arithmetic: fp32, tf32, fp16, bf16, ..."
+    ),
+    ColumnInfo(
+        "helper", "Helper", "number", 6, "1 if it has no share of its call's cost, as a cast"
+    ),
+    ColumnInfo(
+        "call", "Call", "number", 7, "number of its call, equal for all kernels of the call"
+    ),
 )
 # Columns of traces only; dict lines lack them.
 TRACE_COLUMNS: Final = (
@@ -105,8 +115,11 @@ TRACE_COLUMNS: Final = (
     _traced("graph_node", "GraphNode", "number", "node in the graph"),
     _path("ranges", "Ranges", "texts", 25, "your ranges around the call"),
     _path("launch_ranges", "LaunchRanges", "texts", 25, "your ranges around the launch"),
+    _traced("home_range", "HomeRange", "number", "row of your innermost range around the call"),
+    _traced("range", "Range", "number", "row of your innermost range around the launch"),
     _path("phases", "Phases", "texts", 25, "enclosing ranges that end on another thread"),
     _traced("phase", "Phase", "text", "forward, backward, recompute, optimizer, ..."),
+    _traced("step", "Step", "number", "training step whose launch it is"),
     _traced("path", "Path", "number", "node of the call-path tree"),
     _traced("copied", "Copied", "number", "bytes of a copy or memset (--all)"),
     _traced("copy_direction", "CopyDirection", "text", "HtoD, DtoH, DtoD, ... (--all)"),

@@ -181,6 +181,30 @@ class Ranges:
         return len(self.label)
 
 
+def _no_int64() -> Int64:
+    return np.empty(0, np.int64)
+
+
+def _no_int32() -> Int32:
+    return np.empty(0, np.int32)
+
+
+@dataclass
+class UserRanges:
+    """The user's own ranges, in order of start.
+
+    Columns are those of Ranges.
+    """
+
+    start: Int64 = field(default_factory=_no_int64)
+    end: Int64 = field(default_factory=_no_int64)
+    thread: Int32 = field(default_factory=_no_int32)
+    label: Int32 = field(default_factory=_no_int32)
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
 @dataclass(kw_only=True)
 class Trace:
     """One trace without its ranges, which `Attribution` holds. Units: see the module docstring."""
@@ -198,6 +222,7 @@ class Trace:
     about: About = field(default_factory=lambda: About("unknown"))
     captured: Captured | None = None  # None if no graph was captured
     appended: Appended = Appended()
+    user_ranges: UserRanges = field(default_factory=UserRanges)  # may mark steps
 
 
 @dataclass(kw_only=True)

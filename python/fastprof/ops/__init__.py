@@ -7,6 +7,7 @@ registers its formulas.
 from fastprof.ops import (
     attention,
     collectives,
+    compute_types,
     convolution,
     decompositions,
     detection,
@@ -45,6 +46,7 @@ __all__ = [
     "attention",
     "classify",
     "collectives",
+    "compute_types",
     "convolution",
     "decompositions",
     "detection",

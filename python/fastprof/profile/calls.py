@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
-from fastprof._core import _calls, _path, _pools, _share
+from fastprof._core import _calls, _path, _share
+from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Call, Tensor
@@ -76,6 +77,8 @@ class CallsOfKernels:
         the products of `work`, a cast for example; -1 for none
     group : int32 [kernels], the instance of `work`, -1 for none
     taken : uint8 [groups], the number of main parts that operators inside of the call run
+    instance : int32 [kernels], the instance of `call`, -1 for none; forward and backward pass of a
+        call are two instances
     """
 
     named: list[Named]
@@ -86,6 +89,7 @@ class CallsOfKernels:
     helper: Int32
     group: Int32
     taken: Flags
+    instance: Int32
 
     @property
     def n_groups(self) -> int:
@@ -109,7 +113,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         take(_outside_nodes(meanings, found.frame_parent, label_of_frame), found.frame_of_kernel, 0)
         != 0
     )
-    label, backward, work, gradient, helper, group, taken = _calls.find(
+    label, backward, work, gradient, helper, group, taken, instance = _calls.find(
         found.frame_of_kernel,
         np.where(outside, found.frame_of_kernel, meaning),
         (
@@ -129,9 +133,11 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         found, meanings, label_of_frame, [label, work, helper]
     )
     (label, work, helper), used = _numbered([label, work, helper], len(meanings))
+    instance = np.where(instance >= 0, 2 * instance + backward, np.int32(-1))
     for launch in (found.replay_of_kernel, batch):
         if launch is not None:
             group, taken = _apart(group, launch, taken)
+            instance = np.where(instance >= 0, pairs(instance, launch), np.int32(-1))
     return CallsOfKernels(
         named=[
             replace(named(meanings[number]), exact=number not in inferred.estimated)
@@ -144,6 +150,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         helper=helper,
         group=group,
         taken=taken,
+        instance=instance,
     )
 
 
@@ -170,7 +177,7 @@ def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[in
 
 def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
     """Separate groups by graph launch: each launch repeats the calls of its capture."""
-    apart = np.where(group >= 0, _pools.pairs(group, launch), np.int32(-1))
+    apart = np.where(group >= 0, pairs(group, launch), np.int32(-1))
     taken_apart = np.zeros(int(apart.max(initial=-1)) + 1, np.uint8)
     known = group >= 0
     taken_apart[apart[known]] = taken[group[known]]

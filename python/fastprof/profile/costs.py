@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from fastprof.profile import checks
 from fastprof.profile.calls import CallsOfKernels, Named, typed_like
 
 NO_CALL = "na=na,"
+_UNDECIDED: Final = 2
 TENSOR_CORE_CELLS = ["0", "1", "-"]
 
 
@@ -55,6 +56,26 @@ class Costs:
         )
         self._cell = row * np.int32(BESIDE + 1) + self._part
         self._row, self._info = row, info
+
+    def helper(self, auxiliary: npt.NDArray[np.bool_]) -> Ints:
+        """1 for kernels without a share of their call's cost, else 0; unknown without a call.
+
+        auxiliary : bool [kernels], decides for calls of unknown cost
+        """
+        found = np.array(self._tables.helper, np.int8)[self._cell]
+        undecided = found == _UNDECIDED
+        if undecided.any():
+            found[undecided] = auxiliary[undecided]
+        return Ints(found)
+
+    @property
+    def operand_types(self) -> list[str | None]:
+        """The compute type of each row's operator, for `by_row`; None if unknown."""
+        return self._tables.operand_types
+
+    def by_row(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The value of each kernel's row. table : [rows]"""
+        return table[self._row]
 
     @property
     def mod(self) -> Values:
@@ -188,6 +209,8 @@ class _Tables:
 
     def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[_Key]) -> None:
         self.mod, self.op, self.params, self.reason = _Texts(), _Texts(), _Texts(), _Texts()
+        self.operand_types: list[str | None] = []
+        self.helper: list[int] = []
         self.flops: list[int] = []
         self.bytes: list[int] = []
         self.exact: list[int] = []
@@ -202,12 +225,14 @@ class _Tables:
         by_form: dict[Hashable, tuple[list[int], list[bool], list[int]]] = {}
         for row, key in enumerate(used):
             name = named[key.call] if key.call >= 0 else Named(None, None, None)
+            self.operand_types.append(_operand_type(key, named))
             work = _work(key, named)
             if key.helper < 0:
                 self._add(row, name, work)
             else:
                 self._add_helper(name, work, named[key.helper])
                 work = None
+            self.helper += _helper_cells(key, bool(self.costed[row]))
             # Most calls differ in sizes only. So parts are assigned once per form.
             form = (name.call is None, work and tuple(map(_form, work.parts)))
             if form not in by_form:
@@ -271,6 +296,22 @@ def _work(key: _Key, named: list[Named]) -> ops.Work | None:
         call = typed_like(call, outer)
     work = ops.work(call, "bprop" if key.gradient else "fprop")
     return work if work is None or named[key.work].exact else _estimated(work)
+
+
+def _helper_cells(key: _Key, costed: bool) -> list[int]:
+    """The column helper for each part of a call."""
+    if key.call < 0:
+        return [-1] * (BESIDE + 1)
+    if key.helper >= 0 or not costed:
+        return [1 if key.helper >= 0 else _UNDECIDED] * (BESIDE + 1)
+    return [0] * BESIDE + [1]
+
+
+def _operand_type(key: _Key, named: list[Named]) -> str | None:
+    """The compute type of the innermost of helper, work and call that records one."""
+    calls = (named[i].call for i in (key.helper, key.work, key.call) if i >= 0)
+    types = (ops.compute_types.of_call(call) for call in calls if call)
+    return next((each for each in types if each), None)
 
 
 def _estimated(work: ops.Work) -> ops.Work:

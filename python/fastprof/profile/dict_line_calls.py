@@ -73,6 +73,7 @@ def calls_of_lines(
         helper=np.full(len(call), -1, np.int32),
         group=group,
         taken=taken,
+        instance=grouping.instances(backward_of > 0),
     )
 
 

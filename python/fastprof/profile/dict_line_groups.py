@@ -6,6 +6,7 @@ lines with the same markers count as one instance, which is a guess.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -94,27 +95,36 @@ class Grouping:
         is_inner: Bools = code_of_innermost != np.array([codes[t] for t in shown])[self.lines.call]
         return is_inner
 
-    def groups(self) -> tuple[Int32, Flags]:
-        """The instance of each line (-1: no call); per instance, the number of main parts that
-        products inside it compute."""
-        instance = self.instance
+    @cached_property
+    def _backward(self) -> Int32:
+        """The backward instance of each line with a forward line."""
         linked = np.flatnonzero(self.lines.forward_row >= 0)
-        again = np.zeros(len(instance), np.int32)
-        again[linked] = self._passes(linked, instance)
-        backward = pairs(np.where(self.lines.forward_row >= 0, self.of_call, np.int32(-1)), again)
-        group = pairs(
-            np.where(self.lines.gradient, np.int32(-1), instance),
-            np.where(self.lines.gradient, backward, np.int32(-1)),
+        again = np.zeros(len(self.instance), np.int32)
+        again[linked] = self._passes(linked, self.instance)
+        return pairs(np.where(self.lines.forward_row >= 0, self.of_call, np.int32(-1)), again)
+
+    def instances(self, backward: Bools) -> Int32:
+        """The instance of each line, -1 without a call; `backward`: the backward one."""
+        instance = pairs(
+            np.where(backward, np.int32(-1), self.instance),
+            np.where(backward, self._backward, np.int32(-1)),
         )
+        return np.where(self.lines.call >= 0, instance, np.int32(-1))
+
+    def groups(self) -> tuple[Int32, Flags]:
+        """The instance of the work of each line (-1: no call); per instance, the number of main
+        parts that products inside it compute."""
+        instance, backward = self.instance, self._backward
+        group = self.instances(self.lines.gradient)
         n_groups = int(group.max(initial=-1)) + 1
         # The number of products with a cost of their own inside each backward instance.
         inside = np.flatnonzero(self.inside)
         inside = inside[np.unique(instance[inside], return_index=True)[1]]
         n_inside = np.bincount(backward[inside], minlength=int(backward.max(initial=-1)) + 1)
         taken = np.zeros(n_groups, np.uint8)
-        rows = np.flatnonzero(self.lines.gradient)
+        rows = np.flatnonzero(self.lines.gradient & (group >= 0))
         taken[group[rows]] = np.minimum(n_inside[backward[rows]], _calls.ALL_TAKEN)
-        return np.where(self.lines.call >= 0, group, np.int32(-1)), taken
+        return group, taken
 
     def _runs(self) -> Int32:
         n = len(self.lines.call)

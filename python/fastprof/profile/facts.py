@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from fastprof.model.columns import Column, RepeatedInts
+from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["facts_of", "gpu_names"]
+__all__ = ["devices_of", "devices_used", "facts_of", "gpu_names", "step_count"]
 
 
-def facts_of(name: str, about: About, devices: Iterable[int], coverage: Coverage) -> dict[str, Any]:
-    """The values file, gpu, steps and coverage.
+def devices_of(about: About, device: Column) -> dict[int, Device]:
+    """The peaks and sizes of the GPUs with work, by number.
+
+    device : the column `device`
+    """
+    return {
+        number: resolve(about.gpus.get(number), about.gpu_figures.get(number))
+        for number in devices_used(device)
+    }
+
+
+def facts_of(
+    name: str, about: About, device: Column, coverage: Coverage, steps: StepsOfKernels
+) -> dict[str, Any]:
+    """The values file, gpu, steps and coverage of a report.
 
     gpu is the name of the GPU, or the names of several; coverage is the share of the GPU time by
     depth. Unknown values are None.
@@ -20,14 +37,50 @@ def facts_of(name: str, about: About, devices: Iterable[int], coverage: Coverage
     total = coverage.total
     return {
         "file": name,
-        "gpu": gpu_names(about, devices) or None,
-        "steps": {"count": len(about.steps)},
+        "gpu": gpu_names(about, device) or None,
+        "steps": _steps(steps),
         "coverage": {
             depth: time / total if total else None for depth, time in coverage.known.items()
         },
     }
 
 
-def gpu_names(about: About, devices: Iterable[int]) -> str:
-    """The names of these GPUs, each once; "" if the file names none."""
-    return ", ".join(dict.fromkeys(about.gpus[each] for each in devices if each in about.gpus))
+def _steps(steps: StepsOfKernels) -> dict[str, Any]:
+    """Source, number and lengths of the steps; `counted` are those that means include."""
+    known = len(steps.length[steps.is_counted & (steps.length >= 0)]) > 0
+    return {
+        "source": steps.source,
+        "description": steps.description,
+        "count": step_count(steps, counted=False),
+        "counted": step_count(steps),
+        "mean_ns": steps.mean if known else None,
+        "median_ns": steps.median if known else None,
+        "std_ns": steps.spread if known else None,
+        "number": steps.number.tolist(),
+        "length_ns": [each if each >= 0 else None for each in steps.length.tolist()],
+        "notes": list(steps.notes),
+    }
+
+
+def step_count(steps: StepsOfKernels, counted: bool = True) -> int:
+    """The number of steps; steps of one number in several processes are one.
+
+    counted : only steps that means include
+    """
+    rows = steps.is_counted if counted else slice(None)
+    return len(np.unique(steps.number[rows]))
+
+
+def gpu_names(about: About, device: Column) -> str:
+    """The names of the GPUs with work, each once; "" if the file names none."""
+    used = devices_used(device)
+    return ", ".join(dict.fromkeys(about.gpus[each] for each in used if each in about.gpus))
+
+
+def devices_used(device: Column) -> list[int]:
+    """The GPUs with work, ascending.
+
+    device : the column `device`
+    """
+    numbers = device.distinct if isinstance(device, RepeatedInts) else device.values
+    return sorted({int(each) for each in np.unique(numbers) if each >= 0})

@@ -17,17 +17,20 @@ import numpy.typing as npt
 
 from fastprof._core import _link
 from fastprof._core._take import take
+from fastprof.errors import StepsError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.column_table import COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import SourceLines, each_part_once
 from fastprof.model.metadata import About
+from fastprof.profile import kernel_types
 from fastprof.profile.checks import Totals, mistake, totals_of
 from fastprof.profile.costs import cost
 from fastprof.profile.counts import Contents, contents_of_lines
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.dict_line_calls import calls_of_lines
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels, timeless_step
 
 
 class DictLineSource(ProfileSource):
@@ -48,7 +51,7 @@ class DictLineSource(ProfileSource):
         self.columns, self.lines = columns, lines
         self.meaning_row = np.where(forward_row >= 0, forward_row, np.arange(n, dtype=np.int32))
         self.duration: Int64 = columns["kDuration"].values
-        names = _names(columns)
+        self.names_of_kernels = names = _names(columns)
         self.calls = calls_of_lines(columns, names, backward, forward_row)
         self.costs = cost(self.calls, names.values, names.ids, np.maximum(self.duration, 0))
 
@@ -76,6 +79,13 @@ class DictLineSource(ProfileSource):
     def contents(self) -> Contents:
         """Count the contents."""
         return contents_of_lines(self.columns, self.calls)
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """All kernels as one step."""
+        reason = "dict lines record no times"
+        if source not in (None, "none"):
+            raise StepsError(f"{self.name}: {reason}; find steps in the trace itself")
+        return timeless_step(self.n_kernels, reason)
 
     def totals(self) -> Totals:
         """Sum the rows."""
@@ -116,6 +126,10 @@ _MAKERS: Final[dict[str, Callable[[DictLineSource], Column]]] = {
     "line": lambda of: of.source_lines.mapped(of.lines.line),
     "library_line": lambda of: of.source_lines.mapped(of.lines.library_line),
     "name": lambda of: of.columns["kLongName"],
+    "class": lambda of: kernel_types.classes(of.names_of_kernels),
+    "compute_type": lambda of: kernel_types.compute_types_of(of.names_of_kernels, of.costs),
+    "helper": lambda of: kernel_types.helpers(of.names_of_kernels, of.costs),
+    "call": lambda of: kernel_types.call_numbers(of.calls),
 }
 
 

@@ -15,13 +15,15 @@ from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, gpu_work, phases, process_ranges
+from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
@@ -33,7 +35,11 @@ class TraceSource(ProfileSource):
     read_times : reads the timeline from the file of the trace
     """
 
-    of_costs = frozenset({"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact"})
+    # `step` may group kernels by operator and parameters.
+    of_costs = frozenset(
+        {"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact", "step"}
+        | {"compute_type", "helper", "call"}
+    )
 
     def __init__(
         self,
@@ -45,18 +51,21 @@ class TraceSource(ProfileSource):
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
-        self._trace, self._attribution = trace, attribution
+        self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
         self._read_times = read_times
 
     def _copy(self) -> TraceSource:
-        lines = self._lookups.lines
-        return TraceSource(self._trace, self._attribution, lines, self._read_times)
+        return TraceSource(self._trace, self._attribution, self.lines, self._read_times)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
         return _MAKERS[name](self._lookups)
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source."""
+        return self._lookups.steps(source, lambda: self.timeline.ranges)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -67,6 +76,15 @@ class TraceSource(ProfileSource):
     def paths(self) -> Paths:
         """As in ProfileSource."""
         return paths_of(self._attribution)
+
+    @cached_property
+    def range_columns(self) -> RangeColumns:
+        """As in ProfileSource."""
+        shared = {name: _MAKERS[name] for name in RangeColumns.SHARED}
+        lines, ranges = self._lookups.lines, self.timeline.ranges
+        return RangeColumns(
+            self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
+        )
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
@@ -194,6 +212,10 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "line": lambda lookups: lookups.source.mapped(lookups.lines.line),
     "library_line": lambda lookups: lookups.source.mapped(lookups.lines.library_line),
     "name": lambda lookups: lookups.names[0],
+    "class": lambda lookups: kernel_types.classes(lookups.names[0], gpu_work.kinds(lookups.trace)),
+    "compute_type": lambda lookups: kernel_types.compute_types_of(lookups.names[0], lookups.costs),
+    "helper": lambda of: kernel_types.helpers(of.names[0], of.costs),
+    "call": lambda lookups: kernel_types.call_numbers(lookups.calls),
     "start": lambda lookups: Ints(lookups.trace.kernels.start, none=NO_TIME),
     "end": _end,
     "kind": lambda lookups: gpu_work.kinds(lookups.trace),
@@ -208,8 +230,11 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "graph_node": _of_config("graph_node"),
     "ranges": lambda lookups: _ranges(lookups, lookups.meaning),
     "launch_ranges": lambda lookups: _ranges(lookups, lookups.attribution.launch_frame_of_kernel),
+    "home_range": lambda lookups: lookups.user_ranges[0],
+    "range": lambda lookups: lookups.user_ranges[1],
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
+    "step": lambda lookups: lookups.steps().column(),
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),

@@ -24,6 +24,9 @@ from fastprof.profile.byte_limits import bandwidths, too_fast
 from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
 from fastprof.profile.calls import CallsOfKernels, find_calls
 from fastprof.profile.costs import Costs, cost
+from fastprof.profile.instances import RangeInstances
+from fastprof.profile.steps import sources
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 
 class Lookups:
@@ -32,6 +35,7 @@ class Lookups:
     def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
         self.trace, self.attribution, self.lines = trace, attribution, lines
         self.frame = attribution.frame_of_kernel
+        self._steps: dict[str | None, StepsOfKernels] = {}
 
     @cached_property
     def meaning(self) -> Int32:
@@ -114,6 +118,14 @@ class Lookups:
         )
         return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
 
+    def steps(
+        self, source: str | None = None, read: Callable[[], RangeInstances] | None = None
+    ) -> StepsOfKernels:
+        """The steps by a source, kept. `read` reads all ranges; needed for some `range:REGEX`."""
+        if source not in self._steps:
+            self._steps[source] = sources.find(self, source, read)
+        return self._steps[source]
+
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
         """uint8 [labels], 1 where wanted."""
         return np.array([wanted(meaning) for meaning in self.attribution.meanings], np.uint8)
@@ -164,6 +176,18 @@ class Lookups:
     def source(self) -> Values:
         """The source lines of each kernel's call, outermost first."""
         return self.frames(self.meaning_node).mapped(self.lines.trace)
+
+    @cached_property
+    def user_ranges(self) -> tuple[Ints, Ints]:
+        """The innermost of the user's own ranges around each call and around each launch: its row
+        in `Attribution.ranges`."""
+        attribution = self.attribution
+        is_user = np.array([m.kind == Kind.USER for m in attribution.meanings], bool)
+        in_user = is_user[attribution.node_label][attribution.node_of_frame]
+        own = np.where(in_user, attribution.frame_range, np.int32(-1))
+        innermost = _path.innermost(attribution.frame_parent, own)
+        launch_frame = attribution.launch_frame_of_kernel
+        return Ints(take(innermost, self.meaning)), Ints(take(innermost, launch_frame))
 
     def markers(self, kind: Kind) -> Values:
         """The texts of the markers of one kind around each kernel, outermost first."""

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.columns import Column, RepeatedInts
+from fastprof.model.columns import Column
+from fastprof.model.devices import Device
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
@@ -19,10 +20,12 @@ from fastprof.profile.captured_graphs import GraphCapture
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
-from fastprof.profile.facts import facts_of
+from fastprof.profile.facts import devices_of, facts_of
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 if TYPE_CHECKING:
     import pandas
@@ -81,6 +84,9 @@ class Profile:
         the second leaves memory copies and memsets out.
     contents : Contents
         How many kernels, launches, ranges, threads, ... the file contains.
+    devices : dict of int to Device
+        The GPUs with work: peak FLOP/s, bandwidth, multiprocessors, clock and memory, with the
+        source of each.
     """
 
     def __init__(
@@ -160,6 +166,37 @@ class Profile:
         """Counts of the contents of the file."""
         return self._source.contents()
 
+    @cached_property
+    def devices(self) -> dict[int, Device]:
+        """Peaks and sizes of the GPUs with work, by number."""
+        return devices_of(self.about, self.column("device"))
+
+    def find_steps(self, source: str | None = None) -> StepsOfKernels:
+        """The training steps, and the step of every kernel; kept for each source.
+
+        Parameters
+        ----------
+        source : str, optional
+            What marks the steps. By default, the first that applies: `ProfilerStep` (two or more),
+            `range`, `repetition`, `none`.
+
+            - `ProfilerStep`: the ranges of torch.profiler's schedule
+            - `range`: your outermost range whose label, numbers folded, repeats, and that launches
+              at least 90 % of the GPU time
+            - `range:REGEX`: your outermost ranges whose label the expression is found in; without
+              any, ranges of any kind (reads the file again)
+            - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
+            - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
+              that the expression is found in, and that takes over 5 ms, begins a step
+            - `none`: the capture is one step
+
+        Raises
+        ------
+        StepsError
+            The source is unknown, the file has no such steps, or it is dict lines.
+        """
+        return self._source.steps(source)
+
     def check(self) -> str:
         """Count the file again in a simpler way and compare; return a summary of what agrees.
 
@@ -207,19 +244,18 @@ class Profile:
             There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
-        facts = facts_of(self.name, self.about, self.devices_used, self.coverage_of_kernels)
+        device, coverage = self.column("device"), self.coverage_of_kernels
+        steps = self.find_steps(options.get("steps"))
+        facts = facts_of(self.name, self.about, device, coverage, steps)
         return replace(table, facts=facts | table.facts)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
 
-    @cached_property
-    def devices_used(self) -> list[int]:
-        """The GPUs with work, ascending."""
-        column = self._source.column("device")
-        numbers = column.distinct if isinstance(column, RepeatedInts) else column.array()
-        return sorted({int(each) for each in numbers.tolist() if each is not None and each >= 0})
+    def layers(self, depth: int | None = None, **options: Any) -> Table:
+        """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
+        return self.report("layers", depth=depth, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
@@ -271,3 +307,8 @@ class Profile:
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
     """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
     return profile._source.dict_line_columns()
+
+
+def range_columns(profile: Profile) -> RangeColumns:
+    """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
+    return profile._source.range_columns

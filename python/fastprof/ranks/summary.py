@@ -11,12 +11,10 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from fastprof import ops
 from fastprof._core._take import distinct
 from fastprof._version import __version__
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
-from fastprof.model.trace import Activity
 from fastprof.profile.profile import Profile
 from fastprof.ranks.source import Source
 
@@ -171,8 +169,7 @@ def _processes(profile: Profile) -> tuple[list[Process], Int32]:
 
 
 def _groups(profile: Profile, process: Int32) -> Groups:
-    long_name, op = _texts(profile, "name"), _texts(profile, "op")
-    kinds = _classes(profile, long_name)
+    op, kinds = _texts(profile, "op"), _texts(profile, "class")
     communicates = kinds.ids == _index(kinds.values, COMMUNICATION)
     keys = {
         "mod": _texts(profile, "mod"),
@@ -213,20 +210,6 @@ def _ints(profile: Profile, name: str) -> Ints:
 
 def _texts(profile: Profile, name: str) -> Values:
     return cast(Values, profile.column(name))
-
-
-def _classes(profile: Profile, names: Values) -> Values:
-    """The kind of every kernel by its name; of other rows, their activity."""
-    kinds: dict[str, int] = {}
-    of_name = [kinds.setdefault(ops.classify(name).kind, len(kinds)) for name in names.values]
-    other = kinds.setdefault("other", len(kinds))
-    ids = np.array([*of_name, other], np.int32)[names.ids]
-    if "kind" in profile.names:
-        activity = _texts(profile, "kind")
-        for number, name in enumerate(activity.values):
-            if number != Activity.KERNEL and np.any(activity.ids == number):
-                ids = np.where(activity.ids == number, kinds.setdefault(name, len(kinds)), ids)
-    return Values(ids.astype(np.int32), list(kinds))
 
 
 def _index(values: list[Any], value: str) -> int:

@@ -37,6 +37,7 @@ cdef extern from "fp_calls.h":
         uint8_t *is_gradient
         int32_t *helper
         int32_t *group
+        int32_t *instance
 
     fp_status fp_calls_find(
         const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning, int64_t n,
@@ -141,6 +142,8 @@ def find(frame, meaning, frames, says, name, dtypes):
         Instance of the call that determines the cost, numbered in order of appearance; -1 for none.
     taken : uint8 [groups]
         Number of main parts that operators inside do, ALL_TAKEN for all.
+    instance : int32 [kernels]
+        The frame that represents the instance of the reported call, -1 for none.
     """
     cdef int64_t n = len(frame)
     cdef int32_t n_groups = 0
@@ -160,16 +163,18 @@ def find(frame, meaning, frames, says, name, dtypes):
     table.dtypes = _numbers(dtypes, table.n_labels)
     cdef const int32_t *own = _numbers(frame, n)
     cdef const int32_t *of_meaning = _numbers(meaning, n)
-    numbers = [np.empty(n, np.int32) for _ in range(4)]
+    numbers = [np.empty(n, np.int32) for _ in range(5)]
     flags = [np.empty(n, np.bool_) for _ in range(2)]
     all_taken = np.empty(min(n, table.n_frames) + 1, np.uint8)
-    labels, works, helpers, groups = numbers
+    labels, works, helpers, groups, instances = numbers
     is_backward, is_gradient = flags
     if n == 0:
-        return labels, is_backward, works, is_gradient, helpers, groups, all_taken[:0]
+        return (labels, is_backward, works, is_gradient, helpers, groups, all_taken[:0],
+                instances)
     cdef fp_calls_of found
     found.label, found.work = _written(labels), _written(works)
     found.helper, found.group = _written(helpers), _written(groups)
+    found.instance = _written(instances)
     found.is_backward, found.is_gradient = _set(is_backward), _set(is_gradient)
     cdef uint8_t *taken = _set(all_taken)
     room = np.empty(4 * table.n_frames + 1, np.int32)
@@ -178,7 +183,8 @@ def find(frame, meaning, frames, says, name, dtypes):
     with nogil:
         status = fp_calls_find(&table, own, of_meaning, n, &found, taken, scratch, &n_groups)
     check(status, "finding calls")
-    return labels, is_backward, works, is_gradient, helpers, groups, all_taken[:n_groups].copy()
+    return (labels, is_backward, works, is_gradient, helpers, groups, all_taken[:n_groups].copy(),
+            instances)
 
 
 def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, costed, whole_always,

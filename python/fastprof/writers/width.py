@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 from fastprof.errors import FastprofError
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
-from fastprof.report.cells import Notation
-from fastprof.report.columns import short_cell_text
-from fastprof.report.table import table_notation, write_table
+from fastprof.writers.cells import Notation
+from fastprof.writers.columns import short_cell_text
+from fastprof.writers.table import table_notation, write_table
 
 
 class WidthError(FastprofError, ValueError):

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 from fastprof._core._rows import RowWriter
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
-from fastprof.report import write_threads
-from fastprof.report.cells import Notation, add_cell, encode
+from fastprof.writers import write_threads
+from fastprof.writers.cells import Notation, add_cell, encode
 
 
 def table_notation(text: Callable[[Any], str], **further: Any) -> Notation:

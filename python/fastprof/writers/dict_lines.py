@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 from fastprof.model.columns import Column, SeqMarkers
-from fastprof.report.objects import PYTHON, write_objects
+from fastprof.writers.objects import PYTHON, write_objects
 
 KEYS = (
     "kShortName",

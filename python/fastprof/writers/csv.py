@@ -7,8 +7,8 @@ from typing import Any, BinaryIO
 
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
-from fastprof.report.columns import cell_text
-from fastprof.report.table import table_notation, write_table
+from fastprof.writers.columns import cell_text
+from fastprof.writers.table import table_notation, write_table
 
 
 def _quoted(text: Callable[[Any], str]) -> Callable[[Any], str]:

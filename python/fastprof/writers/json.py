@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
-from fastprof.report.objects import JSON, write_objects
+from fastprof.writers.objects import JSON, write_objects
 
 
 def write(columns: Mapping[str, Column], chosen: Sequence[ColumnInfo], file: BinaryIO) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from fastprof.report.dict_lines import DictColumns, in_order
-from fastprof.report.objects import JSON, write_objects
+from fastprof.writers.dict_lines import DictColumns, in_order
+from fastprof.writers.objects import JSON, write_objects
 
 
 def write(columns: DictColumns, file: BinaryIO) -> None:

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
-from fastprof.report.columns import DEFAULT_KEYS, select
+from fastprof.writers.columns import DEFAULT_KEYS, select
 
 if TYPE_CHECKING:
     from fastprof.model.columns import Column, SeqMarkers
@@ -25,13 +25,13 @@ Style = Literal["csv", "spaces", "width", "json", "parquet"]
 
 # The module of each format, imported on first use: `--help` needs the column table, not numpy.
 _STYLES = {
-    "csv": "fastprof.report.csv",
-    "spaces": "fastprof.report.spaces",
-    "width": "fastprof.report.width",
-    "json": "fastprof.report.json",
-    "parquet": "fastprof.report.parquet",
+    "csv": "fastprof.writers.csv",
+    "spaces": "fastprof.writers.spaces",
+    "width": "fastprof.writers.width",
+    "json": "fastprof.writers.json",
+    "parquet": "fastprof.writers.parquet",
 }
-_FORMS = {"dict": "fastprof.report.dict_lines", "jsonl": "fastprof.report.jsonl"}
+_FORMS = {"dict": "fastprof.writers.dict_lines", "jsonl": "fastprof.writers.jsonl"}
 
 # Columns written as lists in every format, even where a profile holds at most one number per row.
 _LIST_KEYS = {"seqId", "altSeqId", *(each.key for each in COLUMNS if each.kind == "numbers")}

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 
 from fastprof._core._rows import RowWriter
 from fastprof.model.columns import Column, SeqMarkers
-from fastprof.report import write_threads
-from fastprof.report.cells import Notation, add_cell
+from fastprof.writers import write_threads
+from fastprof.writers.cells import Notation, add_cell
 
 
 def python_text(value: Any) -> str:

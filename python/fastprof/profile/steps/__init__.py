@@ -1,0 +1,1 @@
+"""Training steps: which kernels belong to which step."""

@@ -1,0 +1,57 @@
+"""The ranges that may mark steps, kept with their times while a trace is read."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.metadata import Steps
+from fastprof.model.trace import Recording, UserRanges
+
+_STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})\Z")
+
+
+def profiler_step(label: str) -> int | None:
+    """N of the label `ProfilerStep#N`, None for other labels."""
+    match = _STEP.match(label) if label.startswith("ProfilerStep") else None
+    return int(match[1]) if match else None
+
+
+def profiler_steps(recording: Recording, meanings: list[Meaning]) -> Steps:
+    """The steps that ranges named `ProfilerStep#N` mark, in order of start.
+
+    meanings : [labels] of the recording
+    """
+    number_of_label = {
+        label: step
+        for label, meaning in enumerate(meanings)
+        if (step := profiler_step(meaning.name)) is not None
+    }
+    if not number_of_label:
+        return Steps()
+    numbers = np.full(len(meanings), -1, np.int64)
+    numbers[list(number_of_label)] = list(number_of_label.values())
+    ranges = recording.ranges
+    n_own = len(ranges) - recording.appended.ranges
+    number = numbers[ranges.label[:n_own]]
+    rows = np.flatnonzero(number >= 0)
+    process = take(recording.process_of_thread, np.ascontiguousarray(ranges.thread[rows]))
+    pid = take(recording.processes, process).astype(np.int64)
+    return Steps(number[rows], ranges.start[rows], ranges.end[rows], pid)
+
+
+def user_ranges(recording: Recording, meanings: list[Meaning]) -> UserRanges:
+    """The user's own ranges, in order of start.
+
+    meanings : [labels] of the recording
+    """
+    is_user = np.array([m.kind == Kind.USER for m in meanings], np.int32)
+    if not is_user.any():
+        return UserRanges()
+    ranges = recording.ranges
+    n_own = len(ranges) - recording.appended.ranges
+    rows = np.flatnonzero(take(is_user, ranges.label[:n_own]))
+    return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])

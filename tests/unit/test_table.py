@@ -1,0 +1,164 @@
+"""Tables: one set of rows in every form."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from fastprof import __version__
+from fastprof.errors import UnknownColumnError
+from fastprof.model.columns import Ints, Values
+from fastprof.model.heading import Heading
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Floats, Table, texts
+
+TABLE = Table(
+    {
+        "op": texts(["linear", "softmax", None]),
+        "stream": Values(np.array([0, 1, -1], np.int32), [7, 20]),
+        "kernels": Ints(np.array([12, 3, 1])),
+        "gpu_ns": Ints(np.array([2_500_000, 1_250, -1])),
+        "flop_per_s": Floats(np.array([4.5e12, np.nan, np.nan])),
+        "share": Floats(np.array([0.75, 0.25, np.nan])),
+        "max_ns": Ints(np.array([5, 6, 7])),
+    },
+    (
+        Heading("op", "op"),
+        Heading("gpu_ns", "gpu", "ns"),
+        Heading("flop_per_s", "rate", "flop/s"),
+        Heading("share", "time", "share"),
+        Heading("max_ns", "max", "ns", in_text=False),
+    ),
+    title="time by op",
+    lead=("two lines", ""),
+    notes=("a note",),
+    total={"kernels": 16, "gpu_ns": 2_501_250},
+    facts={"file": "net.json"},
+)
+
+
+def test_text_chooses_a_unit_per_column_and_ends_with_totals_and_notes():
+    assert TABLE.text() == (
+        "time by op\n"
+        "two lines\n"
+        "\n"
+        "op       stream  kernels  gpu(ms)  rate(TFLOP/s)  time(%)\n"
+        "linear        7       12    2.500          4.500     75.0\n"
+        "softmax      20        3    0.001             na     25.0\n"
+        "na           na        1       na             na       na\n"
+        "total                 16    2.501\n"
+        "a note\n"
+    )
+
+
+def test_text_counts_omitted_rows_before_the_total():
+    lines = TABLE.text(1).splitlines()
+    assert lines[-3:] == ["... 2 more rows", "total                16    2.501", "a note"]
+
+
+def test_text_of_a_width_cuts_texts_and_then_omits_columns():
+    path = "a/very/long/path/to/a/file.py:12"
+    table = Table(
+        {"name": texts(["x" * 40]), "line": texts([path]), "n": Ints(np.array([1]))},
+        (Heading("name", "name"), Heading("line", "line", keeps_end=True), Heading("n", "n")),
+    )
+    wide = table.text().splitlines()
+    assert wide[1] == f"{'x' * 40}  {path}  1"
+    cut = table.text(width=50).splitlines()[1]
+    assert len(cut) <= 50
+    assert cut.startswith("x")
+    assert cut.endswith("file.py:12  1")
+    assert "…" in cut
+    narrow = table.text(width=20).splitlines()
+    assert narrow[-1] == "(too narrow for line, n)"
+    assert all(len(line) <= 20 for line in narrow[:-1])
+
+
+def test_every_form_has_the_same_values():
+    rows = list(TABLE.rows())
+    assert rows[2] == {
+        "op": None, "stream": None, "kernels": 1, "gpu_ns": None, "flop_per_s": None, "share": None,
+        "max_ns": 7,
+    }  # fmt: skip
+    found = json.loads(TABLE.to_json())
+    assert found["rows"] == rows
+    assert (found["fastprof"], found["schema"], found["file"]) == (__version__, 1, "net.json")
+    assert found["total"] == TABLE.total
+    assert found["notes"] == ["a note"]
+    lines = list(csv.DictReader(io.StringIO(TABLE.csv())))
+    assert lines[0]["gpu_ns"] == "2500000"
+    assert lines[2] == {
+        name: "na" if value is None else str(value) for name, value in rows[2].items()
+    }
+    pytest.importorskip("pandas")
+    frame = TABLE.to_pandas()
+    assert frame["kernels"].tolist() == [12, 3, 1]
+    assert frame["stream"].isna().tolist() == [False, False, True]
+    pytest.importorskip("pyarrow")
+    assert TABLE.to_arrow().to_pylist() == rows
+
+
+def test_parquet_keeps_numbers_and_unknowns(tmp_path):
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    TABLE.write_parquet(tmp_path / "t.parquet")
+    assert parquet.read_table(tmp_path / "t.parquet").to_pylist() == list(TABLE.rows())
+
+
+def test_markdown_and_html_escape_names():
+    hostile = Table({"a|b": texts(["<script>alert(1)</script>|x"])}, title="<i>")
+    assert "| a\\|b |" in hostile.markdown()
+    assert "\\|x" in hostile.markdown()
+    assert "<script>" not in hostile._repr_html_()
+    assert "&lt;script&gt;" in hostile._repr_html_()
+    assert "<i>" not in hostile._repr_html_()
+
+
+def test_markdown_has_the_totals_last():
+    lines = TABLE.markdown().splitlines()
+    assert lines[0] == "**time by op**"
+    start = lines.index("| op | stream | kernels | gpu(ms) | rate(TFLOP/s) | time(%) |")
+    assert lines[start + 1] == "| --- | --: | --: | --: | --: | --: |"
+    assert lines[start + 5] == "| total |  | 16 | 2.501 |  |  |"
+
+
+def test_rows_sort_by_number_and_by_text_with_unknowns_last():
+    assert TABLE.sort("gpu_ns")["op"].tolist() == ["linear", "softmax", None]
+    assert TABLE.sort("max_ns")["op"].tolist() == [None, "softmax", "linear"]
+    assert TABLE.sort("gpu_ns", ascending=True)["op"].tolist() == ["softmax", "linear", None]
+    assert TABLE.sort("op", ascending=False)["op"].tolist() == ["softmax", "linear", None]
+    assert TABLE.sort("stream")["stream"].tolist() == [7, 20, None]
+    with pytest.raises(UnknownColumnError, match="unknown column 'gpu'; did you mean gpu_ns"):
+        TABLE.sort("gpu")
+
+
+def test_select_shows_the_columns_in_the_order_asked():
+    table = TABLE.select(["max_ns", "op"])
+    assert table.text(1).splitlines()[3].split() == ["max(ns)", "op"]
+    assert list(table.head(1).rows()) == [{"max_ns": 5, "op": "linear"}]
+    with pytest.raises(UnknownColumnError, match="did you mean max_ns"):
+        TABLE.select(["max"])
+
+
+def test_an_empty_table_has_a_header():
+    empty = Table({"op": texts([]), "n": Ints(np.empty(0, np.int64))}, total={"n": 0})
+    assert empty.text() == "op     n\ntotal  0\n"
+    assert json.loads(empty.to_json())["rows"] == []
+    assert empty.csv() == '"op","n"\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0, "ns", "0 ns"),
+        (999, "ns", "999 ns"),
+        (174_800_000, "ns", "174.8 ms"),
+        (3.35e12, "bytes/s", "3.35 TB/s"),
+        (1.5e15, "flop", "1.5 PFLOP"),
+    ],
+)
+def test_quantities_have_four_digits_and_a_unit(value, unit, text):
+    assert quantity(value, unit) == text
