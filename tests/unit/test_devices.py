@@ -1,9 +1,16 @@
 """Peaks of GPUs: the row of a name, values from the file, unknown values."""
 
+import csv
+import io
+import re
+
 import pytest
 
+from fastprof.cli import main
+from fastprof.errors import ReportError
+from fastprof.model.device_options import with_figures
 from fastprof.model.device_table import FMA, HALVED, ROWS
-from fastprof.model.devices import FIGURES, find, resolve
+from fastprof.model.devices import FIGURES, find, peaks_text, resolve
 from fastprof.model.metadata import GpuFigures
 
 GB = 10**9
@@ -146,3 +153,114 @@ def test_no_two_rows_have_the_same_words() -> None:
     words = [frozenset(row.words.split()) for row in ROWS]
     assert len(set(words)) == len(words)
     assert all(row.bandwidth > 0 and row.fp32 > 0 and row.source for row in ROWS)
+
+
+def test_fp32_runs_in_amd_s_matrix_cores_as_it_is() -> None:
+    assert resolve("AMD Instinct MI300X").peak("fp32", tensor_cores=True) == 163.4e12
+    assert resolve("AMD Instinct MI210").peak("fp32", tensor_cores=True) == 45.3e12
+    assert resolve("AMD Instinct MI210").peak("fp32", tensor_cores=False) == 22.6e12
+
+
+def test_sizes_are_those_of_the_file_or_else_of_the_table() -> None:
+    found = resolve("NVIDIA H100 80GB HBM3", GpuFigures(sms=114, memory=79 * GB))
+    assert (found.sms, found.clock, found.memory) == (114, 1830 * 10**6, 79 * GB)
+    assert (found.sources["sms"], found.sources["clock"]) == ("the file", "NVIDIA H100 data sheet")
+    unknown = resolve("NVIDIA Z1")
+    assert (unknown.sms, unknown.clock, unknown.memory, unknown.sources) == (None, None, None, {})
+
+
+V100 = resolve("Tesla V100-SXM2-16GB", GpuFigures(sms=80))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tflops", "bandwidth"),
+    [
+        ("H100", 989.4, 3352),
+        ("h100-sxm", 989.4, 3352),
+        ("NVIDIA H100 PCIe", 756, 2039),
+        ("A100", 312, 1555),
+        ("A100 80GB", 312, 2039),
+        ("rtx4090", 165.2, 1008),
+        ("4090", 165.2, 1008),
+        ("RTX 4070 Ti", 80.2, 504),
+    ],
+)
+def test_a_gpu_of_the_user_replaces_that_of_the_file(gpu, tflops, bandwidth) -> None:
+    found = with_figures(V100, gpu)
+    assert found.flops["half"] == pytest.approx(tflops * 1e12)
+    assert found.bandwidth == bandwidth * GB
+    assert found.sources["flops"].startswith("--gpu: ")
+    assert (found.name, found.sms, found.sources["sms"]) == (gpu, 80, "the file")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "message"),
+    [
+        ("H10", "unknown GPU 'h10'; did you mean h100"),
+        ("rtx 4091", "unknown GPU 'rtx 4091'; did you mean rtx 4090"),
+        ("ti", "unknown GPU 'ti'"),
+        ("", "unknown GPU ''"),
+    ],
+)
+def test_an_unknown_gpu_is_named_with_the_nearest(gpu, message) -> None:
+    with pytest.raises(ReportError) as caught:
+        with_figures(V100, gpu)
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).endswith("fastprof devices lists all")
+
+
+def test_peaks_of_the_user_replace_single_figures() -> None:
+    found = with_figures(V100, peak="bf16=312, fp32=19.5,bw=1555")
+    assert (found.flops["half"], found.flops["fp32"], found.flops["fp64"]) == (
+        312e12,
+        19.5e12,
+        7.8e12,
+    )
+    assert (found.bandwidth, found.sources["half"], found.sources["bandwidth"]) == (
+        1555 * GB, "--peak", "--peak"
+    )  # fmt: skip
+    assert with_figures(V100, peak={"bf16": 312}, bandwidth=700).bandwidth == 700 * GB
+    assert with_figures(V100, bandwidth=700).sources["bandwidth"] == "--bandwidth"
+    assert with_figures(V100) == V100
+
+
+def test_figures_of_the_user_complete_an_unknown_gpu() -> None:
+    unknown = resolve("NVIDIA Z1")
+    assert with_figures(unknown, bandwidth=700).why.startswith("FLOP/s unknown")
+    assert with_figures(unknown, peak="fp32=1", bandwidth=700).why == ""
+
+
+@pytest.mark.parametrize(
+    ("peak", "message"),
+    [
+        ("fp23=1", "unknown figure of --peak 'fp23'; did you mean fp32"),
+        ("fp32", "--peak fp32: expected a positive number, found ''"),
+        ("fp32=many", "--peak fp32: expected a positive number, found 'many'"),
+        ("fp32=0", "--peak fp32: expected a positive number, found '0'"),
+        ("fp32=inf", "--peak fp32: expected a positive number, found 'inf'"),
+        ({"bf16": -1}, "--peak bf16: expected a positive number, found -1"),
+    ],
+)
+def test_a_peak_that_is_no_figure_or_no_number_is_an_error(peak, message) -> None:
+    with pytest.raises(ReportError) as caught:
+        with_figures(V100, peak=peak)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_line_names_the_peaks_and_their_sources() -> None:
+    assert peaks_text(V100) == (
+        "Tesla V100-SXM2-16GB: fp32 15.7 TFLOP/s, fp16 and bf16 125 TFLOP/s, 900 GB/s "
+        "(NVIDIA V100 data sheet)"
+    )
+    assert peaks_text(resolve(None)).startswith("FLOP/s and bandwidth unknown")
+    assert "312 TFLOP/s (--peak)" in peaks_text(with_figures(V100, peak="bf16=312"))
+
+
+def test_the_list_of_gpus_has_the_figures_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices", "--csv"]) == 0
+    rows = {row["gpu"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert list(rows) == [row.words for row in ROWS]
+    assert (rows["h100"]["half"], rows["h100"]["bandwidth"]) == ("989.4", "3352.0")
+    assert (rows["v100 sxm"]["tf32"], rows["v100 sxm"]["memory"]) == ("na", "na")
+    assert main(["devices"]) == 0
+    assert re.search(r"^rtx 4090 +8.9 .* 165.2 ", capsys.readouterr().out, re.MULTILINE)

@@ -28,6 +28,7 @@ column
 contents
 coverage
 coverage_of_kernels
+devices
 find_steps
 graph_capture
 kernels

@@ -19,7 +19,7 @@ from fastprof.profile.facts import step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["in_counted_steps", "measures", "ratio", "shown", "totals"]
+__all__ = ["calls", "in_counted_steps", "measures", "ratio", "shown", "totals"]
 
 _TENSOR_CORES, _OTHER_CORES = "1", "0"
 
@@ -30,7 +30,7 @@ def measures(profile: Profile, groups: Grouping, steps: StepsOfKernels) -> dict[
     gpu = groups.stats(time)
     total = int(np.maximum(time, 0)[groups.ids >= 0].sum())
     columns: dict[str, Cells] = {
-        "calls": Ints(_calls(profile, groups)),
+        "calls": Ints(calls(profile, groups)),
         "kernels": Ints(groups.counts),
         "gpu_ns": Ints(gpu.sum, none=_NONE),
         "share": Floats(ratio(gpu.sum, np.full(groups.n, total))),
@@ -78,7 +78,8 @@ def in_counted_steps(steps: StepsOfKernels) -> Bools:
     return np.append(steps.is_counted, False)[steps.of_kernel]
 
 
-def _calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
+def calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
+    """[groups] The number of distinct calls; -1 if the profile has no column `call`."""
     if "call" not in profile.names:
         return np.full(groups.n, -1, np.int64)
     return groups.distinct_counts(numbers(profile, "call"))

@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.analysis.key_names import condition, keys
 from fastprof.profile.reports import Option
 
-__all__ = ["CPU", "STEPS", "WHERE", "by"]
+__all__ = ["CPU", "DEPTH", "STEPS", "WHERE", "by", "choice"]
 
 
 def by(default: str) -> Option:
@@ -20,6 +20,28 @@ STEPS: Final = Option(
     "what a step is: ProfilerStep, range:REGEX, repetition, anchor:REGEX (an operator or kernel) "
     "or none (default: the first that applies)",
     "SOURCE",
+)
+
+
+def choice(name: str, about: str, values: tuple[str, ...]) -> Option:
+    """An option with one of some values, by default the first."""
+
+    def of(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"expected {' or '.join(values)}, found {text!r}")
+        return text
+
+    return Option(name, f"{about} (default: {values[0]})", "|".join(values), of, values[0])
+
+
+def _depth(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not int(text):
+        raise ValueError(f"expected a positive number, found {text!r}")
+    return int(text)
+
+
+DEPTH: Final = Option(
+    "depth", "deeper layers are part of their ancestor at this depth, counted from 1", "N", _depth
 )
 WHERE: Final = Option(
     "where",

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 
 from fastprof.model.device_table import FMA, HALVED, ROWS, Row
 from fastprof.model.metadata import GpuFigures
+from fastprof.model.quantity import quantity
 
-__all__ = ["Device", "find", "resolve"]
+__all__ = ["CLOCKS", "Device", "find", "peaks_text", "resolve", "why_unknown"]
+
+CLOCKS = "peaks are at the vendor's clock: the actual and boost clocks are not recorded"
 
 FIGURES = ("fp64", "fp64_tc", "fp32", "tf32", "half", "fp8", "int8")
 # The figure of each compute type with tensor cores, and without.
@@ -47,8 +50,15 @@ class Device:
         Memory bandwidth in bytes per second.
     capability : str or None
         Compute capability; for AMD, the architecture.
+    sms : int or None
+        Multiprocessors; for AMD, compute units.
+    clock : int or None
+        Clock of the peaks in Hz.
+    memory : int or None
+        Memory size in bytes.
     sources : dict of str to str
-        The source of `flops` and `bandwidth`: a document, or "the file".
+        The source of `flops`, `bandwidth`, `sms`, `clock` and `memory`: a document, "the file" or
+        an option. A figure with a source of its own has a key of its own (`half`: `--peak`).
     why : str
         Why a figure is unknown; empty if none is.
     """
@@ -57,14 +67,21 @@ class Device:
     flops: dict[str, float] = field(default_factory=dict)
     bandwidth: float | None = None
     capability: str | None = None
+    sms: int | None = None
+    clock: int | None = None
+    memory: int | None = None
     sources: dict[str, str] = field(default_factory=dict)
     why: str = ""
 
     def peak(self, compute_type: str, tensor_cores: bool) -> float | None:
         """FLOP/s of a compute type (fp64, fp32, tf32, fp16, bf16, fp8, int8), None if unknown.
 
-        With tensor cores, fp32 runs as tf32; without them, 16 bits and fewer run as fp32.
+        With tensor cores, fp32 runs as tf32; without them, 16 bits and fewer run as fp32. AMD's
+        matrix cores run fp32 as it is, on CDNA 1 and 2 at the rate of fp64.
         """
+        if compute_type == "fp32" and tensor_cores and (self.capability or "").startswith("gfx"):
+            rates = [self.flops[name] for name in ("fp32", "fp64_tc") if name in self.flops]
+            return max(rates, default=None)
         with_cores, without = _TYPES[compute_type]
         return self.flops.get(with_cores if tensor_cores else without)
 
@@ -114,7 +131,41 @@ def resolve(name: str | None, told: GpuFigures | None = None) -> Device:
     elif row is not None and (told.memory is None or _has(row, told.memory)):
         bandwidth, sources["bandwidth"] = row.bandwidth * 1e9, row.source
     capability = told.capability or (row.capability if row else None)
-    return Device(name, flops, bandwidth, capability, sources, _why(name, flops, bandwidth))
+    others = _others(told, row, sources)
+    why = why_unknown(name, flops, bandwidth)
+    return Device(name, flops, bandwidth, capability, **others, sources=sources, why=why)
+
+
+def _others(told: GpuFigures, row: Row | None, sources: dict[str, str]) -> dict[str, int | None]:
+    """Multiprocessors, clock and memory, from the file or else the table; adds their sources."""
+    of_row = (
+        {"sms": row.sms, "clock": row.clock * 10**6, "memory": row.memory * 10**9} if row else {}
+    )
+    found: dict[str, int | None] = {}
+    for key in ("sms", "clock", "memory"):
+        recorded = getattr(told, key)
+        found[key] = recorded or of_row.get(key) or None
+        if found[key]:
+            sources[key] = "the file" if recorded else row.source if row else ""
+    return found
+
+
+def peaks_text(device: Device) -> str:
+    """One line: the GPU, its peaks and bandwidth, and their sources."""
+    shown = {"fp32": "fp32", "tf32": "tf32", "half": "fp16 and bf16", "fp8": "fp8"}
+    parts: dict[str, list[str]] = {}
+    for figure, name in shown.items():
+        if figure in device.flops:
+            source = device.sources.get(figure, device.sources.get("flops", ""))
+            parts.setdefault(source, []).append(
+                f"{name} {quantity(device.flops[figure], 'flop/s')}"
+            )
+    if device.bandwidth is not None:
+        source = device.sources.get("bandwidth", "")
+        parts.setdefault(source, []).append(quantity(device.bandwidth, "bytes/s"))
+    peaks = "; ".join(f"{', '.join(values)} ({source})" for source, values in parts.items())
+    text = f"{device.name or 'GPU'}: {peaks}" if peaks else ""
+    return "; ".join(part for part in (text, device.why) if part)
 
 
 def _words(name: str) -> set[str]:
@@ -147,7 +198,8 @@ def _derived(name: str, told: GpuFigures) -> dict[str, float]:
     return flops
 
 
-def _why(name: str | None, flops: dict[str, float], bandwidth: float | None) -> str:
+def why_unknown(name: str | None, flops: dict[str, float], bandwidth: float | None) -> str:
+    """Which figures of a GPU are unknown, and why; empty if none is."""
     missing = [what for what, known in (("FLOP/s", flops), ("bandwidth", bandwidth)) if not known]
     if not missing:
         return ""

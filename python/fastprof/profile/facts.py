@@ -7,11 +7,23 @@ from typing import Any
 import numpy as np
 
 from fastprof.model.columns import Column, RepeatedInts
+from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["devices_used", "facts_of", "gpu_names", "step_count"]
+__all__ = ["devices_of", "devices_used", "facts_of", "gpu_names", "step_count"]
+
+
+def devices_of(about: About, device: Column) -> dict[int, Device]:
+    """The peaks and sizes of the GPUs with work, by number.
+
+    device : the column `device`
+    """
+    return {
+        number: resolve(about.gpus.get(number), about.gpu_figures.get(number))
+        for number in devices_used(device)
+    }
 
 
 def facts_of(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
+from fastprof.model.devices import Device
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
@@ -19,7 +20,7 @@ from fastprof.profile.captured_graphs import GraphCapture
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
-from fastprof.profile.facts import facts_of
+from fastprof.profile.facts import devices_of, facts_of
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
@@ -83,6 +84,9 @@ class Profile:
         the second leaves memory copies and memsets out.
     contents : Contents
         How many kernels, launches, ranges, threads, ... the file contains.
+    devices : dict of int to Device
+        The GPUs with work: peak FLOP/s, bandwidth, multiprocessors, clock and memory, with the
+        source of each.
     """
 
     def __init__(
@@ -162,6 +166,11 @@ class Profile:
         """Counts of the contents of the file."""
         return self._source.contents()
 
+    @cached_property
+    def devices(self) -> dict[int, Device]:
+        """Peaks and sizes of the GPUs with work, by number."""
+        return devices_of(self.about, self.column("device"))
+
     def find_steps(self, source: str | None = None) -> StepsOfKernels:
         """The training steps, and the step of every kernel; kept for each source.
 
@@ -174,7 +183,8 @@ class Profile:
             - `ProfilerStep`: the ranges of torch.profiler's schedule
             - `range`: your outermost range whose label, numbers folded, repeats, and that launches
               at least 90 % of the GPU time
-            - `range:REGEX`: your outermost ranges whose label the expression is found in
+            - `range:REGEX`: your outermost ranges whose label the expression is found in; without
+              any, ranges of any kind (reads the file again)
             - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
             - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
               that the expression is found in, and that takes over 5 ms, begins a step
@@ -242,6 +252,10 @@ class Profile:
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
+
+    def layers(self, depth: int | None = None, **options: Any) -> Table:
+        """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
+        return self.report("layers", depth=depth, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""

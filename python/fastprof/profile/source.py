@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from fastprof.errors import BadInputError
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
+from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
 from fastprof.profile.checks import Totals
 from fastprof.profile.counts import Contents
@@ -23,6 +24,7 @@ class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
     `of_costs` names the columns that share the cost computation, about half of the total time.
+    `lines` selects the user's own source lines.
 
     Parameters
     ----------
@@ -39,6 +41,7 @@ class ProfileSource(ABC):
     """
 
     of_costs: ClassVar[frozenset[str]] = frozenset()
+    lines: SourceLines
 
     def __init__(
         self,
