@@ -166,14 +166,14 @@ def cpu_events(profile: Profile) -> CpuEvents:
     )
 
 
-def _name(meaning: Meaning) -> tuple[bool, str] | None:
+def _name(meaning: Meaning) -> str | None:
     """Equal for events that are one if nested; None for ranges that are not events."""
     if meaning.kind not in _EVENTS or meaning.name in _NOT_COUNTED:
         return None
     call = meaning.call
     if meaning.kind == Kind.ARGUMENT and call is not None:
-        return False, call.op  # the operator's own range is inside
-    return meaning.kind == Kind.USER, meaning.name.removeprefix("aten::")
+        return call.op  # the operator's own range is inside
+    return meaning.name.removeprefix("aten::")  # aten::detach contains detach
 
 
 def _joined_ids(left: Values, right: Values) -> Int32:

@@ -121,5 +121,7 @@ def _params(meaning: Meaning) -> str | None:
     call = meaning.call
     if call is None or not meaning.has_arguments:
         return None
+    if not any(tensor.shape or tensor.dtype for tensor in ops.tensors_of(call)):
+        return None
     work = ops.work(call, "fprop")
     return (work.parts[0].params if work is not None else "") or ops.tensors_text(call)
