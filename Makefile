@@ -14,7 +14,8 @@ SEED ?= 1
 FUZZ_SECONDS ?= 60
 PART ?= 1/1
 FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
-PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile
+# Tests start hundreds of interpreters, which would compile all modules without cached bytecode.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL = build
 .PHONY: build environment help demo test test-all test-python opinfo bench bench-annotate bench-smoke \

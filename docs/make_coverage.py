@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import fastprof
 from fastprof._system.atomic_file import atomic_file
@@ -41,16 +42,17 @@ def page(directory: Path) -> str:
     files = sorted(file for pattern in TRACES for file in directory.glob(pattern))
     if not files:
         sys.exit(f"{directory}: no traces; pass their directory, or set FASTPROF_DATA")
-    return HEAD + "".join(row(file, directory) for file in files)
+    return HEAD + "".join(
+        row(file.relative_to(directory).as_posix(), describe(fastprof.open(file))) for file in files
+    )
 
 
-def row(file: Path, directory: Path) -> str:
-    """The row of a trace."""
-    info = describe(fastprof.open(file))
+def row(name: str, info: dict[str, Any]) -> str:
+    """The row of a trace, from its `describe`."""
     names = sorted({gpu["name"] or "unknown" for gpu in info["gpus"] if gpu["rows"]})
     shares = {each["depth"]: each["share"] for each in info["coverage"]}
     cells = [
-        f"`{file.relative_to(directory).as_posix()}`",
+        f"`{name}`",
         ", ".join(names) or "-",
         str(sum(each["count"] for each in info["work"].values())),
         f"{info['gpu_time'] / 1e6:.1f}",

@@ -1,5 +1,7 @@
 """Calls torch's database of operators with and without annotation, and prints differences.
 
+python annotated_operators.py N_SAMPLES
+
 A separate program, because the database must be imported after `init` to contain the wrapped
 functions.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -21,7 +24,6 @@ from annotation_modes import MODES, listening
 from annotation_outcomes import described, refusal
 from fastprof._core._hooks import Wrapped
 
-SAMPLES = 2  # per operator; with each the function, the method and the in-place form
 UNDEFINED = re.compile(r"(new_)?empty|resize_")  # their results are uninitialized
 
 
@@ -35,8 +37,11 @@ class Call(NamedTuple):
     differentiable: bool = False
 
 
-def calls() -> Iterator[Call]:
-    """The calls of all operators of the CPU."""
+def calls(n_samples: int) -> Iterator[Call]:
+    """The calls of all operators of the CPU: functions, methods and in-place forms of each sample.
+
+    n_samples : samples and wrong samples of each operator
+    """
     from torch.testing._internal import common_utils
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.testing._internal.opinfo import core
@@ -50,14 +55,14 @@ def calls() -> Iterator[Call]:
         dtype = torch.float32 if torch.float32 in types else min(types, key=str)
         grad = operator.supports_autograd and dtype.is_floating_point
         torch.manual_seed(1)
-        for sample in islice(operator.sample_inputs("cpu", dtype, requires_grad=grad), SAMPLES):
+        for sample in islice(operator.sample_inputs("cpu", dtype, requires_grad=grad), n_samples):
             for kind, function in variants(operator):
                 title = f"{operator.full_name}{kind}"
                 arguments = (sample.input, *sample.args)
                 yield Call(title, function, arguments, sample.kwargs, grad)
         if operator.error_inputs_func is None:
             continue
-        for error in islice(operator.error_inputs("cpu"), SAMPLES):
+        for error in islice(operator.error_inputs("cpu"), n_samples):
             sample = error.sample_input
             title = f"{operator.full_name} refusing"
             yield Call(title, operator.op, (sample.input, *sample.args), sample.kwargs)
@@ -112,7 +117,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     fastprof.init()
-    made = list(calls())
+    made = list(calls(int(sys.argv[1])))
     wrapped = sum(isinstance(call.function, Wrapped) for call in made)
     fastprof.uninit()
     plain = [

@@ -2,7 +2,8 @@
 
 A command takes a tenth of the time of a new interpreter that imports numpy and all operators. Its
 forks are processes with streams, directory, environment, exit code and limit of the size of files
-of their own. Tests of signals, other limits, start-up and imports run `python -m fastprof` instead.
+of their own. The workers of a forked `fastprof batch` are forks too. Tests of start-up, imports,
+signals during them and other limits run `python -m fastprof` instead.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import functools
 import gc
 import os
 import resource
+import runpy
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -23,16 +26,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import command_client
+
 IMPORTED = (
-    *("fastprof.cli", "fastprof.profile.load", "fastprof.profile.recount", "fastprof.ranks"),
+    *("fastprof.cli", "fastprof.profile.load", "fastprof.profile.recount"),
+    *("fastprof.ranks.batch", "fastprof.ranks.worker"),
     *("fastprof.writers.csv", "fastprof.writers.dict_lines", "fastprof.writers.info"),
+    *("fastprof.writers.json", "fastprof.writers.parquet", "fastprof.writers.spaces"),
+    *(
+        "fastprof.writers.width",
+        "fastprof.analysis.summary",
+        "numpy.ma",
+    ),  # numpy imports it on demand
 )
-IF_INSTALLED = ("pyarrow.parquet",)  # of which fastprof works without
+IF_INSTALLED = ("pyarrow.parquet", "pandas", "tqdm")  # pyarrow imports pandas on demand
+PROGRAM = "program:"  # before the path of a program to run instead of fastprof
+CLIENT = str(Path(__file__).with_name("command_client.py"))
 
 
 @functools.cache
-def client(program: str = __file__) -> list[str]:
-    """The words that run `fastprof` by the server of this process, which they start.
+def socket_of(program: str = __file__) -> str:
+    """The path of the server's socket. The first call of this process starts the server.
 
     The server ends with this process. `program` is another one that calls `serve`.
     """
@@ -49,46 +63,72 @@ def client(program: str = __file__) -> list[str]:
     atexit.register(server.communicate)  # closes its standard input, and waits
     if server.stdout.read(1) != b".":
         raise RuntimeError("the command server did not start; its error is on stderr")
-    return [sys.executable, "-ISE", str(Path(__file__).with_name("command_client.py")), path]
+    return path
+
+
+def client(program: str = __file__) -> list[str]:
+    """The command line of a program that runs `fastprof` in a fork of the server."""
+    return [sys.executable, "-ISE", CLIENT, socket_of(program)]
+
+
+def forking(program: str, path: str) -> str:
+    """A program for `python -c` that runs another one in a fork of the server on this socket."""
+    file = Path(path).with_name("program.py")
+    file.write_text(program)
+    words = [sys.executable, "-ISE", CLIENT, path, PROGRAM, str(file)]
+    return f"import os, sys; os.execv(sys.executable, {words!r})"
 
 
 def serve(path: str) -> list[str]:
-    """Answer until standard input is closed. Each fork for a command returns its words."""
+    """Fork per command until standard input is closed. Each fork returns the command's words."""
+    connections: dict[int, socket.socket] = {}  # by the process that runs the command
+    awake, ended = os.pipe()
+    os.set_blocking(ended, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler is needed to write to `ended`
+    signal.set_wakeup_fd(ended)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)
         os.write(1, b".")
         while True:
-            ready, _, _ = select.select([listener, 0], [], [])
-            with suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            if listener not in ready:
+            ready, _, _ = select.select([listener, 0, awake, *connections.values()], [], [])
+            if 0 in ready:
                 os._exit(0)
-            connection, _ = listener.accept()
-            with connection:
-                if os.fork():
-                    continue
-                listener.close()
-                return _command(connection)
-
-
-def _command(connection: socket.socket) -> list[str]:
-    """Fork for a command and wait for it. The fork has its streams, and returns its words."""
-    header, fds, _, _ = socket.recv_fds(connection, 8, 3)
-    request, left = b"", int(header)
-    while len(request) < left:
-        request += connection.recv(left - len(request))
-    child = os.fork()
-    if not child:
+            for process, connection in connections.items():
+                if connection in ready:  # the client has gone
+                    os.kill(process, signal.SIGKILL)
+            if awake in ready:
+                os.read(awake, 4096)
+                _report_ends(connections)
+            if listener in ready:
+                connection, _ = listener.accept()
+                texts, fds = command_client.received(connection)
+                child = os.fork() if texts else -1
+                connections[child] = connection
+                if not child:
+                    break
+                for fd in fds:
+                    os.close(fd)
+                if child < 0:  # the client has gone
+                    connections.pop(child).close()
+                else:
+                    with suppress(BrokenPipeError):
+                        command_client.start(connection, child)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.close(awake)
+    os.close(ended)
+    for connection in connections.values():
         connection.close()
-        return _become(request.split(b"\0"), fds)
-    for fd in fds:
-        os.close(fd)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with suppress(BrokenPipeError):
-        connection.sendall(b"%d" % code)
-    os._exit(0)
+    return _become(texts, fds)
+
+
+def _report_ends(connections: dict[int, socket.socket]) -> None:
+    """Send the exit codes of processes that have ended."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            with connections.pop(ended[0]) as connection, suppress(BrokenPipeError):
+                connection.sendall(b"%d" % os.waitstatus_to_exitcode(ended[1]))
 
 
 def _become(texts: list[bytes], fds: list[int]) -> list[str]:
@@ -140,6 +180,9 @@ def _end(code: int) -> None:
 def _run(words: list[str]) -> int:
     from fastprof.cli import main
 
+    if words[:1] == [PROGRAM]:
+        runpy.run_path(words[1], run_name="__main__")
+        return 0
     sys.argv[:] = ["fastprof", *words]
     try:
         return main()
@@ -148,12 +191,19 @@ def _run(words: list[str]) -> int:
         return error.code
 
 
-if __name__ == "__main__":
+def _main(path: str) -> None:
     for name in IMPORTED:
         __import__(name)
     for name in IF_INSTALLED:
         with suppress(ImportError):
             __import__(name)
+    from fastprof.ranks import process
+
+    process._PROGRAM = forking(process._PROGRAM, path)
     gc.collect()
     gc.freeze()  # a collection in a fork would write to all pages
-    _end(_run(serve(sys.argv[1])))
+    _end(_run(serve(path)))
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

@@ -5,11 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import command_client
 import command_server
 from waiting import PATIENCE
 
@@ -22,8 +27,7 @@ def command(*words: str | os.PathLike[str]) -> list[str]:
 def forked(*words: str | os.PathLike[str]) -> list[str]:
     """A command line that does the same in a fork of the command server, sooner.
 
-    For its standard streams, directory, environment and limit of the size of files, not for
-    signals.
+    Signals reach the client only: use `Forked` to send them to the command.
     """
     return [*command_server.client(), *map(os.fsdecode, words)]
 
@@ -36,14 +40,79 @@ def run(
     The options that a fork takes, too, are `cwd`, `stdout` and `file_size`, the largest that a
     file may be.
     """
+    if others.keys() <= {"cwd", "stdout", "file_size"}:
+        return Forked(*words, stdin=stdin, **others).ended()
     options = {"input": stdin, "capture_output": True, "timeout": PATIENCE, **others}
-    if "stdout" in others:
-        options |= {"capture_output": False, "stderr": subprocess.PIPE}
-    if "file_size" in others:
-        sizes = (options.pop("file_size"),) * 2
-        options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, sizes)
-    start = forked if others.keys() <= {"cwd", "stdout", "file_size"} else command
-    return subprocess.run(start(*words), **options)
+    return subprocess.run(command(*words), **options)
+
+
+class Forked:
+    """A command in a fork of the command server, without an interpreter for the client."""
+
+    def __init__(
+        self,
+        *words: str | os.PathLike[str],
+        stdin: bytes = b"",
+        cwd: str | os.PathLike[str] | None = None,
+        stdout: int | IO[bytes] | None = None,
+        file_size: int | None = None,
+    ) -> None:
+        directory = os.getcwdb() if cwd is None else os.fsencode(os.path.abspath(cwd))
+        if file_size is None:
+            file_size = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        self._words, self._keeps_output = words, stdout is None
+        self._out, self._err = _Output(), _Output()
+        read, write = os.pipe()
+        to = self._out.write if stdout is None else stdout
+        streams = [read, to if isinstance(to, int) else to.fileno(), self._err.write]
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.settimeout(PATIENCE)
+        self._connection.connect(command_server.socket_of())
+        command_client.send(self._connection, words, directory, file_size, streams)
+        for fd in (read, self._out.write, self._err.write):  # only the command holds these ends
+            os.close(fd)
+        outputs = [_started(each.collect) for each in (self._out, self._err)]
+        self._threads = [_started(_write, write, stdin), *outputs]
+        self._process = command_client.process_id(self._connection)
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self._process, number)
+
+    def ended(self) -> subprocess.CompletedProcess[bytes]:
+        """Wait for its end."""
+        with self._connection:
+            code = command_client.exit_code(self._connection)
+        for thread in self._threads:
+            thread.join(PATIENCE)
+        written = self._out.content if self._keeps_output else None
+        return subprocess.CompletedProcess(self._words, code, written, self._err.content)
+
+
+class _Output:
+    """A pipe, and what a command writes to it."""
+
+    def __init__(self) -> None:
+        self.read, self.write = os.pipe()
+        self.content = b""
+
+    def collect(self) -> None:
+        """Read until the other end is closed."""
+        with open(self.read, "rb") as file:
+            self.content = file.read()
+
+
+def _write(fd: int, content: bytes) -> None:
+    with suppress(BrokenPipeError), open(fd, "wb", buffering=0) as file:
+        while content:
+            content = content[file.write(content) :]
+
+
+def _started(function: Callable[..., None], *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def state_of(folder: Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis_profiles
+from real_data import trace_of
 
 
 def pytest_addoption(parser):
@@ -36,6 +37,21 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="takes minutes: give --run-slow"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Distribute files, and the tests of real traces by trace: each trace is parsed once."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrTrace(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            is_real = nodeid.startswith("tests/real/")
+            return (is_real and trace_of(nodeid)) or super()._split_scope(nodeid)
+
+    return ByFileOrTrace(config, log)
+
+
 def pytest_collection_finish(session):
     """Keep what collection made out of every search and collection of garbage."""
     gc.collect()
@@ -47,6 +63,19 @@ def _frozen():
     """Keep what earlier files imported out of the searches of this file: each init makes one."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def forked_workers():
+    """Let workers of batches be forks of the command server; yields their program as it was."""
+    import command_server
+    from fastprof.ranks import process
+
+    program = process._PROGRAM
+    with pytest.MonkeyPatch.context() as patch:
+        forking = command_server.forking(program, command_server.socket_of())
+        patch.setattr(process, "_PROGRAM", forking)
+        yield program
 
 
 @pytest.fixture

@@ -7,10 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 
-import profiled
-from oracle import databases, kineto
 from oracle.capture import Capture, Kernel, Range
 from oracle.flops import PRODUCTS, bare
 from oracle.links import BACKWARD, Links, direction
@@ -33,11 +30,11 @@ class Difference:
 class Comparison:
     """The oracle's capture and fastprof's rows of the same file."""
 
-    def __init__(self, path: Path) -> None:
-        self.capture = read(path)
+    def __init__(self, capture: Capture, rows: list[Row]) -> None:
+        self.capture = capture
         self.links = Links(self.capture)
         self.work = Work(self.capture.ranges, self.links)
-        self.pairs = list(pairs(self.capture.kernels, profiled.rows(path)))
+        self.pairs = list(pairs(self.capture.kernels, rows))
 
     def differences(self) -> Counter[Difference]:
         """The number of occurrences of each difference."""
@@ -103,10 +100,6 @@ class Comparison:
                 ops = "+".join(sorted({str(row.op) for row in rows}))
                 wrong = "unknown" if found is None else "known" if expected is None else "other"
                 yield Difference("FLOPs", f"{call.name} in {ops}, {rows[0].direction}: {wrong}")
-
-
-def read(path: Path) -> Capture:
-    return (kineto if ".json" in path.suffixes else databases).read(path)
 
 
 def pairs(kernels: list[Kernel], rows: list[Row]) -> Iterator[tuple[Kernel, Row]]:

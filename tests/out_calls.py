@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
-from torch.testing._internal import common_utils
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.opinfo import core
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fastprof.model.call import Arg, Call, Tensor
@@ -92,15 +89,20 @@ class _Pairs(TorchDispatchMode):
 
 def sampled_pairs(samples: int) -> list[Pair]:
     """Pairs from torch's samples (OpInfo) on the CPU, a limited number per operator."""
+    # Its import takes 2 s, which every process that collects this test would spend.
+    from torch.testing._internal import common_utils
+    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.opinfo import core
+
     # For each sample, torch would search the sources of the whole stack.
     with (
         patch.object(core, "extract_test_fn", lambda: None),
         patch.object(common_utils, "extract_test_fn", lambda: None),
     ):
-        return _sampled_pairs(samples)
+        return _sampled_pairs(op_db, samples)
 
 
-def _sampled_pairs(samples: int) -> list[Pair]:
+def _sampled_pairs(op_db: list[Any], samples: int) -> list[Pair]:
     with _Pairs() as recorder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for info in op_db:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from pathlib import Path
 
@@ -36,6 +37,12 @@ def traces(*patterns: str) -> list[str]:
     found = [] if directory is None else [f for each in patterns for f in directory.glob(each)]
     names = sorted(file.relative_to(directory).as_posix() for file in found if directory)
     return names or [f"{patterns[0]} (none)"]
+
+
+def trace_of(nodeid: str) -> str:
+    """The real trace among the parameters of a test, by its id; "" without one."""
+    found = re.search(r"\[.*?((?:kineto|nsys|nvprof|pyprof)/\w[\w.]*)", nodeid)
+    return found[1] if found else ""
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:

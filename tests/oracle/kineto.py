@@ -26,7 +26,11 @@ def nanoseconds(microseconds: Any) -> int:
 
 def read(path: Path) -> Capture:
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    trace = json.loads(text, parse_float=str, strict=False)
+    return capture(json.loads(text, parse_float=str, strict=False))
+
+
+def capture(trace: Any) -> Capture:
+    """The capture in the JSON of a trace, with the text or a Decimal for each float."""
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
     complete = [each for each in events if each.get("ph") == "X"]
     by_category: dict[str, list[dict[str, Any]]] = {}

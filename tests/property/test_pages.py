@@ -121,6 +121,7 @@ def files(tmp_path, seeds, **others):
 
 
 N_FILES, N_DAMAGED = (250, 900) if IS_FULL else (50, 200)
+N_OF_A_SIZE, N_UNUSUAL = (6, 12) if IS_FULL else (3, 4)
 
 
 def test_any_file_gives_what_sqlite_gives(tmp_path, monkeypatch):
@@ -130,13 +131,13 @@ def test_any_file_gives_what_sqlite_gives(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page_size", sqlite_files.PAGE_SIZES)
 def test_any_page_size_gives_what_sqlite_gives(page_size, tmp_path, monkeypatch):
-    made = files(tmp_path, range(5000, 5006), page_size=page_size)
-    assert sum(check(path, monkeypatch) for path in made) > 20
+    made = files(tmp_path, range(5000, 5000 + N_OF_A_SIZE), page_size=page_size)
+    assert sum(check(path, monkeypatch) for path in made) > 3 * N_OF_A_SIZE
 
 
 @pytest.mark.parametrize("unusual", sqlite_files.UNUSUAL_FILES + sqlite_files.UNUSUAL_TABLES)
 def test_an_unusual_file_is_left_to_sqlite(unusual, tmp_path, monkeypatch):
-    for path in files(tmp_path, range(6000, 6012), unusual=unusual):
+    for path in files(tmp_path, range(6000, 6000 + N_UNUSUAL), unusual=unusual):
         assert check(path, monkeypatch) == 0
 
 

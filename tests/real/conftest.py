@@ -1,17 +1,30 @@
-"""The order of tests of real traces: tests of one trace follow each other and share caches."""
+"""The order of tests of real traces: tests of one trace follow each other and share its data."""
 
 import gc
-from itertools import groupby
+
+import pytest
+
+import open_traces
+from real_data import data_dir, trace_of
 
 
 def pytest_collection_modifyitems(items):
-    """Sort the tests of each file in this folder by the trace that they are parametrized with."""
+    """Put the tests of a trace together, those of the largest first; then all other tests."""
     here = __file__.removesuffix("conftest.py")
-    ordered = []
-    for path, tests in groupby(items, key=lambda item: item.path):
-        of_file = list(tests)
-        ordered += sorted(of_file, key=trace) if str(path).startswith(here) else of_file
-    items[:] = ordered
+    places = [i for i, item in enumerate(items) if str(item.path).startswith(here)]
+    ordered = sorted((items[i] for i in places), key=_largest_first)
+    for i, item in zip(places, ordered, strict=True):
+        items[i] = item
+
+
+def _largest_first(item):
+    path = trace_of(item.nodeid)
+    return -((data_dir() / path).stat().st_size if path else 0), path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _frozen():
+    """Nothing: tests of many files alternate, and traces must not be frozen."""
 
 
 def pytest_runtest_setup(item):
@@ -20,13 +33,12 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    is_last = nextitem is None or nextitem.path != item.path
-    if is_last or trace(nextitem) != trace(item):
+    if nextitem is None or _group(nextitem) != _group(item):
+        open_traces.forget()
         gc.enable()
         gc.collect()
+        gc.freeze()
 
 
-def trace(item):
-    """The trace of a test; "" where it has none."""
-    given = item.callspec.params if hasattr(item, "callspec") else {}
-    return str(given.get("path") or given.get("name") or "")
+def _group(item):
+    return trace_of(item.nodeid) or item.path

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from real_data import data_dir, traces
+from fastprof.writers.info import describe
+from open_traces import profile
+from real_data import data_dir, real, traces
 
 DOCS = Path(__file__).parents[2] / "docs"
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 
 
-@pytest.fixture(scope="module")
+@cache
 def make_coverage() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_coverage", DOCS / "make_coverage.py")
     assert spec is not None and spec.loader is not None
@@ -36,7 +40,7 @@ def listed() -> list[str]:
 
 
 def test_every_trace_that_is_there_is_in_the_table(directory: Path) -> None:
-    assert listed() == traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+    assert listed() == TRACES
 
 
 def test_every_trace_of_the_index_is_in_the_table(directory: Path) -> None:
@@ -50,17 +54,30 @@ def test_every_trace_of_the_index_is_in_the_table(directory: Path) -> None:
                 assert any(re.fullmatch(f"kineto/{pattern}", each) for each in listed()), name
 
 
-def test_the_page_is_what_its_command_prints(make_coverage: ModuleType, directory: Path) -> None:
-    made = make_coverage.page(directory)
-    assert (DOCS / "coverage.md").read_text() == made, "run: python docs/make_coverage.py"
+@pytest.mark.parametrize("path", TRACES)
+def test_the_row_of_a_trace_is_in_the_page(path: str) -> None:
+    row = make_coverage().row(path, describe(profile(path)))
+    assert row in (DOCS / "coverage.md").read_text(), "run: python docs/make_coverage.py"
 
 
-def test_shares_are_never_rounded_up_to_all(make_coverage: ModuleType) -> None:
-    assert [make_coverage.percent(each) for each in (None, 0.0, 0.9996, 1.0, 0.123)] == [
+def test_the_page_is_its_head_and_rows(directory: Path, tmp_path: Path) -> None:
+    """Rows of all traces are tested one by one."""
+    name = "kineto/triton_compile.json.gz"
+    (tmp_path / "kineto").mkdir()
+    (tmp_path / name).symlink_to(real(name))
+    page = (DOCS / "coverage.md").read_text()
+    rows = re.findall(r"^\| `.*\n", page, re.M)
+    head = page.removesuffix("".join(rows))
+    (row,) = (row for row in rows if f"`{name}`" in row)
+    assert make_coverage().page(tmp_path) == head + row, "run: python docs/make_coverage.py"
+
+
+def test_shares_are_never_rounded_up_to_all() -> None:
+    assert [make_coverage().percent(each) for each in (None, 0.0, 0.9996, 1.0, 0.123)] == [
         "-", "0 %", "99.9 %", "100 %", "12.3 %",
     ]  # fmt: skip
 
 
-def test_a_directory_without_traces_is_an_error(make_coverage: ModuleType, tmp_path: Path) -> None:
+def test_a_directory_without_traces_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no traces"):
-        make_coverage.page(tmp_path)
+        make_coverage().page(tmp_path)

@@ -15,9 +15,16 @@ import pytest
 
 from fastprof.ops import KernelInfo, classify
 from kernel_lists import read_list
-from real_data import data_dir, open_read_only, real
+from open_traces import events
+from real_data import data_dir, open_read_only, real, traces
 
 LONGEST = 120
+
+# The name of GPU work, which follows its category.
+KINETO_NAME = re.compile(
+    rb'"cat"\s*:\s*"(?:[Kk]ernel|(?:gpu_)?[Mm]em(?:cpy|set))"\s*,\s*'
+    rb'"name"\s*:\s*("(?:[^"\\]|\\.)*")'
+)
 
 ACTIVITIES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
 NAME_COLUMNS = ("demangledName", "shortName", "mangledName", "name")
@@ -46,10 +53,9 @@ def names_of_database(path: Path) -> set[str]:
 
 
 def names_of_kineto(path: Path) -> set[str]:
-    with gzip.open(path, "rt") as file:
-        events = json.load(file)["traceEvents"]
-    gpu = (event for event in events if str(event.get("cat")).lower() in GPU_CATEGORIES)
-    return {event["name"] for event in gpu}
+    """By a pattern, in a tenth of the time of the json module."""
+    texts = set(KINETO_NAME.findall(gzip.decompress(path.read_bytes())))
+    return {json.loads(text, strict=False) for text in texts}
 
 
 def names_of_dict_lines(path: Path) -> set[str]:
@@ -76,6 +82,12 @@ def names() -> set[str]:
         if path.suffix in READERS:
             found |= READERS[path.suffix](path)
     return found
+
+
+@pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
+def test_the_pattern_finds_the_names_of_all_gpu_work(path: str) -> None:
+    gpu = (event for event in events(path) if str(event.get("cat")).lower() in GPU_CATEGORIES)
+    assert names_of_kineto(real(path)) == {event["name"] for event in gpu}
 
 
 @pytest.fixture(scope="module")
@@ -144,12 +156,11 @@ def test_a_name_that_became_text_with_underscores_or_is_cut_off_is_still_known(n
         assert classify(name[:590]) == classify(name), name
 
 
-def test_the_gradient_that_a_name_tells_is_that_of_the_operator_that_launched_it():
-    with gzip.open(real("kineto/resnet50_2021_stack_memory.json.gz"), "rt") as file:
-        events = json.load(file)["traceEvents"]
+@pytest.mark.parametrize("path", ["kineto/resnet50_2021_stack_memory.json.gz"])
+def test_the_gradient_that_a_name_tells_is_that_of_the_operator_that_launched_it(path):
     operators = {
         event["args"]["External id"]: event["name"]
-        for event in events
+        for event in events(path)
         if event.get("cat") == "Operator"
     }
     gradients = {
@@ -158,7 +169,7 @@ def test_the_gradient_that_a_name_tells_is_that_of_the_operator_that_launched_it
         "aten::cudnn_convolution_backward_weight": {"wgrad"},
     }
     found: dict[str, set[str | None]] = {operator: set() for operator in gradients}
-    for event in events:
+    for event in events(path):
         if event.get("cat") == "Kernel":
             operator = operators.get(event["args"]["external id"])
             info = classify(event["name"])

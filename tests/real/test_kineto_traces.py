@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-import fastprof
 from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.callpath.nesting import nest
 from fastprof.readers.kineto import reader
+from open_traces import events, profile
 from real_data import real, traces
 
-TRACES = [path[len("kineto/") :].split(".")[0] for path in traces("kineto/*.json.gz")]
 GPU_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
-every_trace = pytest.mark.parametrize("name", TRACES)
+every_trace = pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
 
 
-@lru_cache(maxsize=1)
-def events(name: str) -> list[dict[str, Any]]:
-    with gzip.open(real(f"kineto/{name}.json.gz")) as file:
-        found = json.load(file)
-    return found["traceEvents"] if isinstance(found, dict) else found
-
-
-@lru_cache(maxsize=2)
-def profile(name: str, copies: bool = False) -> fastprof.Profile:
-    return fastprof.open(real(f"kineto/{name}.json.gz"), copies=copies)
-
-
-def gpu_work(name: str, kinds: set[str]) -> list[dict[str, Any]]:
-    return [event for event in events(name) if str(event.get("cat", "")).lower() in kinds]
+def gpu_work(path: str, kinds: set[str]) -> list[dict[str, Any]]:
+    return [event for event in events(path) if str(event.get("cat", "")).lower() in kinds]
 
 
 @every_trace
-def test_every_kernel_has_one_row(name: str) -> None:
-    truth = gpu_work(name, {"kernel"})
-    kernels = profile(name).kernels
+def test_every_kernel_has_one_row(path: str) -> None:
+    truth = gpu_work(path, {"kernel"})
+    kernels = profile(path).kernels
     assert Counter(kernels["name"].tolist()) == Counter(event["name"] for event in truth)
     assert sorted(kernels["correlation"].tolist()) == sorted(
         event["args"]["correlation"] for event in truth
     )
-    assert profile(name).coverage.total == sum(round(event["dur"] * 1000) for event in truth)
+    assert profile(path).coverage.total == sum(round(event["dur"] * 1000) for event in truth)
 
 
 @every_trace
-def test_copies_and_memsets_have_rows_with_their_bytes(name: str) -> None:
-    truth = gpu_work(name, GPU_WORK - {"kernel"})
-    found = profile(name, copies=True).kernels
+def test_copies_and_memsets_have_rows_with_their_bytes(path: str) -> None:
+    truth = gpu_work(path, GPU_WORK - {"kernel"})
+    found = profile(path, copies=True).kernels
     copies = found["kind"] != "kernel"
     assert Counter(found["copied"][copies].tolist()) == Counter(
         event["args"].get("bytes") for event in truth
@@ -63,32 +47,33 @@ def test_copies_and_memsets_have_rows_with_their_bytes(name: str) -> None:
 
 
 @every_trace
-def test_every_kernel_that_has_a_launch_event_is_launched(name: str) -> None:
+def test_every_kernel_that_has_a_launch_event_is_launched(path: str) -> None:
     launched = {
         event["args"]["correlation"]
-        for event in events(name)
+        for event in events(path)
         if str(event.get("cat", "")).lower() in ("cuda_runtime", "cuda_driver", "runtime")
     }
-    kernels = profile(name).kernels
+    kernels = profile(path).kernels
     has_launch = np.isin(kernels["correlation"], list(launched))
     assert [each is not None for each in kernels["launch"]] == has_launch.tolist()
 
 
 def test_all_kernels_of_2024_have_an_operator() -> None:
-    ops = profile("resnet_v100_2024_fwdbwd").kernels["op"]
+    ops = profile("kineto/resnet_v100_2024_fwdbwd.json.gz").kernels["op"]
     assert len(ops) == 4350 and all(op is not None for op in ops)
 
 
 def test_546_kernels_of_2022_have_no_launch_event() -> None:
-    launches = profile("train_v100_2022").kernels["launch"]
+    launches = profile("kineto/train_v100_2022.json.gz").kernels["launch"]
     assert (len(launches), sum(launch is None for launch in launches)) == (9876, 546)
 
 
 @pytest.mark.parametrize(
-    ("name", "arrows"), [("resnet_v100_2024_fwdbwd", 905), ("resnet18_mi300_full", 355)]
+    ("path", "arrows"),
+    [("kineto/resnet_v100_2024_fwdbwd.json.gz", 905), ("kineto/resnet18_mi300_full.json.gz", 355)],
 )
-def test_the_rule_alone_finds_what_the_arrows_say(name: str, arrows: int) -> None:
-    trace = reader.read(real(f"kineto/{name}.json.gz"))
+def test_the_rule_alone_finds_what_the_arrows_say(path: str, arrows: int) -> None:
+    trace = reader.read(real(path))
     told = trace.recorded_forward
     assert told is not None
     ends = np.flatnonzero(told >= 0)
@@ -104,7 +89,7 @@ def test_the_rule_alone_finds_what_the_arrows_say(name: str, arrows: int) -> Non
 
 
 def test_modules_and_lines_of_a_trace_with_stacks_are_layers_and_frames() -> None:
-    kernels = profile("resnet18_mi300_full").kernels
+    kernels = profile("kineto/resnet18_mi300_full.json.gz").kernels
     forward = kernels["dir"] == "fprop"
     assert any("Conv2d" in (layer or ("",))[-1] for layer in kernels["layer"][forward])
     assert any("resnet.py" in frames[-1] for frames in kernels["trace"][forward] if frames)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 import pytest
 
+from open_traces import json_of, kept, rows
+from oracle import databases, kineto
 from oracle.links import direction
 from oracle.work import call_of
 from oracle_comparison import Comparison
@@ -16,9 +17,11 @@ from real_data import real, traces
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 
 
-@lru_cache(maxsize=1)
+@kept
 def comparison(path: str) -> Comparison:
-    return Comparison(real(path))
+    is_json = ".json" in path
+    capture = kineto.capture(json_of(path)) if is_json else databases.read(real(path))
+    return Comparison(capture, rows(path))
 
 
 @pytest.mark.parametrize("path", TRACES)

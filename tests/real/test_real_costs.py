@@ -9,6 +9,7 @@ import fastprof
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
+from open_traces import profile
 from real_data import real
 
 PRODUCTS = {
@@ -38,54 +39,57 @@ TRACES = [
 ]
 
 
-def flops(profile):
+def flops(opened):
     """FLOPs of products by (direction, op)."""
     sums = Counter()
-    columns = [profile.column(key) for key in ("dir", "op", "flops")]
-    for row in range(len(profile)):
+    columns = [opened.column(key) for key in ("dir", "op", "flops")]
+    for row in range(len(opened)):
         direction, op, count = (column.at(row) for column in columns)
         if op in PRODUCTS:
             sums[direction, op] += count or 0
     return sums
 
 
-@pytest.mark.parametrize("name", TRACES)
-def test_dict_lines_have_the_products_of_the_capture_each_once(name):
-    capture = fastprof.open(real(name))
+@pytest.mark.parametrize("path", TRACES)
+def test_dict_lines_have_the_products_of_the_capture_each_once(path):
+    capture = profile(path)
     file = io.BytesIO()
     write_rows(dict_line_columns(capture), "dict", file)
     file.seek(0)
-    found, wanted = flops(read_dict_lines(file, name)), flops(capture)
-    untold = UNTOLD.get(name.split("/")[1].removesuffix(".json.gz"), {})
+    found, wanted = flops(read_dict_lines(file, path)), flops(capture)
+    untold = UNTOLD.get(path.split("/")[1].removesuffix(".json.gz"), {})
     for key in untold:
         assert found[key] < wanted[key], f"{key} is told now"
         del found[key], wanted[key]
     assert {key: n for key, n in found.items() if n} == {key: n for key, n in wanted.items() if n}
 
 
-@pytest.mark.parametrize("name", ["resnet50_2021_stack_memory", "resnet50_2021_4workers"])
-def test_convolutions_of_2021_have_the_output_that_their_backward_pass_says(name):
-    profile = fastprof.open(real(f"kineto/{name}.json.gz"))
-    sums = flops(profile)
+@pytest.mark.parametrize(
+    "path",
+    ["kineto/resnet50_2021_stack_memory.json.gz", "kineto/resnet50_2021_4workers.json.gz"],
+)
+def test_convolutions_of_2021_have_the_output_that_their_backward_pass_says(path):
+    opened = profile(path)
+    sums = flops(opened)
     # All but the first have two gradients of as many FLOPs; six steps.
     first = 2 * 32 * 64 * 112 * 112 * 3 * 7 * 7
     assert sums["bprop", "conv2d"] == 2 * sums["fprop", "conv2d"] - 6 * first
-    assert not any("convolution" in (op or "") for op in profile.column("op").values)
-    coverage = profile.coverage
+    assert not any("convolution" in (op or "") for op in opened.column("op").values)
+    coverage = opened.coverage
     assert coverage.known["cost"] > 0.995 * coverage.total
 
 
 @pytest.mark.parametrize(
-    ("name", "op", "expected"),
+    ("path", "op", "expected"),
     [
         # The innermost product of these calls' backward rows, by the sizes in the file.
-        ("recommender_2023", "linear", "M=17902,N=17,K=2048,fp32,"),
-        ("recommender_2023", "matmul", "B=2048,M=20,N=606,K=160,fp32,"),
-        ("train_v100_2022_control", "bmm", "B=1024,M=30,N=647,K=96,fp32,"),
+        ("kineto/recommender_2023.json.gz", "linear", "M=17902,N=17,K=2048,fp32,"),
+        ("kineto/recommender_2023.json.gz", "matmul", "B=2048,M=20,N=606,K=160,fp32,"),
+        ("kineto/train_v100_2022_control.json.gz", "bmm", "B=1024,M=30,N=647,K=96,fp32,"),
     ],
 )
-def test_products_in_backward_say_their_own_sizes(name, op, expected):
-    rows = fastprof.open(real(f"kineto/{name}.json.gz")).rows()
+def test_products_in_backward_say_their_own_sizes(path, op, expected):
+    rows = profile(path).rows()
     found = {row["params"] for row in rows if row["dir"] == "bprop" and row["op"] == op}
     assert expected in found
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastprof
+import open_traces
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import COLUMNS, write_report, write_rows
@@ -46,7 +47,7 @@ def csv_of(profile, keys=ALL_KEYS):
 @every_export
 def test_there_is_a_row_for_every_kernel_and_every_graph(path):
     counts = select(path, "count(*)", GPU_WORK)
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     assert len(profile) == sum(n for (n,) in counts)
     assert profile.warnings == []
 
@@ -54,14 +55,14 @@ def test_there_is_a_row_for_every_kernel_and_every_graph(path):
 @every_export
 def test_no_gpu_time_vanishes_or_is_added(path):
     total = sum(time or 0 for (time,) in select(path, "sum(end - start)", GPU_WORK))
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     assert int(profile.kernels["sil"].sum()) == total == profile.coverage.total
 
 
 @every_export
 def test_rows_are_the_kernels_in_order_of_start(path):
     expected = sorted(select(path, "start, end, deviceId, streamId", GPU_WORK))
-    kernels = fastprof.open(real(path)).kernels
+    kernels = open_traces.profile(path).kernels
     columns = [kernels[name] for name in ("start", "end", "device", "stream")]
     assert np.all(np.diff(columns[0]) >= 0)
     assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == expected
@@ -80,7 +81,7 @@ def test_kernels_have_the_launches_of_their_process_and_correlation_id(path):
         (start, end, *launches.get((process, corr), (None, None)))
         for start, end, process, corr in kernels
     )
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     columns = [profile.column(name) for name in ("start", "end", "launch_start", "tid")]
     found = [tuple(column.at(row) for column in columns) for row in range(len(profile))]
     assert sorted(found, key=str) == sorted(expected, key=str)
@@ -90,7 +91,7 @@ def test_kernels_have_the_launches_of_their_process_and_correlation_id(path):
 def test_names_of_kernels_are_those_of_the_export(path):
     names = dict(select(path, "id, value", ["StringIds"]))
     expected = {names[name] for (name,) in select(path, "DISTINCT demangledName", GPU_WORK[:1])}
-    found = set(fastprof.open(real(path)).kernels["name"])
+    found = set(open_traces.profile(path).kernels["name"])
     assert expected <= found
     assert all("graph" in name for name in found - expected)
 
@@ -110,7 +111,7 @@ def test_the_file_and_its_folder_are_left_as_they_are(path):
 @every_export
 def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
     """Except for the remedies of tc_reason: dict lines do not name the GPU."""
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     assert not any(row["dir"] == "bprop" and row["op"] for row in profile.rows())
     file = io.BytesIO()
     write_rows(dict_line_columns(profile), "dict", file)
@@ -146,7 +147,7 @@ def test_backward_of_the_hand_written_ranges_takes_760_8_ms():
 def test_a_graph_that_was_captured_as_a_whole_says_that_it_is_one():
     path = "nsys/cudagraph_a100_nsys2024.sqlite"
     (_, (n_graphs,)) = select(path, "count(*)", GPU_WORK)
-    graphs = [row for row in fastprof.open(real(path)).rows() if "graph" in row["name"]]
+    graphs = [row for row in open_traces.profile(path).rows() if "graph" in row["name"]]
     assert len(graphs) == n_graphs == 10
     assert all(row["grid"] is None and row["launch"] for row in graphs)
 
@@ -194,7 +195,7 @@ CUPTI = "CUPTI_ACTIVITY_KIND_"
 @pytest.mark.parametrize("path", NVPROF)
 @pytest.mark.parametrize("copies", [False, True])
 def test_nvprof_files_have_a_row_for_all_gpu_work(path, copies):
-    profile = fastprof.open(real(path), copies=copies)
+    profile = open_traces.profile(path, copies)
     tables = [CUPTI + "CONCURRENT_KERNEL", CUPTI + "KERNEL"]
     tables += [CUPTI + "MEMCPY", CUPTI + "MEMSET"] if copies else []
     truth = sorted(select(path, "start, end - start, correlationId, streamId", tables))
@@ -205,7 +206,7 @@ def test_nvprof_files_have_a_row_for_all_gpu_work(path, copies):
 
 @pytest.mark.parametrize("path", [*NVPROF, *EXPORTS])
 def test_copies_have_their_bytes(path):
-    profile = fastprof.open(real(path), copies=True)
+    profile = open_traces.profile(path, copies=True)
     truth = select(path, "bytes", [CUPTI + "MEMCPY", CUPTI + "MEMSET"])
     copies = np.isin(profile.kernels["kind"], ["memcpy", "memset"])
     assert sorted(profile.kernels["copied"][copies].tolist()) == sorted(n for (n,) in truth)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,28 @@ from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.captured_graphs.operators import Operators
 from fastprof.readers.detect import read_trace
+from hypothesis_profiles import IS_FULL
+from open_traces import events, profile
 from real_data import real
 
 PAIR = ("kineto/sglang_graph_decode.json.gz", "kineto/sglang_graph_capture.json.gz")
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm"}
 
 
-def events(path: Path) -> list[dict[str, Any]]:
-    return json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-
-
 def end(event: dict[str, Any]) -> float:
     return event["ts"] + event["dur"]
+
+
+def around(calls: list[dict[str, Any]], ranges: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    """The ranges around each call; both are in order of start."""
+    started = 0
+    unfinished: list[dict[str, Any]] = []
+    for call in calls:
+        while started < len(ranges) and ranges[started]["ts"] <= call["ts"]:
+            unfinished.append(ranges[started])
+            started += 1
+        unfinished = [each for each in unfinished if call["ts"] <= end(each)]
+        yield [each for each in unfinished if end(call) <= end(each) and each["tid"] == call["tid"]]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +48,7 @@ def replayed():
     trace, capture = (real(path) for path in PAIR)
     profile = fastprof.open(trace, graph_capture=capture)
     rows = [row for row in profile.rows() if row["launch"] == "hipGraphLaunch"]
-    told = events(capture)
+    told = events(PAIR[1])
     begin, stop = (
         next(each["ts"] for each in told if each["name"] == f"hipStream{what}Capture")
         for what in ("Begin", "End")
@@ -50,12 +60,7 @@ def replayed():
     ranges = [each for each in told if each.get("cat") in ("cpu_op", "python_function")]
     ranges = [each for each in ranges if each["ts"] < stop and begin < end(each)]
     ranges.sort(key=lambda each: (each["ts"], -each["dur"]))
-    around = [
-        [each for each in ranges if each["ts"] <= call["ts"] and end(call) <= end(each)
-         and each["tid"] == call["tid"]]
-        for call in calls
-    ]  # fmt: skip
-    return list(zip(rows, calls, around, strict=True))
+    return list(zip(rows, calls, around(calls, ranges), strict=True))
 
 
 def test_each_kernel_is_the_one_that_was_put_into_the_graph_at_its_place(replayed):
@@ -119,37 +124,40 @@ def as_graph(trace: list[dict[str, Any]], folder: Path, without: int | None = No
     paths = []
     for name, content in (("replay", [launch, *kernels]), ("capture", [begin, *calls, stop])):
         paths.append(folder / f"{name}.json")
-        paths[-1].write_text(json.dumps({"traceEvents": content}))
+        paths[-1].write_text(json.dumps({"traceEvents": content}, default=float))
     return paths
 
 
+TRANSFORMER = "kineto/transformer_a100_2024.json.gz"
+RESNET18 = "kineto/resnet18_mi300_full.json.gz"
+OWLV2 = "kineto/owlv2_h100.json.gz"  # takes 2 s
+
+
 @pytest.mark.parametrize(
-    "name, by_name",
-    [("transformer_a100_2024", False), ("resnet18_mi300_full", True), ("owlv2_h100", False)],
+    "path, by_name", [(TRANSFORMER, False), (RESNET18, True), *[(OWLV2, False)] * IS_FULL]
 )
-def test_a_graph_of_a_real_run_has_what_the_run_has(name, by_name, tmp_path):
-    path = real(f"kineto/{name}.json.gz")
+def test_a_graph_of_a_real_run_has_what_the_run_has(path, by_name, tmp_path):
     replay, capture = as_graph(events(path), tmp_path)
-    eager, graph = fastprof.open(path), fastprof.open(replay, graph_capture=capture)
+    eager, graph = profile(path), fastprof.open(replay, graph_capture=capture)
     assert (graph.graph_capture.rate, graph.graph_capture.by_name) == (1.0, by_name)
     for key in ("name", "op", "dir", "params", "flops", "layer", "trace", "seq", "ranges"):
         assert list(graph.kernels[key]) == list(eager.kernels[key]), key
 
 
-def test_one_call_less_shifts_nothing_where_names_are_told(tmp_path):
-    replay, capture = as_graph(events(real("kineto/resnet18_mi300_full.json.gz")), tmp_path, 1000)
-    profile = fastprof.open(replay, graph_capture=capture)
-    told = profile.graph_capture
+@pytest.mark.parametrize("path", [RESNET18])
+def test_one_call_less_shifts_nothing_where_names_are_told(path, tmp_path):
+    replay, capture = as_graph(events(path), tmp_path, 1000)
+    graph = fastprof.open(replay, graph_capture=capture)
+    told = graph.graph_capture
     assert told.matched == told.kernels - 1
-    eager = fastprof.open(real("kineto/resnet18_mi300_full.json.gz"))
-    differ = [i for i, (one, other) in enumerate(
-        zip(profile.kernels["op"], eager.kernels["op"], strict=True)) if one != other]  # fmt: skip
+    ops = zip(graph.kernels["op"], profile(path).kernels["op"], strict=True)
+    differ = [i for i, (one, other) in enumerate(ops) if one != other]
     assert len(differ) == 1
 
 
-def test_one_call_less_is_refused_where_names_are_not_told(tmp_path):
-    trace = events(real("kineto/transformer_a100_2024.json.gz"))
-    replay, capture = as_graph(trace, tmp_path, 300)
+@pytest.mark.parametrize("path", [TRANSFORMER])
+def test_one_call_less_is_refused_where_names_are_not_told(path, tmp_path):
+    replay, capture = as_graph(events(path), tmp_path, 300)
     with pytest.raises(BadInputError, match="549 kernels in the launch and 548 calls"):
         fastprof.open(replay, graph_capture=capture)
 

@@ -1,15 +1,13 @@
 """`fastprof info` on real files of all formats agrees with SQL and JSON."""
 
-import gzip
 import json
 from collections import Counter
-from functools import lru_cache
 
 import pytest
 
-import fastprof
 from fastprof.cli import main
 from fastprof.writers.info import describe, info_text
+from open_traces import events, json_of, kept, profile
 from real_data import open_read_only, real, traces
 
 NSYS = traces("nsys/*.sqlite", "pyprof/*.sqlite")
@@ -49,15 +47,9 @@ every_trace = pytest.mark.parametrize("path", KINETO)
 every_file = pytest.mark.parametrize("path", [*NSYS, *NVPROF, *KINETO, DICT])
 
 
-@lru_cache(maxsize=1)
+@kept
 def describe_real(path):
-    return describe(fastprof.open(real(path), copies=True))
-
-
-@lru_cache(maxsize=1)
-def events_of(path):
-    with gzip.open(real(path)) as file:
-        return json.loads(file.read(), strict=False)
+    return describe(profile(path, copies=True))
 
 
 @every_database
@@ -99,8 +91,7 @@ def test_ranges_are_what_sql_counts(path):
 @every_trace
 def test_gpu_work_is_what_the_events_count(path):
     info = describe_real(path)
-    events = events_of(path)["traceEvents"]
-    counts = Counter(str(event.get("cat", "")) for event in events if event.get("ph") == "X")
+    counts = Counter(str(event.get("cat", "")) for event in events(path) if event.get("ph") == "X")
     expected, in_ranges = Counter(), 0
     for name, n in counts.items():
         expected[name.lower().removeprefix("gpu_")] += n
@@ -115,7 +106,7 @@ def test_gpu_work_is_what_the_events_count(path):
 
 @every_trace
 def test_gpus_and_ranks_are_those_beside_the_events(path):
-    info, root = describe_real(path), events_of(path)
+    info, root = describe_real(path), json_of(path)
     names = {each["id"]: each["name"] for each in root.get("deviceProperties", ())}
     alike = names.popitem()[1] if len(set(names.values())) == 1 else None
     for gpu in info["gpus"]:
@@ -128,27 +119,27 @@ def test_gpus_and_ranks_are_those_beside_the_events(path):
 
 @every_trace
 def test_steps_and_memory_events_are_those_of_the_trace(path):
-    info, events = describe_real(path), events_of(path)["traceEvents"]
+    info = describe_real(path)
     steps = sorted(
         int(event["name"].partition("#")[2])
-        for event in events
+        for event in events(path)
         if str(event.get("name", "")).startswith("ProfilerStep#")
         and event["ph"] == "X"
         and event["cat"] != "gpu_user_annotation"
     )
     assert [step["number"] for step in info["steps"]] == steps
     assert all(step["end"] > step["start"] for step in info["steps"])
-    assert info["memory_events"] == sum(event.get("name") == "[memory]" for event in events)
+    assert info["memory_events"] == sum(event.get("name") == "[memory]" for event in events(path))
     assert info["has"]["memory"] == (info["memory_events"] > 0)
 
 
 @every_file
 def test_coverage_is_that_of_the_report_and_each_gap_has_advice(path):
-    profile = fastprof.open(real(path))
+    coverage = profile(path).coverage
     info = describe_real(path)
-    assert info["gpu_time"] == profile.coverage.total
+    assert info["gpu_time"] == coverage.total
     known = {each["depth"]: each["time"] for each in info["coverage"]}
-    assert known == profile.coverage.known
+    assert known == coverage.known
     if info["gpu_time"] == 0:
         assert list(info["advice"]) == ["kernels"]
     elif any(each["share"] < 0.999 for each in info["coverage"]):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
 
 import pytest
 
-import fastprof
 from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
 from fastprof.profile.byte_limits import MOST
-from profiled import Row, rows
-from real_data import real, traces
+from open_traces import kept, profile, rows
+from profiled import Row
+from real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 every_trace = pytest.mark.parametrize("path", TRACES)
@@ -45,9 +44,8 @@ class Call:
         return sum(durations) + rough * MICROSECOND * len(durations)
 
 
-@cache
 def about(path: str) -> About:
-    return fastprof.open(real(path)).about
+    return profile(path).about
 
 
 def device(path: str, number: int) -> Device:
@@ -55,15 +53,10 @@ def device(path: str, number: int) -> Device:
     return resolve(told.gpus.get(number), told.gpu_figures.get(number))
 
 
-@lru_cache(maxsize=1)
-def rows_of(path: str) -> list[Row]:
-    return rows(real(path))
-
-
-@lru_cache(maxsize=1)
+@kept
 def calls(path: str) -> list[Call]:
     found: dict[object, Call] = defaultdict(Call)
-    for row in rows_of(path):
+    for row in rows(path):
         found[row.call if row.call >= 0 else row.key].rows.append(row)
     return list(found.values())
 
@@ -81,7 +74,7 @@ def most_flops(call: Call, gpu: Device) -> float | None:
 @every_trace
 def test_every_gpu_with_kernels_resolves_or_says_why(path: str) -> None:
     told = about(path)
-    used = {row.device for row in rows_of(path)}
+    used = {row.device for row in rows(path)}
     for number in used:
         found = device(path, number)
         if path in NAMELESS:

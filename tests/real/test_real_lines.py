@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 import sys
 
 import pytest
 
 import fastprof
+from open_traces import events, profile
 from real_data import real
 
 # Traces with stacks, and the folders of the program's own files.
@@ -30,24 +29,21 @@ NOT_AT_THE_END = re.compile(
 )
 
 
-@pytest.fixture(scope="module", params=sorted(STACKS))
-def opened(request: pytest.FixtureRequest) -> tuple[str, fastprof.Profile]:
-    return request.param, fastprof.open(real(request.param))
+every_stack = pytest.mark.parametrize("path", sorted(STACKS))
 
 
-def test_no_stack_ends_in_a_library_of_torch_or_python(
-    opened: tuple[str, fastprof.Profile],
-) -> None:
-    _, profile = opened
-    traces = profile.column("trace").values
+@every_stack
+def test_no_stack_ends_in_a_library_of_torch_or_python(path: str) -> None:
+    traces = profile(path).column("trace").values
     assert sum(map(bool, traces)) > 0
     assert [trace for trace in traces if trace and NOT_AT_THE_END.search(trace[-1])] == []
 
 
-def test_the_line_is_the_last_of_the_author_s_files(opened: tuple[str, fastprof.Profile]) -> None:
-    path, profile = opened
-    columns = [profile.column(key) for key in ("trace", "line", "library_line")]
-    distinct = {tuple(column.at(row) for column in columns) for row in range(len(profile))}
+@every_stack
+def test_the_line_is_the_last_of_the_author_s_files(path: str) -> None:
+    opened = profile(path)
+    columns = [opened.column(key) for key in ("trace", "line", "library_line")]
+    distinct = {tuple(column.at(row) for column in columns) for row in range(len(opened))}
     n_lines = 0
     for trace, line, library_line in distinct:
         assert library_line == (trace[-1] if trace else None)
@@ -57,20 +53,20 @@ def test_the_line_is_the_last_of_the_author_s_files(opened: tuple[str, fastprof.
     assert n_lines > 0
 
 
-def test_a_glob_of_the_author_s_files_says_the_same(opened: tuple[str, fastprof.Profile]) -> None:
-    path, profile = opened
+@every_stack
+def test_a_glob_of_the_author_s_files_says_the_same(path: str) -> None:
     name = STACKS[path].strip("/").split("/")[-1]
-    again = fastprof.open(profile.name, mine=name)
-    for row in range(0, len(profile), 7):
-        assert again.column("line").at(row) == profile.column("line").at(row)
+    again = fastprof.open(real(path), mine=name).column("line")
+    opened = profile(path)
+    line = opened.column("line")
+    for row in range(0, len(opened), 7):
+        assert again.at(row) == line.at(row)
 
 
-def test_functions_are_named_and_numbered_as_the_trace_does() -> None:
-    path = real("kineto/resnet18_mi300_full.json.gz")
-    with gzip.open(path, "rt") as file:
-        events = json.load(file)["traceEvents"]
-    told = {e["name"] for e in events if e.get("cat") == "python_function"}
-    shown = {frame for trace in fastprof.open(path).column("trace").values for frame in trace}
+@pytest.mark.parametrize("path", ["kineto/resnet18_mi300_full.json.gz"])
+def test_functions_are_named_and_numbered_as_the_trace_does(path: str) -> None:
+    told = {e["name"] for e in events(path) if e.get("cat") == "python_function"}
+    shown = {frame for trace in profile(path).column("trace").values for frame in trace}
     assert shown
     for frame in shown:
         file_name, number, function = re.fullmatch(r"(.+):(\d+) (.+)", frame).groups()

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
 from collections import defaultdict
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import fastprof
 from fastprof.profile import recount
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_report, write_rows
+from open_traces import json_of, profile, text
 from real_data import data_dir, open_read_only, real
 
 CUPTI = "CUPTI_ACTIVITY_KIND_"
@@ -49,18 +47,14 @@ def traces() -> list[str]:
 every_trace = pytest.mark.parametrize("path", traces())
 
 
-@lru_cache(maxsize=1)
-def parsed(text: bytes) -> Any:
-    return json.loads(text, strict=False, parse_float=Decimal)
-
-
 @pytest.fixture(autouse=True)
-def one_parse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Profile.check counts with the json module, too: each text is parsed once for all counts."""
+def one_parse(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profile.check counts with the json module, too: the text is parsed once for all tests."""
 
-    def loads(text: bytes, **how: Any) -> Any:
+    def loads(given: bytes, **how: Any) -> Any:
         assert how == {"strict": False, "parse_float": Decimal}
-        return parsed(text)
+        assert given == text(path)
+        return json_of(path)
 
     monkeypatch.setattr(recount, "json", SimpleNamespace(loads=loads))
 
@@ -69,8 +63,7 @@ def said_by_the_file(path: str) -> dict[str, list[int]]:
     """Rows and ns of each kind of work, from SQL, json or a text search alone."""
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     if path.endswith(".json.gz"):
-        trace = parsed(gzip.decompress(real(path).read_bytes()))
-        for event in trace["traceEvents"]:
+        for event in json_of(path)["traceEvents"]:
             kind = CATEGORIES.get(event.get("cat"))
             if event.get("ph") == "X" and kind:
                 found[kind][0] += 1
@@ -94,29 +87,29 @@ def said_by_the_file(path: str) -> dict[str, list[int]]:
 
 @every_trace
 def test_the_report_has_the_rows_and_the_time_of_the_file(path):
-    profile = fastprof.open(real(path), copies=True)
+    opened = profile(path, copies=True)
     truth = said_by_the_file(path)
     if not path.endswith(".dict"):
-        kinds, time = profile.kernels["kind"], profile.kernels["sil"]
+        kinds, time = opened.kernels["kind"], opened.kernels["sil"]
         rows = {kind: int((kinds == kind).sum()) for kind in set(kinds)}
         sums = {kind: int(np.maximum(time[kinds == kind], 0).sum()) for kind in set(kinds)}
         assert rows == {kind: n for kind, (n, _) in truth.items()}
-        if not profile.kernels["damaged"].any():
+        if not opened.kernels["damaged"].any():
             assert sums == {kind: time for kind, (_, time) in truth.items()}
     else:
-        time = profile.kernels["sil"]
+        time = opened.kernels["sil"]
         assert [[len(time), int(time.sum())]] == list(truth.values())
-    assert "agree with the file" in profile.check()
+    assert "agree with the file" in opened.check()
 
 
 @every_trace
 def test_what_is_written_has_as_many_rows_and_as_much_time(path):
-    profile = fastprof.open(real(path))
-    n, time = len(profile), int(np.maximum(profile.kernels["sil"], 0).sum())
+    opened = profile(path)
+    n, time = len(opened), int(np.maximum(opened.kernels["sil"], 0).sum())
     report, lines = io.BytesIO(), io.BytesIO()
-    write_report({"sil": profile.column("sil")}, ["sil"], "json", report)
-    write_rows(dict_line_columns(profile), "jsonl", lines)
+    write_report({"sil": opened.column("sil")}, ["sil"], "json", report)
+    write_rows(dict_line_columns(opened), "jsonl", lines)
     for written, key in ((report, "sil"), (lines, "kDuration")):
         durations = [json.loads(line)[key] for line in written.getvalue().splitlines()]
         assert (len(durations), sum(each or 0 for each in durations)) == (n, time)
-    assert "agree with the file" in profile.check()
+    assert "agree with the file" in opened.check()

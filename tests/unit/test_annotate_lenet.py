@@ -17,6 +17,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = TESTS / "programs" / "lenet_step.py"
+SERVER = "/<module>/_become/run_path/_run_module_code/_run_code"  # of torch_server
 LAYERS = ["conv1", "conv2", "fc1", "fc2", "fc3"]
 
 
@@ -162,10 +163,14 @@ def test_function_stacks_name_functions_and_modules(tmp_path):
     if reason:
         pytest.skip(reason)
     recording = nvtx_recorder.record(
-        PROGRAM, "--functions", env={"PYTHONPATH": str(TESTS)}, directory=tmp_path
+        PROGRAM,
+        "--functions",
+        env={"PYTHONPATH": str(TESTS)},
+        directory=tmp_path,
+        with_torch=True,
     )
     read = assert_agrees(recording)
     (first, *_) = outermost(read, {"conv2d"})
-    assert first.parent.meaning.function_stack == "/<module>/step/LeNet::forward/conv1"
+    assert first.parent.meaning.function_stack == f"{SERVER}/<module>/step/LeNet::forward/conv1"
     (view,) = outermost(read, {"view"})
-    assert view.parent.meaning.function_stack == "/<module>/step/LeNet::forward"
+    assert view.parent.meaning.function_stack == f"{SERVER}/<module>/step/LeNet::forward"

@@ -6,14 +6,12 @@ import contextlib
 import csv
 import fcntl
 import hashlib
-import json
 import os
 import random
 import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import termios
 from pathlib import Path
 
@@ -140,31 +138,6 @@ def test_a_trace_on_standard_input_is_refused(file):
 
 # Damaged exports.
 
-# Runs many commands in turn, each in its own process, and prints the result of each.
-MANY = """
-import gc, json, os, resource, signal, sys, traceback
-from fastprof.cli import main
-import fastprof.profile.load, fastprof.writers.csv, fastprof.writers.dict_lines
-import fastprof.writers.parquet
-gc.freeze()
-for words in json.load(sys.stdin):
-    out, err = (open(words[-1] + end, "wb") for end in (".stdout", ".stderr"))
-    child = os.fork()
-    if not child:
-        resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
-        signal.alarm(600)
-        os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
-        code = 70
-        try:
-            code = main(words)
-            sys.stdout.flush(), sys.stderr.flush()
-        except BaseException:
-            traceback.print_exc()
-        os._exit(code)
-    ended = os.waitpid(child, 0)[1]
-    print(json.dumps(os.waitstatus_to_exitcode(ended)), flush=True)
-"""
-
 
 def run_many(cases, tmp_path, before_file=("parse",)):
     """Write each content, run a command on it, and check the properties common to all outcomes.
@@ -173,30 +146,14 @@ def run_many(cases, tmp_path, before_file=("parse",)):
     """
     folder = tmp_path / "many"
     folder.mkdir(exist_ok=True)
-    words, before = [], {}
-    for name, content in cases.items():
-        (folder / name).mkdir()
-        (folder / name / "x.sqlite").write_bytes(content)
-        before[name] = state_of(folder / name)
-        out = str(folder / name / "out")
-        words.append([*before_file, str(folder / name / "x.sqlite"), "-o", out])
-    done = subprocess.run(
-        [sys.executable, "-c", MANY],
-        input=json.dumps(words),
-        capture_output=True,
-        text=True,
-        cwd=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    codes = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(codes) == len(cases)
     outcomes, wrong = {}, {}
-    for name, code in zip(cases, codes, strict=True):
+    for name, content in cases.items():
         here = folder / name
-        message = (here / "out.stderr").read_text()
-        stdout = (here / "out.stdout").read_bytes()
-        (here / "out.stderr").unlink()
-        (here / "out.stdout").unlink()
+        here.mkdir()
+        (here / "x.sqlite").write_bytes(content)
+        before = state_of(here)
+        done = run(*before_file, here / "x.sqlite", "-o", here / "out", cwd=folder)
+        code, message = done.returncode, done.stderr.decode()
         lines = None
         if (here / "out").exists():
             lines = (here / "out").read_text().splitlines()
@@ -204,11 +161,11 @@ def run_many(cases, tmp_path, before_file=("parse",)):
         fine = [
             code in (0, 1),
             (lines is not None) == (code == 0),
-            stdout == b"",
+            done.stdout == b"",
             "Traceback" not in message,
             code == 0 or message.count("\n") == 1,
             code == 1 or "Found" in message,
-            state_of(here) == before[name],
+            state_of(here) == before,
         ]
         if not all(fine):
             wrong[name] = (code, fine, message.splitlines()[-1:])

@@ -17,6 +17,8 @@ from fastprof.ranks.work import Options, work
 from kineto_files import KinetoFile
 from rank_files import CALLS, FLOPS, SLOW, TIME, TRANSFER
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 BOTH = 2 * TIME * CALLS  # ns of the products of a rank with both layers
 LATE, EARLY = 2 * SLOW, 2 * TIME
 

@@ -16,10 +16,22 @@ from rank_files import CALLS
 from waiting import PATIENCE, wait_for
 
 distributed = pytest.importorskip("distributed", reason="needs distributed")
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def forkserver():
+    """Fork Dask's workers from a process that has imported fastprof."""
+    import dask
+
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        preload = ["distributed", "fastprof.ranks.work"]
+        distributed.utils.get_mp_context().set_forkserver_preload(preload)
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster(forkserver):
     with distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,

@@ -3,16 +3,18 @@
 import csv
 import io
 import subprocess
-import sys
 
 import pytest
 
+import commands
 import fastprof
 import rank_files
 from fastprof.cli import main
 from fastprof.ranks import batch as batch_module
 from fastprof.ranks.work import work
 from waiting import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +70,12 @@ def test_a_report_on_stdout_and_a_line_a_file_on_stderr(run, folder):
 
 
 def test_the_whole_command_works_with_its_processes(folder):
-    words = [sys.executable, "-m", "fastprof", "batch", folder, "--by", "op", "--csv"]
-    one, three = (
-        subprocess.run([*words, "-j", jobs], capture_output=True, timeout=PATIENCE) for jobs in "13"
-    )
-    assert (one.returncode, three.returncode) == (0, 0)
-    assert one.stdout == three.stdout
+    words = ["batch", folder, "--by", "op", "--csv"]
+    one = commands.run(*words, "-j", "1")
+    started = commands.command(*words, "-j", "2")  # new interpreters
+    two = subprocess.run(started, capture_output=True, timeout=PATIENCE)
+    assert (one.returncode, two.returncode) == (0, 0)
+    assert one.stdout == two.stdout
     rows = list(csv.DictReader(io.StringIO(one.stdout.decode())))
     assert [row["op"] for row in rows] == ["na", "linear"]
     table = fastprof.batch(folder).table("op")
@@ -161,7 +163,7 @@ def test_the_bar_is_shown_on_a_terminal_only(folder):
 
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "fastprof", "batch", folder, "--csv"],
+        commands.forked("batch", folder, "--csv"),
         stdout=subprocess.DEVNULL,
         stderr=theirs,
     )

@@ -10,10 +10,19 @@ import pytest
 
 import fastprof
 import rank_files
+from fastprof.ranks import process
 from fastprof.ranks.batch import LEAST_MEMORY
 from fastprof.ranks.process import cause
 from rank_files import CALLS
 from waiting import PATIENCE, is_alive, wait_for
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
+
+@pytest.fixture
+def new_interpreters(forked_workers, monkeypatch):
+    """Let workers be new interpreters, as they are for users."""
+    monkeypatch.setattr(process, "_PROGRAM", forked_workers)
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ def check_whole(found, seen):
     assert found.table("op")["kernels"].sum() == 15 * CALLS
 
 
-def test_a_file_whose_process_dies_is_read_again(folder):
+def test_a_file_whose_process_dies_is_read_again(new_interpreters, folder):
     killing = costs(folder, "if first: os.kill(os.getpid(), signal.SIGKILL)")
     seen = []
     found = fastprof.batch(folder, jobs=2, ops=[killing], progress=seen.append)
@@ -77,7 +86,7 @@ def test_the_end_of_a_process_says_what_may_have_been_the_cause():
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is bounded on Linux only")
-def test_a_file_that_needs_too_much_memory_is_one_bad_file(folder):
+def test_a_file_that_needs_too_much_memory_is_one_bad_file(new_interpreters, folder):
     (folder / "rank2.sqlite").unlink()
     rank_files.export(2).push_pop(5, 6, "x" * (100 << 20), tid=1).write(folder / "rank2.sqlite")
     found = fastprof.batch(folder, jobs=1, memory=LEAST_MEMORY)
@@ -95,7 +104,7 @@ def test_what_the_users_costs_print_does_not_disturb(folder, capfd):
     assert "hello" in said.err
 
 
-def test_an_error_in_the_callers_function_ends_the_processes(folder):
+def test_an_error_in_the_callers_function_ends_the_processes(new_interpreters, folder):
     slow = costs(folder, "if first: time.sleep(3600)")
     flag = folder.parent / "flag"
 

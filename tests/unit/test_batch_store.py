@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import commands
 import fastprof
 import rank_files
 from fastprof.errors import MissingDependencyError
@@ -18,6 +19,7 @@ from fastprof.ranks.work import Options, work
 from waiting import PATIENCE, is_alive, wait_for
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 @pytest.fixture
@@ -256,7 +258,7 @@ def test_a_batch_that_is_ended_in_the_middle_goes_on_where_it_was(end, tmp_path)
     kept = list((tmp_path / "store").iterdir())
     assert len(kept) == 3
     assert {path.suffix for path in kept} == {".parquet"}
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE)
+    done = commands.run(*words)
     assert done.returncode == 0
     lines = done.stderr.decode().splitlines()
     assert [("unchanged in the store" in line, "rank3" in line) for line in lines] == [

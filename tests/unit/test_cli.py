@@ -16,6 +16,7 @@ import pytest
 
 import commands
 import fastprof
+from commands import forked
 from exports import Export
 from fastprof.writers import COLUMNS, TRACE_COLUMNS
 from waiting import PATIENCE
@@ -42,7 +43,7 @@ def command(*words):
 def run(*words, module="fastprof", stdin=b"", **others):
     """Run a command to its end; `stdin` is what it reads."""
     if module == "fastprof":
-        return commands.run(*map(str, words), stdin=stdin, **others)
+        return commands.run(*words, stdin=stdin, **others)
     return subprocess.run(
         command(module, *words), input=stdin, capture_output=True, timeout=PATIENCE, **others
     )
@@ -132,10 +133,10 @@ def test_prof_reads_a_trace_a_dict_file_and_standard_input_alike(trace, dict_fil
 
 def test_both_commands_work_in_a_pipe(trace):
     parse = subprocess.Popen(
-        command("fastprof", "parse", trace), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        forked("parse", trace), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     prof = subprocess.run(
-        command("fastprof", "prof", "--csv"),
+        forked("prof", "--csv"),
         stdin=parse.stdout,
         capture_output=True,
         timeout=PATIENCE,
@@ -177,9 +178,7 @@ def test_a_file_name_that_is_not_utf8_will_do(trace, tmp_path):
     path = os.fsencode(tmp_path) + b"/\xff.sqlite"
     with open(path, "wb") as file:
         file.write(trace.read_bytes())
-    done = subprocess.run(
-        [*command("fastprof", "prof"), path], capture_output=True, timeout=PATIENCE
-    )
+    done = run("prof", path)
     assert (done.returncode, done.stdout.decode()) == (0, report("prof", trace))
 
 
@@ -269,7 +268,7 @@ def test_dict_lines_from_standard_input_are_not_the_output_either(dict_file, tmp
     path.write_bytes(dict_file.read_bytes())
     with path.open("rb") as file:
         done = subprocess.run(
-            command("fastprof", "prof", "-o", path),
+            forked("prof", "-o", path),
             stdin=file,
             capture_output=True,
             timeout=PATIENCE,
@@ -493,9 +492,8 @@ def test_no_kernels_can_be_written_to_any_format(empty, tmp_path):
 
 @pytest.mark.parametrize("words", [["parse"], ["prof"], ["prof", "--csv"], ["prof", "--json"]])
 def test_a_closed_pipe_ends_quietly(words, large):
-    process = subprocess.Popen(
-        command("fastprof", *words, large), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    start = commands.command if words == ["parse"] else forked
+    process = subprocess.Popen(start(*words, large), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline()
     process.stdout.close()
     message = process.stderr.read().decode()

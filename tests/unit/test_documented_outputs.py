@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import commands
 from documents import blocks, write_files
 from fastprof.cli import main
 from real_data import data_dir, real
-from waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +28,10 @@ def printed(document: str, start: str) -> list[str]:
 
 def run(folder: Path, *words: str) -> tuple[list[str], str]:
     """The lines of a command's stdout, and its stderr."""
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", *words],
-        cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [line.rstrip() for line in done.stdout.splitlines()], done.stderr
+    done = commands.run(*words, cwd=folder)
+    stdout, stderr = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == 0, stderr
+    return [line.rstrip() for line in stdout.splitlines()], stderr
 
 
 def missing(shown: list[str], lines: list[str]) -> list[str]:

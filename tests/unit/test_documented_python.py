@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import torch_server
 from documents import DOCUMENTS, Block, blocks, write_files
 from waiting import PATIENCE
 
@@ -86,15 +87,14 @@ def decorated(source: str, statement: ast.stmt) -> str:
 
 
 def run(folder: Path, needed: str, preamble: str, chosen: list[Block]) -> str:
-    """The standard output of a program of blocks."""
+    """The standard output of a program of blocks, in a process with torch where one is needed."""
     program = folder / f"documented_{needed or 'everywhere'}.py"
     parts = [f"# {each.document}:{each.line}\n{without_what_is_not_run(each)}" for each in chosen]
     main = "\n".join([preamble, *parts])
     body = "".join(f"    {line}\n" if line else "\n" for line in main.splitlines())
     program.write_text(f"def main():\n{body}\n\nif __name__ == '__main__':\n    main()\n")
-    done = subprocess.run(
-        [sys.executable, program], cwd=folder, capture_output=True, text=True, timeout=PATIENCE
-    )
+    command = torch_server.command(program) if needed else [sys.executable, program]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

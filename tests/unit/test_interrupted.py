@@ -17,15 +17,15 @@ import pytest
 from bench.generate import generate
 
 import rank_files
-from commands import command, run
+from commands import Forked, command, run
 from exports import Export
 from fastprof._system.atomic_file import atomic_file
 from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE, wait_for
 
 OLD = b"old"
-# The fast profile: every signal at one moment of each format, another in each; the full one: at
-# seven.
+# The fast profile: one moment per signal and format, in a fork of the command server. The full
+# one: seven moments, in a new interpreter.
 N_MOMENTS, N_ROUNDS = (7, 2) if IS_FULL else (1, 1)
 
 
@@ -53,6 +53,30 @@ WRITING = {
 }
 
 
+def seconds_of(*words):
+    """How long a command takes that is not interrupted."""
+    begin = time.monotonic()
+    options = {"env": os.environ} if IS_FULL else {}  # with the start of an interpreter
+    assert run(*words, **options).returncode == 0
+    return time.monotonic() - begin
+
+
+def interrupted(number, seconds, *words):
+    """A command that gets a signal after so many seconds: a new interpreter in the full profile."""
+    if not IS_FULL:
+        fork = Forked(*words)
+        time.sleep(seconds)
+        fork.send_signal(number)
+        return fork.ended()
+    with subprocess.Popen(
+        command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        time.sleep(seconds)
+        process.send_signal(number)
+        output, message = process.communicate(timeout=PATIENCE)
+    return subprocess.CompletedProcess(words, process.returncode, output, message)
+
+
 @pytest.fixture(scope="module", params=WRITING)
 def writing(request, trace, tmp_path_factory):
     """A command, its output without an interruption, and its run time."""
@@ -60,9 +84,8 @@ def writing(request, trace, tmp_path_factory):
         pytest.importorskip("pyarrow")
     words = [*WRITING[request.param], trace]
     out = tmp_path_factory.mktemp("whole") / "out"
-    begin = time.monotonic()
-    assert run(*words, "-o", out).returncode == 0
-    return words, out.read_bytes(), time.monotonic() - begin
+    seconds = seconds_of(*words, "-o", out)
+    return words, out.read_bytes(), seconds
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -73,17 +96,12 @@ def test_a_signal_at_any_moment_leaves_the_old_file_or_the_whole_new_one(number,
     ended = set()
     for _ in range(N_MOMENTS):
         out.write_bytes(OLD)
-        process = subprocess.Popen(
-            command(*words, "-o", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        time.sleep(moments.uniform(0, 1.05 * seconds))
-        process.send_signal(number)
-        output, _ = process.communicate(timeout=PATIENCE)
-        ended.add(process.returncode)
-        assert output == b""
+        done = interrupted(number, moments.uniform(0, 1.05 * seconds), *words, "-o", out)
+        ended.add(done.returncode)
+        assert done.stdout == b""
         content = out.read_bytes()
         assert content in (OLD, whole)
-        if process.returncode == 0:
+        if done.returncode == 0:
             assert content == whole
         if number != signal.SIGKILL:
             assert os.listdir(tmp_path) == ["out"]
@@ -95,18 +113,11 @@ def test_a_signal_at_any_moment_leaves_whole_summaries(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     rank_files.run(tmp_path / "run", 2)
     words = ["batch", tmp_path / "run", "--store", tmp_path / "store", "-j", "2"]
-    begin = time.monotonic()
-    assert run(*words).returncode == 0
-    seconds = time.monotonic() - begin
+    seconds = seconds_of(*words)
     moments = random.Random(5)
     for number in [signal.SIGINT, signal.SIGTERM, signal.SIGKILL] * N_ROUNDS:
         shutil.rmtree(tmp_path / "store", ignore_errors=True)
-        process = subprocess.Popen(
-            command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(moments.uniform(0.3 * seconds, seconds))
-        process.send_signal(number)
-        process.wait(timeout=PATIENCE)
+        interrupted(number, moments.uniform(0.3 * seconds, seconds), *words)
         for path in (tmp_path / "store").glob("*.parquet"):
             assert parquet.read_table(path).schema.metadata
         if number != signal.SIGKILL:

@@ -182,10 +182,12 @@ def bounded(size: int):
 
 
 @pytest.mark.parametrize("kind", ["trace", "lines", "kineto"])
-def test_a_file_that_is_clearly_too_large_is_refused_before_it_is_read(kind, request, tmp_path):
+def test_a_file_that_is_clearly_too_large_is_refused_before_it_is_read(
+    kind, request, tmp_path, monkeypatch
+):
     file = request.getfixturevalue(kind)
-    env = {**os.environ, "FASTPROF_MEMORY": "5M"}
-    message = one_line(run("prof", file, "-o", tmp_path / "out", env=env))
+    monkeypatch.setenv("FASTPROF_MEMORY", "5M")
+    message = one_line(run("prof", file, "-o", tmp_path / "out"))
     assert "reading it takes about" in message
     assert "FASTPROF_MEMORY allows 5.0M" in message
     assert os.listdir(tmp_path) == []

@@ -8,6 +8,7 @@ import pytest
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import has_model, out_forms, work
+from hypothesis_profiles import IS_FULL
 from ops_examples import aten, bf16, fp32, sizes
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
@@ -16,6 +17,7 @@ from test_ops_complete import examples  # noqa: E402
 from out_calls import Pair, out_overloads, pairs_of, sampled_pairs  # noqa: E402
 from overload_calls import Ran  # noqa: E402
 
+N_SAMPLES = 4 if IS_FULL else 1  # of each operator
 # Two tensors may also be two operands, and max(x, y) is the likelier call; three trailing tensors
 # may also be the buffers of an older version.
 AMBIGUOUS = {"max.unary_out", "min.unary_out", "_slow_conv2d_backward.output_mask_out"}
@@ -25,7 +27,7 @@ AMBIGUOUS_SIZES = {"nll_loss_forward.output", "nll_loss2d_forward.output"}
 
 @pytest.fixture(scope="module")
 def sampled() -> list[Pair]:
-    return [pair for pair in sampled_pairs(4) if pair.overload not in AMBIGUOUS]
+    return [pair for pair in sampled_pairs(N_SAMPLES) if pair.overload not in AMBIGUOUS]
 
 
 def costs(call: Call) -> tuple[int | None, int | None]:

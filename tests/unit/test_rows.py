@@ -155,8 +155,15 @@ def test_many_blocks_join_without_a_seam(order):
     assert ints(values) == "".join(f"{value}|" for value in values.tolist())
 
 
+@pytest.fixture(scope="module")
+def many():
+    """Numbers that fill several blocks, and their rows."""
+    values = np.arange(3_000_000)
+    return values, "".join(f"{value}|" for value in values.tolist()).encode()
+
+
 @pytest.mark.parametrize("number", range(5))
-def test_an_error_at_any_block_is_raised_and_nothing_follows(number):
+def test_an_error_at_any_block_is_raised_and_nothing_follows(number, many):
     class Failing:
         taken = b""
 
@@ -167,12 +174,12 @@ def test_an_error_at_any_block_is_raised_and_nothing_follows(number):
             return len(view)
 
     file = Failing()
-    values = np.arange(3_000_000)
+    values, rows = many
     writer = RowWriter(len(values), b"|")
     writer.add_ints(b"", values, none=-1, none_text=b"")
     with pytest.raises(OSError, match="the disk is full"):
         write(writer, file)
-    begins = "".join(f"{value}|" for value in values).startswith(file.taken.decode())
+    begins = rows.startswith(file.taken)
     assert begins
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastprof.report import write_rows
 
 import fastprof
 from fastprof import StepsError
 from fastprof.profile.profile import dict_line_columns
 from fastprof.profile.steps.labels import numbers
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.writers import write_rows
 from kineto_files import KinetoFile
 
 Make = Callable[[KinetoFile], fastprof.Profile]
@@ -158,6 +158,18 @@ def test_a_nested_match_is_part_of_the_outer_step(opened: Make) -> None:
     assert found.number.tolist() == [7, 8]
 
 
+def test_a_range_of_torch_may_be_requested(opened: Make) -> None:
+    """Under emit_nvtx, `record_function` ranges look like operators."""
+    trace = KinetoFile()
+    for start in (1000, 2000):
+        trace.op(start, start + 500, "aten::step").op(start, start + 100, "aten::step")
+        trace.op(start + 500, start + 600, "aten::step", tid=9)
+    work(trace, (1100, "a"), (1700, "b"), (2100, "c"))
+    found = opened(trace).find_steps("range:aten::step")
+    assert found.start.tolist() == [1000, 2000]
+    assert found.of_kernel.tolist() == [0, -1, 1]
+
+
 def test_a_single_profiler_step_is_searched_for_repetition(opened: Make) -> None:
     trace = two_steps(1000)
     work(trace, *((1000 + 100 * i, "ab"[i % 2]) for i in range(6)))
@@ -284,7 +296,7 @@ def test_an_empty_capture_is_one_step(opened: Make) -> None:
         ("repetitions", "similar: 'repetition'"),
         ("range:", "unknown source of steps 'range:'"),
         ("range:(", r"invalid regular expression '\(': "),
-        ("range:iteratoin", "no range of your own on a launching thread matches 'iteratoin'; near"),
+        ("range:iteratoin", "no range on a thread that launches kernels matches 'iteratoin'; "),
         ("range:iteratoin", "nearest: 'iteration [78]', 'iteration [78]'"),
         ("anchor:sgem_x", "no kernel or operator matches 'sgem_x'; nearest: 'sgemm_x'"),
         (

@@ -99,7 +99,23 @@ def copied_stubs(tmp_path: Path) -> Path:
         shutil.copy(path, core)
     for each in (package, core):
         (each / "__init__.pyi").touch()
+    stand_in_for_numpy(tmp_path / "stubs" / "numpy", core)
     return core
+
+
+def stand_in_for_numpy(package: Path, core: Path) -> None:
+    """Write the few names of numpy that our stubs use: its own stubs take 3 s to read.
+
+    `make lint` checks our stubs with numpy's own.
+    """
+    stubs = "".join(path.read_text() for path in core.glob("_*.pyi"))
+    names = sorted({*re.findall(r"\bnp\.(\w+)", stubs)} - {"generic"})
+    kinds = "".join(f"class {name}(generic): ...\n" for name in names)
+    package.mkdir()
+    (package / "__init__.pyi").write_text(f"class generic: ...\n{kinds}")
+    (package / "typing.pyi").write_text(
+        'from typing import Generic, TypeVar\nT = TypeVar("T")\nclass NDArray(Generic[T]): ...\n'
+    )
 
 
 def test_every_compiled_module_has_a_stub_and_every_stub_a_module() -> None:

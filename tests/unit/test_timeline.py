@@ -10,7 +10,6 @@ import fastprof
 from exports import Export
 from fastprof.cli import main
 from fastprof.errors import BadInputError
-from fastprof.model.folded import folded
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import class_of
 from kineto_files import KinetoFile
@@ -209,23 +208,6 @@ def test_paths_are_the_tree_of_the_column(tmp_path):
         ("layer:a", "a", "layer", 1),
         ("step 1", "step *", "user", 0),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("step 17", "step *"),
-        ("ProfilerStep#5", "ProfilerStep#*"),
-        ("layer.3.attn", "layer.*.attn"),
-        ("epoch 1, batch 20", "epoch *, batch *"),
-        ("lr 0.25", "lr *"),
-        ("conv2d", "conv2d"),
-        ("resnet50", "resnet50"),
-        ("iter_7", "iter_*"),
-    ],
-)
-def test_folded(text, expected):
-    assert folded(text) == expected
 
 
 @pytest.mark.parametrize(

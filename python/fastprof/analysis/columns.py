@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy.typing as npt
 
-from fastprof.model.columns import Values
-from fastprof.profile.profile import Profile
+from fastprof.model.columns import Column, Values
+from fastprof.model.metadata import About
 
-__all__ = ["numbers", "texts"]
-
-
-def numbers(profile: Profile, name: str) -> npt.NDArray[Any]:
-    """A column of integers, [kernels]; -1 is unknown."""
-    return cast("npt.NDArray[Any]", profile.column(name).values)
+__all__ = ["Columns", "numbers", "texts"]
 
 
-def texts(profile: Profile, name: str) -> Values:
+class Columns(Protocol):
+    """Columns by name: a Profile has those of kernels, `CpuEvents` those of CPU events."""
+
+    @property
+    def about(self) -> About: ...
+    @property
+    def names(self) -> list[str]: ...
+    def column(self, name: str) -> Column: ...
+    def __len__(self) -> int: ...
+
+
+def numbers(source: Columns, name: str) -> npt.NDArray[Any]:
+    """A column of integers; -1 is unknown."""
+    return cast("npt.NDArray[Any]", source.column(name).values)
+
+
+def texts(source: Columns, name: str) -> Values:
     """A column of texts."""
-    return cast(Values, profile.column(name))
+    return cast(Values, source.column(name))

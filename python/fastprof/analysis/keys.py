@@ -9,17 +9,17 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._core._pools import alike
+from fastprof.analysis.columns import Columns
 from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
 from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, unknown
 from fastprof.model.names import unknown_name
 from fastprof.model.numbers import without_numbers
-from fastprof.profile.profile import Profile
 
 __all__ = ["key_of"]
 
 
-def key_of(profile: Profile, name: str) -> Values:
+def key_of(profile: Columns, name: str) -> Values:
     """The values of a key; unknown for all kernels if the file does not record it.
 
     Raises
@@ -37,10 +37,10 @@ def key_of(profile: Profile, name: str) -> Values:
     return _MAKERS[found](profile)
 
 
-def _column(name: str) -> Callable[[Profile], Values]:
+def _column(name: str) -> Callable[[Columns], Values]:
     """A key with the values of a column."""
 
-    def make(profile: Profile) -> Values:
+    def make(profile: Columns) -> Values:
         if name not in profile.names:
             return unknown(len(profile))
         return _as_values(profile.column(name))
@@ -62,12 +62,12 @@ def _as_values(column: Column) -> Values:
     return Values(ids, values).mapped(lambda value: None if value == none else value)
 
 
-def _layer(profile: Profile, part: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Values:
+def _layer(profile: Columns, part: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Values:
     layers = _column("layer")(profile)
     return layers.mapped(lambda names: ":".join(part(names)) or None)
 
 
-def _range(profile: Profile) -> Values:
+def _range(profile: Columns) -> Values:
     """The user's ranges around the call; `step 17` and `step 18` are both `step *`."""
     ranges = _column("ranges")(profile)
     return ranges.mapped(lambda names: ":".join(map(without_numbers, names)) or None)
@@ -76,7 +76,7 @@ def _range(profile: Profile) -> Values:
 _FRAME: Final = re.compile(r"(?P<file>.+?):\d+(?: (?P<function>.*))?\Z", re.DOTALL)
 
 
-def _of_line(part: str) -> Callable[[Profile], Values]:
+def _of_line(part: str) -> Callable[[Columns], Values]:
     """The file or the function of a source line."""
 
     def of(line: str) -> str | None:
@@ -90,7 +90,7 @@ def _of_line(part: str) -> Callable[[Profile], Values]:
     return lambda profile: _column("line")(profile).mapped(of)
 
 
-def _phase(profile: Profile) -> Values:
+def _phase(profile: Columns) -> Values:
     """The column `phase`; all copies and memsets are `copy`."""
     phases = _column("phase")(profile)
     kinds = _column("kind")(profile)
@@ -108,7 +108,7 @@ _TYPE: Final = re.compile(
 )
 
 
-def _dtype(profile: Profile) -> Values:
+def _dtype(profile: Columns) -> Values:
     """The types of a call's tensors, as its params spell them; each once."""
 
     def of(params: str) -> str | None:
@@ -123,16 +123,16 @@ def _constant(value: Any, n: int) -> Values:
     return unknown(n) if value is None else Values(np.zeros(n, np.int32), [value])
 
 
-def _rank(profile: Profile) -> Values:
+def _rank(profile: Columns) -> Values:
     distributed = profile.about.distributed
     return _constant(None if distributed is None else distributed.rank, len(profile))
 
 
-def _shape(profile: Profile) -> Values:
+def _shape(profile: Columns) -> Values:
     return _column("params")(profile).mapped(lambda text: None if text == "na=na," else text)
 
 
-_MAKERS: Final[dict[str, Callable[[Profile], Values]]] = {
+_MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "op": _column("op"),
     "mod": _column("mod"),
     "kernel": _column("kernel"),

@@ -88,7 +88,7 @@ def in_counted_steps(steps: StepsOfKernels) -> Bools:
 
 
 def calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
-    """The number of calls with kernels in each group; -1 if unknown."""
+    """[groups] The number of distinct calls; -1 if the profile has no column `call`."""
     if "call" not in profile.names:
         return np.full(groups.n, -1, np.int64)
     return groups.distinct_counts(numbers(profile, "call"))

@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.analysis.key_names import condition, keys
 from fastprof.profile.reports import Option
 
-__all__ = ["STEPS", "WHERE", "by"]
+__all__ = ["CPU", "DEPTH", "STEPS", "WHERE", "by", "choice"]
 
 
 def by(default: str) -> Option:
@@ -21,6 +21,28 @@ STEPS: Final = Option(
     "or none (default: the first that applies)",
     "SOURCE",
 )
+
+
+def choice(name: str, about: str, values: tuple[str, ...]) -> Option:
+    """An option with one of some values, by default the first."""
+
+    def of(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"expected {' or '.join(values)}, found {text!r}")
+        return text
+
+    return Option(name, f"{about} (default: {values[0]})", "|".join(values), of, values[0])
+
+
+def _depth(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not int(text):
+        raise ValueError(f"expected a positive number, found {text!r}")
+    return int(text)
+
+
+DEPTH: Final = Option(
+    "depth", "deeper layers are part of their ancestor at this depth, counted from 1", "N", _depth
+)
 WHERE: Final = Option(
     "where",
     "only work whose key matches a glob pattern, e.g. op=linear or layer='*attention*'; != "
@@ -28,4 +50,11 @@ WHERE: Final = Option(
     "KEY=PATTERN",
     lambda text: condition(text) and text,
     is_repeatable=True,
+)
+
+CPU: Final = Option(
+    "cpu",
+    "add the CPU time of operators, user ranges and API calls, and the memory that they allocate "
+    "if the trace records it; without GPU work, these are always shown",
+    default=False,
 )

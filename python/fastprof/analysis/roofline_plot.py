@@ -79,10 +79,10 @@ def _fill(axes: Any, table: Table, devices: Sequence[Device]) -> None:
 
 def _apart(intensity: Any, rate: Any, rows: Any) -> list[int]:
     """The rows whose labels do not hide each other, the longest first."""
-    x, y = np.log10(intensity), np.log10(rate)
     found: list[int] = []
     for row in rows.tolist():
-        if all(abs(x[row] - x[each]) > 0.3 or abs(y[row] - y[each]) > 0.3 for each in found):
+        x, y = (np.abs(np.log10(each[row] / each[found])) for each in (intensity, rate))
+        if ((x > 0.3) | (y > 0.3)).all():
             found.append(row)
     return found
 

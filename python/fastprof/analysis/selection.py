@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fastprof.analysis import keys
+from fastprof.analysis.columns import Columns
 from fastprof.analysis.key_names import condition
 from fastprof.model.arrays import Bools
-from fastprof.profile.profile import Profile
 
 __all__ = ["Where", "selected"]
 
 Where = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
-def selected(profile: Profile, where: Where | None) -> Bools | None:
-    """bool [kernels], or None if all are selected.
+def selected(profile: Columns, where: Where | None) -> Bools | None:
+    """bool [kernels], or of CPU events, or None if all are selected.
 
     where : patterns by key, or texts KEY=PATTERN and KEY!=PATTERN; patterns of one key are
         alternatives, keys are combined; the pattern `na` matches unknown values

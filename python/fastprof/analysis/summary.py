@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from fastprof.analysis import keys
+from fastprof.analysis.cpu import cpu_table
+from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import measures, shown, totals
@@ -26,6 +29,7 @@ def summary(
     by: str | Sequence[str] | None = None,
     where: Where | None = None,
     steps: str | None = None,
+    cpu: bool = False,
 ) -> Table:
     """Time and work of kernels by any keys, the longest first. See docs/reports.md.
 
@@ -35,6 +39,7 @@ def summary(
         and kind
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
+    cpu : add CPU time and memory; always for a trace without GPU work
 
     Raises
     ------
@@ -42,12 +47,20 @@ def summary(
         A key is unknown.
     StepsError
         The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        `cpu` for a file that contains no ranges or has changed since it was read.
     """
-    names = (by,) if isinstance(by, str) else tuple(by or _default(profile))
+    events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
+    names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
     check_keys(names)
     rows = selected(profile, where)
     found = profile.find_steps(steps)
-    table = _table(profile, names, found, rows)
+    if events is not None:
+        table = cpu_table(profile, events, names, found, where)
+    else:
+        table = _table(profile, names, found, rows)
+    if not len(profile):
+        return replace(table, notes=(_NO_GPU if events is not None else _NOTHING,))
     if rows is not None:
         return table
     parts = {name: _table(profile, (name,), found) for name in ("phase", "kind")}
@@ -55,8 +68,21 @@ def summary(
     return replace(table, lead=lead, facts=facts)
 
 
-def _default(profile: Profile) -> tuple[str, str]:
+_NO_GPU: Final = "no GPU work in this capture: CPU time only"
+_NOTHING: Final = (
+    "no GPU work and no ranges in this capture; record the GPU with nsys profile --trace=cuda,nvtx "
+    "or torch.profiler, while it works"
+)
+
+
+def _has_ranges_only(profile: Profile) -> bool:
+    return not len(profile) and any((profile.contents.ranges or {}).values())
+
+
+def _default(profile: Profile, events: CpuEvents | None) -> tuple[str, ...]:
     """The keys that answer the first question with what the file records."""
+    if events is not None and not len(profile):
+        return ("dir", "op") if keys.key_of(events, "dir").ids.max(initial=-1) >= 0 else ("op",)
     if any(keys.key_of(profile, "op").values):
         return "dir", "op"
     return ("range", "kind") if keys.key_of(profile, "range").values else ("kind", "kernel")

@@ -123,7 +123,11 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
     flag = "--" + option.name.replace("_", "-")
     if option.is_positional:
         parser.add_argument(
-            option.name, metavar=option.metavar, nargs="*", type=option.type, help=option.about
+            option.name,
+            metavar=option.metavar,
+            nargs="*",
+            type=_typed(option.type),
+            help=option.about,
         )
     elif option.metavar is None:
         parser.add_argument(flag, dest=option.name, action="store_true", help=option.about)

@@ -26,8 +26,16 @@ class Heading:
         Text is cut on the left, to keep the end of a path.
     decimals : int or None
         Decimals of its numbers in text; None chooses by size.
+    digits : int
+        Digits of its largest number in text, if decimals are chosen by size.
     in_text : bool
         Whether text and Markdown show it by default.
+    same_unit : str
+        Key of the column whose unit and decimals it has in text; "" for its own.
+    rank : int
+        If text is too narrow, columns of the highest rank are omitted first.
+    min_width : int
+        Characters that its texts keep until columns of a rank above 0 are omitted.
     """
 
     key: str
@@ -37,6 +45,10 @@ class Heading:
     keeps_end: bool = False
     decimals: int | None = None
     in_text: bool = True
+    digits: int = 4
+    same_unit: str = ""
+    rank: int = 0
+    min_width: int = 12
 
 
 @dataclass(frozen=True)

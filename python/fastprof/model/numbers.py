@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["without_numbers"]
+__all__ = ["without_index", "without_numbers"]
 
 # Digits that belong to a word, as in conv2d or bf16, are part of the name, unless the word counts.
 _NUMBER: Final = re.compile(
@@ -18,3 +18,12 @@ _NUMBER: Final = re.compile(
 def without_numbers(text: str) -> str:
     """A name with its numbers folded: `step 17` and `ProfilerStep#17` end in `*`."""
     return _NUMBER.sub("*", text)
+
+
+# `layers.0`, `layers.0.mlp`, `block0`, `Linear_12`, `blocks[3]`; not `Conv2d` or `bf16x`.
+_INDEX: Final = re.compile(r"\d+(?=[.\]]|\Z)")
+
+
+def without_index(layer: str) -> str:
+    """A layer's name with its indices folded: `layers.0` and `layers.12` are both `layers.*`."""
+    return _INDEX.sub("*", layer)

@@ -20,6 +20,7 @@ from fastprof.model import table_text
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
+from fastprof.model.table_layout import Layout
 
 if TYPE_CHECKING:
     import pandas
@@ -77,6 +78,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     notes : lines of text below the table: what is missing, estimated or left out
     total : totals over all rows by name of column, None where unknown; the last row of text
     facts : further values of the JSON object, by name
+    layout : how text shows the rows in their original order; None after `sort`
     """
 
     columns: dict[str, Cells]
@@ -86,6 +88,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     notes: tuple[str, ...] = ()
     total: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    layout: Layout | None = None
 
     @property
     def n_rows(self) -> int:
@@ -120,9 +123,9 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     def take(self, rows: npt.NDArray[np.integer[Any]] | Sequence[int]) -> Table:
         """Some rows, in this order; totals stay those of all rows."""
         picked = np.asarray(rows, np.intp)
-        return replace(
-            self, columns={name: _at(each, picked) for name, each in self.columns.items()}
-        )
+        columns = {name: _at(each, picked) for name, each in self.columns.items()}
+        layout = None if self.layout is None else self.layout.take(picked)
+        return replace(self, columns=columns, layout=layout)
 
     def head(self, n: int) -> Table:
         """The first n rows."""
@@ -161,7 +164,8 @@ class Table(Mapping[str, npt.NDArray[Any]]):
             ascending = isinstance(column, Values)
         rank = _ranks(column)
         key = rank if ascending else -rank
-        return self.take(np.argsort(np.where(np.isnan(rank), np.inf, key), kind="stable"))
+        order = np.argsort(np.where(np.isnan(rank), np.inf, key), kind="stable")
+        return replace(self, layout=None).take(order)
 
     def text(self, limit: int | None = None, *, width: int | None = None) -> str:
         """Aligned text: title, lead, header, rows, total, notes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html as escape
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from fastprof.model.columns import Values
 from fastprof.model.heading import Heading, Scale
 from fastprof.model.quantity import scale_of
+from fastprof.model.table_layout import Layout
 
 
 class Column(Protocol):
@@ -36,6 +37,8 @@ class Table(Protocol):
     def notes(self) -> tuple[str, ...]: ...
     @property
     def total(self) -> dict[str, Any]: ...
+    @property
+    def layout(self) -> Layout | None: ...
     def heading(self, name: str) -> Heading: ...
 
 
@@ -43,6 +46,7 @@ _UNKNOWN: Final = "na"
 _GAP: Final = "  "
 _MIN_TEXT: Final = 12  # characters that a cut text keeps
 _CUT: Final = "…"
+_INDENT: Final = "\u2003"  # in Markdown and HTML, which drop spaces at the start of a cell
 
 
 class _Shown(NamedTuple):
@@ -53,6 +57,8 @@ class _Shown(NamedTuple):
     total: str
     is_text: bool
     keeps_end: bool
+    rank: int
+    min_width: int
 
     @property
     def width(self) -> int:
@@ -61,12 +67,7 @@ class _Shown(NamedTuple):
     def cut(self, width: int) -> _Shown:
         """The column with texts of at most `width` characters."""
 
-        def short(text: str) -> str:
-            if len(text) <= width:
-                return text
-            return _CUT + text[1 - width :] if self.keeps_end else text[: width - 1] + _CUT
-
-        cells = [short(cell) for cell in self.cells]
+        cells = [_cut(cell, width, self.keeps_end) for cell in self.cells]
         return self._replace(header=self.header[:width], cells=cells, total=self.total[:width])
 
     def lines(self) -> list[str]:
@@ -82,20 +83,37 @@ def aligned(table: Table, limit: int | None, width: int | None) -> str:
     if width is not None:
         shown, omitted = _fitted(shown, width)
     lines = [_plain(line) for line in (*([table.title] if table.title else []), *table.lead)]
-    rows = [_GAP.join(row).rstrip() for row in zip(*(each.lines() for each in shown), strict=True)]
-    lines += rows if table.total else rows[:-1]
-    n = len(rows) - 2
-    if n < table.n_rows:
-        lines.insert(len(lines) - bool(table.total), f"... {table.n_rows - n} more rows")
+    head, *rows, total = (
+        _GAP.join(row).rstrip() for row in zip(*(each.lines() for each in shown), strict=True)
+    )
+    lines += [head, *_with_sections(rows, table.layout, width)]
+    if len(rows) < table.n_rows:
+        lines.append(f"... {table.n_rows - len(rows)} more rows")
+    if table.total:
+        lines.append(total)
     if omitted:
         lines.append(f"(too narrow for {', '.join(omitted)})")
     lines += [_plain(note) for note in table.notes]
     return "".join(f"{line}\n" for line in lines)
 
 
+def _with_sections(rows: list[str], layout: Layout | None, width: int | None) -> Iterator[str]:
+    """The rows, and the title of each section above its first row."""
+    sections = None if layout is None else layout.sections
+    before = -1
+    for i, row in enumerate(rows):
+        section = -1 if sections is None else int(sections.ids[i])
+        if section != before and i:
+            yield ""
+        if section not in (before, -1) and sections is not None:
+            yield _cut(_as_text(sections.values[section]), width, keeps_end=True)
+        before = section
+        yield row
+
+
 def markdown(table: Table, limit: int | None) -> str:
     """See `Table.markdown`."""
-    shown = _shown(table, limit)
+    shown = _shown(table, limit, _INDENT)
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
@@ -113,7 +131,7 @@ def markdown(table: Table, limit: int | None) -> str:
 
 def html(table: Table) -> str:
     """An HTML table for notebooks. All text is escaped."""
-    shown = _shown(table, _MOST_ROWS_IN_HTML)
+    shown = _shown(table, _MOST_ROWS_IN_HTML, _INDENT)
 
     def row(cells: Sequence[str], tag: str) -> str:
         inner = "".join(
@@ -140,19 +158,37 @@ def html(table: Table) -> str:
 _MOST_ROWS_IN_HTML: Final = 100
 
 
-def _shown(table: Table, limit: int | None) -> list[_Shown]:
+def _shown(table: Table, limit: int | None, indent: str = "") -> list[_Shown]:
+    """The columns of text. `indent`: replaces spaces at the start of labels, without sections."""
     n = table.n_rows if limit is None else min(limit, table.n_rows)
+    labels = {} if table.layout is None else table.layout.labels
+    if indent and table.layout is not None and table.layout.sections is not None:
+        labels = {}
     found = []
-    for name, column in table.columns.items():
+    for name in table.columns:
         heading = table.heading(name)
-        if heading.in_text:
-            found.append(_column(heading, column, n, table.total.get(name)))
+        if name in labels:
+            cells = [_as_text(labels[name].at(row) or "") for row in range(n)]
+            cells = [_indented(cell, indent) if indent else cell for cell in cells]
+            found.append(_Shown(heading.header, cells, "", True, False, *_fit(heading)))
+        elif heading.in_text:
+            found.append(_column(table, heading, n))
     if table.total and found and not found[0].total:
         found[0] = found[0]._replace(total="total")
     return found
 
 
-def _column(heading: Heading, column: Column, n: int, total: Any) -> _Shown:
+def _indented(text: str, indent: str) -> str:
+    rest = text.lstrip(" ")
+    return indent * (len(text) - len(rest)) + rest
+
+
+def _fit(heading: Heading) -> tuple[int, int]:
+    return heading.rank, heading.min_width
+
+
+def _column(table: Table, heading: Heading, n: int) -> _Shown:
+    column, total = table.columns[heading.key], table.total.get(heading.key)
     cells: list[str]
     if isinstance(column, Values):
         is_text = not column.values or any(isinstance(each, str) for each in column.values)
@@ -160,14 +196,18 @@ def _column(heading: Heading, column: Column, n: int, total: Any) -> _Shown:
         unit = ""
     else:
         is_text = False
-        largest, are_whole = _largest(column, total)
+        of = heading.same_unit if heading.same_unit in table.columns else heading.key
+        largest, are_whole = _largest(table.columns[of], table.total.get(of))
         scale = _scale(heading, largest)
         unit = f"({scale.name})" if scale is not None else ""
         show = _number_format(heading, scale, largest, are_whole)
     values = [column.at(row) for row in range(n)]
     cells = [_UNKNOWN if value is None else show(value) for value in values]
+    if not is_text and table.layout is not None and table.layout.blank is not None:
+        blank = table.layout.blank.tolist()
+        cells = ["" if blank[row] else cell for row, cell in enumerate(cells)]
     last = "" if total is None else show(total)
-    return _Shown(heading.header + unit, cells, last, is_text, heading.keeps_end)
+    return _Shown(heading.header + unit, cells, last, is_text, heading.keeps_end, *_fit(heading))
 
 
 def _largest(column: Column, total: Any) -> tuple[float, bool]:
@@ -189,17 +229,17 @@ def _number_format(
     if decimals is None:
         if are_whole and size == 1:
             return str
-        decimals = 1 if heading.unit == "share" else _decimals(largest / size)
+        decimals = 1 if heading.unit == "share" else _decimals(largest / size, heading.digits)
     return lambda value: f"{value / size:.{decimals}f}"
 
 
-def _decimals(largest: float) -> int:
-    """Decimals that give a column about four digits."""
-    if not math.isfinite(largest) or largest >= 1000:
+def _decimals(largest: float, digits: int) -> int:
+    """Decimals that give the largest number of a column about this many digits."""
+    if not math.isfinite(largest) or largest >= 10 ** (digits - 1):
         return 0
     if largest < 1:
-        return 3 if largest else 0
-    return 3 - int(math.log10(largest))
+        return digits - 1 if largest else 0
+    return digits - 1 - int(math.log10(largest))
 
 
 def _as_text(value: Any) -> str:
@@ -211,21 +251,36 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
+def _cut(text: str, width: int | None, keeps_end: bool) -> str:
+    if width is None or len(text) <= width:
+        return text
+    return _CUT + text[1 - width :] if keeps_end else text[: width - 1] + _CUT
+
+
 def _fitted(shown: list[_Shown], width: int) -> tuple[list[_Shown], list[str]]:
-    """Columns that fit the width: cut the widest texts first, then omit columns on the right."""
-    shown = list(shown)
-    omitted: list[str] = []
+    """The columns that fit the width, with texts cut, and the headers of the omitted ones."""
+    kept = list(range(len(shown)))
+    while True:
+        columns = [shown[i] for i in kept]
+        is_ranked = any(each.rank for each in columns)
+        fitted, fits = _narrowed(columns, width, is_ranked)
+        if fits or len(kept) == 1:
+            return fitted, [each.header for i, each in enumerate(shown) if i not in kept]
+        kept.remove(max(kept, key=lambda i: (shown[i].rank, i)))
+
+
+def _narrowed(
+    columns: list[_Shown], width: int, keeps_min_width: bool
+) -> tuple[list[_Shown], bool]:
+    """Cut the widest texts first, and whether the columns then fit."""
+    shown = list(columns)
     while True:
         excess = sum(each.width + len(_GAP) for each in shown) - len(_GAP) - width
-        texts = [i for i, each in enumerate(shown) if each.is_text and each.width > _MIN_TEXT]
-        if excess <= 0:
-            return shown, omitted[::-1]
-        if texts:
-            widest = max(texts, key=lambda i: shown[i].width)
-            others = sorted((shown[i].width for i in texts if i != widest), reverse=True)
-            target = max(_MIN_TEXT, others[0] - 1 if others else 0, shown[widest].width - excess)
-            shown[widest] = shown[widest].cut(target)
-        elif len(shown) > 1:
-            omitted.append(shown.pop().header)
-        else:
-            return shown, omitted[::-1]
+        least = [each.min_width if keeps_min_width else _MIN_TEXT for each in shown]
+        texts = [i for i, each in enumerate(shown) if each.is_text and each.width > least[i]]
+        if excess <= 0 or not texts:
+            return shown, excess <= 0
+        widest = max(texts, key=lambda i: shown[i].width)
+        others = sorted((shown[i].width for i in texts if i != widest), reverse=True)
+        target = max(least[widest], others[0] - 1 if others else 0, shown[widest].width - excess)
+        shown[widest] = shown[widest].cut(target)

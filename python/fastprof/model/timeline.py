@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Values
 from fastprof.model.trace import Ranges
 
 
@@ -33,9 +34,18 @@ class Recorded:
     """The ranges, in the order of `Recording.ranges`, and all API calls of a trace.
 
     Indices of threads are those of this object, which may differ from those of the Recording.
+
+    Parameters
+    ----------
+    domain : [ranges] the name of the NVTX domain, unknown for the default domain
+    is_push_pop : [ranges] whether a range was pushed and popped, as opposed to started and ended
+    phase_domain : [Trace.phases] as `domain`
     """
 
     ranges: Ranges
+    domain: Values
+    is_push_pop: Bools
+    phase_domain: Values
     calls: RecordedCalls
     strings: list[str | None]
     threads: Int32 | Int64  # thread ids of the operating system

@@ -191,7 +191,7 @@ def _no_int32() -> Int32:
 
 @dataclass
 class UserRanges:
-    """The user's own ranges on threads that launch work, in order of start.
+    """The user's own ranges, in order of start.
 
     Columns are those of Ranges.
     """

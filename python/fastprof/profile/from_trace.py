@@ -21,6 +21,7 @@ from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
@@ -50,18 +51,21 @@ class TraceSource(ProfileSource):
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
-        self._trace, self._attribution = trace, attribution
+        self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
         self._read_times = read_times
 
     def _copy(self) -> TraceSource:
-        lines = self._lookups.lines
-        return TraceSource(self._trace, self._attribution, lines, self._read_times)
+        return TraceSource(self._trace, self._attribution, self.lines, self._read_times)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
         return _MAKERS[name](self._lookups)
+
+    def steps(self, source: str | None) -> StepsOfKernels:
+        """The steps by a source."""
+        return self._lookups.steps(source, lambda: self.timeline.ranges)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -73,9 +77,14 @@ class TraceSource(ProfileSource):
         """As in ProfileSource."""
         return paths_of(self._attribution)
 
-    def steps(self, source: str | None) -> StepsOfKernels:
-        """The steps by a source."""
-        return self._lookups.steps(source)
+    @cached_property
+    def range_columns(self) -> RangeColumns:
+        """As in ProfileSource."""
+        shared = {name: _MAKERS[name] for name in RangeColumns.SHARED}
+        lines, ranges = self._lookups.lines, self.timeline.ranges
+        return RangeColumns(
+            self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
+        )
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups
@@ -225,7 +234,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "range": lambda lookups: lookups.user_ranges[1],
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
-    "step": lambda lookups: lookups.steps(None).column(),
+    "step": lambda lookups: lookups.steps().column(),
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
+from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.optional import import_optional
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
+from fastprof.model.computed import Computed
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NEVER
 
@@ -72,6 +75,16 @@ class Instances:
 
 
 @dataclass(frozen=True, eq=False)
+class EndedElsewhere:
+    """Ranges that ended on another thread than they started on; they enclose no API calls."""
+
+    start: Int64
+    end: Int64
+    text: Values
+    domain: Values
+
+
+@dataclass(frozen=True, eq=False)
 class RangeInstances(Instances):
     """The ranges of a trace, including those without kernels.
 
@@ -82,8 +95,18 @@ class RangeInstances(Instances):
     level, parent : int32 [n]
         How many ranges of the thread are open at the start; the row of the innermost of them, -1
         if none. A range may cross the end of its parent.
-    seq : int64 [n]
-        torch's sequence number, -1 if none.
+    seq, op_id : int64 [n]
+        torch's numbers, -1 if none.
+    domain : Values
+        The name of the NVTX domain, unknown for the default domain.
+    is_push_pop : bool [n]
+        Whether the range was pushed and popped, as opposed to started and ended.
+    of_kernel : int32 [kernels]
+        The innermost range around each launch, on the thread of the launch; -1 if none.
+    ended_elsewhere : EndedElsewhere
+        Further ranges, without a place in the nesting.
+    of_events : bool
+        Whether they are events of torch.profiler, whose names contain neither shapes nor numbers.
     n_own : int
         Rows of the trace itself. The rows after it are those of graph-capture files, whose times
         are shifted to after the trace.
@@ -93,6 +116,12 @@ class RangeInstances(Instances):
     level: Int32
     parent: Int32
     seq: Int64
+    op_id: Int64
+    domain: Values
+    is_push_pop: Bools
+    of_kernel: Int32
+    ended_elsewhere: EndedElsewhere
+    of_events: bool
     meanings: list[Meaning]
     n_own: int
 
@@ -105,6 +134,25 @@ class RangeInstances(Instances):
     def name(self) -> Values:
         """The names without shapes."""
         return Values(self.label, [meaning.name for meaning in self.meanings])
+
+    @cached_property
+    def recorded_name(self) -> Values:
+        """`DOMAIN:NAME` as recorded, with torch's numbers; the default domain has no name."""
+        if self.of_events:
+            return self.name.mapped(lambda name: f":{name}")
+        label = self.text.mapped(lambda text: text)  # labels of equal text get one id
+        ids, first = alike([label.ids, self.seq, self.op_id, self.domain.ids])
+        domains = [*self.domain.values, ""]
+
+        def name(number: int) -> str:
+            row = first[number]
+            text, seq, op_id = self.meanings[self.label[row]], self.seq[row], self.op_id[row]
+            numbers = f", seq = {seq}" if seq >= 0 else ""
+            numbers += f", op_id = {op_id}" if op_id >= 0 else ""
+            whole = text.name + numbers + text.label[len(text.name) :] if numbers else text.label
+            return f"{domains[self.domain.ids[row]]}:{whole}"
+
+        return Values(ids, cast("list[str]", Computed(len(first), name)))
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame: start, end, tid, pid, text, seq, level, parent. Unclosed ends are missing.
@@ -133,11 +181,14 @@ class ApiCalls(Instances):
         launch, sync, alloc, load, copy or other, see `profile.api_classes`.
     correlation : int64 [n]
         Links a call to the GPU work it launched, -1 if none.
+    of_kernel : int32 [kernels]
+        The call that launched each kernel, -1 if none.
     """
 
     name: Values
     call_class: Values
     correlation: Int64
+    of_kernel: Int32
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame: start, end, tid, pid, name, class, correlation. Unknown ends are missing.

@@ -24,6 +24,7 @@ from fastprof.profile.byte_limits import bandwidths, too_fast
 from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
 from fastprof.profile.calls import CallsOfKernels, find_calls
 from fastprof.profile.costs import Costs, cost
+from fastprof.profile.instances import RangeInstances
 from fastprof.profile.steps import sources
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -117,10 +118,12 @@ class Lookups:
         )
         return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
 
-    def steps(self, source: str | None) -> StepsOfKernels:
-        """The steps by a source, kept."""
+    def steps(
+        self, source: str | None = None, read: Callable[[], RangeInstances] | None = None
+    ) -> StepsOfKernels:
+        """The steps by a source, kept. `read` reads all ranges; needed for some `range:REGEX`."""
         if source not in self._steps:
-            self._steps[source] = sources.find(self, source)
+            self._steps[source] = sources.find(self, source, read)
         return self._steps[source]
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> Any:

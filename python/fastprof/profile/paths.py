@@ -9,8 +9,8 @@ from fastprof._core import _path
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Values
-from fastprof.model.folded import folded
 from fastprof.model.markers import Kind, Meaning
+from fastprof.model.numbers import without_numbers
 from fastprof.profile.callpath.attribution import Attribution
 
 if TYPE_CHECKING:
@@ -91,4 +91,4 @@ def paths_of(attribution: Attribution) -> Paths:
 
 
 def _folded(meaning: Meaning) -> str:
-    return folded(meaning.label) if meaning.kind == Kind.USER else meaning.name
+    return without_numbers(meaning.label) if meaning.kind == Kind.USER else meaning.name

@@ -73,6 +73,12 @@ def of_kernels(lookups: Chains) -> Values:
     return Values(phase, PHASES)
 
 
+def of_ranges(lookups: Chains) -> Values:
+    """The phase of every range, as of the kernels launched in it; never communication or data."""
+    of_chain = lookups.chains(_has_phase, lookups.node, _phase)
+    return of_chain.mapped(lambda name: FORWARD if name == _MOVED else name)
+
+
 def _has_phase(meaning: Meaning) -> bool:
     turns = meaning.backward or meaning.recompute or meaning.engine
     return turns or meaning.kind not in _WITHOUT_PHASE or _STEP.match(meaning.name) is not None

@@ -23,6 +23,7 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -182,7 +183,8 @@ class Profile:
             - `ProfilerStep`: the ranges of torch.profiler's schedule
             - `range`: your outermost range whose label, numbers folded, repeats, and that launches
               at least 90 % of the GPU time
-            - `range:REGEX`: your outermost ranges whose label the expression is found in
+            - `range:REGEX`: your outermost ranges whose label the expression is found in; without
+              any, ranges of any kind (reads the file again)
             - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
             - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
               that the expression is found in, and that takes over 5 ms, begins a step
@@ -251,6 +253,10 @@ class Profile:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
 
+    def layers(self, depth: int | None = None, **options: Any) -> Table:
+        """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
+        return self.report("layers", depth=depth, **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
@@ -301,3 +307,8 @@ class Profile:
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
     """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
     return profile._source.dict_line_columns()
+
+
+def range_columns(profile: Profile) -> RangeColumns:
+    """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
+    return profile._source.range_columns

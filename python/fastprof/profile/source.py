@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 from fastprof.errors import BadInputError
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
+from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
 from fastprof.profile.checks import Totals
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.paths import Paths
+from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
 
@@ -22,6 +24,7 @@ class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
     `of_costs` names the columns that share the cost computation, about half of the total time.
+    `lines` selects the user's own source lines.
 
     Parameters
     ----------
@@ -38,6 +41,7 @@ class ProfileSource(ABC):
     """
 
     of_costs: ClassVar[frozenset[str]] = frozenset()
+    lines: SourceLines
 
     def __init__(
         self,
@@ -116,6 +120,17 @@ class ProfileSource(ABC):
             The file is dict lines, which do not contain it.
         """
         raise self._lacks("call paths")
+
+    @property
+    def range_columns(self) -> RangeColumns:
+        """The columns of ranges; reads the file again on first use.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed, or it is dict lines, which contain no ranges.
+        """
+        raise self._lacks("ranges")
 
     def _lacks(self, contents: str) -> BadInputError:
         return BadInputError(

@@ -11,10 +11,10 @@ from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.timeline import Recorded, RecordedCalls
-from fastprof.model.trace import NEVER, NO_TIME, Trace
+from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.instances import ApiCalls, RangeInstances, Threads
+from fastprof.profile.instances import ApiCalls, EndedElsewhere, RangeInstances, Threads
 
 
 class DiffersError(Exception):
@@ -23,21 +23,14 @@ class DiffersError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The ranges and API calls of a trace.
-
-    Parameters
-    ----------
-    ranges : in the order of `Attribution.ranges`
-    call_of_kernel : int32 [kernels], the row of `api` that launched each kernel, -1 if none
-    """
+    """The ranges, in the order of `Attribution.ranges`, and API calls of a trace."""
 
     ranges: RangeInstances
     api: ApiCalls
-    call_of_kernel: Int32
 
     def launch_ends(self) -> Ints:
         """[kernels] The end of the launching API call."""
-        end = take(self.api.end, self.call_of_kernel, NEVER)
+        end = take(self.api.end, self.api.of_kernel, NEVER)
         return Ints(np.where(end == NEVER, NO_TIME, end), none=NO_TIME)
 
 
@@ -69,9 +62,10 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         name=names,
         call_class=names.mapped(class_of),
         correlation=calls.correlation,
+        of_kernel=row,
         threads=threads,
     )
-    return Timeline(ranges, api, row)
+    return Timeline(ranges, api)
 
 
 def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:
@@ -120,10 +114,33 @@ def _ranges(
         level=take(_path.levels(frame_parent), frame),
         parent=take(frame_range, take(frame_parent, frame)),
         seq=names.seq,
+        op_id=names.op_id,
         threads=threads,
+        domain=_with_more(recorded.domain, captured.ranges),
+        is_push_pop=np.append(recorded.is_push_pop, np.ones(captured.ranges, bool)),
+        of_kernel=_around_launches(trace, attribution, thread),
+        ended_elsewhere=EndedElsewhere(
+            trace.phases.start,
+            trace.phases.end,
+            Values(trace.phases.label, [label_text(label) for label in trace.labels]),
+            recorded.phase_domain,
+        ),
+        of_events=trace.about.format == "kineto",
         meanings=attribution.meanings,
         n_own=n_own,
     )
+
+
+def _around_launches(trace: Trace, attribution: Attribution, thread: Int32) -> Int32:
+    """The innermost range around each launch; not that of a thread that waits for the launch's."""
+    row = take(attribution.frame_range, attribution.launch_frame_of_kernel)
+    of_launch = take(trace.launches.thread, trace.kernels.launch)
+    return np.where(take(thread, row) == of_launch, row, np.int32(-1))
+
+
+def _with_more(values: Values, n: int) -> Values:
+    """The values, and n unknown ones."""
+    return Values(np.append(values.ids, np.full(n, -1, np.int32)), values.values)
 
 
 def _calls_of_kernels(trace: Trace, calls: RecordedCalls, threads: Threads) -> Int32:

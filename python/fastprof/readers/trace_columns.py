@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +45,26 @@ def launches_in_order(columns: Columns, kernels: Kernels) -> Columns:
     return {name: column[order] for name, column in columns.items()}
 
 
+_OF_RANGES: Final = ("start", "end", "globalTid", "text", "text_seq", "text_op_id")
+
+
 def ranges_in_order(columns: Columns, rows: npt.NDArray[Any] | slice) -> Ranges:
     """Some rows in the order of `Ranges`. Columns are removed from `columns` to free their memory
     early."""
-    names = ["start", "end", "globalTid", "text", "text_seq", "text_op_id"]
+    return Ranges(*_in_order(columns, rows, _OF_RANGES))
+
+
+def ranges_with(
+    columns: Columns, rows: npt.NDArray[Any], further: Sequence[str]
+) -> tuple[Ranges, list[npt.NDArray[Any]]]:
+    """As `ranges_in_order`, and further columns of the same rows."""
+    kept = _in_order(columns, rows, [*_OF_RANGES, *further])
+    return Ranges(*kept[: len(_OF_RANGES)]), kept[len(_OF_RANGES) :]
+
+
+def _in_order(
+    columns: Columns, rows: npt.NDArray[Any] | slice, names: Sequence[str]
+) -> list[npt.NDArray[Any]]:
     kept = [columns.pop(name)[rows] for name in names]
     # Ranges that end before they start enclose nothing.
     np.maximum(kept[0], kept[1], out=kept[1])
@@ -56,7 +72,7 @@ def ranges_in_order(columns: Columns, rows: npt.NDArray[Any] | slice) -> Ranges:
     if order is not None:
         for i, column in enumerate(kept):
             kept[i] = column[order]
-    return Ranges(*kept)
+    return kept
 
 
 def read_strings(

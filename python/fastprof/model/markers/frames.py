@@ -12,8 +12,8 @@ import enum
 import fnmatch
 import functools
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from fastprof.model.markers import packages
 
@@ -38,7 +38,26 @@ class Owner(enum.Enum):
     MINE = "the user"
 
 
-_FRAME: Final = re.compile(r"(.+?):\d+(?: .*)?\Z", re.DOTALL)
+_FRAME: Final = re.compile(r"(.+?):(\d+)(?: (.*))?\Z", re.DOTALL)
+_MOST_DIGITS: Final = 9
+
+
+class Place(NamedTuple):
+    """A frame's file, line and function; None where the frame does not name it."""
+
+    file: str
+    line: int | None
+    function: str | None
+
+
+def place_of(frame: str) -> Place:
+    """The place of a frame `FILE:LINE` or `FILE:LINE FUNCTION`."""
+    match = _FRAME.match(frame)
+    if match is None:
+        return Place(frame, None, None)
+    line = int(match[2]) if len(match[2]) <= _MOST_DIGITS else None
+    return Place(match[1], line, match[3] or None)
+
 
 _INSTALLED: Final = re.compile(r"(?:^|.*/)(?:site|dist)-packages/", re.DOTALL)
 _STANDARD: Final = re.compile(
@@ -88,6 +107,21 @@ def _owner_by_name(path: str, is_installed: bool) -> Owner:
     return Owner.TORCH if name in packages.STANDARD else Owner.MINE
 
 
+def path_pattern(globs: Sequence[str]) -> re.Pattern[str]:
+    """A pattern of the paths, with forward slashes, whose trailing components match a glob.
+
+    Raises
+    ------
+    ValueError
+        A glob is empty.
+    """
+    folded = [glob.replace("\\", "/").removeprefix("./").rstrip("/") for glob in globs]
+    if "" in folded:
+        raise ValueError(f"expected globs of files or folders, found {list(globs)!r}")
+    each = "|".join(fnmatch.translate(glob)[:-2] for glob in folded)  # without \\Z
+    return re.compile(rf"(?:.*/)?(?:{each})(?:/.*)?\Z", re.DOTALL)
+
+
 class SourceLines:
     """Selects the source lines of a call stack that a report shows.
 
@@ -106,11 +140,10 @@ class SourceLines:
 
     def __init__(self, mine: str | Sequence[str] = ()) -> None:
         globs = [mine] if isinstance(mine, str) else list(mine)
-        folded = [glob.replace("\\", "/").removeprefix("./").rstrip("/") for glob in globs]
-        if "" in folded:
-            raise ValueError(f"mine: expected globs of files or folders, found {globs!r}")
-        each = "|".join(fnmatch.translate(glob)[:-2] for glob in folded)  # without \\Z
-        self._mine = re.compile(rf"(?:.*/)?(?:{each})(?:/.*)?\Z", re.DOTALL) if globs else None
+        try:
+            self._mine = path_pattern(globs) if globs else None
+        except ValueError as error:
+            raise ValueError(f"mine: {error}") from None
 
     def trace(self, frames: Sequence[str]) -> tuple[str, ...]:
         """The frames without trailing ones of torch, triton or the standard library."""
@@ -126,22 +159,29 @@ class SourceLines:
         last = self._last(frames, Owner.MINE)
         return frames[last] if last >= 0 else None
 
+    def mine(self, frames: Sequence[str]) -> list[bool]:
+        """Whether each frame is in the user's own files."""
+        return [owner is Owner.MINE for owner in self._owners(frames)]
+
     def _last(self, frames: Sequence[str], *owners: Owner) -> int:
         """Index of the last frame of these owners, -1 for none."""
         last = -1
-        caller = Owner.MINE
-        for i, frame in enumerate(frames):
-            caller = self._owner(frame) or caller
-            if caller in owners:
+        for i, owner in enumerate(self._owners(frames)):
+            if owner in owners:
                 last = i
         return last
 
+    def _owners(self, frames: Sequence[str]) -> Iterator[Owner]:
+        """The owner of each frame; code without a file has the owner of its caller."""
+        caller = Owner.MINE
+        for frame in frames:
+            caller = self._owner(frame) or caller
+            yield caller
+
     def _owner(self, frame: str) -> Owner | None:
-        match = _FRAME.match(frame)
-        file = match[1] if match else frame
-        owner = owner_of(file)
+        owner = owner_of(place_of(frame).file)
         if self._mine is None:
             return owner
-        if self._mine.match(file.replace("\\", "/")):
+        if self._mine.match(place_of(frame).file.replace("\\", "/")):
             return Owner.MINE
         return Owner.LIBRARY if owner is Owner.MINE else owner

@@ -80,12 +80,13 @@ def nest(recording: Recording) -> Nesting:
             launches.start, launches.thread, len(recording.threads), recording.name,
         )  # fmt: skip
         meanings = [_meaning(label) for label in recording.labels]
+        users = user_ranges(recording, meanings)
         is_engine = autograd_threads.find(recording, meanings)
         frames, inherits = autograd_threads.inherit_frames(recording, is_engine, sweep.result())
     frame_parent, frame_range, frame_of_range, frame_of_launch = frames
     trace = recording.without_ranges()
     trace.about = replace(trace.about, steps=profiler_steps(recording, meanings))
-    trace.user_ranges = user_ranges(recording, meanings)
+    trace.user_ranges = users
     return Nesting(
         trace=trace,
         ranges=NestedRanges(

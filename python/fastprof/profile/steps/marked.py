@@ -44,18 +44,14 @@ def profiler_steps(recording: Recording, meanings: list[Meaning]) -> Steps:
 
 
 def user_ranges(recording: Recording, meanings: list[Meaning]) -> UserRanges:
-    """The user's own ranges on threads that launch work, in order of start.
+    """The user's own ranges, in order of start.
 
     meanings : [labels] of the recording
     """
-    is_user = np.array([m.kind == Kind.USER for m in meanings], bool)
+    is_user = np.array([m.kind == Kind.USER for m in meanings], np.int32)
     if not is_user.any():
         return UserRanges()
-    ranges, thread_of_launch = recording.ranges, recording.launches.thread
+    ranges = recording.ranges
     n_own = len(ranges) - recording.appended.ranges
-    launches = np.zeros(len(recording.threads) + 1, bool)
-    launches[thread_of_launch] = True
-    launches[-1] = False
-    rows = np.flatnonzero(is_user[ranges.label[:n_own]])
-    rows = rows[launches[ranges.thread[rows]]]
+    rows = np.flatnonzero(take(is_user, ranges.label[:n_own]))
     return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])

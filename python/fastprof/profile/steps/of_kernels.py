@@ -12,9 +12,8 @@ from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import RepeatedInts
 from fastprof.model.metadata import Steps
-from fastprof.model.trace import NEVER, Kernels, Trace
+from fastprof.model.trace import NEVER, NO_TIME, Kernels, Trace
 
-NO_TIME: Final = np.iinfo(np.int64).min
 _SLOW_FIRST: Final = 1.5  # a first step longer than this many medians is a warm-up
 
 

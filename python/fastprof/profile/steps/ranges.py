@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import Steps
 from fastprof.model.numbers import without_numbers
-from fastprof.model.trace import Trace
+from fastprof.model.trace import Trace, UserRanges
+from fastprof.profile.instances import RangeInstances
 from fastprof.profile.steps import labels
 from fastprof.profile.steps.marked import profiler_step
 from fastprof.profile.steps.of_kernels import of_launches
 
 ENOUGH: Final = 0.9  # share of the GPU time that ranges must launch to be taken for steps
 _MOST_TRIED: Final = 4
+
+Rows = npt.NDArray[np.intp]
 
 
 class Marked(NamedTuple):
@@ -52,15 +55,35 @@ def described(marked: Marked) -> str:
 
 def matching(trace: Trace, meanings: list[Meaning], pattern: re.Pattern[str]) -> Marked:
     """The outermost user ranges whose label the pattern is found in."""
-    used, place = distinct(trace.user_ranges.label, len(meanings))
-    fits = np.array([pattern.search(meanings[each].label) is not None for each in used], bool)
-    return _marked(trace, meanings, np.flatnonzero(fits[place]))
+    ranges = _on_launching_threads(trace)
+    used, place = distinct(ranges.label, len(meanings))
+    fits = np.array([pattern.search(meanings[each].name) is not None for each in used], bool)
+    return _of_user(trace, ranges, meanings, np.flatnonzero(fits[place]))
+
+
+def matching_instances(trace: Trace, instances: RangeInstances, pattern: re.Pattern[str]) -> Marked:
+    """The outermost ranges of any kind, on threads that launch work, that the pattern is found in.
+
+    The pattern is searched in the name, without shapes.
+    """
+    meanings, own = instances.meanings, slice(instances.n_own)
+    fits = np.array([pattern.search(each.name) is not None for each in meanings], bool)
+    rows = np.flatnonzero(fits[instances.label[own]])
+    tid, pid = instances.tid[rows], instances.pid[rows]
+    launches = np.zeros(len(rows), bool)
+    for thread in np.flatnonzero(_launches(trace)).tolist():
+        process = trace.processes[trace.process_of_thread[thread]]
+        launches |= (tid == trace.threads[thread]) & (pid == process)
+    rows = rows[launches]
+    return _marked(
+        meanings, instances.start[rows], instances.end[rows], pid[launches], instances.label[rows]
+    )
 
 
 def texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
     """The distinct labels of the user ranges, in order of appearance."""
-    used, _ = distinct(trace.user_ranges.label, len(meanings))
-    return [meanings[each].label for each in used]
+    used, _ = distinct(_on_launching_threads(trace).label, len(meanings))
+    return [meanings[each].name for each in used]
 
 
 def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated | None:
@@ -70,10 +93,10 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
 
     weight : [kernels] GPU time, 0 for kernels to ignore
     """
-    ranges = trace.user_ranges
+    ranges = _on_launching_threads(trace)
     used, place = distinct(ranges.label, len(meanings))
     folded: dict[str, int] = {}
-    ids = [_id(meanings[each].label, folded) for each in used]
+    ids = [_id(meanings[each].name, folded) for each in used]
     label = np.array([*ids, -1], np.int32)[place]
     counts = np.bincount(label[label >= 0], minlength=len(folded))
     rows = np.flatnonzero(label >= 0)
@@ -86,7 +109,7 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
         own = rows[label[rows] == each]
         if len(own) < 2:
             continue
-        marked = _marked(trace, meanings, own)
+        marked = _of_user(trace, ranges, meanings, own)
         inside = take(of_launches(trace, marked.steps), trace.kernels.launch) >= 0
         share = float(weight[inside].sum() / max(weight.sum(), 1))
         if best is None or share > best.share:
@@ -96,13 +119,26 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
     return best
 
 
+def _launches(trace: Trace) -> Bools:
+    """[threads] Whether each thread launches work."""
+    thread = trace.launches.thread
+    return np.bincount(thread[thread >= 0], minlength=len(trace.threads)) > 0
+
+
+def _on_launching_threads(trace: Trace) -> UserRanges:
+    """The user ranges of threads that launch work."""
+    ranges = trace.user_ranges
+    rows = np.flatnonzero(_launches(trace)[ranges.thread])
+    return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])
+
+
 def _id(label: str, ids: dict[str, int]) -> int:
     if profiler_step(label) is not None:
         return -1
     return ids.setdefault(without_numbers(label), len(ids))
 
 
-def _is_outermost(start: Int64, end: Int64, group: Int32) -> Bools:
+def _is_outermost(start: Int64, end: Int64, group: Int32 | Int64) -> Bools:
     """Whether each range starts after all earlier ranges of its group have ended.
 
     start, end : in order of start
@@ -116,16 +152,21 @@ def _is_outermost(start: Int64, end: Int64, group: Int32) -> Bools:
     return out
 
 
-def _marked(trace: Trace, meanings: list[Meaning], rows: Sequence[int] | Int64) -> Marked:
-    """Some user ranges as steps, without those that overlap an earlier one of their process."""
-    ranges = trace.user_ranges
-    process = take(trace.process_of_thread, ranges.thread[rows])
-    keep = _is_outermost(ranges.start[rows], ranges.end[rows], process)
-    rows, process = np.asarray(rows)[keep], process[keep]
-    names = [meanings[each].label for each in ranges.label[rows].tolist()]
-    number = np.zeros(len(rows), np.int64)
-    for each in np.unique(process):
-        own = np.flatnonzero(process == each)
+def _of_user(trace: Trace, ranges: UserRanges, meanings: list[Meaning], rows: Rows) -> Marked:
+    """Some user ranges as steps."""
+    pid = take(trace.processes, take(trace.process_of_thread, ranges.thread[rows]))
+    return _marked(
+        meanings, ranges.start[rows], ranges.end[rows], pid.astype(np.int64), ranges.label[rows]
+    )
+
+
+def _marked(meanings: list[Meaning], start: Int64, end: Int64, pid: Int64, label: Int32) -> Marked:
+    """Ranges, in order of start, as steps, without those that overlap an earlier one of their
+    process."""
+    keep = _is_outermost(start, end, pid)
+    pid, names = pid[keep], [meanings[each].name for each in label[keep].tolist()]
+    number = np.zeros(len(pid), np.int64)
+    for each in np.unique(pid):
+        own = np.flatnonzero(pid == each)
         number[own] = labels.numbers([names[row] for row in own.tolist()])
-    pid = take(trace.processes, process).astype(np.int64)
-    return Marked(Steps(number, ranges.start[rows], ranges.end[rows], pid), names)
+    return Marked(Steps(number, start[keep], end[keep], pid), names)

@@ -16,6 +16,7 @@ from fastprof.model.trace import NEVER, Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.costs import Costs
+from fastprof.profile.instances import RangeInstances
 from fastprof.profile.steps import anchors, labels, ranges, repetition
 from fastprof.profile.steps.of_kernels import StepsOfKernels, one_step, steps_of_kernels
 
@@ -42,8 +43,12 @@ class Kernels(Protocol):
     def layer(self, node: Int32) -> Values: ...
 
 
-def find(kernels: Kernels, source: str | None) -> StepsOfKernels:
+def find(
+    kernels: Kernels, source: str | None, read: Callable[[], RangeInstances] | None
+) -> StepsOfKernels:
     """The steps by one source; None: the first source that applies.
+
+    read : reads all ranges of the trace, for `range:REGEX` that matches none of the user's own
 
     Raises
     ------
@@ -59,7 +64,7 @@ def find(kernels: Kernels, source: str | None) -> StepsOfKernels:
         return found
     form, _, pattern = source.partition(":")
     if form == "range" and pattern:
-        return _by_range(kernels, pattern)
+        return _by_range(kernels, pattern, read)
     if form == "anchor" and pattern:
         return anchors.find(kernels.trace, kernels.names, lambda: kernels.costs.op, pattern)
     close = labels.nearest(source, [*_FINDERS, "range:", "anchor:"])
@@ -106,14 +111,19 @@ def _by_repeated_range(kernels: Kernels) -> StepsOfKernels | str:
     return steps_of_kernels(trace, found.marked.steps, name, ranges.described(found.marked))
 
 
-def _by_range(kernels: Kernels, pattern: str) -> StepsOfKernels:
+def _by_range(
+    kernels: Kernels, pattern: str, read: Callable[[], RangeInstances] | None
+) -> StepsOfKernels:
     trace, meanings = kernels.trace, kernels.attribution.meanings
-    marked = ranges.matching(trace, meanings, labels.compiled(pattern))
+    wanted = labels.compiled(pattern)
+    marked = ranges.matching(trace, meanings, wanted)
+    if not marked.labels and read and any(wanted.search(each.name) for each in meanings):
+        marked = ranges.matching_instances(trace, read(), wanted)
     if not marked.labels:
-        texts = ranges.texts(trace, meanings)
+        known = ranges.texts(trace, meanings) or [each.name for each in meanings]
         raise StepsError(
-            f"{trace.name}: no range of your own on a launching thread matches {pattern!r}; "
-            + (f"nearest: {labels.nearest(pattern, texts)}" if texts else "the trace has none")
+            f"{trace.name}: no range on a thread that launches kernels matches {pattern!r}; "
+            + (f"nearest: {labels.nearest(pattern, known)}" if known else "the trace has no ranges")
         )
     return steps_of_kernels(trace, marked.steps, f"range:{pattern}", ranges.described(marked))
 

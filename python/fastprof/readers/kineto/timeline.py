@@ -7,6 +7,7 @@ import os
 import numpy as np
 
 from fastprof._core._kineto import NONE
+from fastprof.model.columns import unknown
 from fastprof.model.timeline import Recorded, RecordedCalls
 from fastprof.model.trace import NEVER
 from fastprof.readers.kineto import event_columns
@@ -34,6 +35,9 @@ def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Reco
     start, duration = events["start"][rows], events["duration"][rows]
     return Recorded(
         ranges=ranges,
+        domain=unknown(len(ranges)),
+        is_push_pop=np.ones(len(ranges), bool),
+        phase_domain=unknown(0),
         calls=RecordedCalls(
             start=start,
             end=np.where(duration == NONE, NEVER, start + np.maximum(duration, 0)),

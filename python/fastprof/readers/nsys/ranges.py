@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from fastprof._core import _column, _pools
 from fastprof._core._take import distinct, without
+from fastprof.model.arrays import Int64
 from fastprof.model.trace import Ranges
 from fastprof.readers import trace_columns
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
-from fastprof.readers.sqlite.database import Columns, Database
+from fastprof.readers.sqlite.database import Columns, Database, Field
 
 
 def table_of(database: Database) -> str:
@@ -22,29 +23,51 @@ def table_of(database: Database) -> str:
     return (filled or present or list(schema.RANGES))[0]
 
 
-def event_types(database: Database) -> tuple[list[int], list[int]]:
-    """The event types of push/pop and of start/end ranges in this export."""
-    known = schema.PUSH_POP | schema.START_END
+def event_types(database: Database) -> tuple[list[int], list[int], list[int]]:
+    """The event types of push/pop ranges, start/end ranges and domain names in this export."""
+    known = schema.PUSH_POP | schema.START_END | schema.DOMAIN
     if {"id", "name"} <= set(database.tables.get("ENUM_NSYS_EVENT_TYPE", [])):
         rows = database.rows("SELECT name, id FROM ENUM_NSYS_EVENT_TYPE")
         known |= {
             name: number for name, number in rows if name in known and isinstance(number, int)
         }
-    return [known[name] for name in schema.PUSH_POP], [known[name] for name in schema.START_END]
+    push_pop, start_end, domain = (
+        [known[name] for name in names]
+        for names in (schema.PUSH_POP, schema.START_END, schema.DOMAIN)
+    )
+    return push_pop, start_end, domain
 
 
 class Reading:
-    """The range table while it is read."""
+    """The range table while it is read.
 
-    def __init__(self, database: Database) -> None:
+    fields : the columns to read
+    domains : also read the names of domains, as rows without name
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        fields: Callable[[schema.Pools], Sequence[Field]] = schema.range_fields,
+        domains: bool = False,
+    ) -> None:
         self.types = event_types(database)
-        kept = self.types[0] + self.types[1]
-        self.pieces = Pieces(
-            database, table_of(database), schema.range_fields, lambda: _column.Among(kept)
-        )
+        push_pop, start_end, domain = self.types
+        kept = [*push_pop, *start_end, *(domain if domains else ())]
+        self.pieces = Pieces(database, table_of(database), fields, lambda: _column.Among(kept))
 
     def finish(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
         """Sorted ranges, and separately those that ended on another thread. Call once."""
+        columns, moved, nowhere = self.named(pools, strings)
+        phases = trace_columns.ranges_in_order(dict(columns), np.setdiff1d(moved, nowhere))
+        del columns["endGlobalTid"], columns["eventType"], columns["textId"]
+        others = np.union1d(moved, nowhere)
+        columns = {name: without(column, others) for name, column in columns.items()}
+        return trace_columns.ranges_in_order(columns, slice(None)), phases
+
+    def named(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Columns, Int64, Int64]:
+        """The columns with the labels of registered strings, the rows that ended on another
+        thread, and the rows without thread or name. Call once."""
         columns = self.pieces.together()
         _name_registered(columns, pools.labels, strings)
         end_thread = columns["endGlobalTid"]
@@ -52,13 +75,7 @@ class Reading:
         ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
         moved = ended[end_thread[ended] != columns["globalTid"][ended]]
         nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
-        phases = trace_columns.ranges_in_order(
-            dict(columns), np.setdiff1d(moved, np.concatenate(nowhere))
-        )
-        del end_thread, columns["endGlobalTid"], columns["eventType"], columns["textId"]
-        others = np.unique(np.concatenate([moved, *nowhere]))
-        columns = {name: without(column, others) for name, column in columns.items()}
-        return trace_columns.ranges_in_order(columns, slice(None)), phases
+        return columns, moved, np.unique(np.concatenate(nowhere))
 
 
 def _name_registered(columns: Columns, labels: _pools.Names, strings: Sequence[str | None]) -> None:

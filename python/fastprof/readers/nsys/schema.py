@@ -27,6 +27,9 @@ STRINGS = "StringIds"
 PUSH_POP = {"NvtxPushPopRange": 59, "NvtxtPushPopRange": 70}
 START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
 
+# The event that names an NVTX domain.
+DOMAIN = {"NvtxDomainCreate": 75}
+
 # A global thread id is hardware, virtual machine, process and thread, 8, 8, 24 and 24 bits.
 PROCESS_SHIFT = 24
 LOW_24_BITS = 0xFFFFFF
@@ -118,6 +121,11 @@ def range_fields(pools: Pools) -> list[Field]:
         Field("globalTid", KEY, pool=pools.threads),
         Field("endGlobalTid", KEY, pool=pools.threads),
     ]
+
+
+def domain_fields(pools: Pools) -> list[Field]:
+    """Of ranges, with their domains."""
+    return [*range_fields(pools), Field("domainId", I64)]
 
 
 def string_fields(strings: _pools.Keys, texts: _pools.Names) -> list[Field]:

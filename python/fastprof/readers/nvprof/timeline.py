@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastprof.model.columns import unknown
 from fastprof.model.timeline import Recorded, RecordedCalls
 from fastprof.readers import trace_columns
 from fastprof.readers.nvprof import schema
@@ -28,9 +29,12 @@ def read(database: Database) -> Recorded:
         columns["name"] = name_calls(columns.pop("cbid"), known, names)
         parts.append(columns)
     columns = trace_columns.joined(parts)
-    ranges, _ = read_ranges(database, pools)
+    ranges, phases = read_ranges(database, pools)
     return Recorded(
         ranges=ranges,
+        domain=unknown(len(ranges)),
+        is_push_pop=np.ones(len(ranges), bool),
+        phase_domain=unknown(len(phases)),
         calls=RecordedCalls(
             start=columns["start"],
             end=np.maximum(columns["start"], columns["end"]),

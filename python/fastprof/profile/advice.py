@@ -25,6 +25,7 @@ _MISSING: dict[str, dict[str, str]] = {
         "fastprof.init() in the program, or use torch.profiler",
         "source line": "no source lines: call fastprof.init() in the program, or record with "
         "torch.profiler and with_stack=True",
+        "layer": "no layers: call fastprof.annotate_layers(model) in the program",
     },
     "kineto": {
         "kernels": "no kernels: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
@@ -34,6 +35,7 @@ _MISSING: dict[str, dict[str, str]] = {
         "shapes": "no shapes: profile(record_shapes=True)",
         "types": "no types: profile(record_shapes=True) with a PyTorch of 2022 or later",
         "source line": "no source lines: profile(with_stack=True)",
+        "layer": "no layers: profile(with_stack=True), or call fastprof.annotate_layers(model)",
     },
 }
 _MISSING["nvprof"] = {
@@ -43,6 +45,7 @@ _MISSING["nvprof"] = {
 }
 _NO_SHAPES = f"shapes not recorded; backward calls take those of forward: {_WHOLE_STEPS}"
 _NO_LINE = f"no source line of yours; backward calls take those of forward: {_WHOLE_STEPS}"
+_NO_LAYER = f"no GPU work inside the layers of the file: {_WHOLE_STEPS}"
 # Advice for files where some of the kernels lack it.
 _REST = {
     "launch": {
@@ -61,6 +64,7 @@ _REST = {
     },
     "shapes": dict.fromkeys(("nsys", "kineto"), _NO_SHAPES),
     "source line": dict.fromkeys(("nsys", "kineto"), _NO_LINE),
+    "layer": dict.fromkeys(("nsys", "kineto"), _NO_LAYER),
 }
 for _texts in _REST.values():
     _texts.setdefault("nvprof", _texts["nsys"])
@@ -74,12 +78,13 @@ _REPLAYS = (
     "trace to prof with --graph-capture"
 )
 _DICT = "not in dict lines: run fastprof info on the original trace"
+_DICT_REPORT = "no {}s in these dict lines: use the original trace"
 
 
 def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, list[str]]:
     """Advice on each gap, keyed by depth, `kernels` or `types`; depths without a gap are absent."""
-    if not any(kind in contents.work for kind in ("kernel", "graph")):
-        return {"kernels": [_MISSING.get(about.format, {}).get("kernels", "no kernels")]}
+    if not _has_kernels(contents):
+        return {"kernels": [_no_kernels(about)]}
     found: dict[str, list[str]] = {}
     lost = _lost(coverage)
     graphs = contents.work.get("graph", (0, 0))[1] / max(coverage.total, 1)
@@ -105,6 +110,24 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
     return {depth: texts for depth, texts in found.items() if texts}
 
 
+def advice_on(about: About, contents: Contents, depth: str) -> str:
+    """Advice for a file where no kernel has a layer or a source line.
+
+    depth : "layer" or "source line"
+    """
+    if not _has_kernels(contents):
+        return _no_kernels(about)
+    return _advice(about, contents, depth) or _DICT_REPORT.format(depth)
+
+
+def _has_kernels(contents: Contents) -> bool:
+    return any(kind in contents.work for kind in ("kernel", "graph"))
+
+
+def _no_kernels(about: About) -> str:
+    return _MISSING.get(about.format, {}).get("kernels", "no kernels")
+
+
 def _lost(coverage: Coverage) -> dict[str, float]:
     """For each depth, the share of the GPU time known to the previous depth but not to this one."""
     found = {}
@@ -124,6 +147,7 @@ def _advice(about: About, contents: Contents, depth: str) -> str | None:
         "op": "operators" in ranges or "annotations" in ranges,
         "shapes": contents.shapes,
         "source line": contents.stacks,
+        "layer": contents.layers,
     }
     if there.get(depth, True):
         return _REST[depth].get(about.format)

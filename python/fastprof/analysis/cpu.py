@@ -1,0 +1,111 @@
+"""CPU time and memory by any keys, beside the GPU time: `summary --cpu`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis import keys
+from fastprof.analysis.cpu_columns import CPU_MEASURES
+from fastprof.analysis.cpu_events import CpuEvents, Measure
+from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.key_names import heading_of
+from fastprof.analysis.measures import measures, ratio, shown, totals
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.summary_columns import MEASURES
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Cells, Floats, Table
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["cpu_table"]
+
+_NONE: Final = np.iinfo(np.int64).min
+
+
+def cpu_table(
+    profile: Profile,
+    events: CpuEvents,
+    names: Sequence[str],
+    steps: StepsOfKernels,
+    where: Where | None = None,
+) -> Table:
+    """CPU measures by any keys, and GPU measures if the trace has GPU work.
+
+    Kernels and CPU events with equal keys are one row. GPU measures are those of `summary`.
+    """
+    both = [_joined(keys.key_of(profile, name), keys.key_of(events, name)) for name in names]
+    n = len(profile)
+    groups = group(both, n + len(events), _rows(profile, events, where))
+    columns: dict[str, Cells] = {
+        name: Values(key.ids[groups.first], key.values)
+        for name, key in zip(names, both, strict=True)
+    }
+    of_cpu = _measures(events, Grouping(groups.ids[n:], groups.n), nested="op" in names)
+    total = _totals(of_cpu)
+    if n:
+        of_cpu["cpu_calls"] = of_cpu.pop("calls")
+        total["cpu_calls"] = total.pop("calls")
+        of_gpu = measures(profile, Grouping(groups.ids[:n], groups.n), steps)
+        columns |= {name: of_cpu[name] for name in of_cpu} | of_gpu
+        total |= totals(of_gpu)
+    else:
+        columns |= of_cpu
+    headings = (*map(heading_of, names), *shown((*CPU_MEASURES, *MEASURES), columns))
+    table = Table(columns, headings, total=total).sort("cpu_self_ns")
+    return table.sort("gpu_ns") if n else table
+
+
+def _joined(left: Values, right: Values) -> Values:
+    """The rows of one key after those of another; equal values have one id."""
+    after = np.where(right.ids < 0, right.ids, right.ids + np.int32(len(left.values)))
+    ids = np.concatenate([left.ids, after.astype(np.int32)])
+    return Values(ids, [*left.values, *right.values]).mapped(lambda value: value)
+
+
+def _rows(profile: Profile, events: CpuEvents, where: Where | None) -> Bools | None:
+    of_kernels, of_events = selected(profile, where), selected(events, where)
+    if of_kernels is None or of_events is None:
+        return None
+    return np.concatenate([of_kernels, of_events])
+
+
+def _measures(events: CpuEvents, groups: Grouping, nested: bool) -> dict[str, Cells]:
+    """The CPU measures of each group.
+
+    nested : whether the totals of a group include those of events directly inside an event of the
+        same group, as in the tables of torch.profiler
+    """
+    inner = (groups.ids[events.parent] == groups.ids) & (events.parent >= 0)
+    counted = np.full(len(events), True) if nested else ~inner
+
+    def sums(values: Int64) -> Int64:
+        return np.asarray(groups.stats(values, _NONE).sum)
+
+    def total(measure: Measure) -> Int64:
+        return sums(np.where(counted, measure.total, 0))
+
+    own = sums(events.time.own)
+    columns: dict[str, Cells] = {
+        "calls": Ints(groups.counts),
+        "cpu_self_ns": Ints(own, _NONE),
+        "cpu_share": Floats(ratio(own, np.full(groups.n, own.sum()))),
+        "cpu_ns": Ints(total(events.time), _NONE),
+        "cpu_mean_ns": Floats(ratio(total(events.time), sums(counted.astype(np.int64)))),
+    }
+    for place, measure in events.memory.items():
+        columns[f"{place}_memory"] = Ints(total(measure), _NONE)
+        columns[f"{place}_self_memory"] = Ints(sums(measure.own), _NONE)
+    return columns
+
+
+def _totals(columns: dict[str, Cells]) -> dict[str, Any]:
+    """Sums of the measures that exclude events inside."""
+    return {
+        name: int(np.asarray(column.array()).sum())
+        for name, column in columns.items()
+        if name == "calls" or "_self_" in name
+    }

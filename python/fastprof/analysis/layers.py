@@ -1,0 +1,202 @@
+"""`layers`: the module tree with GPU time, forward and backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.layer_tree import (
+    NO_LAYER,
+    Path,
+    attached,
+    folded,
+    in_tree_order,
+    with_ancestors,
+)
+from fastprof.analysis.layers_columns import COLUMNS
+from fastprof.analysis.measures import ratio
+from fastprof.analysis.path_sums import Sums, path_sums, shown
+from fastprof.analysis.selection import Where, selected
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Cells, Floats, Table
+from fastprof.model.table import texts as text_column
+from fastprof.model.table_layout import Layout
+from fastprof.profile.advice import advice_on
+from fastprof.profile.phases import RECOMPUTE
+from fastprof.profile.profile import Profile
+
+__all__ = ["layers"]
+
+_INDENT: Final = "  "
+_NO_TIME: Final = np.iinfo(np.int64).min
+
+
+def layers(
+    profile: Profile,
+    depth: int | None = None,
+    fold: bool = False,
+    flat: bool = False,
+    where: Where | None = None,
+) -> Table:
+    """Time and work of each layer, including the layers inside it, in order of execution.
+
+    A backward kernel counts to the layer of its forward call, recomputed work to the layer that it
+    recomputes. Work outside all layers is the row `(no layer)`; own_ns sums to the total.
+
+    Parameters
+    ----------
+    depth : deeper layers are part of their ancestor at this depth, counted from 1
+    fold : repeated layers, such as `layers.0` to `layers.31`, are one row
+    flat : in order of own time, not as a tree
+    where : see `fastprof.analysis.selection`
+
+    Raises
+    ------
+    ReportError
+        depth is not positive, or a key of `where` is unknown.
+    """
+    if depth is not None and depth < 1:
+        raise ReportError(f"depth: expected a positive number, found {depth}")
+    work = _work(profile, depth, where)
+    rows = work.rows()
+    of_instances: dict[str, Cells] = {}
+    if fold:
+        instances = rows
+        folds = folded(instances)
+        time = work.inclusive(instances).of["gpu_ns"]
+        work = replace(work, paths=[folds[path] for path in work.paths])
+        rows = work.rows()
+        place = {path: row for row, path in enumerate(rows)}
+        ids = np.array([place[folds[path]] for path in instances], np.int32)
+        of_instances = _of_instances(Grouping(ids, len(rows)), time)
+    columns = _columns(work, rows) | of_instances
+    table = Table(
+        {each.key: columns[each.key] for each in COLUMNS if each.key in columns},
+        shown(columns, COLUMNS),
+        notes=_notes(profile),
+        total=_totals(work.sums),
+        layout=Layout({"layer": _indented(rows)}),
+    )
+    return table.sort("own_ns") if flat else table
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The work of the selected kernels.
+
+    Parameters
+    ----------
+    paths : the layers of the kernels; a path may occur more than once
+    sums : the sums over the kernels of each path
+    first : the time of the first launch of each path
+    """
+
+    paths: list[Path]
+    sums: Sums
+    first: list[int]
+
+    def rows(self) -> list[Path]:
+        """The paths and their ancestors, each once, in tree order."""
+        first: dict[Path, int] = {}
+        for path, time in zip(self.paths, self.first, strict=True):
+            for layer in with_ancestors(path):
+                first[layer] = min(first.get(layer, time), time)
+        return in_tree_order(first)
+
+    def inclusive(self, rows: list[Path]) -> Sums:
+        """The sums of each row and the layers inside it."""
+        place = {path: row for row, path in enumerate(rows)}
+        both = [
+            (i, place[layer]) for i, path in enumerate(self.paths) for layer in with_ancestors(path)
+        ]
+        return self.sums.onto([i for i, _ in both], [row for _, row in both], len(rows))
+
+    def own(self, rows: list[Path]) -> Int64:
+        """The GPU time of each row without the layers inside it."""
+        place = {path: row for row, path in enumerate(rows)}
+        own = self.sums.onto(
+            range(len(self.paths)), [place[path] for path in self.paths], len(rows)
+        )
+        return own.of["gpu_ns"]
+
+
+def _work(profile: Profile, depth: int | None, where: Where | None) -> _Work:
+    layer = texts(profile, "layer")
+    recomputed = _recomputed(profile)
+    kernels = group([layer, recomputed], len(profile), selected(profile, where))
+    first = kernels.first.tolist()
+    paths: list[Path] = [layer.at(row) or () for row in first]
+    again = [i for i, row in enumerate(first) if recomputed.at(row)]
+    if again:
+        others = set(range(len(paths))).difference(again)
+        moved = attached([paths[i] for i in again], [paths[i] for i in others])
+        for i, path in zip(again, moved, strict=True):
+            paths[i] = path
+    times = kernels.stats(_launch_times(profile), _NO_TIME).min
+    return _Work([path[:depth] for path in paths], path_sums(profile, kernels), times.tolist())
+
+
+def _recomputed(profile: Profile) -> Values:
+    """Whether each kernel is part of a recomputed forward pass."""
+    if "phase" not in profile.names:
+        return Values(np.zeros(len(profile), np.int32), [False])
+    return texts(profile, "phase").mapped(lambda phase: phase == RECOMPUTE)
+
+
+def _launch_times(profile: Profile) -> Int64:
+    """The time of each launch, of the start on the GPU where the launch is unknown."""
+    if "launch_start" not in profile.names:
+        return np.arange(len(profile))
+    launch, start = numbers(profile, "launch_start"), numbers(profile, "start")
+    return np.where(launch == _NO_TIME, start, launch)
+
+
+def _columns(work: _Work, rows: list[Path]) -> dict[str, Cells]:
+    sums = work.inclusive(rows)
+    both = sums.of["forward_ns"] + sums.of["backward_ns"]
+    return {
+        "layer": text_column([":".join(path) or NO_LAYER for path in rows]),
+        "name": text_column([path[-1] if path else NO_LAYER for path in rows]),
+        "depth": Ints(np.array([len(path) for path in rows], np.int64)),
+        **sums.cells(int(work.sums.of["gpu_ns"].sum())),
+        "with_backward_ns": Ints(both),
+        "own_ns": Ints(work.own(rows)),
+    }
+
+
+def _of_instances(rows: Grouping, time: Int64) -> dict[str, Cells]:
+    """The statistics of the layers of each row; time: [layers] GPU time."""
+    stats = rows.stats(time)
+    return {
+        "instances": Ints(stats.count),
+        "mean_ns": Floats(ratio(stats.sum, stats.count)),
+        "min_ns": Ints(stats.min),
+        "max_ns": Ints(stats.max),
+        "std_ns": Floats(np.sqrt(ratio(stats.squares, stats.count))),
+    }
+
+
+def _indented(rows: list[Path]) -> Values:
+    return text_column(
+        [_INDENT * (len(path) - 1) + path[-1] if path else NO_LAYER for path in rows]
+    )
+
+
+def _totals(sums: Sums) -> dict[str, Any]:
+    found = sums.totals()
+    if found:
+        found["with_backward_ns"] = found["forward_ns"] + found["backward_ns"]
+        found["own_ns"] = found["gpu_ns"]
+    return found
+
+
+def _notes(profile: Profile) -> tuple[str, ...]:
+    if any(texts(profile, "layer").values):
+        return ()
+    return (advice_on(profile.about, profile.contents, "layer"),)

@@ -1,0 +1,48 @@
+"""The headings of measures that `layers` and `lines` share. Imports no numpy, for `--help`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.model.heading import Heading
+
+__all__ = ["COUNTS", "TIMES", "WORK", "time_heading"]
+
+
+def time_heading(key: str, header: str, about: str, rank: int = 0) -> Heading:
+    """The heading of a GPU time, in the unit of the column gpu_ns."""
+    return Heading(key, header, "ns", about, digits=5, same_unit="gpu_ns", rank=rank)
+
+
+TIMES: Final = (
+    time_heading("forward_ns", "forward", "GPU time of forward work"),
+    time_heading("backward_ns", "backward", "GPU time of its backward work"),
+    time_heading(
+        "other_ns",
+        "other",
+        "rest of the GPU time: recomputation, optimizer, communication, copies to the GPU",
+        rank=2,
+    ),
+    time_heading("gpu_ns", "gpu", "GPU time: forward + backward + other"),
+)
+COUNTS: Final = (
+    Heading("calls", "calls", "", "calls of operators: distinct values of the column call", rank=4),
+    Heading("kernels", "kernels", "", "kernels, graphs, copies and memsets", rank=3),
+)
+WORK: Final = (
+    Heading(
+        "flops",
+        "work",
+        "flop",
+        "floating point operations of kernels with a known cost",
+        in_text=False,
+    ),
+    Heading("flop_per_s", "rate", "flop/s", "flops by the time of these kernels", rank=4),
+    Heading(
+        "bytes",
+        "memory",
+        "bytes",
+        "bytes read and written by kernels with a known cost",
+        in_text=False,
+    ),
+)

@@ -1,0 +1,132 @@
+"""Sums over the kernels of each path, where a path is a chain of layers or of source lines.
+
+A kernel counts to every layer or line of its path. Sums over kernels are computed once per distinct
+path; `onto` adds those of paths up to rows. All sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.measures import calls, ratio
+from fastprof.model.arrays import Int64
+from fastprof.model.columns import Ints
+from fastprof.model.heading import Heading
+from fastprof.model.table import Cells, Floats
+from fastprof.profile.phases import BACKWARD, FORWARD
+from fastprof.profile.profile import Profile
+
+__all__ = ["Sums", "path_sums", "shown"]
+
+_LARGEST: Final = np.iinfo(np.int64).max
+_DIRECTIONS: Final = {FORWARD: "fprop", BACKWARD: "bprop"}
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over the kernels of each path or row.
+
+    Parameters
+    ----------
+    of : int64 [paths] by name. gpu_ns, forward_ns and backward_ns; kernels and calls (-1: not
+        recorded); flops and bytes, and n_flops and n_bytes, the kernels where they are known;
+        flops_ns, the GPU time of kernels with known flops
+    """
+
+    of: dict[str, Int64]
+
+    def onto(self, paths: Sequence[int], rows: Sequence[int], n_rows: int) -> Sums:
+        """Add the sums of path `paths[i]` to row `rows[i]`, for each i."""
+        path, row = np.array(paths, np.intp), np.array(rows, np.intp)
+        return Sums({name: _added(each, path, row, n_rows) for name, each in self.of.items()})
+
+    def take(self, rows: Sequence[int]) -> Sums:
+        """The sums of some rows, in this order; -1 for a row without kernels."""
+        picked = np.array(rows, np.intp)
+        none = picked < 0
+        return Sums(
+            {name: np.where(none, 0, np.append(each, 0)[picked]) for name, each in self.of.items()}
+        )
+
+    def cells(self, total_ns: int) -> dict[str, Cells]:
+        """The columns of a table; `share` is that of `total_ns`."""
+        of = self.of
+        flops = np.where(of["n_flops"] > 0, of["flops"], -1)
+        rate = ratio(np.maximum(flops, 0), np.where(of["n_flops"] > 0, of["flops_ns"], 0)) * 1e9
+        columns: dict[str, Cells] = {
+            "forward_ns": Ints(of["forward_ns"]),
+            "backward_ns": Ints(of["backward_ns"]),
+            "other_ns": Ints(of["gpu_ns"] - of["forward_ns"] - of["backward_ns"]),
+            "gpu_ns": Ints(of["gpu_ns"]),
+            "share": Floats(ratio(of["gpu_ns"], np.full(len(of["gpu_ns"]), total_ns))),
+            "calls": Ints(np.maximum(of["calls"], -1)),
+            "kernels": Ints(of["kernels"]),
+            "flops": Ints(flops),
+            "flop_per_s": Floats(rate),
+            "bytes": Ints(np.where(of["n_bytes"] > 0, of["bytes"], -1)),
+        }
+        return columns
+
+    def totals(self) -> dict[str, Any]:
+        """The sums over all paths, for the last row of a table."""
+        n = len(self.of["kernels"])
+        if not n:
+            return {}
+        cells = self.onto(range(n), [0] * n, 1).cells(0)
+        return {name: column.at(0) for name, column in cells.items() if isinstance(column, Ints)}
+
+
+def _added(
+    values: Int64, paths: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], n_rows: int
+) -> Int64:
+    out = np.zeros(n_rows, object)  # Python integers: sums of FLOPs exceed 64 bits
+    np.add.at(out, rows, values[paths].astype(object))
+    return np.minimum(out, _LARGEST).astype(np.int64)
+
+
+def path_sums(profile: Profile, paths: Grouping) -> Sums:
+    """The sums over the kernels of each path."""
+    time = numbers(profile, "sil")
+    gpu = paths.stats(time).sum
+    of = {"gpu_ns": gpu, "kernels": paths.counts, "calls": calls(profile, paths)}
+    for part in (FORWARD, BACKWARD):
+        of[f"{part}_ns"] = paths.stats(np.where(_in_part(profile, part), time, -1)).sum
+    for name in ("flops", "bytes"):
+        values = paths.stats(numbers(profile, name))
+        of[name], of[f"n_{name}"] = values.sum, values.count
+    known = numbers(profile, "flops") >= 0
+    of["flops_ns"] = paths.stats(np.where(known, time, -1)).sum
+    return Sums(of)
+
+
+def _in_part(profile: Profile, part: str) -> npt.NDArray[np.bool_]:
+    """Whether each kernel is in the forward or backward phase; dict lines have directions only."""
+    has_phases = "phase" in profile.names
+    column = texts(profile, "phase" if has_phases else "dir")
+    value = part if has_phases else _DIRECTIONS[part]
+    return np.asarray(np.array([*(each == value for each in column.values), False])[column.ids])
+
+
+def shown(columns: Mapping[str, Cells], headings: Sequence[Heading]) -> tuple[Heading, ...]:
+    """The headings; text omits measures that are 0 or unknown in all rows."""
+    return tuple(
+        replace(each, in_text=False)
+        if each.key in _OPTIONAL and _is_empty(columns[each.key])
+        else each
+        for each in headings
+        if each.key in columns
+    )
+
+
+_OPTIONAL: Final = frozenset({"backward_ns", "other_ns", "calls", "flop_per_s"})
+
+
+def _is_empty(column: Cells) -> bool:
+    return not np.ma.masked_invalid(column.array()).filled(0).any()

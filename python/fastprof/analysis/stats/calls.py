@@ -1,0 +1,74 @@
+"""Tables of API calls."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.analysis.stats.statistics import Statistics
+from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Cells
+from fastprof.model.trace import NEVER
+from fastprof.profile.profile import Profile
+
+__all__ = ["cuda_api_sum", "cuda_kern_exec_sum"]
+
+# nsys prints versions of five digits: cudaLaunchKernel, but cudaGraphLaunch_v10000.
+_VERSION: Final = re.compile(r"_v\d{4}\Z")
+
+
+def _printed(names: Values) -> Values:
+    return names.mapped(lambda name: _VERSION.sub("", name))
+
+
+def cuda_api_sum(profile: Profile) -> list[Cells]:
+    """API calls by name."""
+    api = profile.api
+    names = _printed(api.name)
+    duration = np.where(api.end == NEVER, -1, api.end - api.start)
+    stats = Statistics(names.ids, duration, len(names.values))
+    return [*stats.times(), Values(np.arange(len(names.values), dtype=np.int32), names.values)]
+
+
+def cuda_kern_exec_sum(profile: Profile) -> list[Cells]:
+    """Kernels by process, thread, GPU, launching call and name: total, API, queue, kernel time."""
+    api = profile.api
+    names, calls = texts(profile, "name"), _printed(api.name)
+    duration = numbers(profile, "sil")
+    call = api.of_kernel
+    known = take(api.end, call, NEVER) != NEVER
+    rows = np.flatnonzero(of_kinds(profile, "kernel") & known & (duration >= 0))
+    call, kernel = call[rows], np.ascontiguousarray(names.ids[rows])
+    device = np.ascontiguousarray(numbers(profile, "device")[rows])
+    thread, name = take(api.thread, call), take(calls.ids, call)
+    ids, first = alike([thread, device, name, kernel])
+    begin, returned = api.start[call], api.end[call]
+    start = numbers(profile, "start")[rows]
+    end = start + duration[rows]
+    queue = start - returned
+    phases = [
+        Statistics(ids, each, len(first))
+        for each in (
+            np.maximum(end, returned) - begin,
+            returned - begin,
+            np.where(queue > 0, queue, -1),
+            duration[rows],
+        )
+    ]
+    threads = api.threads
+    return [
+        Ints(take(threads.pid, thread[first])),
+        Ints(take(threads.tid, thread[first])),
+        Ints(device[first]),
+        Ints(phases[0].count),
+        Ints(phases[2].count),
+        *(column for phase in phases for column in phase.spread()),
+        Values(name[first], calls.values),
+        Values(kernel[first], names.values),
+    ]

@@ -1,0 +1,75 @@
+"""Tables of GPU work: kernels, copies and memsets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.stats.statistics import Statistics
+from fastprof.model.arrays import Bools, Int32
+from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Cells
+from fastprof.profile.profile import Profile
+
+__all__ = ["cuda_gpu_kern_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum", "of_kinds"]
+
+_PLACES: Final = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
+
+
+def of_kinds(profile: Profile, *kinds: str) -> Bools:
+    """[kernels] Whether each row has one of the kinds kernel, graph, memcpy, memset."""
+    if "kind" not in profile.names:
+        return np.full(len(profile), "kernel" in kinds)
+    column = texts(profile, "kind")
+    wanted = np.array([*(value in kinds for value in column.values), False], bool)
+    return np.asarray(wanted[column.ids])
+
+
+def cuda_gpu_kern_sum(profile: Profile) -> list[Cells]:
+    """Kernels by name."""
+    names = texts(profile, "name")
+    ids = np.where(of_kinds(profile, "kernel"), names.ids, np.int32(-1))
+    stats = Statistics(ids, numbers(profile, "sil"), len(names.values))
+    return [*stats.times(), _all_of(names)]
+
+
+def cuda_gpu_mem_time_sum(profile: Profile) -> list[Cells]:
+    """Copies and memsets by direction."""
+    operations = _operations(profile)
+    stats = Statistics(operations.ids, numbers(profile, "sil"), len(operations.values))
+    return [*stats.times(), _all_of(operations)]
+
+
+def cuda_gpu_mem_size_sum(profile: Profile) -> list[Cells]:
+    """Copied bytes by direction."""
+    operations = _operations(profile)
+    if "copied" not in profile.names:
+        operations = Values(np.full(len(profile), -1, np.int32), [])
+    copied = numbers(profile, "copied") if operations.values else np.zeros(len(profile), np.int64)
+    stats = Statistics(operations.ids, copied, len(operations.values))
+    return [
+        stats.sum_in_mb(), Ints(stats.count), *stats.spread_in_mb(), _all_of(operations)
+    ]  # fmt: skip
+
+
+def _operations(profile: Profile) -> Values:
+    """[kernels] nsys's name of each copy and memset, unknown for kernels."""
+    if "copy_direction" not in profile.names:
+        return Values(np.full(len(profile), -1, np.int32), [])
+    directions = texts(profile, "copy_direction").mapped(
+        lambda text: f"[CUDA memcpy {_PLACES[text[0]]}-to-{_PLACES[text[-1]]}]"
+    )
+    names = [*directions.values, "[CUDA memcpy Unknown]", "[CUDA memset]"]
+    unknown = np.int32(len(directions.values))
+    copies = np.where(directions.ids >= 0, directions.ids, unknown)
+    ids = np.where(of_kinds(profile, "memset"), unknown + np.int32(1), copies)
+    ids[~of_kinds(profile, "memcpy", "memset")] = -1
+    return Values(ids.astype(np.int32), names)
+
+
+def _all_of(values: Values) -> Values:
+    """A row for each distinct value."""
+    rows: Int32 = np.arange(len(values.values), dtype=np.int32)
+    return Values(rows, values.values)

@@ -1,0 +1,75 @@
+"""`stats`: the tables of nsys stats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, cast
+
+import numpy as np
+
+from fastprof.analysis.stats.headings import TABLES, table_name
+from fastprof.model.table import Cells, Table
+from fastprof.model.tables import Tables
+from fastprof.profile.profile import Profile
+
+__all__ = ["stats"]
+
+# The columns that tables are sorted by, largest first; by name in the absence of all.
+_ORDER: Final = ("Total Proj Time (ns)", "Total Time (ns)", "Total (MB)", "Projected Start (ns)")
+
+
+def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
+    """The tables of `nsys stats`, with its names of columns, of any trace. See docs/reports.md.
+
+    Parameters
+    ----------
+    names : names of tables; by default those of nsys that the file has data for
+
+    Returns
+    -------
+    Table, or Tables (a mapping of names to tables) unless one name is given
+
+    Raises
+    ------
+    ReportError
+        There is no such table.
+    """
+    chosen = [table_name(name) for name in names]
+    if len(chosen) == 1:
+        return _table(profile, chosen[0])
+    if not chosen:
+        chosen = [name for name, each in TABLES.items() if each.is_default]
+        if "start" not in profile.names:  # dict lines
+            chosen = ["cuda_gpu_kern_sum"]
+    tables = {name: _table(profile, name) for name in chosen}
+    filled = {name: table for name, table in tables.items() if table.n_rows or names}
+    return cast(Table, Tables(filled or tables))
+
+
+def _table(profile: Profile, name: str) -> Table:
+    kind = TABLES[name]
+    module, _, function = kind.function.partition(":")
+    make = getattr(import_module(f"fastprof.analysis.stats.{module}"), function)
+    columns: list[Cells] = make(profile)
+    table = Table(
+        dict(zip(kind.columns, columns, strict=True)), kind.headings, f"{kind.title} ({name})"
+    )
+    return _in_order(_without_empty(table))
+
+
+def _without_empty(table: Table) -> Table:
+    """The rows of groups with at least one member."""
+    counts = [each for each in ("Instances", "Num Calls", "Count") if each in table]
+    if not counts or np.all(table[counts[0]] > 0):
+        return table
+    return table.take(np.flatnonzero(table[counts[0]] > 0))
+
+
+def _in_order(table: Table) -> Table:
+    """Largest totals first; traces in order of start."""
+    by = next((name for name in _ORDER if name in table), None)
+    if by is None:
+        count, each = (np.ma.getdata(table[name]).astype(float) for name in ("Count", "TAvg (ns)"))
+        return table.take(np.argsort(-count * each, kind="stable"))
+    return table.sort(by, ascending=by == "Projected Start (ns)")

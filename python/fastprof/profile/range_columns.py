@@ -1,0 +1,127 @@
+"""Columns of ranges, under the names of the columns of kernels: `op`, `layer`, `line`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fastprof import ops
+from fastprof.model.arrays import Int32
+from fastprof.model.columns import Column, Ints, Values
+from fastprof.model.markers import Kind, Meaning, SourceLines
+from fastprof.model.metadata import About
+from fastprof.model.numbers import without_numbers
+from fastprof.model.trace import Trace
+from fastprof.profile import phases
+from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.calls import named
+from fastprof.profile.instances import RangeInstances
+from fastprof.profile.lookups import Lookups
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["RangeColumns"]
+
+Maker = Callable[[Lookups], Column]
+
+_ATEN: Final = "aten::"
+
+
+class RangeColumns:
+    """The columns that a range can have, [ranges].
+
+    A range of a backward pass has the layer and the source line of its forward call, as kernels
+    have.
+
+    Parameters
+    ----------
+    shared : makers of the columns that depend on call paths only, by name
+    steps : the steps of the trace
+    """
+
+    SHARED: Final = ("dir", "layer", "trace", "line", "library_line", "ranges")
+
+    def __init__(
+        self,
+        trace: Trace,
+        attribution: Attribution,
+        lines: SourceLines,
+        ranges: RangeInstances,
+        shared: Mapping[str, Maker],
+        steps: Callable[[], StepsOfKernels],
+    ) -> None:
+        self.about: About = trace.about
+        self.ranges = ranges
+        frames = replace(attribution, frame_of_kernel=_first_frames(attribution), in_engine=None)
+        self._lookups = Lookups(trace, frames, lines)
+        self._makers: dict[str, Maker] = {
+            **shared,
+            "op": lambda _: self._of_label(_op),
+            "mod": lambda _: self._of_label(lambda meaning: named(meaning).mod),
+            "params": lambda _: self._of_label(_params),
+            "phase": phases.of_ranges,
+            "step": lambda _: _step(ranges, steps()),
+            "tid": lambda _: Ints(ranges.tid),
+            "pid": lambda _: Ints(ranges.pid),
+        }
+        self.names = list(self._makers)
+        self._columns: dict[str, Column] = {}
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def column(self, name: str) -> Column:
+        """A column of `names`."""
+        if name not in self._columns:
+            self._columns[name] = self._makers[name](self._lookups)
+        return self._columns[name]
+
+    def _of_label(self, value: Callable[[Meaning], str | None]) -> Values:
+        return Values(self.ranges.label, self.ranges.meanings).mapped(value)
+
+
+def _first_frames(attribution: Attribution) -> Int32:
+    """[ranges] The first frame of each range. Crossing ranges have several."""
+    of_frame = attribution.frame_range
+    first = np.empty(len(attribution.ranges), np.int32)
+    first[of_frame[::-1]] = np.arange(len(of_frame) - 1, -1, -1, dtype=np.int32)
+    return first
+
+
+def _step(ranges: RangeInstances, steps: StepsOfKernels) -> Ints:
+    """The number of the step in which a range starts, -1 outside."""
+    if steps.source == "none":
+        return Ints(np.full(len(ranges), steps.number[0]))
+    number, pid = np.full(len(ranges), -1, np.int64), ranges.pid
+    for each in np.unique(steps.pid):
+        rows = np.flatnonzero(steps.pid == each)
+        own = np.flatnonzero((pid == each) | (each < 0))
+        start = ranges.start[own]
+        place = np.searchsorted(steps.start[rows], start, side="right") - 1
+        inside = (place >= 0) & (start < steps.end[rows][place])
+        number[own] = np.where(inside, steps.number[rows][place], -1)
+    return Ints(number)
+
+
+def _op(meaning: Meaning) -> str | None:
+    """The operator as in the column `op`; backward nodes and operators keep their own name."""
+    if meaning.kind == Kind.USER:
+        return without_numbers(meaning.label)
+    if meaning.kind not in (Kind.TORCH, Kind.ARGUMENT):
+        return None
+    name = named(meaning).op
+    is_node = meaning.backward or meaning.recompute
+    return meaning.name.removeprefix(_ATEN) if is_node else name
+
+
+def _params(meaning: Meaning) -> str | None:
+    """Shapes and types as in the column `params`."""
+    call = meaning.call
+    if call is None or not meaning.has_arguments:
+        return None
+    if not any(tensor.shape or tensor.dtype for tensor in ops.tensors_of(call)):
+        return None
+    work = ops.work(call, "fprop")
+    return (work.parts[0].params if work is not None else "") or ops.tensors_text(call)

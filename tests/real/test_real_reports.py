@@ -1,0 +1,76 @@
+"""Reports of every real trace: sums over any grouping equal the sums over its rows."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from fastprof.analysis.intervals import union_ns
+from fastprof.analysis.key_names import KEY_NAMES
+from open_traces import profile
+from real_data import traces
+
+TRACES = traces("*/*")
+PAIRS = list(combinations(("dir", "layer", "op", "shape", "kernel", "kind", "phase", "line"), 2))
+
+
+def known_sum(profile, name):
+    return sum(each for each in profile.column(name).array().compressed().tolist())
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_sums_by_any_keys_are_those_of_the_rows(path):
+    trace = profile(path, copies=True)
+    expected = {
+        "kernels": len(trace),
+        "gpu_ns": known_sum(trace, "sil"),
+        "flops": known_sum(trace, "flops"),
+        "bytes": known_sum(trace, "bytes"),
+    }
+    for by in [*((name,) for name in KEY_NAMES), *PAIRS]:
+        table = trace.summary(by)
+        rows = list(table.rows())
+        for name, total in expected.items():
+            assert sum(row[name] or 0 for row in rows) == total, (by, name)
+            assert (table.total[name] or 0) == total, (by, name)
+        shares = [row["share"] for row in rows if row["share"] is not None]
+        assert sum(shares) == pytest.approx(1 if expected["gpu_ns"] else 0)
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_the_busy_time_is_the_union_of_the_work(path):
+    trace = profile(path, copies=True)
+    if "start" not in trace.names or not len(trace):
+        return
+    work = {}
+    for row in zip(*(trace.kernels[name] for name in ("device", "start", "sil")), strict=True):
+        device, start, time = (int(x) if x is not None else 0 for x in row)
+        work.setdefault(device, []).append((start, start + max(time, 0)))
+    expected = 0
+    for intervals in work.values():
+        reached = min(start for start, _ in intervals)
+        for start, end in sorted(intervals):
+            expected += max(0, end - max(start, reached))
+            reached = max(reached, end)
+    assert trace.summary().facts["busy_ns"] == expected
+
+
+def test_r50_has_the_times_that_tensorboard_shows():
+    """Kineto's TensorBoard plugin on this file: ms a step by kind of work."""
+    trace = profile("kineto/resnet50_2021_stack_memory.json.gz", copies=True)
+    ns = {row["kind"]: row["step_ns"] for row in trace.summary("kind").rows()}
+    copies = ns.pop("memcpy"), ns.pop("memset")
+    assert [round(each / 1000) for each in (sum(ns.values()), *copies)] == [98_589, 1_915, 89]
+    phases = {row["phase"]: row["step_ns"] / 1e6 for row in trace.summary("phase").rows()}
+    expected = {"backward": 64.4, "forward": 32.7, "optimizer": 1.3, "zero_grad": 0.2, "copy": 2.0}
+    assert phases == pytest.approx(expected, abs=0.06)
+    kernels = {row["phase"]: row["kernels"] / 6 for row in trace.summary("phase").rows()}
+    assert kernels == {
+        "backward": 538, "forward": 280, "optimizer": 483, "zero_grad": 161, "copy": 54,
+    }  # fmt: skip
+
+
+def test_union_of_no_intervals_is_nothing():
+    assert union_ns(np.empty(0, np.int64), np.empty(0, np.int64)) == 0
