@@ -37,6 +37,7 @@ names
 paths
 ranges
 report
+roofline
 rows
 summary
 to_arrow
