@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastprof.analysis import layers_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by
+from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
@@ -49,6 +50,17 @@ add(
                 is_positional=True,
             ),
         ),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="roofline",
+        about="GPU time against the time at the GPU's peak rates: what is lost, and where",
+        function="fastprof.analysis.roofline:roofline",
+        columns=ROOFLINE,
+        options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
+        description=DESCRIPTION,
         limit=20,
     )
 )
