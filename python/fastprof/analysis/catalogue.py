@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastprof.analysis import layers_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by
-from fastprof.analysis.stats.headings import TABLES, table_name
+from fastprof.analysis.stats.headings import DESCRIPTION, TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
 
@@ -38,6 +38,7 @@ add(
     Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
+        description=DESCRIPTION,
         function="fastprof.analysis.stats.report:stats",
         options=(
             Option(
