@@ -6,6 +6,7 @@ from fastprof.analysis import layers_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
+from fastprof.analysis.stats import headings as stats_headings
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
@@ -39,6 +40,7 @@ add(
     Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
+        description=stats_headings.DESCRIPTION,
         function="fastprof.analysis.stats.report:stats",
         options=(
             Option(
