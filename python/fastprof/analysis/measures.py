@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
 from fastprof.model.arrays import Bools
-from fastprof.model.columns import Ints
+from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
@@ -112,15 +112,23 @@ def totals(columns: dict[str, Cells]) -> dict[str, Any]:
     return found
 
 
-def shown(headings: Iterable[Heading], columns: dict[str, Cells]) -> tuple[Heading, ...]:
-    """The headings of these columns; text omits columns without known values, and rates of 0."""
+def shown(
+    headings: Iterable[Heading], columns: dict[str, Cells], not_zero: Collection[str] = ()
+) -> tuple[Heading, ...]:
+    """The headings of these columns; text omits columns without known values, and rates of 0.
+
+    not_zero : further columns that text omits if all values are 0
+    """
     return tuple(
-        replace(each, in_text=each.in_text and _has_values(columns[each.key], each.unit))
+        replace(each, in_text=each.in_text and _has_values(columns[each.key], is_omitted))
         for each in headings
         if each.key in columns
+        for is_omitted in (each.unit.endswith("/s") or each.key in not_zero,)
     )
 
 
-def _has_values(column: Cells, unit: str) -> bool:
+def _has_values(column: Cells, not_zero: bool) -> bool:
+    if isinstance(column, Values):
+        return not len(column) or bool((column.ids >= 0).any())
     known = np.ma.masked_invalid(column.array())
-    return not len(column) or bool(known.any() if unit.endswith("/s") else known.count())
+    return not len(column) or bool(known.any() if not_zero else known.count())
