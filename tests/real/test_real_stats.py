@@ -66,15 +66,11 @@ def spread(values: list[int], size: float = 1, decimals: int = 1) -> list[Any]:
 def times(rows: Iterable[tuple[Any, ...]]) -> Rows:
     by_key = groups(rows)
     total = sum(map(sum, by_key.values())) or 1
-    return {
-        key: [
-            pytest.approx(100 * sum(each) / total, abs=0.051),
-            sum(each),
-            len(each),
-            *spread(each),
-        ]
-        for key, each in by_key.items()
-    }
+    found = {}
+    for key, each in by_key.items():
+        share = pytest.approx(100 * sum(each) / total, abs=0.051)
+        found[key] = [share, sum(each), len(each), *spread(each)]
+    return found
 
 
 @every_export

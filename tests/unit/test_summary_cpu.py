@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch_server
 
 import fastprof
+import torch_server
 from fastprof.model.numbers import without_numbers
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "cpu_tables.py"

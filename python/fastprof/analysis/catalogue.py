@@ -42,8 +42,7 @@ add(
         options=(
             Option(
                 "names",
-                f"tables (default: all that the trace has data for, without traces): "
-                f"{', '.join(TABLES)}",
+                f"tables: {', '.join(TABLES)} (default: the first five)",
                 "NAME",
                 table_name,
                 default=(),

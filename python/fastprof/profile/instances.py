@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
+from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
+from fastprof.model.computed import Computed
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NEVER
 
@@ -102,6 +105,8 @@ class RangeInstances(Instances):
         The innermost range around each launch, on the thread of the launch; -1 if none.
     ended_elsewhere : EndedElsewhere
         Further ranges, without a place in the nesting.
+    of_events : bool
+        Whether they are events of torch.profiler, whose names contain neither shapes nor numbers.
     n_own : int
         Rows of the trace itself. The rows after it are those of graph-capture files, whose times
         are shifted to after the trace.
@@ -116,6 +121,7 @@ class RangeInstances(Instances):
     is_push_pop: Bools
     of_kernel: Int32
     ended_elsewhere: EndedElsewhere
+    of_events: bool
     meanings: list[Meaning]
     n_own: int
 
@@ -128,6 +134,25 @@ class RangeInstances(Instances):
     def name(self) -> Values:
         """The names without shapes."""
         return Values(self.label, [meaning.name for meaning in self.meanings])
+
+    @cached_property
+    def recorded_name(self) -> Values:
+        """`DOMAIN:NAME` as recorded, with torch's numbers; the default domain has no name."""
+        if self.of_events:
+            return self.name.mapped(lambda name: f":{name}")
+        label = self.text.mapped(lambda text: text)  # labels of equal text get one id
+        ids, first = alike([label.ids, self.seq, self.op_id, self.domain.ids])
+        domains = [*self.domain.values, ""]
+
+        def name(number: int) -> str:
+            row = first[number]
+            text, seq, op_id = self.meanings[self.label[row]], self.seq[row], self.op_id[row]
+            numbers = f", seq = {seq}" if seq >= 0 else ""
+            numbers += f", op_id = {op_id}" if op_id >= 0 else ""
+            whole = text.name + numbers + text.label[len(text.name) :] if numbers else text.label
+            return f"{domains[self.domain.ids[row]]}:{whole}"
+
+        return Values(ids, cast("list[str]", Computed(len(first), name)))
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame: start, end, tid, pid, text, seq, level, parent. Unclosed ends are missing.

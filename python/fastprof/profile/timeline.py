@@ -125,6 +125,7 @@ def _ranges(
             Values(trace.phases.label, [label_text(label) for label in trace.labels]),
             recorded.phase_domain,
         ),
+        of_events=trace.about.format == "kineto",
         meanings=attribution.meanings,
         n_own=n_own,
     )

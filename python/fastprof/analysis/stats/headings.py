@@ -21,13 +21,13 @@ class StatsTable:
     title : str
     columns : tuple of str
     function : "module:function" in this package; it returns the columns in this order
-    is_summary : False for a trace, which has a row per event and is made only by name
+    is_default : made if no table is named, as by nsys
     """
 
     title: str
     columns: tuple[str, ...]
     function: str
-    is_summary: bool = True
+    is_default: bool = True
 
     @property
     def headings(self) -> tuple[Heading, ...]:
@@ -79,6 +79,7 @@ TABLES: Final = {
             *("API Name", "Kernel Name"),
         ),
         "calls:cuda_kern_exec_sum",
+        is_default=False,
     ),
     "nvtx_kern_sum": StatsTable(
         "NVTX Range Kernel Summary",
@@ -87,6 +88,7 @@ TABLES: Final = {
             *(*_spread("ns"), "Kernel Name"),
         ),
         "projection:nvtx_kern_sum",
+        is_default=False,
     ),
     "nvtx_gpu_proj_sum": StatsTable(
         "NVTX GPU Projection Summary",
@@ -96,6 +98,7 @@ TABLES: Final = {
             *("Avg Range Lvl", "Avg Num Child"),
         ),
         "projection:nvtx_gpu_proj_sum",
+        is_default=False,
     ),
     "nvtx_gpu_proj_trace": StatsTable(
         "NVTX GPU Projection Trace",
@@ -105,7 +108,7 @@ TABLES: Final = {
             *("RangeId", "ParentId", "RangeStack"),
         ),
         "projection:nvtx_gpu_proj_trace",
-        is_summary=False,
+        is_default=False,
     ),
 }
 

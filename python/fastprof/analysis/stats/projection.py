@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from fastprof._core._pools import alike, pairs
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.stats.gpu import of_kinds
-from fastprof.analysis.stats.ranges import STYLES, names_of, styles_of
+from fastprof.analysis.stats.ranges import STYLES, styles_of
 from fastprof.analysis.stats.statistics import Statistics, mean, rounded
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, Values
+from fastprof.model.computed import Computed
 from fastprof.model.table import Cells
 from fastprof.model.trace import NEVER
 from fastprof.profile.instances import RangeInstances
@@ -55,7 +57,7 @@ class _Projected:
 
     @cached_property
     def names(self) -> Values:
-        every = names_of(self.ranges)
+        every = self.ranges.recorded_name
         return Values(every.ids[self.rows], every.values)
 
     @property
@@ -124,10 +126,14 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
     """Each range with GPU work; rows of `Profile.ranges` are its ids."""
     found = _projected(profile)
     ranges, rows = found.ranges, found.rows
-    stacks: dict[int, str] = {-1: ""}
-    for row, parent in zip(rows.tolist(), ranges.parent[rows].tolist(), strict=True):
-        stacks[row] = f"{stacks.get(parent, '')}:{row}"
-    stack = [stacks[row] for row in rows.tolist()]
+
+    def stack(number: int) -> str:
+        row, above = int(rows[number]), []
+        while row >= 0:
+            above.append(f":{row}")
+            row = int(ranges.parent[row])
+        return "".join(reversed(above))
+
     return [
         found.names,
         Ints(found.start, none=np.iinfo(np.int64).min),
@@ -142,7 +148,7 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
         Ints(found.n_children),
         Ints(rows),
         Ints(ranges.parent[rows]),
-        Values(np.arange(len(stack), dtype=np.int32), stack),
+        Values(np.arange(len(rows), dtype=np.int32), cast("list[str]", Computed(len(rows), stack))),
     ]
 
 
@@ -151,7 +157,7 @@ def nvtx_kern_sum(profile: Profile) -> list[Cells]:
     ranges, kernels = profile.ranges, texts(profile, "name")
     duration = numbers(profile, "sil")
     row, kernel = _contained(profile, of_kinds(profile, "kernel") & (duration >= 0))
-    names, styles = names_of(ranges), styles_of(ranges)
+    names, styles = ranges.recorded_name, styles_of(ranges)
     kinds, _ = alike([names.ids, styles.ids, ranges.thread])
     name = np.ascontiguousarray(kernels.ids[kernel])
     ids = pairs(kinds[row], name)

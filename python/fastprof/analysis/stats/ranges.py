@@ -1,8 +1,8 @@
-"""Names and styles of ranges as nsys prints them, and the table of ranges."""
+"""Styles of ranges as nsys prints them, and the table of ranges."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -10,38 +10,15 @@ from fastprof._core._pools import alike
 from fastprof.analysis.stats.statistics import Statistics
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Values
-from fastprof.model.markers import Kind
+from fastprof.model.computed import Computed
 from fastprof.model.table import Cells
 from fastprof.model.trace import NEVER
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.profile import Profile
 
-__all__ = ["STYLES", "names_of", "nvtx_sum", "styles_of"]
+__all__ = ["STYLES", "nvtx_sum", "styles_of"]
 
 STYLES: Final = ["StartEnd", "PushPop"]
-
-
-def names_of(ranges: RangeInstances) -> Values:
-    """[ranges] `DOMAIN:NAME` with torch's numbers; the default domain has no name."""
-    ids, first = alike([ranges.label, ranges.seq, ranges.op_id, ranges.domain.ids])
-    domains = [*ranges.domain.values, ""]
-    keys = zip(
-        *(
-            column[first].tolist()
-            for column in (ranges.label, ranges.seq, ranges.op_id, ranges.domain.ids)
-        ),
-        strict=True,
-    )
-    whole = []
-    for label, seq, op_id, domain in keys:
-        meaning = ranges.meanings[label]
-        text = meaning.label
-        if meaning.kind == Kind.TORCH and (seq >= 0 or op_id >= 0):
-            head, tail = meaning.name, text[len(meaning.name) :]
-            numbers = f", seq = {seq}" if seq >= 0 else ""
-            text = head + numbers + (f", op_id = {op_id}" if op_id >= 0 else "") + tail
-        whole.append(f"{domains[domain]}:{text}")
-    return Values(ids, whole).mapped(lambda name: name)
 
 
 def styles_of(ranges: RangeInstances) -> Values:
@@ -51,25 +28,37 @@ def styles_of(ranges: RangeInstances) -> Values:
 
 def nvtx_sum(profile: Profile) -> list[Cells]:
     """Ranges by name and style. Ranges that were not closed are left out."""
-    ranges = profile.ranges
-    others = ranges.ended_elsewhere
-    own = names_of(ranges)
+    ranges, others = profile.ranges, profile.ranges.ended_elsewhere
+    own, n_own = ranges.recorded_name, ranges.n_own
     domains = [*others.domain.values, ""]
-    text_of: dict[str, int] = {name: place for place, name in enumerate(own.values)}
     moved = [
-        text_of.setdefault(f"{domains[domain]}:{others.text.values[label]}", len(text_of))
+        f"{domains[domain]}:{others.text.values[label]}"
         for domain, label in zip(others.domain.ids.tolist(), others.text.ids.tolist(), strict=True)
     ]
-    name = np.concatenate([own.ids[: ranges.n_own], np.array(moved, np.int32)])
-    style = np.concatenate([styles_of(ranges).ids[: ranges.n_own], np.zeros(len(moved), np.int32)])
-    ids, first = alike([name, style])
+    style = styles_of(ranges).ids[:n_own]
+    of_own, first = alike([own.ids[:n_own], style])
+    place: dict[str, int] = {}
+    if moved:
+        alone = np.flatnonzero(style[first] == STYLES.index("StartEnd")).tolist()
+        place = {own.values[own.ids[first[group]]]: group for group in alone}
+    new = [name for name in dict.fromkeys(moved) if name not in place]
+    place |= {name: len(first) + i for i, name in enumerate(new)}
+    ids = np.concatenate([of_own, np.array([place[name] for name in moved], np.int32)])
     duration = np.concatenate(
-        [_duration(ranges.start, ranges.end)[: ranges.n_own], _duration(others.start, others.end)]
+        [_duration(ranges.start, ranges.end)[:n_own], _duration(others.start, others.end)]
     )
-    stats = Statistics(ids, duration, len(first))
+    stats = Statistics(ids, duration, len(first) + len(new))
+    n = len(own.values)
+
+    def name(number: int) -> str:
+        return own.values[number] if number < n else new[number - n]
+
+    of_first = [own.ids[first], np.arange(n, n + len(new), dtype=np.int32)]
     return [
-        *stats.times(), Values(style[first], STYLES), Values(name[first], list(text_of))
-    ]  # fmt: skip
+        *stats.times(),
+        Values(np.append(style[first], np.zeros(len(new), np.int32)), STYLES),
+        Values(np.concatenate(of_first), cast("list[str]", Computed(n + len(new), name))),
+    ]
 
 
 def _duration(start: Int64, end: Int64) -> Int64:

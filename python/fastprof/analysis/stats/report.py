@@ -24,7 +24,7 @@ def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
 
     Parameters
     ----------
-    names : names of tables; by default all summaries that the file has data for
+    names : names of tables; by default those of nsys that the file has data for
 
     Returns
     -------
@@ -39,7 +39,7 @@ def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
     if len(chosen) == 1:
         return _table(profile, chosen[0])
     if not chosen:
-        chosen = [name for name, each in TABLES.items() if each.is_summary]
+        chosen = [name for name, each in TABLES.items() if each.is_default]
         if "start" not in profile.names:  # dict lines
             chosen = ["cuda_gpu_kern_sum"]
     tables = {name: _table(profile, name) for name in chosen}
@@ -61,7 +61,9 @@ def _table(profile: Profile, name: str) -> Table:
 def _without_empty(table: Table) -> Table:
     """The rows of groups with at least one member."""
     counts = [each for each in ("Instances", "Num Calls", "Count") if each in table]
-    return table.take(np.flatnonzero(table[counts[0]] > 0)) if counts else table
+    if not counts or np.all(table[counts[0]] > 0):
+        return table
+    return table.take(np.flatnonzero(table[counts[0]] > 0))
 
 
 def _in_order(table: Table) -> Table:
