@@ -18,5 +18,5 @@ def sum_where(
     group: npt.NDArray[np.int32], value: _Int64, mask: npt.NDArray[np.uint8], n_groups: int
 ) -> _Int64: ...
 def distinct_ids(
-    group: npt.NDArray[np.int32], id: npt.NDArray[np.int32], n_groups: int, n_ids: int
+    group: npt.NDArray[np.int32], ids: npt.NDArray[np.int32], n_groups: int, n_ids: int
 ) -> tuple[_Int64, npt.NDArray[np.int32]]: ...

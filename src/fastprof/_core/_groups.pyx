@@ -112,14 +112,14 @@ def sum_where(const int32_t[::1] group, const int64_t[::1] value, const uint8_t[
     return np.asarray(total)[:n_groups]
 
 
-def distinct_ids(const int32_t[::1] group, const int32_t[::1] id, int32_t n_groups,
+def distinct_ids(const int32_t[::1] group, const int32_t[::1] ids, int32_t n_groups,
                  int32_t n_ids):
     """Count the distinct ids of each group.
 
     Parameters
     ----------
-    group, id : int32 [n]
-        Negative: in no group, no id. id is below `n_ids`.
+    group, ids : int32 [n]
+        Negative: in no group, no id. Ids are below `n_ids`.
 
     Returns
     -------
@@ -132,12 +132,12 @@ def distinct_ids(const int32_t[::1] group, const int32_t[::1] id, int32_t n_grou
     cdef int64_t[::1] count = np.zeros(n_groups + 1, np.int64)
     cdef int32_t[::1] home = np.full(n_ids + 1, -1, np.int32)
     cdef fp_status status
-    if group.shape[0] != id.shape[0]:
-        raise ValueError(f"lengths differ: {group.shape[0]}, {id.shape[0]}")
+    if group.shape[0] != ids.shape[0]:
+        raise ValueError(f"lengths differ: {group.shape[0]}, {ids.shape[0]}")
     if group.shape[0]:
         rows.group, rows.value, rows.n = &group[0], NULL, group.shape[0]
         rows.none, rows.n_groups = -1, n_groups
         with nogil:
-            status = fp_groups_distinct(&rows, &id[0], n_ids, &home[0], &count[0])
+            status = fp_groups_distinct(&rows, &ids[0], n_ids, &home[0], &count[0])
         check(status, "distinct ids of groups")
     return np.asarray(count)[:n_groups], np.asarray(home)[:n_ids]
