@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns
+from fastprof.analysis import layers_columns, lines_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by
+from fastprof.analysis.descriptions import LAYERS, LINES
+from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
+from fastprof.analysis.stats import headings as stats_headings
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
@@ -24,13 +26,37 @@ add(
     Report(
         name="layers",
         about="the module tree with GPU time, forward and backward",
-        description="",
+        description=LAYERS,
         function="fastprof.analysis.layers:layers",
         columns=layers_columns.COLUMNS,
         options=(
             DEPTH,
             Option("fold", "repeated layers, such as layers.0 to layers.31, are one row"),
             Option("flat", "in order of own time, not as a tree"),
+            STEPS,
+            WHERE,
+        ),
+    )
+)
+
+add(
+    Report(
+        name="lines",
+        about="your source lines with the GPU time that they launch, forward and backward",
+        description=LINES,
+        function="fastprof.analysis.lines:lines",
+        columns=lines_columns.COLUMNS,
+        options=(
+            Option(
+                "files",
+                "source files to list, your own or not; glob patterns of the end of the path",
+                "SOURCE",
+                is_positional=True,
+            ),
+            choice("by", "a row per source line or per function", ("line", "function")),
+            Option("function", "only functions whose name matches a glob pattern", "NAME"),
+            Option("source", "folder with the source files, for the text of the lines", "DIR"),
+            STEPS,
             WHERE,
         ),
     )
@@ -39,6 +65,7 @@ add(
     Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
+        description=stats_headings.DESCRIPTION,
         function="fastprof.analysis.stats.report:stats",
         options=(
             Option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -128,18 +128,24 @@ def totals(columns: dict[str, Cells]) -> dict[str, Any]:
     return found
 
 
-def shown(headings: Iterable[Heading], columns: dict[str, Cells]) -> tuple[Heading, ...]:
-    """The headings of these columns; text omits columns without known values, and rates of 0."""
+def shown(
+    headings: Iterable[Heading], columns: dict[str, Cells], not_zero: Collection[str] = ()
+) -> tuple[Heading, ...]:
+    """The headings of these columns; text omits columns without known values, and rates of 0.
+
+    not_zero : further columns that text omits if all values are 0
+    """
     return tuple(
-        replace(each, in_text=each.in_text and _has_values(columns[each.key], each.unit))
+        replace(each, in_text=each.in_text and _has_values(columns[each.key], is_omitted))
         for each in headings
         if each.key in columns
+        for is_omitted in (each.unit.endswith("/s") or each.key in not_zero,)
     )
 
 
-def _has_values(column: Cells, unit: str) -> bool:
+def _has_values(column: Cells, not_zero: bool) -> bool:
     if isinstance(column, Values):
         has_text = np.array([*(each != "" for each in column.values), False])
         return not len(column) or bool(has_text[column.ids].any())
     known = np.ma.masked_invalid(column.array())
-    return not len(column) or bool(known.any() if unit.endswith("/s") else known.count())
+    return not len(column) or bool(known.any() if not_zero else known.count())
