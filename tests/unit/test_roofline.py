@@ -13,7 +13,7 @@ from bench.generate import generate
 import fastprof
 from fastprof.cli import main
 from fastprof.errors import ReportError
-from fastprof.model.devices import Device, resolve
+from fastprof.model.devices import CLOCKS, Device, resolve
 from kineto_files import KinetoFile
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108}
@@ -166,6 +166,16 @@ def test_the_practical_roof_is_lower(opened):
     assert practical["mm"] == pytest.approx(ideal["mm"] / 0.8)
     assert practical["add"] == pytest.approx(ideal["add"] / 0.9)
     assert table.lead[-1] == "practical roof: 80% of the tensor-core peak, 90% of the bandwidth"
+
+
+def test_much_time_without_cost_comes_with_advice(opened):
+    assert not any("record_shapes" in note for note in opened(mm()).roofline().notes)
+    notes = opened(Capture().run("aten::mm", (HGEMM, 500_000))).roofline().notes
+    assert notes == (
+        "no cost: 500 us, 100.0% of the GPU time",
+        "no shapes: profile(record_shapes=True)",
+        CLOCKS,
+    )
 
 
 @pytest.mark.parametrize(
