@@ -42,7 +42,7 @@ class Capture(KinetoFile):
             self.n += 1
             launch, start = begin + 1000 * i + 10, 10**9 + 10**8 * self.n
             self.launch(launch, launch + 5, self.n)
-            if name.startswith("Memcpy"):
+            if name.startswith("Mem"):
                 self.copy(start, start + length, self.n, name, 1 << 20)
             else:
                 self.kernel(start, start + length, self.n, name, grid=list(grid))
@@ -142,6 +142,15 @@ def test_a_group_with_some_work_of_unknown_cost_says_so(opened):
     row = only(opened(capture).roofline(by="dir"))
     assert row["flag"] == "partial cost"
     assert row["lost_ns"] == pytest.approx(500_000 - row["ideal_ns"])
+
+
+def test_a_memset_is_not_the_work_of_an_operator_of_unknown_cost(opened):
+    capture = Capture().run(
+        "aten::conv2d", ("Memset (Device)", 1000), ("nchwToNhwcKernel", 9000), ("sgemm", 9000)
+    )
+    row = only(opened(capture).roofline())
+    assert row["flag"] == "partial cost"
+    assert row["lost_ns"] < 1000
 
 
 def test_an_unknown_gpu_has_no_peaks_until_the_user_gives_them(opened):
