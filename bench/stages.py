@@ -55,8 +55,8 @@ STAGES = {
         "fastprof.profile.costs:Costs._shared",
     ),
     "write": (
-        "fastprof.report:write_rows",
-        "fastprof.report:write_report",
+        "fastprof.writers:write_rows",
+        "fastprof.writers:write_report",
         "fastprof.writers.write_threads:write_all",
     ),
 }

@@ -2,8 +2,8 @@
 
 A command takes a tenth of the time of a new interpreter that imports numpy and all operators. Its
 forks are processes with streams, directory, environment, exit code and limit of the size of files
-of their own. The workers of a forked `fastprof batch` are forks too. Tests of signals, other
-limits, start-up and imports run `python -m fastprof` instead.
+of their own. The workers of a forked `fastprof batch` are forks too. Tests of start-up, imports,
+signals during them and other limits run `python -m fastprof` instead.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ def command(*words: str | os.PathLike[str]) -> list[str]:
 def forked(*words: str | os.PathLike[str]) -> list[str]:
     """A command line that does the same in a fork of the command server, sooner.
 
-    For its standard streams, directory, environment and limit of the size of files, not for
-    signals.
+    Signals reach the client only: use `Forked` to send them to the command.
     """
     return [*command_server.client(), *map(os.fsdecode, words)]
 

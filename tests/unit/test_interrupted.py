@@ -24,8 +24,8 @@ from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE, wait_for
 
 OLD = b"old"
-# The fast profile: every signal at one moment of each format, another in each; the full one: at
-# seven.
+# The fast profile: one moment per signal and format, in a fork of the command server. The full
+# one: seven moments, in a new interpreter.
 N_MOMENTS, N_ROUNDS = (7, 2) if IS_FULL else (1, 1)
 
 

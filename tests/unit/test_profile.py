@@ -32,6 +32,8 @@ devices
 find_steps
 graph_capture
 kernels
+layers
+lines
 name
 names
 paths

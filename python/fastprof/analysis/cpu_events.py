@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof._core import _nest, _path
-from fastprof._core._groups import GroupStats
 from fastprof._core._take import take
 from fastprof.analysis.columns import texts
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -142,8 +141,7 @@ def cpu_events(profile: Profile) -> CpuEvents:
     n_outside = int(memory.outside.sum())
 
     def measure(total: Int64, outside: Int64) -> Measure:
-        inside = GroupStats(around, total, len(rows), _NONE).sum
-        without = GroupStats(into, total - inside, len(rows), _NONE).sum
+        without = _sums(into, total - _sums(around, total))
         return Measure(
             np.concatenate([total[kept], outside]), np.concatenate([without[kept], outside])
         )
@@ -166,14 +164,14 @@ def cpu_events(profile: Profile) -> CpuEvents:
     )
 
 
-def _name(meaning: Meaning) -> tuple[bool, str] | None:
+def _name(meaning: Meaning) -> str | None:
     """Equal for events that are one if nested; None for ranges that are not events."""
     if meaning.kind not in _EVENTS or meaning.name in _NOT_COUNTED:
         return None
     call = meaning.call
     if meaning.kind == Kind.ARGUMENT and call is not None:
-        return False, call.op  # the operator's own range is inside
-    return meaning.kind == Kind.USER, meaning.name.removeprefix("aten::")
+        return call.op  # the operator's own range is inside
+    return meaning.name.removeprefix("aten::")  # aten::detach contains detach
 
 
 def _joined_ids(left: Values, right: Values) -> Int32:
@@ -210,6 +208,11 @@ def _containing(spans: _Spans, is_event: Bools) -> Int32:
         crossed = crossed[take(spans.end, found[crossed], NEVER) < spans.end[crossed]]
     found[crossed] = -1
     return found
+
+
+def _sums(into: Int32, values: Int64) -> Int64:
+    """[n] Sums of [n] values by index, -1 for none; exact up to 2^53."""
+    return np.bincount(into + 1, values, len(into) + 1)[1:].astype(np.int64)
 
 
 def _renumbered(parent: Int32, rows: Int32) -> Int32:
@@ -249,11 +252,14 @@ class _Allocations:
             for place, own in of.items()
             if own[rows].any()
         }
+        self.outside: Bools = np.empty(0, bool)
+        if not len(rows):
+            return
         self._first = np.searchsorted(time, start, "left")
         self._last = np.searchsorted(time, end, "right")
         opened = np.searchsorted(start, time, "right")
         closed = np.searchsorted(np.sort(end), time, "left")
-        self.outside: Bools = opened == closed
+        self.outside = opened == closed
 
     def inside(self, place: str) -> Int64:
         """[events] Net bytes."""

@@ -31,7 +31,7 @@ from fastprof.ops import (
 )
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.kernels import KernelInfo, classify
-from fastprof.ops.params import tensors_text
+from fastprof.ops.params import tensors_of, tensors_text
 from fastprof.ops.registry import find, has_model, op, why_unknown, work
 from fastprof.ops.tensor import elements, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import reason_of_name, reason_of_types
@@ -74,6 +74,7 @@ __all__ = [
     "tensor_bytes",
     "tensor_cores",
     "tensor_text",
+    "tensors_of",
     "tensors_text",
     "triton",
     "why_unknown",

@@ -8,7 +8,7 @@ from typing import Any
 from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type
 
-__all__ = ["tensors_text"]
+__all__ = ["tensors_of", "tensors_text"]
 
 
 def tensors_text(call: Call) -> str:
@@ -20,10 +20,15 @@ def tensors_text(call: Call) -> str:
         `T=[(35,20,200),(200,)],['float32','float32']`, without spaces; `T=[],[]` without tensors;
         `'na'` for an unknown type.
     """
-    tensors = [found for each in call.args for found in _tensors(each.value)]
+    tensors = tensors_of(call)
     shapes = ",".join(str(tuple(found.shape)).replace(" ", "") for found in tensors)
     types = ",".join(f"'{canonical_type(found.dtype) or 'na'}'" for found in tensors)
     return f"T=[{shapes}],[{types}]"
+
+
+def tensors_of(call: Call) -> list[Tensor]:
+    """The tensors of a call in order, including those in lists."""
+    return [found for each in call.args for found in _tensors(each.value)]
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

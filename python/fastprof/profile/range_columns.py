@@ -12,6 +12,7 @@ from fastprof import ops
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines
+from fastprof.model.markers.collectives import RECORDED
 from fastprof.model.metadata import About
 from fastprof.model.numbers import without_numbers
 from fastprof.model.trace import Trace
@@ -106,20 +107,22 @@ def _step(ranges: RangeInstances, steps: StepsOfKernels) -> Ints:
 
 
 def _op(meaning: Meaning) -> str | None:
-    """The operator as in the column `op`; backward nodes and operators keep their own name."""
+    """As in the column `op`; backward operators and the inside of collectives keep their names."""
     if meaning.kind == Kind.USER:
         return without_numbers(meaning.label)
     if meaning.kind not in (Kind.TORCH, Kind.ARGUMENT):
         return None
-    name = named(meaning).op
-    is_node = meaning.backward or meaning.recompute
-    return meaning.name.removeprefix(_ATEN) if is_node else name
+    if meaning.backward or meaning.recompute or meaning.name == RECORDED:
+        return meaning.name.removeprefix(_ATEN)
+    return named(meaning).op
 
 
 def _params(meaning: Meaning) -> str | None:
     """Shapes and types as in the column `params`."""
     call = meaning.call
     if call is None or not meaning.has_arguments:
+        return None
+    if not any(tensor.shape or tensor.dtype for tensor in ops.tensors_of(call)):
         return None
     work = ops.work(call, "fprop")
     return (work.parts[0].params if work is not None else "") or ops.tensors_text(call)
