@@ -39,6 +39,7 @@ names
 paths
 ranges
 report
+roofline
 rows
 summary
 to_arrow

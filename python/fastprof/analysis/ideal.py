@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from fastprof.model.devices import Device
 from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 
-__all__ = ["BANDWIDTH", "COMPUTE", "PRACTICAL", "PRODUCTS", "Ideals", "ideals"]
+__all__ = ["BANDWIDTH", "PRACTICAL", "PRODUCTS", "Ideals", "against_ideal", "ideals", "kept_ideals"]
 
 COMPUTE, BANDWIDTH = 0, 1
 PRODUCTS: Final = frozenset({"gemm", "convolution", "attention"})
@@ -57,6 +58,35 @@ class Ideals:
     at_peak: Floats64
     bound: npt.NDArray[np.int8]
     has_roof: Bools
+
+
+_kept: Final[WeakKeyDictionary[Profile, Ideals]] = WeakKeyDictionary()
+
+
+def kept_ideals(profile: Profile) -> Ideals:
+    """The ideal times at the peaks of the profile's own GPUs; computed once per profile."""
+    if profile not in _kept:
+        _kept[profile] = ideals(profile, profile.devices)
+    return _kept[profile]
+
+
+def against_ideal(
+    groups: Grouping, ideal: Ideals, time: npt.NDArray[Any]
+) -> tuple[Floats64, Floats64, Floats64]:
+    """[groups] Ideal time, lost time, and ideal time by GPU time of work with an ideal time.
+
+    NaN where no ideal time is known.
+
+    time : [kernels], ns
+    """
+    counted = groups.sums(time, ideal.is_counted)
+    rows = groups.ids[ideal.is_counted]
+    is_known = np.zeros(groups.n + 1, bool)  # the last for kernels in no group
+    is_known[rows] = True
+    total = np.where(is_known[:-1], groups.sums(ideal.ideal), np.nan)
+    share = np.full(groups.n, np.nan)
+    np.divide(total, counted, out=share, where=counted > 0)
+    return total, counted - total, share
 
 
 def ideals(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.ideal import against_ideal, kept_ideals
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
@@ -58,8 +59,14 @@ def measures(profile: Profile, groups: Grouping, steps: StepsOfKernels) -> dict[
         counted = groups.stats(np.where(values >= 0, time, -1)).sum
         columns[name] = Ints(known)
         columns[rate] = Floats(ratio(np.where(known > 0, known, 0), counted) * 1e9)
+    columns |= _roof(profile, groups, np.maximum(time, 0))
     columns["tc_share"] = Floats(tensor_cores(profile, groups, time))
     return columns
+
+
+def _roof(profile: Profile, groups: Grouping, time: npt.NDArray[np.int64]) -> dict[str, Cells]:
+    ideal, lost, share = against_ideal(groups, kept_ideals(profile), time)
+    return {"peak_share": Floats(share), "ideal_ns": Floats(ideal), "lost_ns": Floats(lost)}
 
 
 _NONE: Final = np.iinfo(np.int64).min

@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping, group
-from fastprof.analysis.ideal import BANDWIDTH, PRACTICAL, Ideals, ideals
+from fastprof.analysis.ideal import (
+    BANDWIDTH,
+    PRACTICAL,
+    Ideals,
+    against_ideal,
+    ideals,
+    kept_ideals,
+)
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.measures import calls, per_step, ratio, shown, tensor_cores, totals
@@ -75,7 +82,7 @@ def roofline(
     }
     rows = selected(profile, where)
     found = profile.find_steps(steps)
-    ideal = ideals(profile, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
+    ideal = _ideals(profile, devices, roof)
     key_columns = [key_of(profile, name) for name in names]
     groups = group(key_columns, len(profile), rows)
     columns: dict[str, Cells] = {
@@ -103,6 +110,12 @@ def roofline(
     return table
 
 
+def _ideals(profile: Profile, devices: Mapping[int, Device], roof: str) -> Ideals:
+    if roof == "peak" and devices == profile.devices:
+        return kept_ideals(profile)
+    return ideals(profile, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
+
+
 def _measures(
     profile: Profile,
     groups: Grouping,
@@ -115,10 +128,8 @@ def _measures(
     flops, bytes_ = (
         groups.stats(np.where(helper, -1, numbers(profile, name))) for name in ("flops", "bytes")
     )
-    counted = groups.sums(time, ideal.is_counted)
-    ideal_ns = groups.sums(ideal.ideal)
-    known = groups.sums(ideal.is_counted.astype(np.float64)) > 0
-    share = ratio(np.where(known, ideal_ns, np.nan), counted)
+    ideal_ns, lost_ns, share = against_ideal(groups, ideal, time)
+    counted = ideal_ns + lost_ns
     at_peak = groups.sums(ideal.at_peak)
     work, moved = (np.where(each.count > 0, each.sum, -1) for each in (flops, bytes_))
     type_ = _most(groups, texts(profile, "compute_type").ids, np.where(helper, 0, time), 7)
@@ -127,21 +138,21 @@ def _measures(
         "kernels": Ints(groups.counts),
         "gpu_ns": Ints(groups.stats(time).sum),
         "step_ns": Floats(per_step(groups, time, steps)),
-        "ideal_ns": Floats(np.where(known, ideal_ns, np.nan)),
-        "lost_ns": Floats(np.where(known, counted - ideal_ns, np.nan)),
+        "ideal_ns": Floats(ideal_ns),
+        "lost_ns": Floats(lost_ns),
         "bound": Values(_bounds(profile, groups, ideal, share, devices), BOUNDS),
-        "roof_share": Floats(share),
-        "flop_per_s": Floats(ratio(np.where(known & (work > 0), work, 0), counted) * 1e9),
+        "peak_share": Floats(share),
+        "flop_per_s": Floats(ratio(np.maximum(work, 0), counted) * 1e9),
         "attainable_flop_per_s": Floats(ratio(np.maximum(work, 0), ideal_ns) * 1e9),
         "peak_flop_per_s": Floats(ratio(np.maximum(work, 0), at_peak) * 1e9),
-        "bytes_per_s": Floats(ratio(np.where(known & (moved > 0), moved, 0), counted) * 1e9),
+        "bytes_per_s": Floats(ratio(np.maximum(moved, 0), counted) * 1e9),
         "intensity": Floats(ratio(np.where(work >= 0, work, np.nan), np.maximum(moved, 0))),
         "compute_type": Values(type_, list(COMPUTE_TYPES)),
         "tc_share": Floats(tensor_cores(profile, groups, time)),
         "flops": Ints(work),
         "bytes": Ints(moved),
         "helper_ns": Ints(groups.stats(np.where(helper, time, 0)).sum),
-        "flag": Values(_flags(profile, groups, ideal, share), [*FLAGS, ""]),
+        "flag": Values(_flags(profile, groups, ideal, lost_ns), [*FLAGS, ""]),
     }
 
 
@@ -201,7 +212,7 @@ def _product(grid: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def _flags(
-    profile: Profile, groups: Grouping, ideal: Ideals, share: Floats64
+    profile: Profile, groups: Grouping, ideal: Ideals, lost: Floats64
 ) -> npt.NDArray[np.int32]:
     """Index into FLAGS of each group, len(FLAGS) for none."""
     works = ideal.has_roof & (numbers(profile, "helper") != 1)
@@ -214,7 +225,7 @@ def _flags(
         ideal.is_counted,
         works & ~(flops & bytes_ & ideal.is_counted),
     )
-    conditions = [share > 1, ~has_roof, ~has_cost, ~known, partial]
+    conditions = [lost < 0, ~has_roof, ~has_cost, ~known, partial]
     return np.select(conditions, range(len(FLAGS)), len(FLAGS)).astype(np.int32)
 
 
@@ -223,7 +234,7 @@ def _totals(columns: dict[str, Cells]) -> dict[str, Any]:
     found = totals(columns)
     ideal, lost = found.get("ideal_ns"), found.get("lost_ns")
     if ideal is not None and lost is not None and ideal + lost > 0:
-        found["roof_share"] = ideal / (ideal + lost)
+        found["peak_share"] = ideal / (ideal + lost)
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.errors import ReportError
-from fastprof.model.device_options import checked_gpu, checked_peak, positive
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
 
@@ -21,7 +20,7 @@ ROOFLINE: Final = (
     Heading("ideal_ns", "ideal", "ns", "max(FLOPs / peak, bytes / bandwidth)"),
     Heading("lost_ns", "lost", "ns", "GPU time less ideal time, of work with an ideal time"),
     Heading("bound", "bound", "", "compute, bandwidth, or latency: too small to fill the GPU"),
-    Heading("roof_share", "roof", "share", "ideal time by GPU time, of work with an ideal time"),
+    Heading("peak_share", "roof", "share", "ideal time by GPU time, of work with an ideal time"),
     Heading("flop_per_s", "rate", "flop/s", "flops by the time of work with an ideal time"),
     Heading("attainable_flop_per_s", "roof rate", "flop/s", "flops by ideal time", in_text=False),
     Heading("peak_flop_per_s", "peak", "flop/s", "peak of its compute type", in_text=False),
@@ -58,6 +57,24 @@ Rows of --by op or layer add up ideal times of such groups.
 """
 
 
+def _gpu(text: str) -> str:
+    from fastprof.model.device_options import checked_gpu
+
+    return checked_gpu(text)
+
+
+def _peak(text: str) -> str:
+    from fastprof.model.device_options import checked_peak
+
+    return checked_peak(text)
+
+
+def _bandwidth(text: str) -> float:
+    from fastprof.model.device_options import positive
+
+    return positive("--bandwidth", text)
+
+
 def _roof(text: str) -> str:
     if text not in ROOFS:
         raise ReportError(f"expected {' or '.join(ROOFS)}, found {text!r}")
@@ -87,14 +104,12 @@ ROOF: Final = Option(
 )
 PLOT: Final = Option("plot", "also draw a chart, needs matplotlib", "FILE.png|svg", checked_plot)
 PEAKS: Final = (
-    Option("gpu", "use this GPU's peaks; fastprof devices lists the names", "NAME", checked_gpu),
+    Option("gpu", "use this GPU's peaks; fastprof devices lists the names", "NAME", _gpu),
     Option(
         "peak",
         "peaks in TFLOP/s and bandwidth in GB/s, e.g. bf16=312,fp32=19.5,bw=1555",
         "FIGURES",
-        checked_peak,
+        _peak,
     ),
-    Option(
-        "bandwidth", "memory bandwidth in GB/s", "GB/s", lambda text: positive("--bandwidth", text)
-    ),
+    Option("bandwidth", "memory bandwidth in GB/s", "GB/s", _bandwidth),
 )

@@ -254,6 +254,10 @@ class Profile:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
 
+    def roofline(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Time against ideal time: `profile.roofline(by="layer", gpu="H100")`; see `report`."""
+        return self.report("roofline", by=by, **options)
+
     def layers(self, depth: int | None = None, **options: Any) -> Table:
         """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
         return self.report("layers", depth=depth, **options)
