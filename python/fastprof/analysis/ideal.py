@@ -25,7 +25,15 @@ from fastprof.model.devices import Device
 from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 
-__all__ = ["BANDWIDTH", "PRACTICAL", "PRODUCTS", "Ideals", "against_ideal", "ideals", "kept_ideals"]
+__all__ = [
+    "BANDWIDTH",
+    "COMPUTE",
+    "PRACTICAL",
+    "PRODUCTS",
+    "Ideals",
+    "against_ideal",
+    "ideals_of",
+]
 
 COMPUTE, BANDWIDTH = 0, 1
 PRODUCTS: Final = frozenset({"gemm", "convolution", "attention"})
@@ -64,11 +72,18 @@ class Ideals:
 _kept: Final[WeakKeyDictionary[Profile, Ideals]] = WeakKeyDictionary()
 
 
-def kept_ideals(profile: Profile) -> Ideals:
+def _kept_ideals(profile: Profile) -> Ideals:
     """The ideal times at the peaks of the profile's own GPUs; computed once per profile."""
     if profile not in _kept:
-        _kept[profile] = ideals(profile, profile.devices)
+        _kept[profile] = _ideals(profile, profile.devices)
     return _kept[profile]
+
+
+def ideals_of(profile: Profile, devices: Mapping[int, Device], roof: str = "peak") -> Ideals:
+    """The ideal times at the peaks of these GPUs; `roof` is "peak" or "practical"."""
+    if roof == "peak" and devices == profile.devices:
+        return _kept_ideals(profile)
+    return _ideals(profile, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
 
 
 def against_ideal(
@@ -90,7 +105,7 @@ def against_ideal(
     return total, counted - total, share
 
 
-def ideals(
+def _ideals(
     profile: Profile, devices: Mapping[int, Device], shares: tuple[float, float] = (1.0, 1.0)
 ) -> Ideals:
     """Compute the ideal time of every kernel.
