@@ -31,6 +31,7 @@ from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.profile.advice import advice
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -40,6 +41,7 @@ BOUNDS: Final = ["compute", "bandwidth", "latency"]
 FLAGS: Final = [ABOVE_ROOF, "no roof", "no cost", "no peak", "partial cost"]
 _SHORT: Final = 10_000  # ns, of a kernel
 _TOO_SHORT: Final = 2_000  # ns of ideal time: a kernel takes about as long without work
+_ENOUGH: Final = 0.95  # share of the GPU time with a known cost
 _BY: Final = ("dir", "op", "shape")
 
 
@@ -92,7 +94,11 @@ def roofline(
         {**columns, **measured},
         (*map(heading_of, names), *shown(ROOFLINE, measured)),
         lead=tuple(_lead(devices, roof)),
-        notes=tuple(_notes(measured, utilisation_text(of_steps))),
+        notes=(
+            *_notes(measured, utilisation_text(of_steps)),
+            *_advice(profile),
+            *([CLOCKS] if any(device.flops for device in devices.values()) else ()),
+        ),
         total=_totals(measured),
         facts={
             "peaks": {str(number): _facts(device) for number, device in devices.items()},
@@ -262,4 +268,14 @@ def _notes(columns: dict[str, Cells], utilisation_line: str) -> list[str]:
                 notes.append(
                     f"{FLAGS[i]}: {quantity(each, 'ns')}, {each / total:.1%} of the GPU time"
                 )
-    return [*notes, CLOCKS]
+    return notes
+
+
+def _advice(profile: Profile) -> list[str]:
+    """What to record for more costs, if much of the GPU time has none."""
+    coverage = profile.coverage_of_kernels
+    if coverage.total and coverage.known["cost"] >= _ENOUGH * coverage.total:
+        return []
+    found = advice(profile.about, profile.contents, coverage)
+    depths = ("kernels", "launch", "range", "op", "shapes", "cost")
+    return [text for depth in depths for text in found.get(depth, ())]
