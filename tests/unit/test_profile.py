@@ -36,6 +36,7 @@ name
 names
 paths
 ranges
+ranges_table
 report
 rows
 summary

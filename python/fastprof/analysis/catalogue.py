@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns
+from fastprof.analysis import layers_columns, ranges_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by
 from fastprof.analysis.stats.headings import TABLES, table_name
@@ -32,6 +32,16 @@ add(
             Option("flat", "in order of own time, not as a tree"),
             WHERE,
         ),
+    )
+)
+add(
+    Report(
+        name="ranges",
+        about="your own ranges: time on CPU and GPU, with backward, and idle inside",
+        description=ranges_columns.DESCRIPTION,
+        function="fastprof.analysis.ranges_report:ranges_report",
+        columns=ranges_columns.COLUMNS,
+        options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
     )
 )
 add(

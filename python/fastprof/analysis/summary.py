@@ -18,6 +18,7 @@ from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.table import Cells, Table
+from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -60,7 +61,8 @@ def summary(
     else:
         table = _table(profile, names, found, rows)
     if not len(profile):
-        return replace(table, notes=(_NO_GPU if events is not None else _NOTHING,))
+        note = advice_on(profile.about, profile.contents, "op") if events is None else _NO_GPU
+        return replace(table, notes=(note,))
     if rows is not None:
         return table
     parts = {name: _table(profile, (name,), found) for name in ("phase", "kind")}
@@ -69,10 +71,6 @@ def summary(
 
 
 _NO_GPU: Final = "no GPU work in this capture: CPU time only"
-_NOTHING: Final = (
-    "no GPU work and no ranges in this capture; record the GPU with nsys profile --trace=cuda,nvtx "
-    "or torch.profiler, while it works"
-)
 
 
 def _has_ranges_only(profile: Profile) -> bool:

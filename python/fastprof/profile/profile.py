@@ -253,6 +253,10 @@ class Profile:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
 
+    def ranges_table(self, **options: Any) -> Table:
+        """Time of your own ranges: `profile.ranges_table(flat=True)`; see `report`."""
+        return self.report("ranges", **options)
+
     def layers(self, depth: int | None = None, **options: Any) -> Table:
         """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
         return self.report("layers", depth=depth, **options)
