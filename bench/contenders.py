@@ -98,6 +98,28 @@ def prof_dict_file(files: Files) -> None:
     command("prof", "--csv", str(files.dict_file), "-o", str(files.output))
 
 
+def report_of(*words: str) -> Callable[[Files], None]:
+    """The job of a report's command, from the export."""
+    return lambda files: command(*words, str(files.export), "--json", "-o", str(files.output))
+
+
+def groupings(files: Files) -> object:
+    """Open, a summary, and ten more by pairs of keys."""
+    import fastprof
+
+    profile = fastprof.open(str(files.export), copies=True)
+    profile.summary()
+    for by in GROUPINGS:
+        profile.summary(by, where="op!=none")
+    return profile
+
+
+GROUPINGS = (
+    *(("layer", "dir"), ("line", "op"), ("op", "shape"), ("kernel", "stream"), ("phase", "kind")),
+    *(("layer", "line"), ("name", "dir"), ("shape", "phase"), ("kind", "layer"), ("op", "kernel")),
+)
+
+
 def command(*arguments: str) -> None:
     """Run a fastprof command in this process."""
     import fastprof.cli
@@ -131,6 +153,8 @@ INTERPRETER = Contender(interpreter)
 FLOOR, WALK, OPEN, PARSE, PROF = "floor", "walk", "open", "parse", "prof --csv from trace"
 OPEN_SQLITE, OPEN_ONE_CORE = "open through SQLite", "open on one core"
 PROF_DICT = "prof --csv from dict"
+SUMMARY, LAYERS, ROOFLINE, STATS = "summary", "layers", "roofline", "stats"
+SUMMARIES = "summary, 10 groupings"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
@@ -142,6 +166,11 @@ CONTENDERS = {
     PARSE: Contender(parse),
     PROF: Contender(prof_export, header=1),
     PROF_DICT: Contender(prof_dict_file, header=1),
+    SUMMARY: Contender(report_of("summary")),
+    LAYERS: Contender(report_of("layers")),
+    ROOFLINE: Contender(report_of("roofline")),
+    STATS: Contender(report_of("stats")),
+    SUMMARIES: Contender(groupings),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

@@ -95,6 +95,11 @@ class Run:
         times, measured = self.times_faster(FLOOR, name, n_kernels)
         return times if measured else None
 
+    def more_floors(self, name: str, than: str, n_kernels: int) -> float | None:
+        """How many floors it takes more than another contender."""
+        own, other = self.floors(name, n_kernels), self.floors(than, n_kernels)
+        return None if own is None or other is None else own - other
+
     def against_python(self, name: str, n_kernels: int) -> tuple[float | None, bool]:
         return self.times_faster(name, PYTHON[CONTENDERS[name].job], n_kernels)
 

@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.contenders import OPEN, OPEN_ONE_CORE, OPEN_SQLITE, PARSE, PROF, PROF_DICT, WALK
+from bench.contenders import (
+    GROUPINGS,
+    LAYERS,
+    OPEN,
+    OPEN_ONE_CORE,
+    OPEN_SQLITE,
+    PARSE,
+    PROF,
+    PROF_DICT,
+    ROOFLINE,
+    STATS,
+    SUMMARIES,
+    SUMMARY,
+    WALK,
+)
 from bench.figures import Run
 
 TARGET_SIZE, LARGE = 10**6, 10**7
 FLOORS_AT_MOST = {WALK: 0.3, OPEN: 0.6, OPEN_SQLITE: 1.5, PARSE: 5.0, PROF: 4.0, PROF_DICT: 6.0}
 PRODUCT = (OPEN, PARSE, PROF, PROF_DICT)
+# Floors and bytes per kernel that reports take more than `open`.
+MORE_FLOORS_AT_MOST = {SUMMARY: 0.3, LAYERS: 0.3, ROOFLINE: 0.3, STATS: 1.0}
+MORE_BYTES_AT_MOST = 60
+GROUPING_FLOORS_AT_MOST = 0.1  # each, on an open profile
 NAIVE_AT_LEAST = {OPEN: 80, PARSE: 40}
 PYTHON_AT_LEAST = {OPEN: 25, PARSE: 25}
 SECOND_CORE_AT_LEAST = 1.4
@@ -46,6 +64,7 @@ def targets(run: Run) -> Iterator[Target]:
     if run.size(TARGET_SIZE) is not None:
         yield from _speed(run)
         yield from _memory(run)
+        yield from _reports(run)
     if run.size(LARGE) is not None:
         yield from _scaling(run)
 
@@ -69,6 +88,20 @@ def _memory(run: Run) -> Iterator[Target]:
     for name in PRODUCT:
         memory = size.peak_bytes(name) / TARGET_SIZE if size and size.seconds(name) else None
         yield Target(name, "bytes/kernel", memory, BYTES_PER_KERNEL_AT_MOST)
+
+
+def _reports(run: Run) -> Iterator[Target]:
+    size = run.size(TARGET_SIZE)
+    for name, limit in MORE_FLOORS_AT_MOST.items():
+        yield Target(name, "floors over open", run.more_floors(name, OPEN, TARGET_SIZE), limit)
+    for name in (SUMMARY, LAYERS, ROOFLINE):
+        known = size is not None and size.seconds(name) and size.seconds(OPEN)
+        more = size.peak_bytes(name) - size.peak_bytes(OPEN) if size and known else None
+        memory = None if more is None else more / TARGET_SIZE
+        yield Target(name, "bytes/kernel over open", memory, MORE_BYTES_AT_MOST)
+    further = run.more_floors(SUMMARIES, SUMMARY, TARGET_SIZE)
+    each = None if further is None else further / len(GROUPINGS)
+    yield Target(SUMMARIES, "floors a grouping", each, GROUPING_FLOORS_AT_MOST)
 
 
 def _scaling(run: Run) -> Iterator[Target]:

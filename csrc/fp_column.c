@@ -36,7 +36,10 @@ fp_status fp_column_put_text(const fp_column *column, fp_scratch *scratch, int64
     if (range) column->seq[row] = column->op_id[row] = -1;
     return FP_OK;
   }
-  if (!range) return fp_names_intern(column->names, text, length, id);
-  return fp_column_range_name(column->names, scratch, text, length, id, column->seq + row,
-                              column->op_id + row);
+  if (range)
+    return fp_column_range_name(column->names, scratch, text, length, id, column->seq + row,
+                                column->op_id + row);
+  if (column->kind == FP_COLUMN_TEXT) return fp_names_intern(column->names, text, length, id);
+  *id = length < INT32_MAX ? (int32_t)length : INT32_MAX;
+  return FP_OK;
 }

@@ -14,13 +14,14 @@
 #include "fp_status.h"
 
 typedef enum {
-  FP_COLUMN_I64,   /* int64_t */
-  FP_COLUMN_I32,   /* int32_t; FP_E_RANGE for other values */
-  FP_COLUMN_KEY,   /* (value >> shift) as int32_t id in `keys` */
-  FP_COLUMN_TEXT,  /* int32_t id in `names` */
-  FP_COLUMN_RANGE, /* the name of a range: int32_t id of its label in `names`, and int64_t seq and
-                      op_id. The label is the name and its sizes without these numbers, preceded by
-                      FP_LABEL_OF_TORCH if the text has torch's suffix. */
+  FP_COLUMN_I64,    /* int64_t */
+  FP_COLUMN_I32,    /* int32_t; FP_E_RANGE for other values */
+  FP_COLUMN_KEY,    /* (value >> shift) as int32_t id in `keys` */
+  FP_COLUMN_TEXT,   /* int32_t id in `names` */
+  FP_COLUMN_LENGTH, /* int32_t number of bytes of a text */
+  FP_COLUMN_RANGE,  /* the name of a range: int32_t id of its label in `names`, and int64_t seq and
+                       op_id. The label is the name and its sizes without these numbers, preceded by
+                       FP_LABEL_OF_TORCH if the text has torch's suffix. */
 } fp_column_kind;
 
 enum { FP_MAX_COLUMNS = 32 };

@@ -34,6 +34,37 @@ fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *st
   return FP_OK;
 }
 
+fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask, int64_t *sum) {
+  fp_status status = check(rows);
+  if (status != FP_OK) return status;
+  for (int32_t g = 0; g < rows->n_groups; g++) sum[g] = 0;
+  for (int64_t i = 0; i < rows->n; i++) {
+    int32_t g = rows->group[i];
+    int64_t value = rows->value[i];
+    if (g < 0 || !mask[i] || value == rows->none || value <= 0) continue;
+    if (__builtin_add_overflow(sum[g], value, &sum[g])) sum[g] = INT64_MAX;
+  }
+  return FP_OK;
+}
+
+fp_status fp_groups_distinct(const fp_groups_rows *rows, const int32_t *id, int32_t n_ids,
+                             int32_t *home, int64_t *count) {
+  fp_status status = check(rows);
+  if (status != FP_OK) return status;
+  for (int32_t i = 0; i < n_ids; i++) home[i] = -1;
+  for (int32_t g = 0; g < rows->n_groups; g++) count[g] = 0;
+  for (int64_t i = 0; i < rows->n; i++) {
+    int32_t g = rows->group[i];
+    if (g < 0 || id[i] < 0) continue;
+    if (id[i] >= n_ids) return FP_E_INDEX;
+    int32_t *at = &home[id[i]];
+    *at = *at == -1 || *at == g ? g : FP_GROUPS_SEVERAL;
+  }
+  for (int32_t i = 0; i < n_ids; i++)
+    if (home[i] >= 0) count[home[i]]++;
+  return FP_OK;
+}
+
 /* Quickselect: the number of rank k (from 0) of [n]; smaller ones end up before it. */
 static int64_t of_rank(int64_t *value, int64_t n, int64_t k) {
   int64_t low = 0, high = n - 1;

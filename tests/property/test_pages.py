@@ -18,7 +18,7 @@ from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableRow
 from hypothesis_profiles import IS_FULL
 from real_data import data_dir
 
-KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.RANGE)
+KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.LENGTH, _column.RANGE)
 SECONDS = 20  # of processor time for any one file, however damaged
 
 
@@ -39,7 +39,7 @@ def bounded():
 
 def fields_of(columns, kind):
     """Fields for all columns of a table, and their pool."""
-    if kind in (_column.I64, _column.I32):
+    if kind in (_column.I64, _column.I32, _column.LENGTH):
         return [Field(name, kind, -7) for name in columns], None
     pool = _pools.Keys() if kind == _column.KEY else _pools.Names()
     shift = 3 if kind == _column.KEY else 0

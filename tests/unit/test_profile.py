@@ -32,12 +32,15 @@ devices
 find_steps
 graph_capture
 kernels
+layers
+lines
 name
 names
 paths
 ranges
 ranges_table
 report
+roofline
 rows
 summary
 to_arrow

@@ -10,6 +10,7 @@ I64: int
 I32: int
 KEY: int
 TEXT: int
+LENGTH: int
 RANGE: int
 TOGETHER: str
 

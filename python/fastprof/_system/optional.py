@@ -8,7 +8,12 @@ from typing import Any, Final
 from fastprof.errors import MissingDependencyError
 
 # The extra in pyproject.toml for each package.
-_EXTRA: Final = {"pandas": "pandas", "pyarrow": "arrow", "distributed": "dask"}
+_EXTRA: Final = {
+    "pandas": "pandas",
+    "pyarrow": "arrow",
+    "distributed": "dask",
+    "matplotlib": "plot",
+}
 
 
 def import_optional(module: str, purpose: str) -> Any:

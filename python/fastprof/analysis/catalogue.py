@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns, ranges_columns
+from fastprof.analysis import layers_columns, lines_columns, ranges_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by
+from fastprof.analysis.descriptions import LAYERS, LINES, RANGES
+from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
+from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
+from fastprof.analysis.stats import headings as stats_headings
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
@@ -23,13 +26,37 @@ add(
     Report(
         name="layers",
         about="the module tree with GPU time, forward and backward",
-        description="",
+        description=LAYERS,
         function="fastprof.analysis.layers:layers",
         columns=layers_columns.COLUMNS,
         options=(
             DEPTH,
             Option("fold", "repeated layers, such as layers.0 to layers.31, are one row"),
             Option("flat", "in order of own time, not as a tree"),
+            STEPS,
+            WHERE,
+        ),
+    )
+)
+
+add(
+    Report(
+        name="lines",
+        about="your source lines with the GPU time that they launch, forward and backward",
+        description=LINES,
+        function="fastprof.analysis.lines:lines",
+        columns=lines_columns.COLUMNS,
+        options=(
+            Option(
+                "files",
+                "source files to list, your own or not; glob patterns of the end of the path",
+                "SOURCE",
+                is_positional=True,
+            ),
+            choice("by", "a row per source line or per function", ("line", "function")),
+            Option("function", "only functions whose name matches a glob pattern", "NAME"),
+            Option("source", "folder with the source files, for the text of the lines", "DIR"),
+            STEPS,
             WHERE,
         ),
     )
@@ -38,7 +65,7 @@ add(
     Report(
         name="ranges",
         about="your own ranges: time on CPU and GPU, with backward, and idle inside",
-        description=ranges_columns.DESCRIPTION,
+        description=RANGES,
         function="fastprof.analysis.ranges_report:ranges_report",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
@@ -48,6 +75,7 @@ add(
     Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
+        description=stats_headings.DESCRIPTION,
         function="fastprof.analysis.stats.report:stats",
         options=(
             Option(
@@ -59,6 +87,17 @@ add(
                 is_positional=True,
             ),
         ),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="roofline",
+        about="GPU time against the time at the GPU's peak rates: what is lost, and where",
+        function="fastprof.analysis.roofline:roofline",
+        columns=ROOFLINE,
+        options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
+        description=DESCRIPTION,
         limit=20,
     )
 )

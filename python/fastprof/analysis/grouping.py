@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core._groups import GroupStats
+from fastprof._core._groups import GroupStats, distinct_ids, sum_where
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -59,20 +59,21 @@ class Grouping:
         weights = values if rows is None else np.where(rows, values, 0.0)
         return np.bincount(self.ids + 1, weights, self.n + 1)[1:].astype(np.float64)
 
+    def sum_where(self, values: Int64, mask: Bools) -> Int64:
+        """[groups] Sums of the positive numbers of some kernels."""
+        return sum_where(self.ids, values, mask.view(np.uint8), self.n)
+
     def distinct_counts(self, ids: Int32) -> Int64:
         """[groups] The number of distinct ids, counted from 0; -1 is not counted."""
-        rows = np.flatnonzero((ids >= 0) & (self.ids >= 0))
-        own, ids = self.ids[rows], ids[rows]
-        group_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int32)
-        group_of[ids] = own
-        if (group_of[ids] == own).all():  # no id is in two groups
-            used = np.zeros(len(group_of), bool)
-            used[ids] = True
-            own = group_of[used]
-        else:
-            both = pairs(own, ids)
-            own = own[first_rows(both)]
-        return np.bincount(own, minlength=self.n).astype(np.int64)
+        counts, home = distinct_ids(self.ids, ids, self.n, int(ids.max(initial=-1)) + 1)
+        if (home == _SEVERAL).any():
+            rows = np.flatnonzero((np.append(home, -1)[ids] == _SEVERAL) & (self.ids >= 0))
+            both = pairs(self.ids[rows], ids[rows])
+            counts += np.bincount(self.ids[rows[first_rows(both)]], minlength=self.n)
+        return counts
+
+
+_SEVERAL: Final = -2  # see distinct_ids
 
 
 def group(keys: Sequence[Values], n_kernels: int, rows: Bools | None = None) -> Grouping:

@@ -18,11 +18,11 @@ from fastprof.analysis.layer_tree import (
     with_ancestors,
 )
 from fastprof.analysis.layers_columns import COLUMNS
-from fastprof.analysis.measures import ratio
-from fastprof.analysis.path_sums import Sums, path_sums, shown
+from fastprof.analysis.measures import ratio, shown
+from fastprof.analysis.path_sums import OPTIONAL, Sums, path_sums
 from fastprof.analysis.selection import Where, selected
 from fastprof.errors import ReportError
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.model.table import texts as text_column
@@ -30,6 +30,7 @@ from fastprof.model.table_layout import Layout
 from fastprof.profile.advice import advice_on
 from fastprof.profile.phases import RECOMPUTE
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["layers"]
 
@@ -43,6 +44,7 @@ def layers(
     fold: bool = False,
     flat: bool = False,
     where: Where | None = None,
+    steps: str | None = None,
 ) -> Table:
     """Time and work of each layer, including the layers inside it, in order of execution.
 
@@ -55,15 +57,18 @@ def layers(
     fold : repeated layers, such as `layers.0` to `layers.31`, are one row
     flat : in order of own time, not as a tree
     where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
 
     Raises
     ------
     ReportError
         depth is not positive, or a key of `where` is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
     """
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
-    work = _work(profile, depth, where)
+    work = _work(profile, depth, selected(profile, where), profile.find_steps(steps))
     rows = work.rows()
     of_instances: dict[str, Cells] = {}
     if fold:
@@ -78,7 +83,7 @@ def layers(
     columns = _columns(work, rows) | of_instances
     table = Table(
         {each.key: columns[each.key] for each in COLUMNS if each.key in columns},
-        shown(columns, COLUMNS),
+        shown(COLUMNS, columns, OPTIONAL),
         notes=_notes(profile),
         total=_totals(work.sums),
         layout=Layout({"layer": _indented(rows)}),
@@ -126,10 +131,12 @@ class _Work:
         return own.of["gpu_ns"]
 
 
-def _work(profile: Profile, depth: int | None, where: Where | None) -> _Work:
+def _work(
+    profile: Profile, depth: int | None, selection: Bools | None, steps: StepsOfKernels
+) -> _Work:
     layer = texts(profile, "layer")
     recomputed = _recomputed(profile)
-    kernels = group([layer, recomputed], len(profile), selected(profile, where))
+    kernels = group([layer, recomputed], len(profile), selection)
     first = kernels.first.tolist()
     paths: list[Path] = [layer.at(row) or () for row in first]
     again = [i for i, row in enumerate(first) if recomputed.at(row)]
@@ -139,7 +146,8 @@ def _work(profile: Profile, depth: int | None, where: Where | None) -> _Work:
         for i, path in zip(again, moved, strict=True):
             paths[i] = path
     times = kernels.stats(_launch_times(profile), _NO_TIME).min
-    return _Work([path[:depth] for path in paths], path_sums(profile, kernels), times.tolist())
+    sums = path_sums(profile, kernels, steps)
+    return _Work([path[:depth] for path in paths], sums, times.tolist())
 
 
 def _recomputed(profile: Profile) -> Values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.path_columns import COUNTS, TIMES, WORK, time_heading
+from fastprof.analysis.path_columns import COUNTS, STEP, TIMES, WORK, time_heading
 from fastprof.model.heading import Heading
 
 __all__ = ["COLUMNS"]
@@ -25,6 +25,7 @@ COLUMNS: Final = (
     Heading("with_backward_ns", "with backward", "ns", "forward + backward", in_text=False),
     time_heading("own_ns", "own", "gpu without inner layers", rank=1),
     Heading("share", "time", "share", "share of the GPU time of all selected work"),
+    STEP,
     Heading("instances", "count", "", "--fold: number of layers in the row"),
     time_heading("mean_ns", "mean", "--fold: mean GPU time of a layer", rank=1),
     time_heading("min_ns", "min", "--fold: shortest GPU time of a layer", rank=1),

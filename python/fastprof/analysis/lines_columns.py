@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.path_columns import COUNTS, TIMES, WORK, time_heading
+from fastprof.analysis.path_columns import COUNTS, STEP, TIMES, WORK, time_heading
 from fastprof.model.heading import Heading
 
 __all__ = ["COLUMNS"]
 
 COLUMNS: Final = (
     Heading(
-        "frame", "line", "", "file:line, and the function if the trace names it", keeps_end=True
+        "frame",
+        "line",
+        "",
+        "file:line, and the function if the trace names it",
+        keeps_end=True,
+        min_width=18,
     ),
     Heading("file", "file", "", "file", in_text=False),
     Heading("line", "number", "", "number of the line, counted from 1", in_text=False),
@@ -20,6 +25,7 @@ COLUMNS: Final = (
     *TIMES,
     time_heading("own_ns", "own", "gpu without your own lines that this line calls", rank=1),
     Heading("share", "time", "share", "share of the GPU time of all selected work"),
+    STEP,
     *WORK,
     Heading("code", "code", "", "text of the line, if the source file is found", min_width=32),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,15 +11,25 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.ideal import against_ideal, kept_ideals
 from fastprof.model.arrays import Bools
-from fastprof.model.columns import Ints
+from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["calls", "in_counted_steps", "measures", "ratio", "shown", "totals"]
+__all__ = [
+    "calls",
+    "in_counted_steps",
+    "measures",
+    "per_step",
+    "ratio",
+    "shown",
+    "tensor_cores",
+    "totals",
+]
 
 _TENSOR_CORES, _OTHER_CORES = "1", "0"
 
@@ -34,7 +44,7 @@ def measures(profile: Profile, groups: Grouping, steps: StepsOfKernels) -> dict[
         "kernels": Ints(groups.counts),
         "gpu_ns": Ints(gpu.sum, none=_NONE),
         "share": Floats(ratio(gpu.sum, np.full(groups.n, total))),
-        "step_ns": Floats(_per_step(groups, time, steps)),
+        "step_ns": Floats(per_step(groups, time, steps)),
         "mean_ns": Floats(ratio(gpu.sum, gpu.count)),
         "median_ns": Floats(gpu.median()),
         "min_ns": Ints(gpu.min),
@@ -49,8 +59,14 @@ def measures(profile: Profile, groups: Grouping, steps: StepsOfKernels) -> dict[
         counted = groups.stats(np.where(values >= 0, time, -1)).sum
         columns[name] = Ints(known)
         columns[rate] = Floats(ratio(np.where(known > 0, known, 0), counted) * 1e9)
-    columns["tc_share"] = Floats(_tensor_cores(profile, groups, time))
+    columns |= _roof(profile, groups, np.maximum(time, 0))
+    columns["tc_share"] = Floats(tensor_cores(profile, groups, time))
     return columns
+
+
+def _roof(profile: Profile, groups: Grouping, time: npt.NDArray[np.int64]) -> dict[str, Cells]:
+    ideal, lost, share = against_ideal(groups, kept_ideals(profile), time)
+    return {"peak_share": Floats(share), "ideal_ns": Floats(ideal), "lost_ns": Floats(lost)}
 
 
 _NONE: Final = np.iinfo(np.int64).min
@@ -63,7 +79,7 @@ def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> npt.NDArray[np.fl
     return out
 
 
-def _per_step(
+def per_step(
     groups: Grouping, time: npt.NDArray[np.int64], steps: StepsOfKernels
 ) -> npt.NDArray[np.float64]:
     """GPU time per counted step; NaN without steps."""
@@ -85,7 +101,7 @@ def calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
     return groups.distinct_counts(numbers(profile, "call"))
 
 
-def _tensor_cores(
+def tensor_cores(
     profile: Profile, groups: Grouping, time: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """The share of the time with tensor cores, of kernels that could use them."""
@@ -112,15 +128,24 @@ def totals(columns: dict[str, Cells]) -> dict[str, Any]:
     return found
 
 
-def shown(headings: Iterable[Heading], columns: dict[str, Cells]) -> tuple[Heading, ...]:
-    """The headings of these columns; text omits columns without known values, and rates of 0."""
+def shown(
+    headings: Iterable[Heading], columns: dict[str, Cells], not_zero: Collection[str] = ()
+) -> tuple[Heading, ...]:
+    """The headings of these columns; text omits columns without known values, and rates of 0.
+
+    not_zero : further columns that text omits if all values are 0
+    """
     return tuple(
-        replace(each, in_text=each.in_text and _has_values(columns[each.key], each.unit))
+        replace(each, in_text=each.in_text and _has_values(columns[each.key], is_omitted))
         for each in headings
         if each.key in columns
+        for is_omitted in (each.unit.endswith("/s") or each.key in not_zero,)
     )
 
 
-def _has_values(column: Cells, unit: str) -> bool:
+def _has_values(column: Cells, not_zero: bool) -> bool:
+    if isinstance(column, Values):
+        has_text = np.array([*(each != "" for each in column.values), False])
+        return not len(column) or bool(has_text[column.ids].any())
     known = np.ma.masked_invalid(column.array())
-    return not len(column) or bool(known.any() if unit.endswith("/s") else known.count())
+    return not len(column) or bool(known.any() if not_zero else known.count())

@@ -6,7 +6,7 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["COUNTS", "TIMES", "WORK", "time_heading"]
+__all__ = ["COUNTS", "STEP", "TIMES", "WORK", "time_heading"]
 
 
 def time_heading(key: str, header: str, about: str, rank: int = 0) -> Heading:
@@ -24,6 +24,9 @@ TIMES: Final = (
         rank=2,
     ),
     time_heading("gpu_ns", "gpu", "GPU time: forward + backward + other"),
+)
+STEP: Final = Heading(
+    "step_ns", "step", "ns", "GPU time per step, if steps are known", digits=5, rank=2
 )
 COUNTS: Final = (
     Heading("calls", "calls", "", "calls of operators: distinct values of the column call", rank=4),

@@ -6,8 +6,8 @@ path; `onto` adds those of paths up to rows. All sums are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,17 +15,24 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
-from fastprof.analysis.measures import calls, ratio
+from fastprof.analysis.measures import calls, in_counted_steps, ratio
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
-from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
+from fastprof.profile.facts import step_count
 from fastprof.profile.phases import BACKWARD, FORWARD
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["Sums", "path_sums", "shown"]
+__all__ = ["OPTIONAL", "Sums", "path_sums"]
 
 _LARGEST: Final = np.iinfo(np.int64).max
+# Columns that text omits if they are 0 or unknown in all rows.
+OPTIONAL: Final = ("backward_ns", "other_ns")
+_IN_TOTAL: Final = (
+    *("forward_ns", "backward_ns", "other_ns", "gpu_ns", "step_ns"),
+    *("calls", "kernels", "flops", "bytes"),
+)
 _DIRECTIONS: Final = {FORWARD: "fprop", BACKWARD: "bprop"}
 
 
@@ -35,25 +42,26 @@ class Sums:
 
     Parameters
     ----------
-    of : int64 [paths] by name. gpu_ns, forward_ns and backward_ns; kernels and calls (-1: not
-        recorded); flops and bytes, and n_flops and n_bytes, the kernels where they are known;
-        flops_ns, the GPU time of kernels with known flops
+    of : int64 [paths] by name: gpu_ns, forward_ns, backward_ns; steps_ns, the GPU time in counted
+        steps; kernels, calls (-1: not recorded); flops, bytes, and the number of kernels where they
+        are known, n_flops, n_bytes; flops_ns, the GPU time of kernels with known flops
+    n_steps : the number of counted steps, 0 if steps are unknown
     """
 
     of: dict[str, Int64]
+    n_steps: int
 
     def onto(self, paths: Sequence[int], rows: Sequence[int], n_rows: int) -> Sums:
         """Add the sums of path `paths[i]` to row `rows[i]`, for each i."""
         path, row = np.array(paths, np.intp), np.array(rows, np.intp)
-        return Sums({name: _added(each, path, row, n_rows) for name, each in self.of.items()})
+        of = {name: _added(each, path, row, n_rows) for name, each in self.of.items()}
+        return Sums(of, self.n_steps)
 
     def take(self, rows: Sequence[int]) -> Sums:
         """The sums of some rows, in this order; -1 for a row without kernels."""
         picked = np.array(rows, np.intp)
-        none = picked < 0
-        return Sums(
-            {name: np.where(none, 0, np.append(each, 0)[picked]) for name, each in self.of.items()}
-        )
+        of = {name: np.append(each, 0)[picked] for name, each in self.of.items()}
+        return Sums(of, self.n_steps)
 
     def cells(self, total_ns: int) -> dict[str, Cells]:
         """The columns of a table; `share` is that of `total_ns`."""
@@ -65,6 +73,7 @@ class Sums:
             "backward_ns": Ints(of["backward_ns"]),
             "other_ns": Ints(of["gpu_ns"] - of["forward_ns"] - of["backward_ns"]),
             "gpu_ns": Ints(of["gpu_ns"]),
+            "step_ns": Floats(ratio(of["steps_ns"], np.full(len(of["steps_ns"]), self.n_steps))),
             "share": Floats(ratio(of["gpu_ns"], np.full(len(of["gpu_ns"]), total_ns))),
             "calls": Ints(np.maximum(of["calls"], -1)),
             "kernels": Ints(of["kernels"]),
@@ -80,7 +89,7 @@ class Sums:
         if not n:
             return {}
         cells = self.onto(range(n), [0] * n, 1).cells(0)
-        return {name: column.at(0) for name, column in cells.items() if isinstance(column, Ints)}
+        return {name: cells[name].at(0) for name in _IN_TOTAL}
 
 
 def _added(
@@ -91,7 +100,7 @@ def _added(
     return np.minimum(out, _LARGEST).astype(np.int64)
 
 
-def path_sums(profile: Profile, paths: Grouping) -> Sums:
+def path_sums(profile: Profile, paths: Grouping, steps: StepsOfKernels) -> Sums:
     """The sums over the kernels of each path."""
     time = numbers(profile, "sil")
     gpu = paths.stats(time).sum
@@ -103,7 +112,9 @@ def path_sums(profile: Profile, paths: Grouping) -> Sums:
         of[name], of[f"n_{name}"] = values.sum, values.count
     known = numbers(profile, "flops") >= 0
     of["flops_ns"] = paths.stats(np.where(known, time, -1)).sum
-    return Sums(of)
+    counted = in_counted_steps(steps)
+    of["steps_ns"] = paths.stats(np.where(counted, time, -1)).sum
+    return Sums(of, 0 if steps.source == "none" else step_count(steps))
 
 
 def _in_part(profile: Profile, part: str) -> npt.NDArray[np.bool_]:
@@ -112,21 +123,3 @@ def _in_part(profile: Profile, part: str) -> npt.NDArray[np.bool_]:
     column = texts(profile, "phase" if has_phases else "dir")
     value = part if has_phases else _DIRECTIONS[part]
     return np.asarray(np.array([*(each == value for each in column.values), False])[column.ids])
-
-
-def shown(columns: Mapping[str, Cells], headings: Sequence[Heading]) -> tuple[Heading, ...]:
-    """The headings; text omits measures that are 0 or unknown in all rows."""
-    return tuple(
-        replace(each, in_text=False)
-        if each.key in _OPTIONAL and _is_empty(columns[each.key])
-        else each
-        for each in headings
-        if each.key in columns
-    )
-
-
-_OPTIONAL: Final = frozenset({"backward_ns", "other_ns", "calls", "flop_per_s"})
-
-
-def _is_empty(column: Cells) -> bool:
-    return not np.ma.masked_invalid(column.array()).filled(0).any()

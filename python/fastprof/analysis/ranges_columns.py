@@ -7,22 +7,7 @@ from typing import Final
 from fastprof.analysis.path_columns import time_heading
 from fastprof.model.heading import Heading
 
-__all__ = ["COLUMNS", "DESCRIPTION"]
-
-DESCRIPTION: Final = """\
-Print the time of your own ranges on the CPU and on the GPU: of record_function, NVTX and annotations.
-
-  $ fastprof ranges train.json.gz -c range,count,wall_ns,gpu_ns,with_backward_ns,idle_ns
-  range                    count  wall(ms)  gpu(ms)  with backward(ms)  idle(ms)
-  ProfilerStep#*               5    394.14   156.09             467.25      7.57
-    ## forward ##              5    145.94   150.44             461.53      3.91
-    ## backward ##             5    240.67     0.12               0.19      0.02
-    ## optimizer ##            5      4.83     5.53               5.53      0.03
-
-Ranges whose names differ in numbers are one row. `gpu` is the work launched inside, on the thread of
-the range. Autograd launches backward work on threads of its own: `with backward` adds the backward
-work of the calls inside. Work of autograd threads without ranges belongs to the waiting thread.
-"""
+__all__ = ["COLUMNS"]
 
 COLUMNS: Final = (
     Heading(

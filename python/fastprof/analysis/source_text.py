@@ -27,8 +27,9 @@ class SourceFile:
     """A source file. `lines`: its lines without line ends."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self.lines = text.splitlines()
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+        # Python's lines end in nothing else; splitlines also splits at form feeds.
+        self.lines = self._text.removesuffix("\n").split("\n")
 
     @cached_property
     def functions(self) -> list[Function]:
@@ -104,6 +105,6 @@ def _opened(path: Path) -> SourceFile | None:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             return None
-        return SourceFile(path.read_bytes().decode("utf-8", "replace"))
+        return SourceFile(path.read_bytes().decode("utf-8-sig", "replace"))
     except (OSError, ValueError):
         return None

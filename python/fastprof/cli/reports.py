@@ -95,7 +95,8 @@ class ReportCommand:
 
     def _check(self, arguments: argparse.Namespace) -> None:
         """Check names of columns before reading the trace, if the report declares its columns."""
-        keys = getattr(arguments, "by", None) or tuple(KEY_NAMES)
+        by = getattr(arguments, "by", None)
+        keys = by if isinstance(by, tuple) else tuple(KEY_NAMES)
         valid = [*keys, *(each.key for each in self._report.columns)]
         names = [arguments.sort] if arguments.sort else []
         names += [each.strip() for each in (arguments.columns or "").split(",") if each.strip()]

@@ -13,7 +13,7 @@ from fastprof.model.devices import FIGURES, Device, find, resolve, why_unknown
 from fastprof.model.metadata import GpuFigures
 from fastprof.model.names import unknown_name
 
-__all__ = ["checked_gpu", "checked_peak", "with_figures"]
+__all__ = ["checked_gpu", "checked_peak", "positive", "with_figures"]
 
 
 def with_figures(
@@ -52,7 +52,7 @@ def with_figures(
             flops[_FIGURE_OF.get(key, key)] = value * 1e12
             sources[_FIGURE_OF.get(key, key)] = "--peak"
     if bandwidth is not None:
-        memory_rate = _positive("bandwidth", bandwidth) * 1e9
+        memory_rate = positive("bandwidth", bandwidth) * 1e9
         sources["bandwidth"] = "--bandwidth"
     why = why_unknown(device.name, flops, memory_rate) if device.why else ""
     return replace(device, flops=flops, bandwidth=memory_rate, sources=sources, why=why)
@@ -75,10 +75,17 @@ def _peaks(peak: str | Mapping[str, float] | None) -> dict[str, float]:
     for key in pairs:
         if key not in _PEAKS:
             raise ReportError(unknown_name("figure of --peak", key, _PEAKS))
-    return {key: _positive(f"--peak {key}", value) for key, value in pairs.items()}
+    return {key: positive(f"--peak {key}", value) for key, value in pairs.items()}
 
 
-def _positive(what: str, value: float | str) -> float:
+def positive(what: str, value: float | str) -> float:
+    """A number of an option.
+
+    Raises
+    ------
+    ReportError
+        It is not a positive number.
+    """
     try:
         number = float(value)
     except ValueError:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from fastprof.model.device_table import FMA, HALVED, ROWS, Row
 from fastprof.model.metadata import GpuFigures
-from fastprof.model.quantity import quantity
 
 __all__ = ["CLOCKS", "Device", "find", "peaks_text", "resolve", "why_unknown"]
 
@@ -157,12 +156,11 @@ def peaks_text(device: Device) -> str:
     for figure, name in shown.items():
         if figure in device.flops:
             source = device.sources.get(figure, device.sources.get("flops", ""))
-            parts.setdefault(source, []).append(
-                f"{name} {quantity(device.flops[figure], 'flop/s')}"
-            )
+            text = f"{name} {device.flops[figure] / 1e12:.4g} TFLOP/s"
+            parts.setdefault(source, []).append(text)
     if device.bandwidth is not None:
         source = device.sources.get("bandwidth", "")
-        parts.setdefault(source, []).append(quantity(device.bandwidth, "bytes/s"))
+        parts.setdefault(source, []).append(f"{device.bandwidth / 1e9:.4g} GB/s")
     peaks = "; ".join(f"{', '.join(values)} ({source})" for source, values in parts.items())
     text = f"{device.name or 'GPU'}: {peaks}" if peaks else ""
     return "; ".join(part for part in (text, device.why) if part)

@@ -167,11 +167,13 @@ def _shown(table: Table, limit: int | None, indent: str = "") -> list[_Shown]:
     found = []
     for name in table.columns:
         heading = table.heading(name)
+        if not heading.in_text:
+            continue
         if name in labels:
             cells = [_as_text(labels[name].at(row) or "") for row in range(n)]
             cells = [_indented(cell, indent) if indent else cell for cell in cells]
             found.append(_Shown(heading.header, cells, "", True, False, *_fit(heading)))
-        elif heading.in_text:
+        else:
             found.append(_column(table, heading, n))
     if table.total and found and not found[0].total:
         found[0] = found[0]._replace(total="total")

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.model.trace import Ranges
 
 
 @dataclass
@@ -30,21 +29,38 @@ class RecordedCalls:
 
 
 @dataclass
+class RecordedRanges:
+    """The ranges, in the order of `Recording.ranges`.
+
+    Parameters
+    ----------
+    thread : index into `Recorded.threads`
+    domain : the name of the NVTX domain, unknown for the default domain
+    is_push_pop : whether the range was pushed and popped, as opposed to started and ended
+    """
+
+    start: Int64
+    end: Int64
+    thread: Int32
+    domain: Values
+    is_push_pop: Bools
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass
 class Recorded:
-    """The ranges, in the order of `Recording.ranges`, and all API calls of a trace.
+    """The ranges and all API calls of a trace.
 
     Indices of threads are those of this object, which may differ from those of the Recording.
 
     Parameters
     ----------
-    domain : [ranges] the name of the NVTX domain, unknown for the default domain
-    is_push_pop : [ranges] whether a range was pushed and popped, as opposed to started and ended
-    phase_domain : [Trace.phases] as `domain`
+    phase_domain : [Trace.phases] as `RecordedRanges.domain`
     """
 
-    ranges: Ranges
-    domain: Values
-    is_push_pop: Bools
+    ranges: RecordedRanges
     phase_domain: Values
     calls: RecordedCalls
     strings: list[str | None]

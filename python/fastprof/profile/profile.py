@@ -13,6 +13,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
 from fastprof.model.devices import Device
+from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
@@ -257,9 +258,17 @@ class Profile:
         """Time of your own ranges: `profile.ranges_table(flat=True)`; see `report`."""
         return self.report("ranges", **options)
 
+    def roofline(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Time against ideal time: `profile.roofline(by="layer", gpu="H100")`; see `report`."""
+        return self.report("roofline", by=by, **options)
+
     def layers(self, depth: int | None = None, **options: Any) -> Table:
         """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
         return self.report("layers", depth=depth, **options)
+
+    def lines(self, files: str | Sequence[str] = (), **options: Any) -> Table:
+        """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
+        return self.report("lines", files=files, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
@@ -316,3 +325,8 @@ def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
 def range_columns(profile: Profile) -> RangeColumns:
     """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
     return profile._source.range_columns
+
+
+def source_lines(profile: Profile) -> SourceLines:
+    """Which source lines are the user's."""
+    return profile._source.lines

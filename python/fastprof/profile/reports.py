@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
-from fastprof.ops.user import load_packages
 
 if TYPE_CHECKING:
     from fastprof.model.table import Table
@@ -160,6 +159,8 @@ def find(name: str) -> Report:
         There is none; the message names the nearest, and the packages that failed to load.
     """
     if name not in all_reports():
+        from fastprof.ops.user import load_packages
+
         problems = load_packages(ENTRY_POINTS, "reports")
         if name not in all_reports():
             unknown = unknown_name("report", name, list(all_reports()))

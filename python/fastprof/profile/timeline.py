@@ -96,7 +96,7 @@ def _ranges(
 ) -> RangeInstances:
     own, names, captured = recorded.ranges, attribution.ranges, trace.appended
     n_own = len(names) - captured.ranges
-    if len(own) != n_own or not np.array_equal(own.seq, names.seq[:n_own]):
+    if len(own) != n_own:
         raise DiffersError
     start, end, thread = own.start, own.end, take(thread_of, own.thread)
     if captured.ranges:
@@ -116,8 +116,8 @@ def _ranges(
         seq=names.seq,
         op_id=names.op_id,
         threads=threads,
-        domain=_with_more(recorded.domain, captured.ranges),
-        is_push_pop=np.append(recorded.is_push_pop, np.ones(captured.ranges, bool)),
+        domain=_with_more(own.domain, captured.ranges),
+        is_push_pop=np.append(own.is_push_pop, np.ones(captured.ranges, bool)),
         of_kernel=_around_launches(trace, attribution, thread),
         ended_elsewhere=EndedElsewhere(
             trace.phases.start,

@@ -51,20 +51,13 @@ _OF_RANGES: Final = ("start", "end", "globalTid", "text", "text_seq", "text_op_i
 def ranges_in_order(columns: Columns, rows: npt.NDArray[Any] | slice) -> Ranges:
     """Some rows in the order of `Ranges`. Columns are removed from `columns` to free their memory
     early."""
-    return Ranges(*_in_order(columns, rows, _OF_RANGES))
+    return Ranges(*in_order(columns, rows, _OF_RANGES))
 
 
-def ranges_with(
-    columns: Columns, rows: npt.NDArray[Any], further: Sequence[str]
-) -> tuple[Ranges, list[npt.NDArray[Any]]]:
-    """As `ranges_in_order`, and further columns of the same rows."""
-    kept = _in_order(columns, rows, [*_OF_RANGES, *further])
-    return Ranges(*kept[: len(_OF_RANGES)]), kept[len(_OF_RANGES) :]
-
-
-def _in_order(
+def in_order(
     columns: Columns, rows: npt.NDArray[Any] | slice, names: Sequence[str]
 ) -> list[npt.NDArray[Any]]:
+    """Some columns of these rows, in the order of `Ranges`; the first two are start and end."""
     kept = [columns.pop(name)[rows] for name in names]
     # Ranges that end before they start enclose nothing.
     np.maximum(kept[0], kept[1], out=kept[1])

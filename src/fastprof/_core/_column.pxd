@@ -7,7 +7,8 @@ from fastprof._core._pools cimport Names, fp_keys, fp_names
 
 cdef extern from "fp_column.h":
     ctypedef enum fp_column_kind:
-        FP_COLUMN_I64, FP_COLUMN_I32, FP_COLUMN_KEY, FP_COLUMN_TEXT, FP_COLUMN_RANGE
+        FP_COLUMN_I64, FP_COLUMN_I32, FP_COLUMN_KEY, FP_COLUMN_TEXT, FP_COLUMN_LENGTH
+        FP_COLUMN_RANGE
     int FP_MAX_COLUMNS
     ctypedef struct fp_column:
         fp_column_kind kind

@@ -24,12 +24,15 @@ I64 = FP_COLUMN_I64
 I32 = FP_COLUMN_I32
 KEY = FP_COLUMN_KEY
 TEXT = FP_COLUMN_TEXT
+LENGTH = FP_COLUMN_LENGTH
 RANGE = FP_COLUMN_RANGE
 
 # The key of the column of indices into the distinct rows of columns kept together.
 TOGETHER = "together"
 
-_TYPES = {I64: np.int64, I32: np.int32, KEY: np.int32, TEXT: np.int32, RANGE: np.int32}
+_TYPES = {
+    I64: np.int64, I32: np.int32, KEY: np.int32, TEXT: np.int32, LENGTH: np.int32, RANGE: np.int32
+}
 
 cdef int64_t _ROWS_A_STEP = 1 << 18
 
@@ -218,7 +221,8 @@ cdef int _point(fp_column *specs, fp_together *parts, Room room) except -1:
         specs[i].shift = shift
         specs[i].may_be_null = may_be_null
         specs[i].keys = (<Keys?>pool).pool if kind == FP_COLUMN_KEY else NULL
-        specs[i].names = (<Names?>pool).pool if kind >= FP_COLUMN_TEXT else NULL
+        interned = kind == FP_COLUMN_TEXT or kind == FP_COLUMN_RANGE
+        specs[i].names = (<Names?>pool).pool if interned else NULL
         specs[i].is_part = together
         specs[i].seq = specs[i].op_id = NULL
         if together:

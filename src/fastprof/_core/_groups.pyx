@@ -1,7 +1,7 @@
 """Statistics of numbers by group."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
@@ -23,6 +23,10 @@ cdef extern from "fp_groups.h":
         double *squares
 
     fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *stats) nogil
+    fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask,
+                                  int64_t *sum) nogil
+    fp_status fp_groups_distinct(const fp_groups_rows *rows, const int32_t *id, int32_t n_ids,
+                                 int32_t *home, int64_t *count) nogil
     fp_status fp_groups_median(const fp_groups_rows *rows, const int64_t *count, int64_t *scratch,
                                int64_t *ends, double *median) nogil
 
@@ -86,3 +90,54 @@ cdef class GroupStats:
             status = fp_groups_median(&self.rows, &count[0], &scratch[0], &ends[0], &median[0])
         check(status, "medians of groups")
         return np.asarray(median)[:n_groups]
+
+
+def sum_where(const int32_t[::1] group, const int64_t[::1] value, const uint8_t[::1] mask,
+              int32_t n_groups):
+    """The sum of the positive numbers of each group where the mask is not 0, int64 [n_groups].
+
+    A sum that exceeds 64 bits is the largest int64.
+    """
+    cdef fp_groups_rows rows
+    cdef int64_t[::1] total = np.zeros(n_groups + 1, np.int64)
+    cdef fp_status status
+    if not group.shape[0] == value.shape[0] == mask.shape[0]:
+        raise ValueError(f"lengths differ: {group.shape[0]}, {value.shape[0]}, {mask.shape[0]}")
+    if group.shape[0]:
+        rows.group, rows.value, rows.n = &group[0], &value[0], group.shape[0]
+        rows.none, rows.n_groups = -1, n_groups
+        with nogil:
+            status = fp_groups_sum_where(&rows, &mask[0], &total[0])
+        check(status, "sums of groups")
+    return np.asarray(total)[:n_groups]
+
+
+def distinct_ids(const int32_t[::1] group, const int32_t[::1] ids, int32_t n_groups,
+                 int32_t n_ids):
+    """Count the distinct ids of each group.
+
+    Parameters
+    ----------
+    group, ids : int32 [n]
+        Negative: in no group, no id. Ids are below `n_ids`.
+
+    Returns
+    -------
+    count : int64 [n_groups]
+        The ids that occur in this group only.
+    home : int32 [n_ids]
+        The group of each id; -1: none, -2: several.
+    """
+    cdef fp_groups_rows rows
+    cdef int64_t[::1] count = np.zeros(n_groups + 1, np.int64)
+    cdef int32_t[::1] home = np.full(n_ids + 1, -1, np.int32)
+    cdef fp_status status
+    if group.shape[0] != ids.shape[0]:
+        raise ValueError(f"lengths differ: {group.shape[0]}, {ids.shape[0]}")
+    if group.shape[0]:
+        rows.group, rows.value, rows.n = &group[0], NULL, group.shape[0]
+        rows.none, rows.n_groups = -1, n_groups
+        with nogil:
+            status = fp_groups_distinct(&rows, &ids[0], n_ids, &home[0], &count[0])
+        check(status, "distinct ids of groups")
+    return np.asarray(count)[:n_groups], np.asarray(home)[:n_ids]

@@ -9,24 +9,22 @@ from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 
-__all__ = ["TABLES", "StatsTable", "table_name"]
+__all__ = ["DESCRIPTION", "TABLES", "StatsTable", "table_name"]
 
 
 @dataclass(frozen=True)
 class StatsTable:
-    """A table: nsys's title and column names, and the function that makes it.
+    """A table: nsys's title and column names.
 
     Parameters
     ----------
     title : str
     columns : tuple of str
-    function : "module:function" in this package; it returns the columns in this order
     is_default : made if no table is named, as by nsys
     """
 
     title: str
     columns: tuple[str, ...]
-    function: str
     is_default: bool = True
 
     @property
@@ -53,23 +51,24 @@ def _times(count: str) -> tuple[str, ...]:
 
 TABLES: Final = {
     "nvtx_sum": StatsTable(
-        "NVTX Range Summary", (*_times("Instances"), "Style", "Range"), "ranges:nvtx_sum"
+        "NVTX Range Summary",
+        (*_times("Instances"), "Style", "Range"),
     ),
     "cuda_api_sum": StatsTable(
-        "CUDA API Summary", (*_times("Num Calls"), "Name"), "calls:cuda_api_sum"
+        "CUDA API Summary",
+        (*_times("Num Calls"), "Name"),
     ),
     "cuda_gpu_kern_sum": StatsTable(
-        "CUDA GPU Kernel Summary", (*_times("Instances"), "Name"), "gpu:cuda_gpu_kern_sum"
+        "CUDA GPU Kernel Summary",
+        (*_times("Instances"), "Name"),
     ),
     "cuda_gpu_mem_time_sum": StatsTable(
         "CUDA GPU MemOps Summary (by Time)",
         (*_times("Count"), "Operation"),
-        "gpu:cuda_gpu_mem_time_sum",
     ),
     "cuda_gpu_mem_size_sum": StatsTable(
         "CUDA GPU MemOps Summary (by Size)",
         ("Total (MB)", "Count", *_spread("MB"), "Operation"),
-        "gpu:cuda_gpu_mem_size_sum",
     ),
     "cuda_kern_exec_sum": StatsTable(
         "CUDA Kernel Launch & Exec Time Summary",
@@ -78,7 +77,6 @@ TABLES: Final = {
             *(name for prefix in "TAQK" for name in _spread("ns", prefix)),
             *("API Name", "Kernel Name"),
         ),
-        "calls:cuda_kern_exec_sum",
         is_default=False,
     ),
     "nvtx_kern_sum": StatsTable(
@@ -87,7 +85,6 @@ TABLES: Final = {
             *("NVTX Range", "Style", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)"),
             *(*_spread("ns"), "Kernel Name"),
         ),
-        "projection:nvtx_kern_sum",
         is_default=False,
     ),
     "nvtx_gpu_proj_sum": StatsTable(
@@ -97,7 +94,6 @@ TABLES: Final = {
             *("Range Instances", *_spread("ns", "Proj "), "Total GPU Ops", "Avg GPU Ops"),
             *("Avg Range Lvl", "Avg Num Child"),
         ),
-        "projection:nvtx_gpu_proj_sum",
         is_default=False,
     ),
     "nvtx_gpu_proj_trace": StatsTable(
@@ -107,7 +103,6 @@ TABLES: Final = {
             *("Orig Duration (ns)", "Style", "PID", "TID", "NumGPUOps", "Lvl", "NumChild"),
             *("RangeId", "ParentId", "RangeStack"),
         ),
-        "projection:nvtx_gpu_proj_trace",
         is_default=False,
     ),
 }
@@ -124,3 +119,22 @@ def table_name(name: str) -> str:
     if name not in TABLES:
         raise ReportError(unknown_name("table", name, list(TABLES)))
     return name
+
+
+DESCRIPTION: Final = (
+    """\
+The tables of nsys stats, with its column names, units and rounding, from Nsight Systems, NVProf and
+torch.profiler. Definitions are those of NVIDIA's documentation of nsys stats.
+
+  fastprof stats net.sqlite
+  fastprof stats net.json.gz cuda_gpu_kern_sum --csv
+
+Tables:
+"""
+    + "".join(f"  {name.ljust(22)} {each.title}\n" for name, each in TABLES.items())
+    + """
+A range contains the GPU work whose API call starts inside the range, on its thread. Lvl and
+NumChild count all open ranges of the thread that contain GPU work, RangeId is the row of
+Profile.ranges.
+"""
+)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import numpy as np
 
+from fastprof.analysis.stats import calls, gpu, projection, ranges
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.model.table import Cells, Table
 from fastprof.model.tables import Tables
@@ -15,6 +15,17 @@ from fastprof.profile.profile import Profile
 
 __all__ = ["stats"]
 
+_MAKERS: Final[dict[str, Callable[[Profile], list[Cells]]]] = {
+    "nvtx_sum": ranges.nvtx_sum,
+    "cuda_api_sum": calls.cuda_api_sum,
+    "cuda_gpu_kern_sum": gpu.cuda_gpu_kern_sum,
+    "cuda_gpu_mem_time_sum": gpu.cuda_gpu_mem_time_sum,
+    "cuda_gpu_mem_size_sum": gpu.cuda_gpu_mem_size_sum,
+    "cuda_kern_exec_sum": calls.cuda_kern_exec_sum,
+    "nvtx_kern_sum": projection.nvtx_kern_sum,
+    "nvtx_gpu_proj_sum": projection.nvtx_gpu_proj_sum,
+    "nvtx_gpu_proj_trace": projection.nvtx_gpu_proj_trace,
+}
 # The columns that tables are sorted by, largest first; by name in the absence of all.
 _ORDER: Final = ("Total Proj Time (ns)", "Total Time (ns)", "Total (MB)", "Projected Start (ns)")
 
@@ -48,10 +59,7 @@ def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
 
 
 def _table(profile: Profile, name: str) -> Table:
-    kind = TABLES[name]
-    module, _, function = kind.function.partition(":")
-    make = getattr(import_module(f"fastprof.analysis.stats.{module}"), function)
-    columns: list[Cells] = make(profile)
+    kind, columns = TABLES[name], _MAKERS[name](profile)
     table = Table(
         dict(zip(kind.columns, columns, strict=True)), kind.headings, f"{kind.title} ({name})"
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof._core._kineto import NONE
 from fastprof.model.columns import unknown
-from fastprof.model.timeline import Recorded, RecordedCalls
+from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.model.trace import NEVER
 from fastprof.readers.kineto import event_columns
 from fastprof.readers.kineto.reader import api_calls, read_ranges
@@ -34,9 +34,13 @@ def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Reco
     rows, thread = rows[known], thread[known]
     start, duration = events["start"][rows], events["duration"][rows]
     return Recorded(
-        ranges=ranges,
-        domain=unknown(len(ranges)),
-        is_push_pop=np.ones(len(ranges), bool),
+        ranges=RecordedRanges(
+            start=ranges.start,
+            end=ranges.end,
+            thread=ranges.thread,
+            domain=unknown(len(ranges)),
+            is_push_pop=np.ones(len(ranges), bool),
+        ),
         phase_domain=unknown(0),
         calls=RecordedCalls(
             start=start,

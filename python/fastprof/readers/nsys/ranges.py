@@ -42,7 +42,7 @@ class Reading:
     """The range table while it is read.
 
     fields : the columns to read
-    domains : also read the names of domains, as rows without name
+    domains : also read the events that name domains
     """
 
     def __init__(
@@ -52,30 +52,30 @@ class Reading:
         domains: bool = False,
     ) -> None:
         self.types = event_types(database)
-        push_pop, start_end, domain = self.types
-        kept = [*push_pop, *start_end, *(domain if domains else ())]
+        kept = self.types[0] + self.types[1] + (self.types[2] if domains else [])
         self.pieces = Pieces(database, table_of(database), fields, lambda: _column.Among(kept))
 
     def finish(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
         """Sorted ranges, and separately those that ended on another thread. Call once."""
-        columns, moved, nowhere = self.named(pools, strings)
-        phases = trace_columns.ranges_in_order(dict(columns), np.setdiff1d(moved, nowhere))
+        columns = self.pieces.together()
+        _name_registered(columns, pools.labels, strings)
+        moved = self.moved(columns)
+        nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
+        phases = trace_columns.ranges_in_order(
+            dict(columns), np.setdiff1d(moved, np.concatenate(nowhere))
+        )
         del columns["endGlobalTid"], columns["eventType"], columns["textId"]
-        others = np.union1d(moved, nowhere)
+        others = np.unique(np.concatenate([moved, *nowhere]))
         columns = {name: without(column, others) for name, column in columns.items()}
         return trace_columns.ranges_in_order(columns, slice(None)), phases
 
-    def named(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Columns, Int64, Int64]:
-        """The columns with the labels of registered strings, the rows that ended on another
-        thread, and the rows without thread or name. Call once."""
-        columns = self.pieces.together()
-        _name_registered(columns, pools.labels, strings)
+    def moved(self, columns: Columns) -> Int64:
+        """The rows that ended on another thread."""
         end_thread = columns["endGlobalTid"]
         ended = np.flatnonzero(end_thread >= 0)
         ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
-        moved = ended[end_thread[ended] != columns["globalTid"][ended]]
-        nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
-        return columns, moved, np.unique(np.concatenate(nowhere))
+        found: Int64 = ended[end_thread[ended] != columns["globalTid"][ended]]
+        return found
 
 
 def _name_registered(columns: Columns, labels: _pools.Names, strings: Sequence[str | None]) -> None:

@@ -35,6 +35,7 @@ PROCESS_SHIFT = 24
 LOW_24_BITS = 0xFFFFFF
 
 I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
+LENGTH = _column.LENGTH
 
 
 class Pools:
@@ -123,9 +124,21 @@ def range_fields(pools: Pools) -> list[Field]:
     ]
 
 
+def time_fields(pools: Pools) -> list[Field]:
+    """Of ranges, with the lengths of their texts, which are -1 for none, and their domains."""
+    fields = [field for field in range_fields(pools) if field.name != "text"]
+    return [*fields, Field("text", LENGTH), Field("domainId", I64)]
+
+
 def domain_fields(pools: Pools) -> list[Field]:
-    """Of ranges, with their domains."""
-    return [*range_fields(pools), Field("domainId", I64)]
+    """Of the events that name domains."""
+    return [
+        Field("eventType", I32, needed=True),  # the filter column
+        Field("text", TEXT, pool=pools.labels),
+        Field("textId", KEY, pool=pools.strings),
+        Field("globalTid", KEY, pool=pools.threads),
+        Field("domainId", I64),
+    ]
 
 
 def string_fields(strings: _pools.Keys, texts: _pools.Names) -> list[Field]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastprof._core import _column
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32, Int64
-from fastprof.model.columns import Values
-from fastprof.model.timeline import Recorded, RecordedCalls
-from fastprof.model.trace import Ranges, label_text
+from fastprof.model.columns import Values, unknown
+from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys import schema
@@ -17,7 +17,7 @@ from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.nsys.launches import process_of
 from fastprof.readers.nsys.pieces import Pieces
 from fastprof.readers.nsys.strings import texts_of
-from fastprof.readers.sqlite.database import Database
+from fastprof.readers.sqlite.database import Columns, Database
 
 
 def read(database: Database) -> Recorded:
@@ -30,7 +30,7 @@ def read(database: Database) -> Recorded:
     """
     pools = schema.Pools()
     with Connected(database) as second:
-        ranges = ranges_of.Reading(database, schema.domain_fields, domains=True)
+        ranges = ranges_of.Reading(database, schema.time_fields, domains=True)
         running = second.submit(ranges.pieces.read)
         calls = Pieces(database, schema.LAUNCHES, schema.call_fields, lambda: None)
         helping = second.submit(calls.help)
@@ -41,15 +41,17 @@ def read(database: Database) -> Recorded:
     calls.adopt(pools)
     ranges.pieces.adopt(pools)
     columns = calls.together()
+    rows = ranges.pieces.together()
+    is_name = np.isin(rows["eventType"], ranges.types[2])
+    # Few exports name domains, and few events do.
+    events = _domain_events(database, ranges, pools) if is_name.any() else None
     strings = texts_of(database, pools.strings)
+    names = {} if events is None else _domain_names(events, pools, strings)
     threads = pools.threads.values()
-    # Without process ids of kernels, `read` treats all as one process: ids are then unique.
     process = process_of(np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT)
-    own, domain, is_push_pop, phase_domain = _ranges(ranges, pools, strings, process)
+    own, phase_domain = _ranges(ranges, rows, ~is_name, strings, threads, names)
     return Recorded(
         ranges=own,
-        domain=domain,
-        is_push_pop=is_push_pop,
         phase_domain=phase_domain,
         calls=RecordedCalls(
             start=columns["start"],
@@ -65,39 +67,66 @@ def read(database: Database) -> Recorded:
     )
 
 
+def _domain_events(database: Database, reading: ranges_of.Reading, pools: schema.Pools) -> Columns:
+    """The events that name domains."""
+    keep = _column.Among(reading.types[2])
+    table, fields = ranges_of.table_of(database), schema.domain_fields(pools)
+    return database.scan(table, fields, keep=keep, capacity=0)
+
+
+DomainNames = dict[tuple[int, int], str]  # by thread id without its thread, and domain
+
+
+def _domain_names(events: Columns, pools: schema.Pools, strings: list[str | None]) -> DomainNames:
+    texts, found = pools.labels.texts(), {}
+    threads = take(pools.threads.values(), events["globalTid"]) >> schema.PROCESS_SHIFT
+    keys = (threads, events["domainId"], events["text"], events["textId"])
+    for process, domain, text, string in zip(*(key.tolist() for key in keys), strict=True):
+        name = texts[text] if text >= 0 else strings[string] if string >= 0 else None
+        if name is not None:
+            found[process, domain] = name
+    return found
+
+
 def _ranges(
-    reading: ranges_of.Reading, pools: schema.Pools, strings: list[str | None], process: Int32
-) -> tuple[Ranges, Values, Bools, Values]:
-    """The ranges, their domains, whether they were pushed and popped, and the domains of phases.
+    reading: ranges_of.Reading,
+    columns: Columns,
+    keep: Bools,
+    strings: list[str | None],
+    threads: Int64,
+    names: DomainNames,
+) -> tuple[RecordedRanges, Values]:
+    """The ranges, and the domains of those that ended on another thread, in order.
 
-    process : [threads]
+    keep : which rows are ranges
+    threads : global thread ids
     """
-    columns, moved, nowhere = reading.named(pools, strings)
-    push_pop, _, names_domain = reading.types
-    is_name = np.isin(columns["eventType"], names_domain)
-    named = np.flatnonzero(is_name & (columns["globalTid"] >= 0) & (columns["text"] >= 0))
-    process = take(process, columns["globalTid"])
-    texts = pools.labels.texts()
-    name_of = {
-        (own, number): label_text(texts[label])
-        for own, number, label in zip(
-            *(each[named].tolist() for each in (process, columns["domainId"], columns["text"])),
-            strict=True,
-        )
-    }
-    columns["process"] = process
-    further = ("domainId", "process", "eventType")
-    keep = ~is_name
-    keep[moved] = keep[nowhere] = False
-    phases = np.setdiff1d(moved, nowhere)
-    _, of_phases = trace_columns.ranges_with(dict(columns), phases, further)
-    own, of_ranges = trace_columns.ranges_with(columns, np.flatnonzero(keep), further)
-    domains = [_domains(each[1], each[0], name_of) for each in (of_ranges, of_phases)]
-    return own, domains[0], np.isin(of_ranges[2], push_pop), domains[1]
+    is_known = np.array([*(text is not None for text in strings), False], bool)
+    has_name = (columns["text"] >= 0) | is_known[columns["textId"]]
+    has_name &= keep & (columns["globalTid"] >= 0)
+    moved = reading.moved(columns)
+    phases = moved[has_name[moved]]
+    has_name[moved] = False
+    order = ("start", "end", "globalTid", "domainId", "eventType")
+    _, _, phase_thread, phase_domain, _ = trace_columns.in_order(dict(columns), phases, order)
+    start, end, thread, domain, kind = trace_columns.in_order(
+        columns, np.flatnonzero(has_name), order
+    )
+    ranges = RecordedRanges(
+        start=start,
+        end=end,
+        thread=thread,
+        domain=_domains(threads, thread, domain, names),
+        is_push_pop=np.isin(kind, reading.types[0]),
+    )
+    return ranges, _domains(threads, phase_thread, phase_domain, names)
 
 
-def _domains(process: Int32, number: Int64, name_of: dict[tuple[int, int], str]) -> Values:
+def _domains(threads: Int64, thread: Int32, number: Int64, names: DomainNames) -> Values:
     """The names of domains; of the default domain 0 and of unnamed ones, unknown."""
-    ids, first = alike([process, number])
-    keys = zip(process[first].tolist(), number[first].tolist(), strict=True)
-    return Values(ids, [name_of.get(key) for key in keys]).mapped(lambda name: name)
+    if not names:
+        return unknown(len(number))
+    ids, first = alike([thread, number])
+    process = take(threads, thread[first]) >> schema.PROCESS_SHIFT
+    keys = zip(process.tolist(), number[first].tolist(), strict=True)
+    return Values(ids, [names.get(key) for key in keys]).mapped(lambda name: name)

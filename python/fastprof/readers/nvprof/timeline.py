@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof.model.columns import unknown
-from fastprof.model.timeline import Recorded, RecordedCalls
+from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
 from fastprof.readers.nvprof import schema
 from fastprof.readers.nvprof.call_names import CALL_NAMES
@@ -31,9 +31,13 @@ def read(database: Database) -> Recorded:
     columns = trace_columns.joined(parts)
     ranges, phases = read_ranges(database, pools)
     return Recorded(
-        ranges=ranges,
-        domain=unknown(len(ranges)),
-        is_push_pop=np.ones(len(ranges), bool),
+        ranges=RecordedRanges(
+            start=ranges.start,
+            end=ranges.end,
+            thread=ranges.thread,
+            domain=unknown(len(ranges)),
+            is_push_pop=np.ones(len(ranges), bool),
+        ),
         phase_domain=unknown(len(phases)),
         calls=RecordedCalls(
             start=columns["start"],

@@ -32,7 +32,7 @@ class Field:
     Parameters
     ----------
     name : column name in the table
-    kind : _column.I64, I32, KEY, TEXT or RANGE; KEY interns `value >> shift` in `pool`
+    kind : _column.I64, I32, KEY, TEXT, LENGTH or RANGE; KEY interns `value >> shift` in `pool`
     none : replaces NULL, and fills the column if the table lacks it
     needed : the table must have the column
     together : distinct combinations of these columns (I64, I32 or KEY) are stored once

@@ -1,0 +1,204 @@
+"""Ideal times: how long kernels would take at the peak rates of their GPU.
+
+The calls of a *call group* have the same GPU, direction, operator and shapes. Their ideal time is
+max(FLOPs / peak, bytes / bandwidth), for each type of arithmetic separately. Each kernel has the
+share of its FLOPs or bytes, so the sum over any grouping is the same. Helpers have no work of their
+own: their time counts, their bytes do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.keys import key_of
+from fastprof.model.arrays import Bools, Int32
+from fastprof.model.columns import Values
+from fastprof.model.devices import Device
+from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.profile.profile import Profile
+
+__all__ = ["BANDWIDTH", "PRACTICAL", "PRODUCTS", "Ideals", "against_ideal", "ideals", "kept_ideals"]
+
+COMPUTE, BANDWIDTH = 0, 1
+PRODUCTS: Final = frozenset({"gemm", "convolution", "attention"})
+PRACTICAL: Final = (0.80, 0.90)
+"""The best shares of the tensor-core peak and of the bandwidth in real traces."""
+
+# Copies that stay in the memory of a GPU.
+_WITHIN: Final = frozenset({"DtoD", "AtoD", "DtoA", "AtoA"})
+_N_TYPES, _N_CORES = 1 + len(COMPUTE_TYPES), 4
+_HELPER: Final = 2 * _N_TYPES * _N_CORES
+_NARROW: Final = frozenset({"fp16", "bf16", "fp8", "int8"})
+
+
+@dataclass(frozen=True)
+class Ideals:
+    """The ideal time of every kernel.
+
+    Parameters
+    ----------
+    ideal : float64 [kernels], ns; 0 if unknown
+    is_counted : bool [kernels], whether the ideal time of the kernel is known, or for helpers that
+        of their call group
+    at_peak : float64 [kernels], ns, FLOPs / peak; 0 if unknown
+    bound : int8 [kernels], COMPUTE, BANDWIDTH or -1
+    has_roof : bool [kernels], False for communication and copies to, from and between GPUs
+    """
+
+    ideal: Floats64
+    is_counted: Bools
+    at_peak: Floats64
+    bound: npt.NDArray[np.int8]
+    has_roof: Bools
+
+
+_kept: Final[WeakKeyDictionary[Profile, Ideals]] = WeakKeyDictionary()
+
+
+def kept_ideals(profile: Profile) -> Ideals:
+    """The ideal times at the peaks of the profile's own GPUs; computed once per profile."""
+    if profile not in _kept:
+        _kept[profile] = ideals(profile, profile.devices)
+    return _kept[profile]
+
+
+def against_ideal(
+    groups: Grouping, ideal: Ideals, time: npt.NDArray[Any]
+) -> tuple[Floats64, Floats64, Floats64]:
+    """[groups] Ideal time, lost time, and ideal time by GPU time of work with an ideal time.
+
+    NaN where no ideal time is known.
+
+    time : [kernels], ns
+    """
+    counted = groups.sums(time, ideal.is_counted)
+    rows = groups.ids[ideal.is_counted]
+    is_known = np.zeros(groups.n + 1, bool)  # the last for kernels in no group
+    is_known[rows] = True
+    total = np.where(is_known[:-1], groups.sums(ideal.ideal), np.nan)
+    share = np.full(groups.n, np.nan)
+    np.divide(total, counted, out=share, where=counted > 0)
+    return total, counted - total, share
+
+
+def ideals(
+    profile: Profile, devices: Mapping[int, Device], shares: tuple[float, float] = (1.0, 1.0)
+) -> Ideals:
+    """Compute the ideal time of every kernel.
+
+    devices : the GPUs by number
+    shares : attainable shares of the tensor-core peak and of the bandwidth
+    """
+    has_roof = _has_roof(profile)
+    device = key_of(profile, "device")
+    keys = [device, *(key_of(profile, name) for name in ("dir", "op", "shape"))]
+    calls = group(keys, len(profile), has_roof)
+    code = _codes(profile)
+    parts = _parts(calls, code)
+    work = code < _HELPER
+    flops, bytes_ = (np.where(work, numbers(profile, name), -1) for name in ("flops", "bytes"))
+    peak, bandwidth = _rates(device, devices, shares, parts.first, code)
+    per_flop, per_byte, known = _coefficients(parts, flops, bytes_, peak, bandwidth)
+    has_ideal = np.append(known, False)[parts.ids] & ((flops >= 0) | (bytes_ >= 0))
+    of_group = np.zeros(calls.n + 1, bool)  # the last for kernels without a roof
+    of_group[calls.ids[has_ideal]] = True
+    of_compute, of_bytes = (np.append(each, 0.0)[parts.ids] for each in (per_flop, per_byte))
+    return Ideals(
+        np.maximum(flops, 0) * of_compute + np.maximum(bytes_, 0) * of_bytes,
+        has_ideal | (of_group[calls.ids] & ~work),
+        np.maximum(flops, 0) * np.append(np.nan_to_num(1e9 / peak), 0.0)[parts.ids],
+        np.where(of_compute > 0, COMPUTE, np.where(of_bytes > 0, BANDWIDTH, -1)).astype(np.int8),
+        has_roof,
+    )
+
+
+def _has_roof(profile: Profile) -> Bools:
+    """False for communication, and for copies that leave the memory of a GPU."""
+    kinds = texts(profile, "class")
+    communicates = np.array([*(each == "communication" for each in kinds.values), False])
+    found: Bools = ~communicates[kinds.ids]
+    if "copy_direction" in profile.names:
+        directions = texts(profile, "copy_direction")
+        within = np.array([*(each in _WITHIN for each in directions.values), True])
+        found &= within[directions.ids]
+    return found
+
+
+def _codes(profile: Profile) -> Int32:
+    """[kernels] Class, compute type and tensor cores of each kernel; `_HELPER` for helpers."""
+    kinds, types, cores = (texts(profile, name) for name in ("class", "compute_type", "tc"))
+    product = np.array([*(each in PRODUCTS for each in kinds.values), False], np.int32)[kinds.ids]
+    code: Int32 = (product * np.int32(_N_TYPES) + types.ids + np.int32(1)) * np.int32(_N_CORES)
+    core = np.array([*(("0", "1", "-").index(each) for each in cores.values), -1], np.int32)
+    code += core[cores.ids] + np.int32(1)
+    code[numbers(profile, "helper") == 1] = _HELPER
+    return code
+
+
+def _parts(calls: Grouping, code: Int32) -> Grouping:
+    """Call groups by type of arithmetic."""
+    keys = [Values(ids, [None] * n) for ids, n in ((calls.ids, calls.n), (code, _HELPER + 1))]
+    return group(keys, len(code), calls.ids >= 0)
+
+
+def _rates(
+    device: Values,
+    devices: Mapping[int, Device],
+    shares: tuple[float, float],
+    first: npt.NDArray[np.intp],
+    code: Int32,
+) -> tuple[Floats64, Floats64]:
+    """[parts] Peak FLOP/s and bytes/s; NaN if unknown."""
+    used = [devices.get(number, Device(None)) for number in device.values] + [Device(None)]
+    peaks = np.array([[_peak(each, i, shares[0]) for i in range(_HELPER + 1)] for each in used])
+    bandwidths = np.array([(each.bandwidth or np.nan) * shares[1] for each in used])
+    place = device.ids[first]
+    return peaks[place, code[first]], bandwidths[place]
+
+
+def _peak(device: Device, code: int, share: float) -> float:
+    """The peak of the unit that runs kernels of a code.
+
+    Work of unknown type that is no product runs as fp32. Products of 16 bits and fewer whose name
+    does not say whether they use tensor cores are assumed to.
+    """
+    if code == _HELPER:
+        return np.nan
+    rest, core = divmod(code, _N_CORES)
+    product, type_ = divmod(rest, _N_TYPES)
+    name = COMPUTE_TYPES[type_ - 1] if type_ else None if product else "fp32"
+    if name is None:
+        return np.nan
+    uses_cores = core == 2 or (core == 0 and product == 1 and name in _NARROW) or name == "tf32"
+    peak = device.peak(name, uses_cores)
+    return np.nan if peak is None else peak * (share if uses_cores else 1.0)
+
+
+def _coefficients(
+    parts: Grouping,
+    flops: npt.NDArray[Any],
+    bytes_: npt.NDArray[Any],
+    peak: Floats64,
+    bandwidth: Floats64,
+) -> tuple[Floats64, Floats64, Bools]:
+    """[parts] ns per FLOP and ns per byte, of which one is 0; whether the ideal time is known."""
+    terms = []
+    for counts, rate in ((flops, peak), (bytes_, bandwidth)):
+        stats = parts.stats(counts)
+        known = (stats.count > 0) & ~np.isnan(rate)
+        terms.append(np.where(known, stats.sum / rate, -1.0))
+    is_compute = (terms[0] > terms[1]) & (terms[0] > 0)
+    is_bandwidth = ~is_compute & (terms[1] > 0)
+    return (
+        np.where(is_compute, 1e9 / peak, 0.0),
+        np.where(is_bandwidth, 1e9 / bandwidth, 0.0),
+        np.maximum(*terms) >= 0,
+    )

@@ -1,0 +1,299 @@
+"""`lines`: GPU time by source line or function."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.columns import texts
+from fastprof.analysis.grouping import group
+from fastprof.analysis.line_rows import (
+    NO_LINE,
+    Row,
+    Section,
+    code_of,
+    completed,
+    dedented,
+    function_row,
+    line_row,
+    ordered,
+)
+from fastprof.analysis.lines_columns import COLUMNS
+from fastprof.analysis.measures import shown
+from fastprof.analysis.path_sums import OPTIONAL, Sums, path_sums
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.source_text import SourceFiles
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.markers.frames import path_pattern, place_of
+from fastprof.model.names import unknown_name
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Cells, Table
+from fastprof.model.table import texts as text_column
+from fastprof.model.table_layout import Layout
+from fastprof.profile.advice import advice_on
+from fastprof.profile.profile import Profile, source_lines
+
+__all__ = ["lines"]
+
+_BY: Final = {"line": line_row, "function": function_row}
+_MOST_FILES: Final = 3
+_MOST_PARTS: Final = 4
+
+
+def lines(
+    profile: Profile,
+    files: str | Sequence[str] = (),
+    by: str = "line",
+    function: str | None = None,
+    source: str | None = None,
+    where: Where | None = None,
+    steps: str | None = None,
+) -> Table:
+    """Time and work of each of your source lines, including all that it calls.
+
+    A backward kernel counts to the lines of its forward call, a kernel to a recursive line once.
+    own_ns excludes what inner lines of the table launch. Without `files`, the rows are all lines of
+    your own files, and own_ns sums to the total; work of other code is the row `(no line)`.
+
+    Parameters
+    ----------
+    files : globs of files, your own or not: only their lines, and if the source is found, all lines
+        of their functions
+    by : "line", or "function" for a row per function
+    function : glob of function names: only their lines
+    source : folder with the source files; their own paths are searched too
+    where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
+
+    Raises
+    ------
+    ReportError
+        There is no such file or function, or a key of `where` is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    """
+    if by not in _BY:
+        raise ReportError(f"by: expected {' or '.join(_BY)}, found {by!r}")
+    globs = [files] if isinstance(files, str) else list(files)
+    sources = SourceFiles(source)
+    traces = texts(profile, "trace")
+    kernels = group([traces], len(profile), selected(profile, where))
+    sums = path_sums(profile, kernels, profile.find_steps(steps))
+    stacks = [list(traces.at(row) or ()) for row in kernels.first.tolist()]
+    chosen, notes = _chosen(profile, stacks, globs)
+    row_of = {each: _BY[by](each, sources) for each in {each for own in chosen for each in own}}
+    work = _Work([[row_of[each] for each in own] for own in chosen], sums)
+    rows = _wanted({*row_of.values()}, globs, function)
+    if not any(traces.values):
+        notes.append(advice_on(profile.about, profile.contents, "source line"))
+    if not (globs or function) and not all(chosen):
+        rows.append(NO_LINE)
+    table = _table(work, rows, sources, by, is_complete=bool(globs))
+    return replace(
+        table, notes=(*notes, *_notes(rows, sources, by == "function" or function is not None))
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The work of the selected kernels.
+
+    Parameters
+    ----------
+    stacks : rows of each distinct call stack, outermost first
+    sums : the sums over the kernels of each stack
+    """
+
+    stacks: list[list[Row]]
+    sums: Sums
+
+    def inclusive(self, rows: Sequence[Row]) -> Sums:
+        """The sums of each row and all that it calls."""
+        place = {row: i for i, row in enumerate(rows)}
+        both = [
+            (i, place[row])
+            for i, stack in enumerate(self.stacks)
+            for row in set(stack or [NO_LINE])
+            if row in place
+        ]
+        return self.sums.onto([i for i, _ in both], [row for _, row in both], len(rows))
+
+    def own(self, rows: Sequence[Row]) -> Int64:
+        """The GPU time of each row without that of inner rows."""
+        last = _Work([stack[-1:] for stack in self.stacks], self.sums)
+        return last.inclusive(rows).of["gpu_ns"]
+
+    def of_sections(self, rows: Sequence[Row]) -> dict[Section, int]:
+        """The GPU time of each section, with all that it calls."""
+        place = {row.section: Row("", row.section, None, None) for row in (*rows, NO_LINE)}
+        stacks = [
+            [place[row.section] for row in stack if row.section in place] for stack in self.stacks
+        ]
+        sections = list(place.values())
+        time = _Work(stacks, self.sums).inclusive(sections).of["gpu_ns"]
+        return {row.section: each for row, each in zip(sections, time.tolist(), strict=True)}
+
+    def depths(self) -> dict[Row, int]:
+        """The least depth of each row in a stack."""
+        found: dict[Row, int] = {}
+        for stack in self.stacks:
+            for depth, row in enumerate(stack):
+                found[row] = min(depth, found.get(row, depth))
+        return found
+
+    def totals(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """The sums over the stacks that contain any of the rows."""
+        listed = set(rows)
+        some = [i for i, stack in enumerate(self.stacks) if listed & set(stack or [NO_LINE])]
+        return self.sums.take(some).totals()
+
+
+def _chosen(
+    profile: Profile, stacks: list[list[str]], globs: list[str]
+) -> tuple[list[list[str]], list[str]]:
+    """The frames of each stack that are rows: the user's own and those of `globs`; and notes."""
+    is_listed = _is_in(globs)
+    own = source_lines(profile)
+    chosen = [
+        [
+            frame
+            for frame, is_mine in zip(stack, own.mine(stack), strict=True)
+            if is_mine or (globs and is_listed(place_of(frame).file))
+        ]
+        for stack in stacks
+    ]
+    if any(chosen) or not any(stacks):
+        return chosen, []
+    return stacks, ["no lines of your own files: all lines are shown; --mine GLOB selects files"]
+
+
+def _is_in(globs: list[str]) -> Callable[[str | None], bool]:
+    """Whether a file matches a glob; any file if there are none.
+
+    Raises
+    ------
+    ReportError
+        A glob is empty.
+    """
+    try:
+        pattern = path_pattern(globs or ["*"])
+    except ValueError as error:
+        raise ReportError(f"files: {error}") from None
+    return lambda file: pattern.match((file or "").replace("\\", "/")) is not None
+
+
+def _wanted(rows: Iterable[Row], globs: list[str], function: str | None) -> list[Row]:
+    """The rows of the files and functions.
+
+    Raises
+    ------
+    ReportError
+        There are none, although the trace has source lines; the message names the nearest.
+    """
+    is_listed = _is_in(globs)
+    every = list(rows)
+    found = [row for row in every if is_listed(row.file)]
+    if every and not found:
+        raise ReportError(unknown_name("file", globs[0], sorted({row.file or "" for row in every})))
+    if function is None:
+        return found
+    names = sorted({name for row in found for name in _names(row)})
+    fitting = {name for name in names if fnmatch.fnmatchcase(name, function)}
+    if names and not fitting:
+        raise ReportError(unknown_name("function", function, names))
+    return [row for row in found if fitting.intersection(_names(row))]
+
+
+def _names(row: Row) -> list[str]:
+    """The function of a row, with and without its class."""
+    return [] if row.function is None else [row.function, row.function.rpartition(".")[2]]
+
+
+def _table(work: _Work, rows: list[Row], sources: SourceFiles, by: str, is_complete: bool) -> Table:
+    time = work.of_sections(rows)
+    used = set(rows)
+    rows = ordered(rows, time, work.depths())
+    if by == "line" and is_complete:
+        rows = list(completed(rows, sources))
+    total_ns = int(work.sums.of["gpu_ns"].sum())
+    own = work.own(rows)
+    columns = _named(rows, sources) | work.inclusive(rows).cells(total_ns) | {"own_ns": Ints(own)}
+    headings = shown(COLUMNS, columns, OPTIONAL)
+    if by == "function" or any(row.has_function for row in rows):
+        headings = tuple(
+            replace(each, header="function") if each.key == "frame" else each for each in headings
+        )
+    total = work.totals(rows)
+    table = Table(
+        {each.key: columns[each.key] for each in COLUMNS},
+        headings,
+        total=total and {**total, "own_ns": int(own.sum())},
+    )
+    if by == "function":
+        return table.sort("gpu_ns")
+    return replace(
+        table,
+        layout=Layout(
+            {
+                "frame": text_column([row.label for row in rows]),
+                "code": text_column(dedented(rows, sources)),
+            },
+            _sections(rows, time, total_ns),
+            np.array([row not in used for row in rows], bool),
+        ),
+    )
+
+
+def _named(rows: list[Row], sources: SourceFiles) -> dict[str, Cells]:
+    numbers = [-1 if row.line is None else row.line for row in rows]
+    return {
+        "frame": text_column([row.frame for row in rows]),
+        "file": text_column([row.file for row in rows]),
+        "line": Ints(np.array(numbers, np.int64)),
+        "function": text_column([row.function for row in rows]),
+        "code": text_column([code_of(row, sources) for row in rows]),
+    }
+
+
+def _sections(rows: list[Row], time: dict[Section, int], total_ns: int) -> Values:
+    """The title of each row's section: its file or function, GPU time and share."""
+    titles: list[str | None] = []
+    for row in rows:
+        ns = time[row.section]
+        share = f", {100 * ns / total_ns:.1f} %" if total_ns else ""
+        titles.append(
+            None if row == NO_LINE else f"{row.section.title}   {quantity(ns, 'ns')}{share}"
+        )
+    return text_column(titles)
+
+
+def _notes(rows: list[Row], sources: SourceFiles, needs_functions: bool) -> list[str]:
+    notes = []
+    if any(row.has_function for row in rows):
+        notes.append(
+            "the trace records functions, not lines: the line is the first of the function"
+        )
+    files = {row.file for row in rows}
+    missing = sorted(each for each in sources.missing if each in files or not rows)
+    missing = [each for each in missing if each[:1] != "<"]
+    if missing:
+        more = f" and {len(missing) - _MOST_FILES} more" if len(missing) > _MOST_FILES else ""
+        names = ", ".join(map(_short, missing[:_MOST_FILES]))
+        notes.append(f"source not found: {names}{more}; --source DIR searches below DIR")
+        if needs_functions and any(row.function is None for row in rows or [NO_LINE]):
+            notes.append(
+                "functions unknown: the trace records lines only, and the source is missing"
+            )
+    return notes
+
+
+def _short(file: str) -> str:
+    """The end of a path."""
+    parts = file.replace("\\", "/").split("/")
+    return "/".join(["…", *parts[-2:]]) if len(parts) > _MOST_PARTS else file

@@ -1,0 +1,276 @@
+"""`roofline`: GPU time against the time at the GPU's peak rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.ideal import (
+    BANDWIDTH,
+    PRACTICAL,
+    Ideals,
+    against_ideal,
+    ideals,
+    kept_ideals,
+)
+from fastprof.analysis.key_names import check_keys, heading_of
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.measures import calls, per_step, ratio, shown, tensor_cores, totals
+from fastprof.analysis.roofline_columns import ROOFLINE, ROOFS
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.utilisation import utilisation, utilisation_text
+from fastprof.errors import ReportError
+from fastprof.model.columns import Ints, RepeatedInts, Values
+from fastprof.model.device_options import with_figures
+from fastprof.model.devices import CLOCKS, Device, peaks_text
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Cells, Floats, Table
+from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["roofline"]
+
+BOUNDS: Final = ["compute", "bandwidth", "latency"]
+FLAGS: Final = ["above roof", "no roof", "no cost", "no peak", "partial cost"]
+_SHORT: Final = 10_000  # ns, of a kernel
+_TOO_SHORT: Final = 2_000  # ns of ideal time: a kernel takes about as long without work
+_BY: Final = ("dir", "op", "shape")
+
+
+def roofline(
+    profile: Profile,
+    by: str | Sequence[str] | None = None,
+    where: Where | None = None,
+    steps: str | None = None,
+    roof: str = "peak",
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+    plot: str | None = None,
+) -> Table:
+    """Time against ideal time of groups of calls, the most lost first. See docs/reports.md.
+
+    Parameters
+    ----------
+    by : keys, by default dir, op and shape; ideal times of these groups are added up
+    where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
+    roof : "peak" or "practical", see `fastprof.analysis.ideal.PRACTICAL`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    plot : file for a chart, .png or .svg
+
+    Raises
+    ------
+    ReportError
+        A key, roof, GPU or figure is unknown.
+    MissingDependencyError
+        A plot is requested and matplotlib is not installed.
+    """
+    names = (by,) if isinstance(by, str) else tuple(by or _BY)
+    check_keys(names)
+    if roof not in ROOFS:
+        raise ReportError(f"roof: expected {' or '.join(ROOFS)}, found {roof!r}")
+    devices = {
+        number: with_figures(device, gpu, peak, bandwidth)
+        for number, device in profile.devices.items()
+    }
+    rows = selected(profile, where)
+    found = profile.find_steps(steps)
+    ideal = _ideals(profile, devices, roof)
+    key_columns = [key_of(profile, name) for name in names]
+    groups = group(key_columns, len(profile), rows)
+    columns: dict[str, Cells] = {
+        name: Values(key.ids[groups.first], key.values)
+        for name, key in zip(names, key_columns, strict=True)
+    }
+    measured = _measures(profile, groups, found, ideal, devices)
+    of_steps = utilisation(profile, found, devices)
+    table = Table(
+        {**columns, **measured},
+        (*map(heading_of, names), *shown(ROOFLINE, measured)),
+        lead=tuple(_lead(devices, roof)),
+        notes=tuple(_notes(measured, utilisation_text(of_steps))),
+        total=_totals(measured),
+        facts={
+            "peaks": {str(number): _facts(device) for number, device in devices.items()},
+            "roof": roof,
+            "utilisation": of_steps,
+        },
+    ).sort("lost_ns")
+    if plot is not None:
+        from fastprof.analysis.roofline_plot import draw
+
+        draw(table, list(devices.values()), plot)
+    return table
+
+
+def _ideals(profile: Profile, devices: Mapping[int, Device], roof: str) -> Ideals:
+    if roof == "peak" and devices == profile.devices:
+        return kept_ideals(profile)
+    return ideals(profile, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
+
+
+def _measures(
+    profile: Profile,
+    groups: Grouping,
+    steps: StepsOfKernels,
+    ideal: Ideals,
+    devices: Mapping[int, Device],
+) -> dict[str, Cells]:
+    time = np.maximum(numbers(profile, "sil"), 0)
+    helper = numbers(profile, "helper") == 1
+    flops, bytes_ = (
+        groups.stats(np.where(helper, -1, numbers(profile, name))) for name in ("flops", "bytes")
+    )
+    ideal_ns, lost_ns, share = against_ideal(groups, ideal, time)
+    counted = ideal_ns + lost_ns
+    at_peak = groups.sums(ideal.at_peak)
+    work, moved = (np.where(each.count > 0, each.sum, -1) for each in (flops, bytes_))
+    type_ = _most(groups, texts(profile, "compute_type").ids, np.where(helper, 0, time), 7)
+    return {
+        "calls": Ints(calls(profile, groups)),
+        "kernels": Ints(groups.counts),
+        "gpu_ns": Ints(groups.stats(time).sum),
+        "step_ns": Floats(per_step(groups, time, steps)),
+        "ideal_ns": Floats(ideal_ns),
+        "lost_ns": Floats(lost_ns),
+        "bound": Values(_bounds(profile, groups, ideal, share, devices), BOUNDS),
+        "peak_share": Floats(share),
+        "flop_per_s": Floats(ratio(np.maximum(work, 0), counted) * 1e9),
+        "attainable_flop_per_s": Floats(ratio(np.maximum(work, 0), ideal_ns) * 1e9),
+        "peak_flop_per_s": Floats(ratio(np.maximum(work, 0), at_peak) * 1e9),
+        "bytes_per_s": Floats(ratio(np.maximum(moved, 0), counted) * 1e9),
+        "intensity": Floats(ratio(np.where(work >= 0, work, np.nan), np.maximum(moved, 0))),
+        "compute_type": Values(type_, list(COMPUTE_TYPES)),
+        "tc_share": Floats(tensor_cores(profile, groups, time)),
+        "flops": Ints(work),
+        "bytes": Ints(moved),
+        "helper_ns": Ints(groups.stats(np.where(helper, time, 0)).sum),
+        "flag": Values(_flags(profile, groups, ideal, lost_ns), [*FLAGS, ""]),
+    }
+
+
+def _most(groups: Grouping, code: npt.NDArray[Any], weight: npt.NDArray[Any], n: int) -> Any:
+    """int32 [groups] The code 0 .. n - 1 with the most weight; -1 if none has any."""
+    place = (groups.ids + 1) * np.int64(n + 1) + code + 1
+    sums = np.bincount(place, weight, (groups.n + 1) * (n + 1)).reshape(-1, n + 1)[1:, 1:]
+    best = sums.argmax(axis=1)
+    return np.where(sums.max(axis=1) > 0, best, -1).astype(np.int32)
+
+
+def _bounds(
+    profile: Profile,
+    groups: Grouping,
+    ideal: Ideals,
+    share: Floats64,
+    devices: Mapping[int, Device],
+) -> npt.NDArray[np.int32]:
+    """Index into BOUNDS of each group, -1 if unknown: that of the work with the most time."""
+    time = np.maximum(numbers(profile, "sil"), 0)
+    bound = _most(groups, ideal.bound, time, BANDWIDTH + 1)
+    sms = np.array([devices[number].sms or 0 for number in devices] + [0])
+    device = key_of(profile, "device")
+    place = np.array([list(devices).index(number) for number in device.values] + [-1])
+    small = _blocks(profile) < sms[place[device.ids]]
+    short = (time < _SHORT) & (small | (ideal.ideal < _TOO_SHORT)) & (ideal.bound >= 0)
+    is_short = groups.sums(time, short) > 0.5 * groups.sums(time, ideal.bound >= 0)
+    latency = is_short & (bound >= 0) & (share < 0.5)
+    return np.where(latency, BOUNDS.index("latency"), bound).astype(np.int32)
+
+
+def _some(groups: Grouping, *rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
+    """For each property of kernels, whether some kernel of each group has it."""
+    bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(rows))
+    place = ((groups.ids + 1) << np.int64(len(rows))) + bits
+    counts = np.bincount(place, minlength=(groups.n + 1) << len(rows))
+    combinations = np.flatnonzero(counts[1 << len(rows) :])
+    found = []
+    for i in range(len(rows)):
+        has = np.zeros(groups.n, bool)
+        has[combinations[(combinations >> i) & 1 == 1] >> len(rows)] = True
+        found.append(has)
+    return found
+
+
+def _blocks(profile: Profile) -> npt.NDArray[np.int64]:
+    """[kernels] The number of blocks; large if unknown."""
+    grid = profile.column("grid")
+    if isinstance(grid, RepeatedInts):
+        return _product(grid.distinct)[grid.ids]
+    return _product(numbers(profile, "grid"))
+
+
+def _product(grid: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    blocks = grid.astype(np.int64).prod(axis=1)
+    return np.where(blocks < 0, np.iinfo(np.int64).max, blocks)
+
+
+def _flags(
+    profile: Profile, groups: Grouping, ideal: Ideals, lost: Floats64
+) -> npt.NDArray[np.int32]:
+    """Index into FLAGS of each group, len(FLAGS) for none."""
+    works = ideal.has_roof & (numbers(profile, "helper") != 1)
+    flops, bytes_ = numbers(profile, "flops") >= 0, numbers(profile, "bytes") >= 0
+
+    has_roof, has_cost, known, partial = _some(
+        groups,
+        ideal.has_roof,
+        works & (flops | bytes_),
+        ideal.is_counted,
+        works & ~(flops & bytes_ & ideal.is_counted),
+    )
+    conditions = [lost < 0, ~has_roof, ~has_cost, ~known, partial]
+    return np.select(conditions, range(len(FLAGS)), len(FLAGS)).astype(np.int32)
+
+
+def _totals(columns: dict[str, Cells]) -> dict[str, Any]:
+    """Sums, and the share of the roof."""
+    found = totals(columns)
+    ideal, lost = found.get("ideal_ns"), found.get("lost_ns")
+    if ideal is not None and lost is not None and ideal + lost > 0:
+        found["peak_share"] = ideal / (ideal + lost)
+    return found
+
+
+def _facts(device: Device) -> dict[str, Any]:
+    """The peaks of a GPU in JSON."""
+    return {
+        "name": device.name,
+        "flop_per_s": device.flops,
+        "bytes_per_s": device.bandwidth,
+        "sources": device.sources,
+    }
+
+
+def _lead(devices: Mapping[int, Device], roof: str) -> list[str]:
+    """Which peaks the report compares with."""
+    lines = list(dict.fromkeys(filter(None, map(peaks_text, devices.values()))))
+    if any(device.why for device in devices.values()):
+        lines.append("--gpu NAME, or --peak and --bandwidth, give the peaks")
+    if roof == "practical":
+        lines.append(
+            f"practical roof: {PRACTICAL[0]:.0%} of the tensor-core peak, "
+            f"{PRACTICAL[1]:.0%} of the bandwidth"
+        )
+    return lines
+
+
+def _notes(columns: dict[str, Cells], utilisation_line: str) -> list[str]:
+    """Model FLOPs utilisation, and the GPU time of rows with flags."""
+    notes = [utilisation_line] if utilisation_line else []
+    time, flag = columns["gpu_ns"].array(), columns["flag"]
+    total = int(time.sum() or 0)
+    if isinstance(flag, Values) and total:
+        of_flag = [int(time[flag.ids == i].sum() or 0) for i in range(len(FLAGS))]
+        for i, each in enumerate(of_flag):
+            if each:
+                notes.append(
+                    f"{FLAGS[i]}: {quantity(each, 'ns')}, {each / total:.1%} of the GPU time"
+                )
+    return [*notes, CLOCKS]
