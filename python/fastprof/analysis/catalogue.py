@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns, lines_columns
+from fastprof.analysis import layers_columns, lines_columns, ranges_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.descriptions import LAYERS, LINES
+from fastprof.analysis.descriptions import LAYERS, LINES, RANGES
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
@@ -59,6 +59,16 @@ add(
             STEPS,
             WHERE,
         ),
+    )
+)
+add(
+    Report(
+        name="ranges",
+        about="your own ranges: time on CPU and GPU, with backward, and idle inside",
+        description=RANGES,
+        function="fastprof.analysis.ranges_report:ranges_report",
+        columns=ranges_columns.COLUMNS,
+        options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
     )
 )
 add(

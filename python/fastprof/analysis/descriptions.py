@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LAYERS", "LINES"]
+__all__ = ["LAYERS", "LINES", "RANGES"]
 
 LAYERS: Final = """\
 The module tree with GPU time. A layer contains the layers inside it; `own` is
@@ -49,4 +49,21 @@ resnet50_profiler_api.py   584.8 ms, 96.9 %
 
 (no line)         0.00         18.79       0.00    18.79    18.79      3.1
 total           196.53        386.62      20.40   603.56   603.56
+"""
+
+RANGES: Final = """\
+Your own ranges: of record_function, NVTX and annotations, also without GPU work.
+Ranges whose names differ in numbers are one row. `gpu` is the time of work launched
+inside, on the thread of the range. Autograd launches backward work on threads of its
+own: `with backward` adds the backward work of the calls inside. Work of autograd
+threads outside all ranges belongs to the ranges of the waiting thread.
+
+$ fastprof ranges train.json.gz -c range,count,wall_ns,gpu_ns,with_backward_ns,idle_ns
+range                            count  wall(ms)  gpu(ms)  with backward(ms)  idle(ms)
+ProfilerStep#*                       5    394.14   156.09             467.25      7.57
+  ## forward ##                      5    145.94   150.44             461.53      3.91
+    DistributedDataParallel.f…       5    145.37   150.44             461.53      3.91
+  ## backward ##                     5    240.67     0.12               0.19      0.02
+  ## optimizer ##                    5      4.83     5.53               5.53      0.03
+    Optimizer.step#SGD.step          5      4.67     5.53               5.53      0.03
 """

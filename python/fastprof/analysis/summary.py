@@ -23,6 +23,7 @@ from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.devices import CLOCKS
 from fastprof.model.table import Cells, Table
+from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -71,7 +72,8 @@ def summary(
     else:
         table = _table(profile, names, found, ideal, rows)
     if not len(profile):
-        return replace(table, notes=(_NO_GPU if events is not None else _NOTHING,))
+        note = advice_on(profile.about, profile.contents, "op") if events is None else _NO_GPU
+        return replace(table, notes=(note,))
     notes = missing(profile, ("op", "shapes", "cost"))
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         notes += (*peaks_lines(devices), CLOCKS)
@@ -95,10 +97,6 @@ def _compute(profile: Profile) -> None:
 _OF_COSTS: Final = ("op", "flops", "bytes", "tc", "params")
 
 _NO_GPU: Final = "no GPU work in this capture: CPU time only"
-_NOTHING: Final = (
-    "no GPU work and no ranges in this capture; record the GPU with nsys profile --trace=cuda,nvtx "
-    "or torch.profiler, while it works"
-)
 
 
 def _has_ranges_only(profile: Profile) -> bool:
