@@ -138,7 +138,7 @@ def _work(profile: Profile, rows: Bools | None) -> _Work:
     home = Values(np.where(is_backward[direction.ids], other, inside.ids), names)
     kernels = group([inside, home], len(profile), rows)
     paths = [(inside.at(row) or (), home.at(row) or ()) for row in kernels.first.tolist()]
-    return _Work(paths, path_sums(profile, kernels))
+    return _Work(paths, path_sums(profile, kernels, profile.find_steps()))
 
 
 def _folded(ranges: Values) -> Values:
