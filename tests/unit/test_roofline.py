@@ -182,6 +182,7 @@ def test_much_time_without_cost_comes_with_advice(opened):
     notes = opened(Capture().run("aten::mm", (HGEMM, 500_000))).roofline().notes
     assert notes == (
         "no cost: 500 us, 100.0% of the GPU time",
+        "known of the GPU time: shapes 0.0%, cost 0.0%",
         "no shapes: profile(record_shapes=True)",
         CLOCKS,
     )

@@ -20,6 +20,7 @@ from fastprof.analysis.ideal import (
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.measures import calls, per_step, ratio, shown, tensor_cores, totals
+from fastprof.analysis.missing import missing
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.roofline_columns import ROOFLINE, ROOFS
 from fastprof.analysis.selection import Where, selected
@@ -31,7 +32,6 @@ from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.ops.compute_types import COMPUTE_TYPES
-from fastprof.profile.advice import advice
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -41,7 +41,6 @@ BOUNDS: Final = ["compute", "bandwidth", "latency"]
 FLAGS: Final = [ABOVE_ROOF, "no roof", "no cost", "no peak", "partial cost"]
 _SHORT: Final = 10_000  # ns, of a kernel
 _TOO_SHORT: Final = 2_000  # ns of ideal time: a kernel takes about as long without work
-_ENOUGH: Final = 0.95  # share of the GPU time with a known cost
 _BY: Final = ("dir", "op", "shape")
 
 
@@ -96,7 +95,7 @@ def roofline(
         lead=tuple(_lead(devices, roof)),
         notes=(
             *_notes(measured, utilisation_text(of_steps)),
-            *_advice(profile),
+            *missing(profile, ("op", "shapes", "cost")),
             *([CLOCKS] if any(device.flops for device in devices.values()) else ()),
         ),
         total=_totals(measured),
@@ -269,13 +268,3 @@ def _notes(columns: dict[str, Cells], utilisation_line: str) -> list[str]:
                     f"{FLAGS[i]}: {quantity(each, 'ns')}, {each / total:.1%} of the GPU time"
                 )
     return notes
-
-
-def _advice(profile: Profile) -> list[str]:
-    """What to record for more costs, if much of the GPU time has none."""
-    coverage = profile.coverage_of_kernels
-    if coverage.total and coverage.known["cost"] >= _ENOUGH * coverage.total:
-        return []
-    found = advice(profile.about, profile.contents, coverage)
-    depths = ("kernels", "launch", "range", "op", "shapes", "cost")
-    return [text for depth in depths for text in found.get(depth, ())]
