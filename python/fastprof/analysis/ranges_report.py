@@ -27,13 +27,13 @@ from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile, range_columns
 
-__all__ = ["ranges_report"]
+__all__ = ["ranges_table"]
 
 _NO_RANGE: Final = "(no range)"
 _INDENT: Final = "  "
 
 
-def ranges_report(profile: Profile, flat: bool = False, where: Where | None = None) -> Table:
+def ranges_table(profile: Profile, flat: bool = False, where: Where | None = None) -> Table:
     """Your own ranges in order of start; ranges whose names differ in numbers are one row.
 
     A row includes the work of the ranges inside it. Work outside all ranges is `(no range)`. A
@@ -138,7 +138,7 @@ def _work(profile: Profile, rows: Bools | None) -> _Work:
     home = Values(np.where(is_backward[direction.ids], other, inside.ids), names)
     kernels = group([inside, home], len(profile), rows)
     paths = [(inside.at(row) or (), home.at(row) or ()) for row in kernels.first.tolist()]
-    return _Work(paths, path_sums(profile, kernels))
+    return _Work(paths, path_sums(profile, kernels, profile.find_steps()))
 
 
 def _folded(ranges: Values) -> Values:
