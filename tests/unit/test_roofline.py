@@ -13,7 +13,7 @@ from bench.generate import generate
 import fastprof
 from fastprof.cli import main
 from fastprof.errors import ReportError
-from fastprof.model.devices import Device, resolve
+from fastprof.model.devices import CLOCKS, Device, resolve
 from kineto_files import KinetoFile
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108}
@@ -42,7 +42,7 @@ class Capture(KinetoFile):
             self.n += 1
             launch, start = begin + 1000 * i + 10, 10**9 + 10**8 * self.n
             self.launch(launch, launch + 5, self.n)
-            if name.startswith("Memcpy"):
+            if name.startswith("Mem"):
                 self.copy(start, start + length, self.n, name, 1 << 20)
             else:
                 self.kernel(start, start + length, self.n, name, grid=list(grid))
@@ -144,6 +144,15 @@ def test_a_group_with_some_work_of_unknown_cost_says_so(opened):
     assert row["lost_ns"] == pytest.approx(500_000 - row["ideal_ns"])
 
 
+def test_a_memset_is_not_the_work_of_an_operator_of_unknown_cost(opened):
+    capture = Capture().run(
+        "aten::conv2d", ("Memset (Device)", 1000), ("nchwToNhwcKernel", 9000), ("sgemm", 9000)
+    )
+    row = only(opened(capture).roofline())
+    assert row["flag"] == "partial cost"
+    assert row["lost_ns"] < 1000
+
+
 def test_an_unknown_gpu_has_no_peaks_until_the_user_gives_them(opened):
     capture = Capture(name="NVIDIA Z1").run("aten::mm", (HGEMM, 500_000), **MATRICES)
     profile = opened(capture)
@@ -166,6 +175,16 @@ def test_the_practical_roof_is_lower(opened):
     assert practical["mm"] == pytest.approx(ideal["mm"] / 0.8)
     assert practical["add"] == pytest.approx(ideal["add"] / 0.9)
     assert table.lead[-1] == "practical roof: 80% of the tensor-core peak, 90% of the bandwidth"
+
+
+def test_much_time_without_cost_comes_with_advice(opened):
+    assert not any("record_shapes" in note for note in opened(mm()).roofline().notes)
+    notes = opened(Capture().run("aten::mm", (HGEMM, 500_000))).roofline().notes
+    assert notes == (
+        "no cost: 500 us, 100.0% of the GPU time",
+        "no shapes: profile(record_shapes=True)",
+        CLOCKS,
+    )
 
 
 @pytest.mark.parametrize(

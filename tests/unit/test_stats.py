@@ -166,3 +166,16 @@ def test_columns_with_units_have_the_decimals_of_nsys():
     assert decimals["Time (%)"] == decimals["Avg (ns)"] == decimals["QStdDev (ns)"] == 1
     assert decimals["Total (MB)"] == decimals["Max (MB)"] == 3
     assert decimals["Total Time (ns)"] == decimals["Instances"] == decimals["KMin (ns)"] == 0
+
+
+def test_texts_that_are_made_on_request_are_those_of_every_output(profile):
+    table = profile.report("stats", names=["nvtx_sum"])
+    ranges = list(table["Range"])
+    assert len(ranges) == table.n_rows == 4
+    assert list(table.sort("Range")["Range"]) == sorted(ranges)
+    pytest.importorskip("pandas")
+    assert table.to_pandas()["Range"].tolist() == ranges
+    pytest.importorskip("pyarrow")
+    assert table.to_arrow().column("Range").to_pylist() == ranges
+    stacks = profile.report("stats", names=["nvtx_gpu_proj_trace"])["RangeStack"]
+    assert list(stacks) == [":0", ":0:1", ":0:3"]

@@ -18,7 +18,7 @@ add(
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         function="fastprof.analysis.summary:summary",
         columns=(*MEASURES, *CPU_MEASURES),
-        options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU),
+        options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU, *PEAKS),
         limit=20,
     )
 )

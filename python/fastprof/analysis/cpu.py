@@ -11,6 +11,7 @@ from fastprof.analysis import keys
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.cpu_events import CpuEvents, Measure
 from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.ideal import Ideals
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.measures import measures, ratio, shown, totals
 from fastprof.analysis.selection import Where, selected
@@ -31,6 +32,7 @@ def cpu_table(
     events: CpuEvents,
     names: Sequence[str],
     steps: StepsOfKernels,
+    ideal: Ideals,
     where: Where | None = None,
 ) -> Table:
     """CPU measures by any keys, and GPU measures if the trace has GPU work.
@@ -49,7 +51,7 @@ def cpu_table(
     if n:
         of_cpu["cpu_calls"] = of_cpu.pop("calls")
         total["cpu_calls"] = total.pop("calls")
-        of_gpu = measures(profile, Grouping(groups.ids[:n], groups.n), steps)
+        of_gpu = measures(profile, Grouping(groups.ids[:n], groups.n), steps, ideal)
         columns |= {name: of_cpu[name] for name in of_cpu} | of_gpu
         total |= totals(of_gpu)
     else:

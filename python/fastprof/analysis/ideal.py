@@ -25,15 +25,24 @@ from fastprof.model.devices import Device
 from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 
-__all__ = ["BANDWIDTH", "PRACTICAL", "PRODUCTS", "Ideals", "against_ideal", "ideals", "kept_ideals"]
+__all__ = [
+    "BANDWIDTH",
+    "COMPUTE",
+    "PRACTICAL",
+    "PRODUCTS",
+    "Ideals",
+    "against_ideal",
+    "ideals_of",
+]
 
 COMPUTE, BANDWIDTH = 0, 1
 PRODUCTS: Final = frozenset({"gemm", "convolution", "attention"})
 PRACTICAL: Final = (0.80, 0.90)
 """The best shares of the tensor-core peak and of the bandwidth in real traces."""
 
-# Copies that stay in the memory of a GPU.
-_WITHIN: Final = frozenset({"DtoD", "AtoD", "DtoA", "AtoA"})
+# Copies that leave the memory of a GPU.
+_LEAVES: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH", "HtoH", "PtoP"})
+_OF_DRIVER: Final = frozenset({"memcpy", "memset"})
 _N_TYPES, _N_CORES = 1 + len(COMPUTE_TYPES), 4
 _HELPER: Final = 2 * _N_TYPES * _N_CORES
 _NARROW: Final = frozenset({"fp16", "bf16", "fp8", "int8"})
@@ -63,11 +72,18 @@ class Ideals:
 _kept: Final[WeakKeyDictionary[Profile, Ideals]] = WeakKeyDictionary()
 
 
-def kept_ideals(profile: Profile) -> Ideals:
+def _kept_ideals(profile: Profile) -> Ideals:
     """The ideal times at the peaks of the profile's own GPUs; computed once per profile."""
     if profile not in _kept:
-        _kept[profile] = ideals(profile, profile.devices)
+        _kept[profile] = _ideals(profile, profile.devices)
     return _kept[profile]
+
+
+def ideals_of(profile: Profile, devices: Mapping[int, Device], roof: str = "peak") -> Ideals:
+    """The ideal times at the peaks of these GPUs; `roof` is "peak" or "practical"."""
+    if roof == "peak" and devices == profile.devices:
+        return _kept_ideals(profile)
+    return _ideals(profile, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
 
 
 def against_ideal(
@@ -89,7 +105,7 @@ def against_ideal(
     return total, counted - total, share
 
 
-def ideals(
+def _ideals(
     profile: Profile, devices: Mapping[int, Device], shares: tuple[float, float] = (1.0, 1.0)
 ) -> Ideals:
     """Compute the ideal time of every kernel.
@@ -109,7 +125,8 @@ def ideals(
     per_flop, per_byte, known = _coefficients(parts, flops, bytes_, peak, bandwidth)
     has_ideal = np.append(known, False)[parts.ids] & ((flops >= 0) | (bytes_ >= 0))
     of_group = np.zeros(calls.n + 1, bool)  # the last for kernels without a roof
-    of_group[calls.ids[has_ideal]] = True
+    # A memset alone does not do the work of an operator of unknown cost.
+    of_group[calls.ids[has_ideal & ~_is_one_of(profile, "class", _OF_DRIVER)]] = True
     of_compute, of_bytes = (np.append(each, 0.0)[parts.ids] for each in (per_flop, per_byte))
     return Ideals(
         np.maximum(flops, 0) * of_compute + np.maximum(bytes_, 0) * of_bytes,
@@ -122,13 +139,16 @@ def ideals(
 
 def _has_roof(profile: Profile) -> Bools:
     """False for communication, and for copies that leave the memory of a GPU."""
-    kinds = texts(profile, "class")
-    communicates = np.array([*(each == "communication" for each in kinds.values), False])
-    found: Bools = ~communicates[kinds.ids]
+    found = ~_is_one_of(profile, "class", frozenset({"communication"}))
     if "copy_direction" in profile.names:
-        directions = texts(profile, "copy_direction")
-        within = np.array([*(each in _WITHIN for each in directions.values), True])
-        found &= within[directions.ids]
+        found &= ~_is_one_of(profile, "copy_direction", _LEAVES)
+    return found
+
+
+def _is_one_of(profile: Profile, name: str, values: frozenset[str]) -> Bools:
+    """[kernels] Whether a column has one of these values."""
+    column = texts(profile, name)
+    found: Bools = np.array([*(each in values for each in column.values), False])[column.ids]
     return found
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Grouping
-from fastprof.analysis.ideal import against_ideal, kept_ideals
+from fastprof.analysis.grouping import Floats64, Grouping
+from fastprof.analysis.ideal import Ideals, against_ideal
+from fastprof.analysis.summary_columns import ABOVE_ROOF, MEASURES
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
@@ -32,44 +35,99 @@ __all__ = [
 ]
 
 _TENSOR_CORES, _OTHER_CORES = "1", "0"
-
-
-def measures(profile: Profile, groups: Grouping, steps: StepsOfKernels) -> dict[str, Cells]:
-    """The measures of each group; see `analysis.catalogue` for units and help."""
-    time = numbers(profile, "sil")
-    gpu = groups.stats(time)
-    total = int(np.maximum(time, 0)[groups.ids >= 0].sum())
-    columns: dict[str, Cells] = {
-        "calls": Ints(calls(profile, groups)),
-        "kernels": Ints(groups.counts),
-        "gpu_ns": Ints(gpu.sum, none=_NONE),
-        "share": Floats(ratio(gpu.sum, np.full(groups.n, total))),
-        "step_ns": Floats(per_step(groups, time, steps)),
-        "mean_ns": Floats(ratio(gpu.sum, gpu.count)),
-        "median_ns": Floats(gpu.median()),
-        "min_ns": Ints(gpu.min),
-        "max_ns": Ints(gpu.max),
-        "std_ns": Floats(np.sqrt(ratio(gpu.squares, gpu.count))),
-    }
-    for name, rate in (("flops", "flop_per_s"), ("bytes", "bytes_per_s")):
-        values = numbers(profile, name)
-        of_groups = groups.stats(values)
-        known = np.where(of_groups.count > 0, of_groups.sum, -1)
-        # Rates are of the kernels with a known count only.
-        counted = groups.stats(np.where(values >= 0, time, -1)).sum
-        columns[name] = Ints(known)
-        columns[rate] = Floats(ratio(np.where(known > 0, known, 0), counted) * 1e9)
-    columns |= _roof(profile, groups, np.maximum(time, 0))
-    columns["tc_share"] = Floats(tensor_cores(profile, groups, time))
-    return columns
-
-
-def _roof(profile: Profile, groups: Grouping, time: npt.NDArray[np.int64]) -> dict[str, Cells]:
-    ideal, lost, share = against_ideal(groups, kept_ideals(profile), time)
-    return {"peak_share": Floats(share), "ideal_ns": Floats(ideal), "lost_ns": Floats(lost)}
-
-
 _NONE: Final = np.iinfo(np.int64).min
+
+
+def measures(
+    profile: Profile,
+    groups: Grouping,
+    steps: StepsOfKernels,
+    ideal: Ideals,
+    wanted: Collection[str] | None = None,
+) -> dict[str, Cells]:
+    """The measures of each group; see `analysis.summary_columns` for units and help.
+
+    wanted : only these; None for all
+    """
+    found = _Measures(profile, groups, steps, ideal)
+    names = [each.key for each in MEASURES if wanted is None or each.key in wanted]
+    if "median_ns" not in names:
+        return {name: found.make(name) for name in names}
+    with SecondThread() as second:
+        median = second.submit(found.gpu.median)
+        columns = {name: found.make(name) for name in names if name != "median_ns"}
+        columns["median_ns"] = Floats(median.result())
+    return {name: columns[name] for name in names}
+
+
+class _Measures:
+    """The measures of groups of kernels, each computed on request."""
+
+    def __init__(
+        self, profile: Profile, groups: Grouping, steps: StepsOfKernels, ideal: Ideals
+    ) -> None:
+        self._profile, self._groups, self._steps, self._ideal = profile, groups, steps, ideal
+        self._time = np.ascontiguousarray(numbers(profile, "sil"), np.int64)
+        self.gpu = groups.stats(self._time)
+
+    def make(self, name: str) -> Cells:
+        """The column of a name in MEASURES."""
+        return _MAKERS[name](self)
+
+    def calls(self) -> Cells:
+        return Ints(calls(self._profile, self._groups))
+
+    def share(self) -> Cells:
+        total = int(self.gpu.sum.sum())
+        return Floats(ratio(self.gpu.sum, np.full(self._groups.n, total)))
+
+    def step(self) -> Cells:
+        return Floats(per_step(self._groups, self._time, self._steps))
+
+    def work(self, name: str) -> Ints:
+        """FLOPs or bytes of the kernels with a known count."""
+        of_groups = self._groups.stats(numbers(self._profile, name))
+        return Ints(np.where(of_groups.count > 0, of_groups.sum, -1))
+
+    def rate(self, name: str) -> Cells:
+        """FLOPs or bytes per second of the kernels with a known count."""
+        known = numbers(self._profile, name) >= 0
+        counted = self._groups.sum_where(self._time, known)
+        return Floats(ratio(np.maximum(self.work(name).values, 0), counted) * 1e9)
+
+    @cached_property
+    def roof(self) -> tuple[Floats64, Floats64, Floats64]:
+        """Ideal time, lost time, share of the roof."""
+        return against_ideal(self._groups, self._ideal, np.maximum(self._time, 0))
+
+    def flag(self) -> Cells:
+        return Values((self.roof[1] < 0).astype(np.int32), ["", ABOVE_ROOF])
+
+    def tensor_cores(self) -> Cells:
+        return Floats(tensor_cores(self._profile, self._groups, self._time))
+
+
+_MAKERS: Final[dict[str, Callable[[_Measures], Cells]]] = {
+    "calls": _Measures.calls,
+    "kernels": lambda of: Ints(of._groups.counts),
+    "gpu_ns": lambda of: Ints(of.gpu.sum, none=_NONE),
+    "share": _Measures.share,
+    "step_ns": _Measures.step,
+    "mean_ns": lambda of: Floats(ratio(of.gpu.sum, of.gpu.count)),
+    "median_ns": lambda of: Floats(of.gpu.median()),
+    "min_ns": lambda of: Ints(of.gpu.min),
+    "max_ns": lambda of: Ints(of.gpu.max),
+    "std_ns": lambda of: Floats(np.sqrt(ratio(of.gpu.squares, of.gpu.count))),
+    "flops": lambda of: of.work("flops"),
+    "flop_per_s": lambda of: of.rate("flops"),
+    "bytes": lambda of: of.work("bytes"),
+    "bytes_per_s": lambda of: of.rate("bytes"),
+    "peak_share": lambda of: Floats(of.roof[2]),
+    "ideal_ns": lambda of: Floats(of.roof[0]),
+    "lost_ns": lambda of: Floats(of.roof[1]),
+    "tc_share": _Measures.tensor_cores,
+    "flag": _Measures.flag,
+}
 
 
 def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -79,14 +137,12 @@ def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> npt.NDArray[np.fl
     return out
 
 
-def per_step(
-    groups: Grouping, time: npt.NDArray[np.int64], steps: StepsOfKernels
-) -> npt.NDArray[np.float64]:
+def per_step(groups: Grouping, time: npt.NDArray[np.int64], steps: StepsOfKernels) -> Floats64:
     """GPU time per counted step; NaN without steps."""
     n = step_count(steps)
     if steps.source == "none" or not n:
         return np.full(groups.n, np.nan)
-    return groups.sums(np.maximum(time, 0), in_counted_steps(steps)) / n
+    return groups.sum_where(time, in_counted_steps(steps)) / n
 
 
 def in_counted_steps(steps: StepsOfKernels) -> Bools:
@@ -109,9 +165,8 @@ def tensor_cores(
     of = {value: column.ids == i for i, value in enumerate(column.values)}
     none = np.zeros(len(column), bool)
     used, unused = of.get(_TENSOR_CORES, none), of.get(_OTHER_CORES, none)
-    known = np.maximum(time, 0)
-    with_cores = groups.sums(known, used)
-    return ratio(with_cores, with_cores + groups.sums(known, unused))
+    with_cores = groups.sum_where(time, used)
+    return ratio(with_cores, with_cores + groups.sum_where(time, unused))
 
 
 def totals(columns: dict[str, Cells]) -> dict[str, Any]:

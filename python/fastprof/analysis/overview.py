@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import zip_longest
 from math import isnan
 from typing import Any, Final
@@ -10,24 +11,32 @@ import numpy as np
 
 from fastprof.analysis.intervals import busy_by_device
 from fastprof.analysis.measures import in_counted_steps
+from fastprof.analysis.utilisation import utilisation, utilisation_text
+from fastprof.model.devices import Device
 from fastprof.model.quantity import quantity, scale_of
 from fastprof.model.table import Table
 from fastprof.profile.facts import gpu_names, step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["overview"]
+__all__ = ["PARTS", "PART_COLUMNS", "overview"]
 
-_PARTS: Final = (("phase", 8), ("kind", 8))
+PARTS: Final = ("phase", "kind")
+PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "kernels")
+_MOST: Final = 8  # rows of a part
 _BETWEEN: Final = "      "
 
 
 def overview(
-    profile: Profile, steps: StepsOfKernels, parts: dict[str, Table]
+    profile: Profile,
+    steps: StepsOfKernels,
+    parts: dict[str, Table],
+    devices: Mapping[int, Device],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Lines of text, and the values in them for JSON.
 
-    parts : the tables by phase and by kind
+    parts : the tables by the keys of PARTS, with PART_COLUMNS
+    devices : the GPUs by number
     """
     gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
     busy = busy_by_device(profile)
@@ -42,8 +51,12 @@ def overview(
     elif span:
         on = f" on {len(busy)} GPUs" if len(busy) > 1 else ""
         lines.append(f"{quantity(span, 'ns')}{on}: {_busy(work, span)}")
+    of_steps = utilisation(profile, steps, devices)
+    facts["utilisation"] = of_steps
+    if of_steps is not None:
+        lines.append(utilisation_text(of_steps))
     columns = ("step_ns" if n else "gpu_ns", "share", "kernels")
-    blocks = [_lines(parts[name].select([name, *columns]), most) for name, most in _PARTS]
+    blocks = [_lines(parts[name].select([name, *columns])) for name in PARTS]
     return (*lines, "", *_side_by_side(blocks), ""), facts
 
 
@@ -67,10 +80,10 @@ def _busy(work: float, span: float) -> str:
     return f"GPU busy {quantity(work, 'ns')}, {work / span:.1%}, idle {quantity(span - work, 'ns')}"
 
 
-def _lines(table: Table, most: int) -> list[str]:
+def _lines(table: Table) -> list[str]:
     if table.n_rows <= 1:
         return []
-    return Table(table.columns, table.headings).text(most).splitlines()
+    return Table(table.columns, table.headings).text(_MOST).splitlines()
 
 
 def _side_by_side(blocks: list[list[str]]) -> list[str]:

@@ -15,31 +15,33 @@ from fastprof.analysis.ideal import (
     PRACTICAL,
     Ideals,
     against_ideal,
-    ideals,
-    kept_ideals,
+    ideals_of,
 )
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.measures import calls, per_step, ratio, shown, tensor_cores, totals
+from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.roofline_columns import ROOFLINE, ROOFS
 from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.summary_columns import ABOVE_ROOF
 from fastprof.analysis.utilisation import utilisation, utilisation_text
 from fastprof.errors import ReportError
 from fastprof.model.columns import Ints, RepeatedInts, Values
-from fastprof.model.device_options import with_figures
-from fastprof.model.devices import CLOCKS, Device, peaks_text
+from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.profile.advice import advice
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["roofline"]
 
 BOUNDS: Final = ["compute", "bandwidth", "latency"]
-FLAGS: Final = ["above roof", "no roof", "no cost", "no peak", "partial cost"]
+FLAGS: Final = [ABOVE_ROOF, "no roof", "no cost", "no peak", "partial cost"]
 _SHORT: Final = 10_000  # ns, of a kernel
 _TOO_SHORT: Final = 2_000  # ns of ideal time: a kernel takes about as long without work
+_ENOUGH: Final = 0.95  # share of the GPU time with a known cost
 _BY: Final = ("dir", "op", "shape")
 
 
@@ -76,13 +78,10 @@ def roofline(
     check_keys(names)
     if roof not in ROOFS:
         raise ReportError(f"roof: expected {' or '.join(ROOFS)}, found {roof!r}")
-    devices = {
-        number: with_figures(device, gpu, peak, bandwidth)
-        for number, device in profile.devices.items()
-    }
+    devices = devices_with(profile, gpu, peak, bandwidth)
     rows = selected(profile, where)
     found = profile.find_steps(steps)
-    ideal = _ideals(profile, devices, roof)
+    ideal = ideals_of(profile, devices, roof)
     key_columns = [key_of(profile, name) for name in names]
     groups = group(key_columns, len(profile), rows)
     columns: dict[str, Cells] = {
@@ -95,7 +94,11 @@ def roofline(
         {**columns, **measured},
         (*map(heading_of, names), *shown(ROOFLINE, measured)),
         lead=tuple(_lead(devices, roof)),
-        notes=tuple(_notes(measured, utilisation_text(of_steps))),
+        notes=(
+            *_notes(measured, utilisation_text(of_steps)),
+            *_advice(profile),
+            *([CLOCKS] if any(device.flops for device in devices.values()) else ()),
+        ),
         total=_totals(measured),
         facts={
             "peaks": {str(number): _facts(device) for number, device in devices.items()},
@@ -108,12 +111,6 @@ def roofline(
 
         draw(table, list(devices.values()), plot)
     return table
-
-
-def _ideals(profile: Profile, devices: Mapping[int, Device], roof: str) -> Ideals:
-    if roof == "peak" and devices == profile.devices:
-        return kept_ideals(profile)
-    return ideals(profile, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
 
 
 def _measures(
@@ -250,9 +247,7 @@ def _facts(device: Device) -> dict[str, Any]:
 
 def _lead(devices: Mapping[int, Device], roof: str) -> list[str]:
     """Which peaks the report compares with."""
-    lines = list(dict.fromkeys(filter(None, map(peaks_text, devices.values()))))
-    if any(device.why for device in devices.values()):
-        lines.append("--gpu NAME, or --peak and --bandwidth, give the peaks")
+    lines = peaks_lines(devices)
     if roof == "practical":
         lines.append(
             f"practical roof: {PRACTICAL[0]:.0%} of the tensor-core peak, "
@@ -273,4 +268,14 @@ def _notes(columns: dict[str, Cells], utilisation_line: str) -> list[str]:
                 notes.append(
                     f"{FLAGS[i]}: {quantity(each, 'ns')}, {each / total:.1%} of the GPU time"
                 )
-    return [*notes, CLOCKS]
+    return notes
+
+
+def _advice(profile: Profile) -> list[str]:
+    """What to record for more costs, if much of the GPU time has none."""
+    coverage = profile.coverage_of_kernels
+    if coverage.total and coverage.known["cost"] >= _ENOUGH * coverage.total:
+        return []
+    found = advice(profile.about, profile.contents, coverage)
+    depths = ("kernels", "launch", "range", "op", "shapes", "cost")
+    return [text for depth in depths for text in found.get(depth, ())]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
+from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import measures, shown, totals
-from fastprof.analysis.overview import overview
+from fastprof.analysis.missing import missing
+from fastprof.analysis.overview import PART_COLUMNS, PARTS, overview
+from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
+from fastprof.model.devices import CLOCKS
 from fastprof.model.table import Cells, Table
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
@@ -31,6 +36,9 @@ def summary(
     where: Where | None = None,
     steps: str | None = None,
     cpu: bool = False,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
 ) -> Table:
     """Time and work of kernels by any keys, the longest first. See docs/reports.md.
 
@@ -41,34 +49,52 @@ def summary(
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
     cpu : add CPU time and memory; always for a trace without GPU work
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
 
     Raises
     ------
     ReportError
-        A key is unknown.
+        A key, GPU or figure is unknown.
     StepsError
         The source of steps is unknown, or the file has no such steps.
     BadInputError
         `cpu` for a file that contains no ranges or has changed since it was read.
     """
+    devices = devices_with(profile, gpu, peak, bandwidth)
+    rows = selected(profile, where)
+    _compute(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
     check_keys(names)
-    rows = selected(profile, where)
-    found = profile.find_steps(steps)
+    found, ideal = profile.find_steps(steps), ideals_of(profile, devices)
     if events is not None:
-        table = cpu_table(profile, events, names, found, where)
+        table = cpu_table(profile, events, names, found, ideal, where)
     else:
-        table = _table(profile, names, found, rows)
+        table = _table(profile, names, found, ideal, rows)
     if not len(profile):
         note = advice_on(profile.about, profile.contents, "op") if events is None else _NO_GPU
         return replace(table, notes=(note,))
+    notes = missing(profile, ("op", "shapes", "cost"))
+    if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
+        notes += (*peaks_lines(devices), CLOCKS)
+    table = replace(table, notes=notes)
     if rows is not None:
         return table
-    parts = {name: _table(profile, (name,), found) for name in ("phase", "kind")}
-    lead, facts = overview(profile, found, parts)
+    parts = {name: _table(profile, (name,), found, ideal, None, PART_COLUMNS) for name in PARTS}
+    lead, facts = overview(profile, found, parts, devices)
     return replace(table, lead=lead, facts=facts)
 
+
+def _compute(profile: Profile) -> None:
+    """Compute the columns of most groupings on two threads."""
+    with SecondThread() as second:
+        costs = second.submit(lambda: [profile.column(name) for name in _OF_COSTS])
+        for name in PARTS:
+            keys.key_of(profile, name)
+        costs.result()
+
+
+_OF_COSTS: Final = ("op", "flops", "bytes", "tc", "params")
 
 _NO_GPU: Final = "no GPU work in this capture: CPU time only"
 
@@ -87,7 +113,12 @@ def _default(profile: Profile, events: CpuEvents | None) -> tuple[str, ...]:
 
 
 def _table(
-    profile: Profile, names: tuple[str, ...], steps: StepsOfKernels, rows: Bools | None = None
+    profile: Profile,
+    names: tuple[str, ...],
+    steps: StepsOfKernels,
+    ideal: Ideals,
+    rows: Bools | None = None,
+    wanted: Collection[str] | None = None,
 ) -> Table:
     key_columns = [keys.key_of(profile, name) for name in names]
     groups = group(key_columns, len(profile), rows)
@@ -95,7 +126,7 @@ def _table(
         name: Values(key.ids[groups.first], key.values)
         for name, key in zip(names, key_columns, strict=True)
     }
-    of_groups = measures(profile, groups, steps)
+    of_groups = measures(profile, groups, steps, ideal, wanted)
     table = Table(
         {**columns, **of_groups},
         (*map(heading_of, names), *shown(MEASURES, of_groups)),

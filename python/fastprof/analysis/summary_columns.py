@@ -6,7 +6,9 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["MEASURES"]
+__all__ = ["ABOVE_ROOF", "MEASURES"]
+
+ABOVE_ROOF: Final = "above roof"
 
 MEASURES: Final = (
     Heading("calls", "calls", "", "calls of operators: distinct values of the column call"),
@@ -39,4 +41,5 @@ MEASURES: Final = (
     Heading("ideal_ns", "ideal", "ns", "time at peak rates; rows with a known cost", in_text=False),
     Heading("lost_ns", "lost", "ns", "GPU time less ideal time, of rows with an ideal time"),
     Heading("tc_share", "tc", "share", "time with tensor cores, of products that can use them"),
+    Heading("flag", "flag", "", "above roof: data from a cache, or a cost that is too high"),
 )

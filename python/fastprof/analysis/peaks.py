@@ -1,0 +1,38 @@
+"""The peaks that a report compares with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastprof.model.device_options import with_figures
+from fastprof.model.devices import Device, peaks_text
+from fastprof.profile.profile import Profile
+
+__all__ = ["devices_with", "peaks_lines"]
+
+
+def devices_with(
+    profile: Profile,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> dict[int, Device]:
+    """The GPUs of a profile by number, with the user's figures; see `with_figures`.
+
+    Raises
+    ------
+    ReportError
+        The GPU or a figure is unknown.
+    """
+    return {
+        number: with_figures(device, gpu, peak, bandwidth)
+        for number, device in profile.devices.items()
+    }
+
+
+def peaks_lines(devices: Mapping[int, Device]) -> list[str]:
+    """The peaks and their sources, one line for each model."""
+    lines = list(dict.fromkeys(filter(None, map(peaks_text, devices.values()))))
+    if any(device.why for device in devices.values()):
+        lines.append("--gpu NAME, or --peak and --bandwidth, give the peaks")
+    return lines
