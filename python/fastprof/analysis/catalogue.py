@@ -35,6 +35,7 @@ add(
             Option("flat", "in order of own time, not as a tree"),
             STEPS,
             WHERE,
+            *PEAKS,
         ),
     )
 )
@@ -58,6 +59,7 @@ add(
             Option("source", "folder with the source files, for the text of the lines", "DIR"),
             STEPS,
             WHERE,
+            *PEAKS,
         ),
     )
 )
