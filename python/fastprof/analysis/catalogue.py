@@ -68,7 +68,7 @@ add(
         name="ranges",
         about="your own ranges: time on CPU and GPU, with backward, and idle inside",
         description=RANGES,
-        function="fastprof.analysis.ranges_report:ranges_report",
+        function="fastprof.analysis.ranges_report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
     )

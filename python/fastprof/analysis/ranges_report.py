@@ -27,13 +27,13 @@ from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile, range_columns
 
-__all__ = ["ranges_report"]
+__all__ = ["ranges_table"]
 
 _NO_RANGE: Final = "(no range)"
 _INDENT: Final = "  "
 
 
-def ranges_report(profile: Profile, flat: bool = False, where: Where | None = None) -> Table:
+def ranges_table(profile: Profile, flat: bool = False, where: Where | None = None) -> Table:
     """Your own ranges in order of start; ranges whose names differ in numbers are one row.
 
     A row includes the work of the ranges inside it. Work outside all ranges is `(no range)`. A
