@@ -30,6 +30,7 @@ class Contender:
     run : runs the job; its result stays alive while memory is measured
     job : the plain Python job to compare with, open or parse
     header : number of header lines in its output
+    has_kernels : whether its result has a row or line for each kernel
     is_compiled : whether an untimed run always comes first
     kernels_at_most : the largest size to run it on
     """
@@ -37,6 +38,7 @@ class Contender:
     run: Callable[[Files], object]
     job: str = "parse"
     header: int = 0
+    has_kernels: bool = True
     is_compiled: bool = True
     kernels_at_most: int | None = None
 
@@ -166,11 +168,11 @@ CONTENDERS = {
     PARSE: Contender(parse),
     PROF: Contender(prof_export, header=1),
     PROF_DICT: Contender(prof_dict_file, header=1),
-    SUMMARY: Contender(report_of("summary")),
-    LAYERS: Contender(report_of("layers")),
-    ROOFLINE: Contender(report_of("roofline")),
-    STATS: Contender(report_of("stats")),
-    SUMMARIES: Contender(groupings),
+    SUMMARY: Contender(report_of("summary"), has_kernels=False),
+    LAYERS: Contender(report_of("layers"), has_kernels=False),
+    ROOFLINE: Contender(report_of("roofline"), has_kernels=False),
+    STATS: Contender(report_of("stats"), has_kernels=False),
+    SUMMARIES: Contender(groupings, has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

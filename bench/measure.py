@@ -57,6 +57,7 @@ def measure(contender: Contender, files: Files, counts: bool) -> dict[str, Any]:
         again, result = timed(contender, files)
         found |= again
     found["rows"] = None
+    counts = counts and contender.has_kernels
     if counts and isinstance(result, Sized):
         found["rows"] = len(result)
     elif counts and files.output.exists():

@@ -19,9 +19,10 @@ BACKWARD_WINOGRAD = (
 def linear(n_rows: int, n_in: int, n_out: int, gemm: str) -> Call:
     """x [rows, in] @ w.T [in, out] + b; backward is two products and a sum over the rows."""
     x, w, b, y = (n_rows, n_in), (n_out, n_in), (n_out,), (n_rows, n_out)
+    grad = "gemm_head_grad" if gemm == "gemm_head" else "gemm_grad"  # the head is much larger
     backward = (
-        Op("aten::mm", (y, w), ("gemm_grad_input",)),
-        Op("aten::mm", ((n_out, n_rows), x), ("gemm_grad_weight", "split_k_reduce")),
+        Op("aten::mm", (y, w), (f"{grad}_input",)),
+        Op("aten::mm", ((n_out, n_rows), x), (f"{grad}_weight", "split_k_reduce")),
         Op("aten::sum", (y,), ("sum_rows",)),
     )
     transposed = Op("aten::t", (w,), node=Node("TBackward0", (n_in, n_out), n_parameters=1))

@@ -28,9 +28,9 @@ fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *st
  * exceeds 64 bits is INT64_MAX. mask: [n] */
 fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask, int64_t *sum);
 
-/* count[g] = the number of distinct ids of each group, of ids that occur in one group only; negative
- * ids are left out. home[id] = that group, -1 if none, FP_GROUPS_SEVERAL if several.
- * id: [n], below n_ids; home: [n_ids]; count: [n_groups] */
+/* count[g] = the number of distinct ids of each group, of ids that occur in one group only;
+ * negative ids are left out. home[id] = that group, -1 if none, FP_GROUPS_SEVERAL if several. id:
+ * [n], below n_ids; home: [n_ids]; count: [n_groups] */
 #define FP_GROUPS_SEVERAL (-2)
 fp_status fp_groups_distinct(const fp_groups_rows *rows, const int32_t *id, int32_t n_ids,
                              int32_t *home, int64_t *count);

@@ -10,6 +10,7 @@ import pytest
 
 import fastprof
 from fastprof.analysis.descriptions import LAYERS, LINES
+from fastprof.analysis.ideal import ideals_of
 from real_data import real, traces
 
 R18 = "kineto/resnet18_mi300_full.json.gz"
@@ -37,6 +38,13 @@ def rows_of(path: str) -> list[dict[str, Any]]:
 def part_of(row: dict[str, Any]) -> str:
     """The column that the time of a row counts to."""
     return PARTS.get(row["phase"] if "phase" in row else row["dir"], "other_ns")
+
+
+def ideals(path: str) -> list[tuple[float, int]]:
+    """Ideal time and GPU time of each row with an ideal time, (0, 0) for others."""
+    found = ideals_of(profile_of(path), profile_of(path).devices)
+    both = zip(found.ideal.tolist(), found.is_counted.tolist(), rows_of(path), strict=True)
+    return [(ideal, row["sil"] or 0) if known else (0, 0) for ideal, known, row in both]
 
 
 def sums_of(rows: list[dict[str, Any]], keys_of: Any) -> dict[Any, Counter[str]]:
@@ -121,6 +129,27 @@ def test_folded_rows_are_sums_of_the_layers(path: str) -> None:
         assert row["mean_ns"] * row["instances"] == pytest.approx(row["gpu_ns"])
         assert row["min_ns"] <= row["mean_ns"] <= row["max_ns"]
         assert row["std_ns"] <= row["max_ns"] - row["min_ns"]
+
+
+@every_trace
+def test_the_share_of_the_roof_is_ideal_time_by_time(path: str) -> None:
+    rows, profile = rows_of(path), profile_of(path)
+    ideal_times = ideals(path)
+    table = profile.layers(depth=1)
+    expected: dict[str, list[float]] = defaultdict(lambda: [0, 0])
+    for row, (ideal, time) in zip(rows, ideal_times, strict=True):
+        of = expected["(no layer)" if not row["layer"] else row["layer"][0]]
+        of[0], of[1] = of[0] + ideal, of[1] + time
+    if not any(row.get("phase") == "recompute" for row in rows):
+        for row in table.rows():
+            ideal, time = expected[row["layer"]]
+            share = ideal / time if time else None
+            assert row["peak_share"] == (share and pytest.approx(share)), row["layer"]
+    for each in (table, profile.lines(), profile.layers(), profile.layers(fold=True)):
+        for row in each.rows():
+            assert (row["peak_share"] or 0) <= 1 or row["flag"] == "above roof"
+        total = sum(ideal for ideal, _ in ideal_times)
+        assert (each.total.get("ideal_ns") or 0) == pytest.approx(total)
 
 
 @every_trace

@@ -52,6 +52,13 @@ def test_the_readme_has_rows_of_the_demo(folder: Path) -> None:
     assert len(lines) == 1001  # "Some of the 1000 rows"
 
 
+@pytest.mark.parametrize("command", ["summary", "layers", "roofline"])
+def test_the_readme_has_reports_of_the_demo(command: str, folder: Path) -> None:
+    typed, *shown = printed("README.md", f"$ fastprof {command}")
+    lines, _ = run(folder, *typed.split()[2:])
+    assert missing(shown, lines) == []
+
+
 def test_the_columns_have_the_coverage_of_the_demo(folder: Path) -> None:
     _, stderr = run(folder, "prof", "demo.sqlite")
     assert on_one_line("\n".join(printed("docs/columns.md", "Found 1000"))) in on_one_line(stderr)

@@ -258,6 +258,7 @@ CALLED_FROM_OUTSIDE = {
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
     "roofline": "docs/reports.md",
+    "ranges_table": "docs/reports.md",
     "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",

@@ -139,6 +139,22 @@ def test_text_indents_names_until_rows_are_sorted(opened: Any) -> None:
     assert "\u2003\u2003blocks.0<" in table._repr_html_()
 
 
+def test_the_roof_is_that_of_the_gpu(opened: Any) -> None:
+    shapes = "aten::mm, seq = 1, op_id = 1, sizes = [[1000, 1000], [1000, 1000]]"
+    profile = opened(Run().work(4_000_000, "layer:net", shapes).work(1_000_000))
+    table = profile.layers(peak="fp32=1", bandwidth=1000)
+    net, rest = table.rows()
+    assert net["ideal_ns"] == pytest.approx(2_000_000)  # 2 GFLOP at 1 TFLOP/s
+    assert (net["lost_ns"], net["peak_share"]) == (pytest.approx(2_000_000), pytest.approx(0.5))
+    assert (rest["ideal_ns"], rest["peak_share"]) == (None, None)
+    assert table.total["peak_share"] == pytest.approx(0.5)
+    assert any("1 TFLOP/s" in note for note in table.notes), table.notes
+    (flag, _) = profile.layers(peak="fp32=0.1")["flag"]
+    assert flag == "above roof"
+    with pytest.raises(ReportError, match="unknown GPU"):
+        profile.layers(gpu="no such GPU")
+
+
 def test_where_selects_before_times_are_added(opened: Any) -> None:
     profile = opened(net())
     table = profile.layers(where={"layer": "*blocks.1*"})

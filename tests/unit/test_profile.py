@@ -38,6 +38,7 @@ name
 names
 paths
 ranges
+ranges_table
 report
 roofline
 rows

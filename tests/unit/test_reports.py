@@ -97,7 +97,8 @@ def test_columns_sort_and_limit(trace: Path) -> None:
 def test_a_width_bounds_every_line_of_the_table(trace: Path) -> None:
     lines = output_of("summary", trace, "--by", "layer,op", "-w", "72").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("layer"))
-    assert max(map(len, lines[start:-1])) <= 72
+    end = next(i for i, line in enumerate(lines) if line.startswith("total"))
+    assert max(map(len, lines[start : end + 1])) <= 72
 
 
 def test_output_goes_to_a_file(trace: Path, tmp_path: Path) -> None:

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.generate import generate
 
 import fastprof
 import torch_server
+from commands import run
+from fastprof.analysis.cpu_events import cpu_events
 from fastprof.model.numbers import without_numbers
+from kineto_files import KinetoFile
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "cpu_tables.py"
 # Columns, and what they are in the tables of torch.
@@ -91,3 +95,89 @@ def test_lines_have_the_calls_that_torch_finds_by_stack(folder: Path) -> None:
     }
     assert found == expected
     assert len(found) == 3
+
+
+@pytest.fixture(scope="module")
+def with_gpu(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
+    path = tmp_path_factory.mktemp("gpu") / "net.sqlite"
+    generate(path, 500, 1)
+    return fastprof.open(path, copies=True)
+
+
+@pytest.mark.parametrize(
+    "by", [("dir", "op"), ("op", "shape"), ("layer",), ("line", "thread"), ("phase", "step")]
+)
+def test_gpu_measures_are_the_same_with_cpu_time(by: Any, with_gpu: fastprof.Profile) -> None:
+    alone = with_gpu.summary(by)
+    rows = {tuple(row[key] for key in by): row for row in with_gpu.summary(by, cpu=True).rows()}
+    for row in alone.rows():
+        both = rows.pop(tuple(row[key] for key in by))
+        assert {key: both[key] for key in row} == row
+    assert all(row["kernels"] == row["gpu_ns"] == 0 for row in rows.values())
+
+
+@pytest.mark.parametrize("name", ["op", "layer", "range", "dir", "file", "process", "step", "tc"])
+def test_self_time_sums_to_the_outermost_events(name: str, with_gpu: fastprof.Profile) -> None:
+    table = with_gpu.summary(name, cpu=True)
+    events = cpu_events(with_gpu)
+    outermost = events.parent < 0
+    total = int(events.time.total[outermost].sum())
+    assert sum(row["cpu_self_ns"] for row in table.rows()) == table.total["cpu_self_ns"] == total
+    assert sum(row["cpu_calls"] for row in table.rows()) == len(events)
+
+
+def trace_of(tmp_path: Path, trace: KinetoFile, **options: Any) -> list[dict[str, Any]]:
+    profile = fastprof.open(trace.write(tmp_path / "trace.json"))
+    return list(profile.report("summary", **options).rows())
+
+
+def test_events_that_cross_are_not_inside_each_other(tmp_path: Path) -> None:
+    trace = KinetoFile().annotation(0, 100, "a").annotation(50, 200, "b").annotation(120, 130, "c")
+    found = {row["op"]: row for row in trace_of(tmp_path, trace)}
+    assert {op: row["cpu_self_ns"] for op, row in found.items()} == {"a": 100, "b": 140, "c": 10}
+
+
+def test_memory_counts_while_an_operator_runs_by_any_thread(tmp_path: Path) -> None:
+    trace = KinetoFile().op(0, 100, "aten::relu").op(20, 60, "aten::clamp_min")
+    trace.op(0, 50, "aten::mul", tid=2)
+    for time, size, device in ((10, 8, 0), (30, 64, 1), (60, -4, 0), (300, -4, 0)):
+        trace.memory(time, size, **{"Device Type": device, "Device Id": 0})
+    found = {row["op"]: row for row in trace_of(tmp_path, trace)}
+    columns = ("cpu_memory", "cpu_self_memory", "gpu_memory", "gpu_self_memory")
+    assert {op: tuple(row[name] for name in columns) for op, row in found.items()} == {
+        "relu": (4, 8, 64, 0),
+        "clamp_min": (-4, -4, 64, 64),
+        "mul": (8, 8, 64, 64),
+        "[memory]": (-4, -4, 0, 0),
+    }
+
+
+def test_totals_by_layer_count_nested_operators_once(tmp_path: Path) -> None:
+    trace = KinetoFile().python(0, 100, "nn.Module: Linear_0")
+    trace.op(10, 90, "aten::linear").op(20, 80, "aten::addmm")
+    (row,) = trace_of(tmp_path, trace, by=["layer"])
+    assert (row["calls"], row["cpu_ns"], row["cpu_self_ns"]) == (2, 80, 80)
+
+
+def test_captures_without_gpu_work_and_without_anything(tmp_path: Path) -> None:
+    def output(trace: KinetoFile, *words: str) -> list[str]:
+        done = run("summary", trace.write(tmp_path / "trace.json"), *words)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode().splitlines()
+
+    lines = output(KinetoFile().annotation(0, 100, "load"))
+    assert lines[0].split() == ["op", "calls", "cpu", "self(ns)", "cpu(%)", "cpu", "total(ns)",
+                                "cpu", "mean(ns)"]  # fmt: skip
+    assert lines[-1] == "no GPU work in this capture: CPU time only"
+    empty = KinetoFile(deviceProperties=[]).event("M", "", "x", 0)
+    assert output(empty)[0].startswith("kind")
+    assert output(empty)[-1].startswith("no kernels: profile(")
+
+
+def test_dict_lines_have_no_cpu_time(tmp_path: Path) -> None:
+    path = tmp_path / "net.dict"
+    path.write_bytes(run("parse", KinetoFile().launch(1, 2, 1).kernel(3, 9, 1).write(
+        tmp_path / "trace.json")).stdout)  # fmt: skip
+    done = run("summary", "--cpu", path)
+    assert done.returncode == 1
+    assert b"expected a trace, found dict lines, which do not contain ranges" in done.stderr

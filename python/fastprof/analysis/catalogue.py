@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns, lines_columns
+from fastprof.analysis import layers_columns, lines_columns, ranges_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.descriptions import LAYERS, LINES
+from fastprof.analysis.descriptions import LAYERS, LINES, RANGES
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
@@ -35,6 +35,7 @@ add(
             Option("flat", "in order of own time, not as a tree"),
             STEPS,
             WHERE,
+            *PEAKS,
         ),
     )
 )
@@ -58,7 +59,18 @@ add(
             Option("source", "folder with the source files, for the text of the lines", "DIR"),
             STEPS,
             WHERE,
+            *PEAKS,
         ),
+    )
+)
+add(
+    Report(
+        name="ranges",
+        about="your own ranges: time on CPU and GPU, with backward, and idle inside",
+        description=RANGES,
+        function="fastprof.analysis.ranges_report:ranges_table",
+        columns=ranges_columns.COLUMNS,
+        options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
     )
 )
 add(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LAYERS", "LINES"]
+__all__ = ["LAYERS", "LINES", "RANGES"]
 
 LAYERS: Final = """\
 The module tree with GPU time. A layer contains the layers inside it; `own` is
@@ -13,20 +13,20 @@ work to the layer that it recomputes. Layers are in order of execution; a module
 that runs several times is one row.
 
 $ fastprof layers resnet18.json.gz --depth 2
-layer                  forward(ms)  backward(ms)  gpu(ms)  own(ms)  time(%)
-ResNet_0                    115.99        242.63   358.63     0.00     99.9
-  Conv2d_0                    9.90          8.78    18.68    18.68      5.2
-  BatchNorm2d_0              11.33         36.10    47.42    47.42     13.2
-  ReLU_0                      2.07          2.66     4.73     4.73      1.3
-  MaxPool2d_0                 5.47         14.92    20.39    20.39      5.7
-  Sequential_0               34.71         83.25   117.96   117.96     32.9
-  Sequential_1               24.52         51.33    75.85    75.85     21.1
-  Sequential_3               14.99         26.27    41.26    41.26     11.5
-  Sequential_5               12.70         19.08    31.78    31.78      8.9
-  AdaptiveAvgPool2d_0         0.26          0.08     0.34     0.34      0.1
-  Linear_0                    0.04          0.17     0.21     0.21      0.1
-(no layer)                    0.10          0.05     0.31     0.31      0.1
-total                       116.09        242.68   358.94   358.94
+layer                  forward(ms)  backward(ms)  gpu(ms)  time(%)  roof(%)
+ResNet_0                    115.99        242.63   358.63     99.9     17.1
+  Conv2d_0                    9.90          8.78    18.68      5.2      9.8
+  BatchNorm2d_0              11.33         36.10    47.42     13.2     13.0
+  ReLU_0                      2.07          2.66     4.73      1.3     81.5
+  MaxPool2d_0                 5.47         14.92    20.39      5.7     17.0
+  Sequential_0               34.71         83.25   117.96     32.9     15.1
+  Sequential_1               24.52         51.33    75.85     21.1     16.8
+  Sequential_3               14.99         26.27    41.26     11.5     21.0
+  Sequential_5               12.70         19.08    31.78      8.9     21.1
+  AdaptiveAvgPool2d_0         0.26          0.08     0.34      0.1     14.6
+  Linear_0                    0.04          0.17     0.21      0.1      3.8
+(no layer)                    0.10          0.05     0.31      0.1      3.3
+total                       116.09        242.68   358.94              17.1
 """
 
 LINES: Final = """\
@@ -38,15 +38,32 @@ SOURCE lists files of your choice: of libraries too, and all lines of their
 functions. --by function lists functions with own and cumulative time.
 
 $ fastprof lines resnet50.json.gz
-line       forward(ms)  backward(ms)  other(ms)  gpu(ms)  own(ms)  time(%)
+line       forward(ms)  backward(ms)  gpu(ms)  own(ms)  time(%)  roof(%)
 resnet50_profiler_api.py   584.8 ms, 96.9 %
-    44            0.00          0.00      11.49    11.49    11.49      1.9
-    46          196.47        367.76       0.00   564.23   564.23     93.5
-    47            0.06          0.07       0.00     0.13     0.13      0.0
-    49            0.00          0.00       1.03     1.03     1.03      0.2
-    50            0.01          0.00       0.00     0.01     0.01      0.0
-    51            0.00          0.00       7.88     7.88     7.88      1.3
+    44            0.00          0.00    11.49    11.49      1.9       na
+    46          196.47        367.76   564.23   564.23     93.5     76.3
+    47            0.06          0.07     0.13     0.13      0.0      4.3
+    49            0.00          0.00     1.03     1.03      0.2     66.4
+    50            0.01          0.00     0.01     0.01      0.0      0.0
+    51            0.00          0.00     7.88     7.88      1.3     69.2
 
-(no line)         0.00         18.79       0.00    18.79    18.79      3.1
-total           196.53        386.62      20.40   603.56   603.56
+(no line)         0.00         18.79    18.79    18.79      3.1     87.4
+total           196.53        386.62   603.56   603.56              76.5
+"""
+
+RANGES: Final = """\
+Your own ranges: of record_function, NVTX and annotations, also without GPU work.
+Ranges whose names differ in numbers are one row. `gpu` is the time of work launched
+inside, on the thread of the range. Autograd launches backward work on threads of its
+own: `with backward` adds the backward work of the calls inside. Work of autograd
+threads outside all ranges belongs to the ranges of the waiting thread.
+
+$ fastprof ranges train.json.gz -c range,count,wall_ns,gpu_ns,with_backward_ns,idle_ns
+range                            count  wall(ms)  gpu(ms)  with backward(ms)  idle(ms)
+ProfilerStep#*                       5    394.14   156.09             467.25      7.57
+  ## forward ##                      5    145.94   150.44             461.53      3.91
+    DistributedDataParallel.f…       5    145.37   150.44             461.53      3.91
+  ## backward ##                     5    240.67     0.12               0.19      0.02
+  ## optimizer ##                    5      4.83     5.53               5.53      0.03
+    Optimizer.step#SGD.step          5      4.67     5.53               5.53      0.03
 """

@@ -11,7 +11,7 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.profile.facts import devices_used
 from fastprof.profile.profile import Profile
 
-__all__ = ["Busy", "busy_by_device", "union_ns"]
+__all__ = ["Busy", "BusyTime", "busy_by_device", "union_ns"]
 
 
 class Busy(NamedTuple):
@@ -58,3 +58,19 @@ def busy_by_device(profile: Profile, rows: Bools | None = None) -> dict[int, Bus
         if len(begins):
             found[each] = Busy(int(ends.max() - begins.min()), union_ns(begins, ends))
     return found
+
+
+class BusyTime:
+    """The time during which at least one of some intervals runs."""
+
+    def __init__(self, start: Int64, end: Int64) -> None:
+        """Add up intervals, which are in order of start."""
+        self._start, self._end = start, np.maximum.accumulate(end)
+        before = np.concatenate([start[:1], self._end[:-1]])
+        self._busy = np.cumsum(np.maximum(end - np.maximum(start, before), 0))
+
+    def until(self, time: Int64) -> Int64:
+        """ns [times] of busy time before each time."""
+        n = np.searchsorted(self._start, time, "left") - 1
+        running = np.maximum(self._end[n] - time, 0)
+        return np.where(n >= 0, self._busy[n] - running, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.ideal import ideals_of
 from fastprof.analysis.layer_tree import (
     NO_LAYER,
     Path,
@@ -20,6 +22,7 @@ from fastprof.analysis.layer_tree import (
 from fastprof.analysis.layers_columns import COLUMNS
 from fastprof.analysis.measures import ratio, shown
 from fastprof.analysis.path_sums import OPTIONAL, Sums, path_sums
+from fastprof.analysis.peaks import devices_with, roof_notes
 from fastprof.analysis.selection import Where, selected
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int64
@@ -30,7 +33,6 @@ from fastprof.model.table_layout import Layout
 from fastprof.profile.advice import advice_on
 from fastprof.profile.phases import RECOMPUTE
 from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["layers"]
 
@@ -45,6 +47,9 @@ def layers(
     flat: bool = False,
     where: Where | None = None,
     steps: str | None = None,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
 ) -> Table:
     """Time and work of each layer, including the layers inside it, in order of execution.
 
@@ -58,17 +63,21 @@ def layers(
     flat : in order of own time, not as a tree
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
 
     Raises
     ------
     ReportError
-        depth is not positive, or a key of `where` is unknown.
+        depth is not positive, or a key of `where`, GPU or figure is unknown.
     StepsError
         The source of steps is unknown, or the file has no such steps.
     """
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
-    work = _work(profile, depth, selected(profile, where), profile.find_steps(steps))
+    devices = devices_with(profile, gpu, peak, bandwidth)
+    kernels, paths, first = _paths(profile, depth, selected(profile, where))
+    ideal = ideals_of(profile, devices)
+    work = _Work(paths, path_sums(profile, kernels, profile.find_steps(steps), ideal), first)
     rows = work.rows()
     of_instances: dict[str, Cells] = {}
     if fold:
@@ -84,7 +93,7 @@ def layers(
     table = Table(
         {each.key: columns[each.key] for each in COLUMNS if each.key in columns},
         shown(COLUMNS, columns, OPTIONAL),
-        notes=_notes(profile),
+        notes=_notes(profile) + roof_notes(devices, columns),
         total=_totals(work.sums),
         layout=Layout({"layer": _indented(rows)}),
     )
@@ -131,9 +140,10 @@ class _Work:
         return own.of["gpu_ns"]
 
 
-def _work(
-    profile: Profile, depth: int | None, selection: Bools | None, steps: StepsOfKernels
-) -> _Work:
+def _paths(
+    profile: Profile, depth: int | None, selection: Bools | None
+) -> tuple[Grouping, list[Path], list[int]]:
+    """The kernels of equal layers, the layers of each group, and the time of its first launch."""
     layer = texts(profile, "layer")
     recomputed = _recomputed(profile)
     kernels = group([layer, recomputed], len(profile), selection)
@@ -146,8 +156,7 @@ def _work(
         for i, path in zip(again, moved, strict=True):
             paths[i] = path
     times = kernels.stats(_launch_times(profile), _NO_TIME).min
-    sums = path_sums(profile, kernels, steps)
-    return _Work([path[:depth] for path in paths], sums, times.tolist())
+    return kernels, [path[:depth] for path in paths], times.tolist()
 
 
 def _recomputed(profile: Profile) -> Values:

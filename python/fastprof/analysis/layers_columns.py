@@ -23,7 +23,7 @@ COLUMNS: Final = (
     Heading("depth", "depth", "", "1 for an outermost layer, 0 for `(no layer)`", in_text=False),
     *TIMES,
     Heading("with_backward_ns", "with backward", "ns", "forward + backward", in_text=False),
-    time_heading("own_ns", "own", "gpu without inner layers", rank=1),
+    time_heading("own_ns", "own", "gpu without inner layers", rank=3),
     Heading("share", "time", "share", "share of the GPU time of all selected work"),
     STEP,
     Heading("instances", "count", "", "--fold: number of layers in the row"),

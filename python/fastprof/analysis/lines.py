@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import group
+from fastprof.analysis.ideal import ideals_of
 from fastprof.analysis.line_rows import (
     NO_LINE,
     Row,
@@ -25,6 +26,7 @@ from fastprof.analysis.line_rows import (
 from fastprof.analysis.lines_columns import COLUMNS
 from fastprof.analysis.measures import shown
 from fastprof.analysis.path_sums import OPTIONAL, Sums, path_sums
+from fastprof.analysis.peaks import devices_with, roof_notes
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.source_text import SourceFiles
 from fastprof.errors import ReportError
@@ -54,6 +56,9 @@ def lines(
     source: str | None = None,
     where: Where | None = None,
     steps: str | None = None,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
 ) -> Table:
     """Time and work of each of your source lines, including all that it calls.
 
@@ -70,11 +75,12 @@ def lines(
     source : folder with the source files; their own paths are searched too
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
 
     Raises
     ------
     ReportError
-        There is no such file or function, or a key of `where` is unknown.
+        There is no such file or function, or a key of `where`, GPU or figure is unknown.
     StepsError
         The source of steps is unknown, or the file has no such steps.
     """
@@ -84,7 +90,9 @@ def lines(
     sources = SourceFiles(source)
     traces = texts(profile, "trace")
     kernels = group([traces], len(profile), selected(profile, where))
-    sums = path_sums(profile, kernels, profile.find_steps(steps))
+    devices = devices_with(profile, gpu, peak, bandwidth)
+    ideal = ideals_of(profile, devices)
+    sums = path_sums(profile, kernels, profile.find_steps(steps), ideal)
     stacks = [list(traces.at(row) or ()) for row in kernels.first.tolist()]
     chosen, notes = _chosen(profile, stacks, globs)
     row_of = {each: _BY[by](each, sources) for each in {each for own in chosen for each in own}}
@@ -96,7 +104,12 @@ def lines(
         rows.append(NO_LINE)
     table = _table(work, rows, sources, by, is_complete=bool(globs))
     return replace(
-        table, notes=(*notes, *_notes(rows, sources, by == "function" or function is not None))
+        table,
+        notes=(
+            *notes,
+            *_notes(rows, sources, by == "function" or function is not None),
+            *roof_notes(devices, table.columns),
+        ),
     )
 
 

@@ -40,6 +40,9 @@ WORK: Final = (
         "floating point operations of kernels with a known cost",
         in_text=False,
     ),
+    Heading(
+        "peak_share", "roof", "share", "ideal time by GPU time, of work with an ideal time", rank=1
+    ),
     Heading("flop_per_s", "rate", "flop/s", "flops by the time of these kernels", rank=4),
     Heading(
         "bytes",
@@ -47,5 +50,16 @@ WORK: Final = (
         "bytes",
         "bytes read and written by kernels with a known cost",
         in_text=False,
+    ),
+    Heading("ideal_ns", "ideal", "ns", "time at peak rates; work with a known cost", in_text=False),
+    Heading(
+        "lost_ns",
+        "lost",
+        "ns",
+        "GPU time less ideal time, of work with an ideal time",
+        in_text=False,
+    ),
+    Heading(
+        "flag", "flag", "", "above roof: data from a cache, or a cost that is too high", rank=1
     ),
 )

@@ -1,7 +1,7 @@
 """Sums over the kernels of each path, where a path is a chain of layers or of source lines.
 
 A kernel counts to every layer or line of its path. Sums over kernels are computed once per distinct
-path; `onto` adds those of paths up to rows. All sums are exact.
+path; `onto` adds those of paths up to rows. Sums of integers are exact.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.ideal import Ideals
 from fastprof.analysis.measures import calls, in_counted_steps, ratio
-from fastprof.model.arrays import Int64
-from fastprof.model.columns import Ints
+from fastprof.analysis.summary_columns import ABOVE_ROOF
+from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
 from fastprof.profile.phases import BACKWARD, FORWARD
@@ -26,12 +27,14 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["OPTIONAL", "Sums", "path_sums"]
 
+Numbers = npt.NDArray[Any]
+
 _LARGEST: Final = np.iinfo(np.int64).max
 # Columns that text omits if they are 0 or unknown in all rows.
 OPTIONAL: Final = ("backward_ns", "other_ns")
 _IN_TOTAL: Final = (
     *("forward_ns", "backward_ns", "other_ns", "gpu_ns", "step_ns"),
-    *("calls", "kernels", "flops", "bytes"),
+    *("calls", "kernels", "flops", "bytes", "ideal_ns", "lost_ns", "peak_share"),
 )
 _DIRECTIONS: Final = {FORWARD: "fprop", BACKWARD: "bprop"}
 
@@ -42,13 +45,15 @@ class Sums:
 
     Parameters
     ----------
-    of : int64 [paths] by name: gpu_ns, forward_ns, backward_ns; steps_ns, the GPU time in counted
-        steps; kernels, calls (-1: not recorded); flops, bytes, and the number of kernels where they
-        are known, n_flops, n_bytes; flops_ns, the GPU time of kernels with known flops
+    of : arrays [paths] by name, int64 except ideal_ns. gpu_ns, forward_ns, backward_ns; steps_ns,
+        the GPU time in counted steps; kernels, calls (-1: not recorded); flops, bytes, and the
+        number of kernels where they are known, n_flops, n_bytes; flops_ns, the GPU time of kernels
+        with known flops; ideal_ns, roof_ns and n_roof, ideal time, GPU time and number of kernels
+        with an ideal time
     n_steps : the number of counted steps, 0 if steps are unknown
     """
 
-    of: dict[str, Int64]
+    of: dict[str, Numbers]
     n_steps: int
 
     def onto(self, paths: Sequence[int], rows: Sequence[int], n_rows: int) -> Sums:
@@ -58,10 +63,9 @@ class Sums:
         return Sums(of, self.n_steps)
 
     def take(self, rows: Sequence[int]) -> Sums:
-        """The sums of some rows, in this order; -1 for a row without kernels."""
+        """The sums of some rows, in this order."""
         picked = np.array(rows, np.intp)
-        of = {name: np.append(each, 0)[picked] for name, each in self.of.items()}
-        return Sums(of, self.n_steps)
+        return Sums({name: each[picked] for name, each in self.of.items()}, self.n_steps)
 
     def cells(self, total_ns: int) -> dict[str, Cells]:
         """The columns of a table; `share` is that of `total_ns`."""
@@ -81,7 +85,18 @@ class Sums:
             "flop_per_s": Floats(rate),
             "bytes": Ints(np.where(of["n_bytes"] > 0, of["bytes"], -1)),
         }
-        return columns
+        return columns | (self._roof() if "ideal_ns" in of else {})
+
+    def _roof(self) -> dict[str, Cells]:
+        """The columns of ideal times."""
+        ideal, time, has_ideal = self.of["ideal_ns"], self.of["roof_ns"], self.of["n_roof"] > 0
+        lost = np.where(has_ideal, time - ideal, np.nan)
+        return {
+            "ideal_ns": Floats(np.where(has_ideal, ideal, np.nan)),
+            "lost_ns": Floats(lost),
+            "peak_share": Floats(ratio(ideal, time)),
+            "flag": Values((lost < 0).astype(np.int32), ["", ABOVE_ROOF]),
+        }
 
     def totals(self) -> dict[str, Any]:
         """The sums over all paths, for the last row of a table."""
@@ -89,22 +104,30 @@ class Sums:
         if not n:
             return {}
         cells = self.onto(range(n), [0] * n, 1).cells(0)
-        return {name: cells[name].at(0) for name in _IN_TOTAL}
+        return {name: cells[name].at(0) for name in _IN_TOTAL if name in cells}
 
 
 def _added(
-    values: Int64, paths: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], n_rows: int
-) -> Int64:
+    values: Numbers, paths: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], n_rows: int
+) -> Numbers:
+    if values.dtype.kind == "f":
+        return np.bincount(rows, values[paths], n_rows).astype(np.float64)
     out = np.zeros(n_rows, object)  # Python integers: sums of FLOPs exceed 64 bits
     np.add.at(out, rows, values[paths].astype(object))
     return np.minimum(out, _LARGEST).astype(np.int64)
 
 
-def path_sums(profile: Profile, paths: Grouping, steps: StepsOfKernels) -> Sums:
-    """The sums over the kernels of each path."""
+def path_sums(
+    profile: Profile, paths: Grouping, steps: StepsOfKernels, ideal: Ideals | None = None
+) -> Sums:
+    """The sums over the kernels of each path; those of ideal times if `ideal` has them."""
     time = numbers(profile, "sil")
     gpu = paths.stats(time).sum
-    of = {"gpu_ns": gpu, "kernels": paths.counts, "calls": calls(profile, paths)}
+    of: dict[str, Numbers] = {
+        "gpu_ns": gpu,
+        "kernels": paths.counts,
+        "calls": calls(profile, paths),
+    }
     for part in (FORWARD, BACKWARD):
         of[f"{part}_ns"] = paths.stats(np.where(_in_part(profile, part), time, -1)).sum
     for name in ("flops", "bytes"):
@@ -112,6 +135,10 @@ def path_sums(profile: Profile, paths: Grouping, steps: StepsOfKernels) -> Sums:
         of[name], of[f"n_{name}"] = values.sum, values.count
     known = numbers(profile, "flops") >= 0
     of["flops_ns"] = paths.stats(np.where(known, time, -1)).sum
+    if ideal is not None:
+        roof = paths.stats(np.where(ideal.is_counted, time, -1))
+        of["roof_ns"], of["n_roof"] = roof.sum, roof.count
+        of["ideal_ns"] = paths.sums(ideal.ideal)
     counted = in_counted_steps(steps)
     of["steps_ns"] = paths.stats(np.where(counted, time, -1)).sum
     return Sums(of, 0 if steps.source == "none" else step_count(steps))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from fastprof.model.device_options import with_figures
-from fastprof.model.devices import Device, peaks_text
+from fastprof.model.devices import CLOCKS, Device, peaks_text
+from fastprof.model.table import Cells
 from fastprof.profile.profile import Profile
 
-__all__ = ["devices_with", "peaks_lines"]
+__all__ = ["devices_with", "peaks_lines", "roof_notes"]
 
 
 def devices_with(
@@ -36,3 +39,10 @@ def peaks_lines(devices: Mapping[int, Device]) -> list[str]:
     if any(device.why for device in devices.values()):
         lines.append("--gpu NAME, or --peak and --bandwidth, give the peaks")
     return lines
+
+
+def roof_notes(devices: Mapping[int, Device], columns: Mapping[str, Cells]) -> tuple[str, ...]:
+    """The notes of a table with the column `peak_share`: which peaks; () if it has no values."""
+    if np.isnan(columns["peak_share"].array()).all():
+        return ()
+    return (*peaks_lines(devices), CLOCKS)

@@ -23,6 +23,7 @@ from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.devices import CLOCKS
 from fastprof.model.table import Cells, Table
+from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -61,7 +62,7 @@ def summary(
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
     rows = selected(profile, where)
-    _compute(profile)
+    of_parts = _compute(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
     check_keys(names)
@@ -69,36 +70,37 @@ def summary(
     if events is not None:
         table = cpu_table(profile, events, names, found, ideal, where)
     else:
-        table = _table(profile, names, found, ideal, rows)
+        by_name = {name: of_parts.get(name) or keys.key_of(profile, name) for name in names}
+        table = _grouped(profile, by_name, found, ideal, rows)
     if not len(profile):
-        return replace(table, notes=(_NO_GPU if events is not None else _NOTHING,))
+        note = advice_on(profile.about, profile.contents, "op") if events is None else _NO_GPU
+        return replace(table, notes=(note,))
     notes = missing(profile, ("op", "shapes", "cost"))
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         notes += (*peaks_lines(devices), CLOCKS)
     table = replace(table, notes=notes)
     if rows is not None:
         return table
-    parts = {name: _table(profile, (name,), found, ideal, None, PART_COLUMNS) for name in PARTS}
+    parts = {
+        name: _grouped(profile, {name: key}, found, ideal, None, PART_COLUMNS)
+        for name, key in of_parts.items()
+    }
     lead, facts = overview(profile, found, parts, devices)
     return replace(table, lead=lead, facts=facts)
 
 
-def _compute(profile: Profile) -> None:
-    """Compute the columns of most groupings on two threads."""
+def _compute(profile: Profile) -> dict[str, Values]:
+    """Compute the columns of most groupings on two threads; return the keys of the overview."""
     with SecondThread() as second:
         costs = second.submit(lambda: [profile.column(name) for name in _OF_COSTS])
-        for name in PARTS:
-            keys.key_of(profile, name)
+        found = {name: keys.key_of(profile, name) for name in PARTS}
         costs.result()
+    return found
 
 
 _OF_COSTS: Final = ("op", "flops", "bytes", "tc", "params")
 
 _NO_GPU: Final = "no GPU work in this capture: CPU time only"
-_NOTHING: Final = (
-    "no GPU work and no ranges in this capture; record the GPU with nsys profile --trace=cuda,nvtx "
-    "or torch.profiler, while it works"
-)
 
 
 def _has_ranges_only(profile: Profile) -> bool:
@@ -114,24 +116,22 @@ def _default(profile: Profile, events: CpuEvents | None) -> tuple[str, ...]:
     return ("range", "kind") if keys.key_of(profile, "range").values else ("kind", "kernel")
 
 
-def _table(
+def _grouped(
     profile: Profile,
-    names: tuple[str, ...],
+    by: dict[str, Values],
     steps: StepsOfKernels,
     ideal: Ideals,
     rows: Bools | None = None,
     wanted: Collection[str] | None = None,
 ) -> Table:
-    key_columns = [keys.key_of(profile, name) for name in names]
-    groups = group(key_columns, len(profile), rows)
+    groups = group(list(by.values()), len(profile), rows)
     columns: dict[str, Cells] = {
-        name: Values(key.ids[groups.first], key.values)
-        for name, key in zip(names, key_columns, strict=True)
+        name: Values(key.ids[groups.first], key.values) for name, key in by.items()
     }
     of_groups = measures(profile, groups, steps, ideal, wanted)
     table = Table(
         {**columns, **of_groups},
-        (*map(heading_of, names), *shown(MEASURES, of_groups)),
+        (*map(heading_of, by), *shown(MEASURES, of_groups)),
         total=totals(of_groups),
     )
     return table.sort("gpu_ns")

@@ -111,9 +111,9 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
 
 
 def advice_on(about: About, contents: Contents, depth: str) -> str:
-    """Advice for a file where no kernel has a layer or a source line.
+    """Advice for a file where no kernel has a layer, a source line, a range or an operator.
 
-    depth : "layer" or "source line"
+    depth : "layer", "source line", "range" or "op"
     """
     if not _has_kernels(contents):
         return _no_kernels(about)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core._take import distinct, take
+from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning
@@ -73,7 +73,8 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
     """Count the contents of a trace; linear in its rows."""
     kernels, appended = trace.kernels, trace.appended
     ranges, n_ranges = attribution.ranges, len(attribution.ranges) - appended.ranges
-    used_launches, _ = distinct(kernels.launch, len(trace.launches))
+    is_used = np.zeros(len(trace.launches) + 1, bool)  # the last for kernels without a launch
+    is_used[kernels.launch] = True
     counts = np.bincount(ranges.label[:n_ranges], minlength=len(attribution.meanings))
     meanings = [m for m, n in zip(attribution.meanings, counts.tolist(), strict=True) if n]
     shapes, types = _tensors(m.call for m in meanings if m.call is not None and m.has_arguments)
@@ -85,7 +86,7 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
         devices=_counts(take(kernels.configs.device, kernels.config)),
         processes=pids,
         threads=len(trace.threads) - appended.threads,
-        launches=sum(launch >= 0 for launch in used_launches),
+        launches=int(np.count_nonzero(is_used[:-1])),
         ranges=_ranges(trace, attribution.meanings, counts.tolist()),
         shapes=shapes,
         types=types,

@@ -254,6 +254,10 @@ class Profile:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)
 
+    def ranges_table(self, **options: Any) -> Table:
+        """Time of your own ranges: `profile.ranges_table(flat=True)`; see `report`."""
+        return self.report("ranges", **options)
+
     def roofline(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time against ideal time: `profile.roofline(by="layer", gpu="H100")`; see `report`."""
         return self.report("roofline", by=by, **options)

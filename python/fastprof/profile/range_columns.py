@@ -33,8 +33,8 @@ _ATEN: Final = "aten::"
 class RangeColumns:
     """The columns that a range can have, [ranges].
 
-    A range of a backward pass has the layer and the source line of its forward call, as kernels
-    have.
+    A range of a backward pass has the layer, the source line and the `ranges` of its forward call,
+    as kernels have; `launch_ranges` are those around itself.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class RangeColumns:
     steps : the steps of the trace
     """
 
-    SHARED: Final = ("dir", "layer", "trace", "line", "library_line", "ranges")
+    SHARED: Final = ("dir", "layer", "trace", "line", "library_line", "ranges", "launch_ranges")
 
     def __init__(
         self,
@@ -55,7 +55,10 @@ class RangeColumns:
     ) -> None:
         self.about: About = trace.about
         self.ranges = ranges
-        frames = replace(attribution, frame_of_kernel=_first_frames(attribution), in_engine=None)
+        own = _first_frames(attribution)
+        frames = replace(
+            attribution, frame_of_kernel=own, launch_frame_of_kernel=own, in_engine=None
+        )
         self._lookups = Lookups(trace, frames, lines)
         self._makers: dict[str, Maker] = {
             **shared,

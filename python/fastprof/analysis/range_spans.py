@@ -1,0 +1,82 @@
+"""The time of ranges on the GPU: from their first to their last work."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.intervals import BusyTime
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.profile import Profile
+
+__all__ = ["Spans", "spans"]
+
+
+class Spans(NamedTuple):
+    """Sums over GPUs, int64 [ranges]; 0 for ranges without work.
+
+    Parameters
+    ----------
+    projected : from the start of the first to the end of the last work launched inside
+    idle : the part during which the GPU has no work, of whatever range
+    """
+
+    projected: Int64
+    idle: Int64
+
+
+def spans(profile: Profile, ranges: Int32, rows: Bools | None) -> Spans:
+    """The spans of ranges.
+
+    Parameters
+    ----------
+    ranges : rows of `profile.ranges`
+    rows : the work to include, bool [kernels]; None for all
+    """
+    instances, found = profile.ranges, Spans(*np.zeros((2, len(ranges)), np.int64))
+    start, launched = numbers(profile, "start"), numbers(profile, "launch_start")
+    end = start + np.maximum(numbers(profile, "sil"), 0)
+    # Work of the autograd engine belongs to a range of the thread that waits for it.
+    thread = take(instances.thread, numbers(profile, "range").astype(np.int32))
+    device = numbers(profile, "device")
+    included = (thread >= 0) & (launched != NO_TIME)
+    work = np.flatnonzero(included if rows is None else included & rows)
+    work = work[np.lexsort((launched[work], thread[work], device[work]))]
+    busy = {gpu: _busy(device == gpu, start, end) for gpu in np.unique(device[work]).tolist()}
+    thread_of_range = instances.thread[ranges]
+    for inside in _runs(work, device[work], thread[work]):
+        places = np.flatnonzero(thread_of_range == thread[inside[0]])
+        of = ranges[places]
+        first = np.searchsorted(launched[inside], instances.start[of], "left")
+        last = np.searchsorted(launched[inside], instances.end[of], "left")
+        some = first < last
+        places, first, last = places[some], first[some], last[some]
+        begin = _reduced(np.minimum, start[inside], first, last)
+        finish = _reduced(np.maximum, end[inside], first, last)
+        until = busy[device[inside[0]]].until
+        found.projected[places] += finish - begin
+        found.idle[places] += finish - begin - (until(finish) - until(begin))
+    return found
+
+
+def _busy(rows: Bools, start: Int64, end: Int64) -> BusyTime:
+    return BusyTime(start[rows], end[rows])
+
+
+def _runs(rows: Int64, *keys: Int32) -> list[Int64]:
+    """Rows with equal keys, which follow each other."""
+    if not len(rows):
+        return []
+    changes = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return np.split(rows, np.flatnonzero(changes) + 1)
+
+
+def _reduced(reduce: np.ufunc, values: Int64, first: Int64, last: Int64) -> Int64:
+    """The minimum or maximum of values[first:last] for each pair; none is empty."""
+    both = np.column_stack([first, last]).ravel()
+    padded = np.append(values, values[-1:])  # `last` may be the length
+    return np.asarray(reduce.reduceat(padded, both)[::2])
