@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +12,11 @@ import pytest
 import fastprof
 from fastprof.profile.profile import Profile
 from fastprof.readers.detect import read_trace
+from open_traces import json_of
+from oracle import databases, kineto
 from oracle.capture import Kernel
 from oracle.flops import bare
-from oracle_comparison import pairs, read
+from oracle_comparison import pairs
 from real_data import real, traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
@@ -37,7 +38,9 @@ def opened(path: str) -> tuple[Profile, list[tuple[Kernel, int]]]:
     profile = fastprof.open(real(path))
     columns = (profile.column(name).values.tolist() for name in ("start", "correlation", "sil"))
     rows = [Row(i, (s, c), d) for i, (s, c, d) in enumerate(zip(*columns, strict=True))]
-    kernels = read(Path(real(path))).kernels
+    is_json = path.endswith(".json.gz")
+    capture = kineto.capture(json_of(path)) if is_json else databases.read(real(path))
+    kernels = capture.kernels
     return profile, [(kernel, row.number) for kernel, row in pairs(kernels, rows)]
 
 

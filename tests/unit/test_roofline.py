@@ -81,10 +81,10 @@ def test_a_product_is_compared_with_the_peak_of_its_type(opened):
     [
         ("ampere_sgemm_128x64_nn", FP32),
         ("cutlass_80_tensorop_s1688gemm_128x64_16x6_nt_align4", TF32),
-        ("triton_mm", HALF),  # its name does not tell about tensor cores
+        ("triton_mm", HALF),  # inconclusive on tensor cores
     ],
 )
-def test_the_peak_is_that_of_the_unit_that_the_name_tells(name, peak, opened):
+def test_the_name_of_a_product_determines_the_unit_and_its_peak(name, peak, opened):
     row = only(opened(mm(10_000_000, name)).roofline())
     assert row["ideal_ns"] == pytest.approx(2 * N**3 / peak * 1e9)
 

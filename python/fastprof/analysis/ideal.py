@@ -55,8 +55,8 @@ class Ideals:
     Parameters
     ----------
     ideal : float64 [kernels], ns; 0 if unknown
-    is_counted : bool [kernels], whether the ideal time of the kernel is known, or for helpers that
-        of their call group
+    is_counted : bool [kernels], whether the ideal time is known: the kernel's own, or for a helper
+        that of its call group
     at_peak : float64 [kernels], ns, FLOPs / peak; 0 if unknown
     bound : int8 [kernels], COMPUTE, BANDWIDTH or -1
     has_roof : bool [kernels], False for communication and copies to, from and between GPUs
@@ -187,8 +187,8 @@ def _rates(
 def _peak(device: Device, code: int, share: float) -> float:
     """The peak of the unit that runs kernels of a code.
 
-    Work of unknown type that is no product runs as fp32. Products of 16 bits and fewer whose name
-    does not say whether they use tensor cores are assumed to.
+    Work of unknown type other than products runs as fp32. Products of 16 bits and fewer with an
+    inconclusive name are assumed to use tensor cores.
     """
     if code == _HELPER:
         return np.nan

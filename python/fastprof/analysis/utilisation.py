@@ -132,7 +132,7 @@ def _is_one_of(column: Values, names: tuple[str, ...] | frozenset[str]) -> Bools
 
 
 def _work(profile: Profile) -> _Work:
-    """The products: kernels of calls of which at least one kernel is a product by its name."""
+    """The kernels of all calls with at least one kernel that is a product by its name."""
     flops, call = numbers(profile, "flops"), numbers(profile, "call")
     by_name = _is_one_of(texts(profile, "class"), PRODUCTS)
     of_call = np.zeros(int(call.max(initial=-1)) + 2, bool)  # the last for -1

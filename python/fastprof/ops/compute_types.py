@@ -29,7 +29,7 @@ _OF_PRODUCT: Final = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
         ("fp8", r"e4m3|e5m2|fp8(?!kv)|f8f8|float8|nvjet_(?:sm\d+_)?q|cijk_\w+?_[fb]8"),
-        ("bf16", r"bf16|bfloat16|nvjet_(?:sm\d+_)?t|cijk_[a-z]+_[a-z]+_bb?s_|ushort|_bf16_"),
+        ("bf16", r"bf16|bfloat16|nvjet_(?:sm\d+_)?t|cijk_[a-z]+_[a-z]+_bb?s_|ushort"),
         (
             "fp16",
             # cuDNN's generated attention has f16 in its name for bf16 too.

@@ -54,6 +54,14 @@ def _name(trace: Trace, config: int) -> str | None:
     return "[CUDA memset]" if kind == Activity.MEMSET else None
 
 
+def is_graph(name: str) -> bool:
+    """Whether a name is that of a CUDA graph; see `names`."""
+    return _GRAPH.fullmatch(name) is not None
+
+
+_GRAPH = re.compile(r"CUDA graph(?: \d+)?")
+
+
 def _short(name: str) -> str:
     return name.replace(" ", "_") if name.startswith("[CUDA ") else short_name(name)
 

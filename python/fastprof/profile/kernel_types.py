@@ -11,6 +11,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.trace import Activity
 from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.costs import Costs
+from fastprof.profile.gpu_work import is_graph
 
 _NUMBER: Final = {name: i for i, name in enumerate(ops.compute_types.COMPUTE_TYPES)}
 
@@ -21,13 +22,17 @@ def classes(names: Values, kinds: Values | None = None) -> Values:
     kinds : kernel, graph, memcpy or memset; None if all are kernels
     """
     numbers: dict[str, int] = {}
-    of_name = [numbers.setdefault(ops.classify(name).kind, len(numbers)) for name in names.values]
+    of_name = [numbers.setdefault(_class(name), len(numbers)) for name in names.values]
     other = numbers.setdefault("other", len(numbers))
     ids = np.array([*of_name, other], np.int32)[names.ids]
     for number, kind in enumerate(kinds.values if kinds else ()):
         if kinds and number != Activity.KERNEL and np.any(kinds.ids == number):
             ids[kinds.ids == number] = numbers.setdefault(kind, len(numbers))
     return Values(ids, list(numbers))
+
+
+def _class(name: str) -> str:
+    return "graph" if is_graph(name) else ops.classify(name).kind
 
 
 def compute_types_of(names: Values, costs: Costs) -> Values:
