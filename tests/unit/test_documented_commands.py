@@ -20,6 +20,7 @@ from documents import (
     write_files,
 )
 from fastprof.cli import parser
+from fastprof.profile.reports import all_reports
 from waiting import PATIENCE
 
 COMMANDS = list(commands())
@@ -96,6 +97,9 @@ def test_every_option_has_help_and_an_example() -> None:
             own = words[: words.index("--")] if "--" in words else words
             name = "" if own[0].startswith("-") else own[0]
             shown.setdefault(name, set()).update(own)
+    # Reports share most options: an example with one of them will do.
+    of_reports = set().union(*(shown.get(name, set()) for name in all_reports()))
+    shown |= dict.fromkeys(all_reports(), of_reports)
     for name, command_parser in subcommands(parser()).items():
         for action in command_parser._actions:
             assert action.help or action.choices, f"fastprof {name}: {action.dest} has no help"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastprof.analysis import layers_columns, lines_columns, ranges_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.descriptions import LAYERS, LINES, RANGES
+from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
@@ -16,6 +16,7 @@ add(
     Report(
         name="summary",
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
+        description=SUMMARY,
         function="fastprof.analysis.summary:summary",
         columns=(*MEASURES, *CPU_MEASURES),
         options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU, *PEAKS),

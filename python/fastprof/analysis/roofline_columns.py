@@ -51,7 +51,15 @@ time of their call, not to its work.
 
 Rows of --by op or layer add up ideal times of such groups.
 
-  fastprof roofline owl.json.gz --limit 6
+$ fastprof roofline owl.json.gz --limit 4 -w 96
+dir    op       shape          calls  kernels  gpu(ms)  step(ms)  ideal(ms)  lost(ms)  bound
+fprop  softmax  [16,5185,518…    120      120    262.4      52.5       61.6     200.8  bandwidth
+fprop  bmm      B=16,M=5185,…    120      120    130.0      26.0       31.6      98.5  bandwidth
+fprop  bmm      B=16,M=64,N=…    120      120     99.3      19.9       31.6      67.8  bandwidth
+fprop  linear   M=1024,N=518…    480      960     10.5       2.1        5.3       5.2  compute
+... 89 more rows
+total                           4310     5165    566.8     113.3      159.8     392.4
+
   fastprof roofline --by layer --sort lost_ns --gpu H100 net.sqlite
   fastprof roofline --plot roof.svg net.sqlite
 """

@@ -16,7 +16,7 @@ from fastprof._version import __version__
 from fastprof.cli import batch, devices, info, nsys, parse, prof
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
-from fastprof.cli.reports import ReportCommand, load_reports
+from fastprof.cli.reports import ReportCommand, is_file, load_reports
 from fastprof.errors import CheckError, FastprofError
 from fastprof.profile.reports import all_reports
 
@@ -61,11 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         it runs. Usage errors raise SystemExit(2), as in argparse.
     """
     given = sys.argv[1:] if argv is None else list(argv)
-    code = _guarded(lambda: load_reports(given, [each.NAME for each in COMMANDS]))
+    commands = [each.NAME for each in COMMANDS]
+    code = _guarded(lambda: load_reports(given, commands))
     if code != DONE:
         return code
+    if given and is_file(given[0], commands):
+        given.insert(0, "summary")
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parser().parse_args(given)
     finally:
         flush_stdout()
     return _guarded(lambda: arguments.run(arguments))

@@ -120,18 +120,24 @@ def load_reports(argv: list[str], known: Collection[str]) -> int:
     return 0
 
 
+def is_file(word: str, known: Collection[str]) -> bool:
+    """Whether the first argument is a file and no command: `fastprof FILE` is a summary."""
+    return word not in known and word not in all_reports() and os.path.isfile(word)
+
+
 def _add(parser: argparse.ArgumentParser, option: Option) -> None:
     flag = "--" + option.name.replace("_", "-")
+    about = option.about.replace("%", "%%")
     if option.is_positional:
         parser.add_argument(
             option.name,
             metavar=option.metavar,
             nargs="*",
             type=_typed(option.type),
-            help=option.about,
+            help=about,
         )
     elif option.metavar is None:
-        parser.add_argument(flag, dest=option.name, action="store_true", help=option.about)
+        parser.add_argument(flag, dest=option.name, action="store_true", help=about)
     else:
         further: dict[str, Any] = {"action": "append"} if option.is_repeatable else {}
         parser.add_argument(
@@ -140,7 +146,7 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
             metavar=option.metavar,
             type=_typed(option.type),
             default=option.default,
-            help=option.about,
+            help=about,
             **further,
         )
 
