@@ -82,7 +82,9 @@ environment: $(VENV)/.lint $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 
 ifdef TRACE
 demo: $(READY)
-	$(BIN)/fastprof prof -w 150 "$(TRACE)"
+	$(BIN)/fastprof summary "$(TRACE)"
+	$(BIN)/fastprof layers --fold --limit 20 "$(TRACE)"
+	$(BIN)/fastprof roofline --limit 10 "$(TRACE)"
 else
 demo: $(READY)
 	mkdir -p $(DEMO)
@@ -90,8 +92,10 @@ demo: $(READY)
 	$(BIN)/fastprof parse $(DEMO)/net.sqlite -o $(DEMO)/net.dict
 	$(BIN)/fastprof prof -w 150 $(DEMO)/net.dict -o $(DEMO)/net.txt
 	$(BIN)/fastprof prof -w 150 -c layer,trace,dir,op,kernel,params,sil,tc,flops,bytes \
-		$(DEMO)/net.sqlite | head -n 60
-	@echo "Full report: $(BIN)/fastprof prof -w 150 $(DEMO)/net.sqlite"
+		$(DEMO)/net.sqlite | head -n 30
+	$(BIN)/fastprof summary -w 120 $(DEMO)/net.sqlite
+	$(BIN)/fastprof layers -w 120 --fold $(DEMO)/net.sqlite
+	$(BIN)/fastprof roofline -w 120 --limit 10 $(DEMO)/net.sqlite
 endif
 
 test: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)

@@ -66,7 +66,8 @@ def _fill(axes: Any, table: Table, devices: Sequence[Device]) -> None:
     for row in _apart(intensity, rate, rows)[:_MOST_LABELS]:
         axes.annotate(_label(table, row), (intensity[row], rate[row]), fontsize=7)
     _roofs(axes, table, devices, intensity[rows])
-    axes.set(xscale="log", yscale="log", xlabel="FLOP/byte", ylabel="FLOP/s")
+    scale = "log" if axes.dataLim.width > 0 or len(rows) else "linear"  # nothing to draw
+    axes.set(xscale=scale, yscale=scale, xlabel="FLOP/byte", ylabel="FLOP/s")
     names = ", ".join(dict.fromkeys(device.name or "unknown GPU" for device in devices))
     rest = time.sum() - time[rows].sum()
     axes.set_title(
