@@ -62,13 +62,12 @@ static void statistics_are_those_of_loops(int32_t n, int32_t n_groups) {
     CHECK(stats.count[g] ? is_median(&rows, g, stats.count[g], median[g]) : isnan(median[g]));
     CHECK(squares[g] >= 0 && of_groups[4][g] == distinct(group, id, n, g));
   }
-  if (n) { /* out of range */
+  if (n && n_groups) { /* out of range */
     id[n - 1] = MOST;
     CHECK(group[n - 1] < 0 ||
           fp_groups_distinct(&rows, id, MOST, home, of_groups[4]) == FP_E_INDEX);
-    stats.count[0] += n_groups ? n : 0;
-    CHECK(!n_groups ||
-          fp_groups_median(&rows, stats.count, scratch, of_groups[4], median) == FP_E_INDEX);
+    stats.count[0] += n;
+    CHECK(fp_groups_median(&rows, stats.count, scratch, of_groups[4], median) == FP_E_INDEX);
     group[n - 1] = n_groups;
     CHECK(fp_groups_reduce(&rows, &stats) == FP_E_INDEX);
     CHECK(fp_groups_sum_where(&rows, mask, of_groups[5]) == FP_E_INDEX);
