@@ -240,9 +240,15 @@ static void other_numbers_are_those_of_the_chain(int32_t n) {
   const uint8_t is_torch[] = {1};
   for (int32_t i = 0; i < n; i++) own[i] = i;
   const fp_link_frames frames = {parent, own, backward, seq, label, is_torch, n, 1};
-  CHECK(fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, offset, NULL) == FP_OK);
-  int64_t *other = ARRAY(int64_t, offset[n]);
-  CHECK(fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, offset, other) == FP_OK);
+  int64_t *other = NULL;
+  fp_link_others others = {offset + 1, NULL, 0, 0};
+  fp_status status = FP_MORE;
+  for (offset[0] = 0; status == FP_MORE; others.capacity++) {
+    other = realloc(other, (size_t)(others.capacity + 1) * sizeof *other);
+    others.number = other;
+    status = fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, &others);
+  }
+  CHECK(status == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(seq_of[i] == -1 || chain_has(parent, seq, frame[i], seq_of[i]));
     for (int64_t k = offset[i]; k < offset[i + 1]; k++) {
@@ -387,8 +393,10 @@ static void indices_are_looked_up(int32_t n) {
   int64_t *wide = random_wide(n_values, INT64_MIN, 6), *wide_out = ARRAY(int64_t, n);
   int32_t *out = ARRAY(int32_t, n), *place = ARRAY(int32_t, n);
   int32_t *number = ARRAY(int32_t, n_values + 1), *used = ARRAY(int32_t, n_values + 1);
-  CHECK(fp_take_i32(values, n_values, index, n, -9, out) == FP_OK);
-  CHECK(fp_take_i64(wide, n_values, index, n, INT64_MAX, wide_out) == FP_OK);
+  const int32_t none = -9;
+  const int64_t wide_none = INT64_MAX;
+  CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_OK);
+  CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_OK);
   CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(out[i] == (index[i] < 0 ? -9 : values[index[i]]));
@@ -398,8 +406,8 @@ static void indices_are_looked_up(int32_t n) {
   for (int32_t i = 1; i < n_used; i++) CHECK(used[i - 1] < used[i]);
   for (int32_t wrong = -2; n && wrong <= n_values; wrong += n_values + 2) {
     index[n - 1] = wrong;
-    CHECK(fp_take_i32(values, n_values, index, n, -9, out) == FP_E_INDEX);
-    CHECK(fp_take_i64(wide, n_values, index, n, -9, wide_out) == FP_E_INDEX);
+    CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_E_INDEX);
+    CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_E_INDEX);
     CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_E_INDEX);
   }
   free(values);

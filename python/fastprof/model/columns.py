@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._take import objects, take
+
 Objects = npt.NDArray[np.object_]
 
 _ROWS_AT_ONCE = 1 << 14
@@ -83,6 +85,8 @@ class RepeatedInts(Ints):
     @cached_property
     def values(self) -> npt.NDArray[Any]:
         """As in Ints; computed on first use."""
+        if self.distinct.ndim == 1:
+            return take(self.distinct, self.ids)
         values: npt.NDArray[Any] = self.distinct[self.ids]
         return values
 
@@ -113,7 +117,7 @@ class Values:
 
     def array(self) -> Objects:
         """An object array [n]; None where unknown."""
-        return self._distinct()[self.ids]
+        return objects(self.values, self.ids)
 
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """The values, or None."""
@@ -130,7 +134,7 @@ class Values:
         ids: dict[Any, int] = {}
         changed = [change(value) for value in self.values]
         id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
-        return Values(np.array([*id_of, -1], np.int32)[self.ids], list(ids))
+        return Values(take(np.array(id_of, np.int32), self.ids), list(ids))
 
 
 def unknown(n_rows: int) -> Values:
@@ -154,9 +158,10 @@ class Lists:
 
     def array(self) -> Objects:
         """An object array [n] of tuples of int."""
-        out = np.empty(len(self), object)
-        for first in range(0, len(self), _ROWS_AT_ONCE):
-            rows = slice(first, first + _ROWS_AT_ONCE)
+        out = objects([()], np.zeros(len(self), np.int32))
+        some = np.flatnonzero(self.offsets[1:] != self.offsets[:-1])
+        for first in range(0, len(some), _ROWS_AT_ONCE):
+            rows = some[first : first + _ROWS_AT_ONCE]
             out[rows] = self._objects(rows)
         return out
 
@@ -165,7 +170,7 @@ class Lists:
         for first in range(0, len(self), size):
             yield self._objects(slice(first, first + size)).tolist()
 
-    def _objects(self, rows: slice) -> Objects:
+    def _objects(self, rows: slice | npt.NDArray[np.intp]) -> Objects:
         """The tuples of some rows; lists of one length are converted together."""
         begins, ends = self.offsets[:-1][rows], self.offsets[1:][rows]
         lengths = ends - begins

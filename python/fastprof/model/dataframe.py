@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._take import take
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMN_OF_KEY
@@ -40,9 +41,12 @@ class Frames:
         if isinstance(column, Values):
             from_codes = self._pandas.Categorical.from_codes
             return {key: from_codes(column.ids, categories=column.values)}
-        values, ids = column.values, None
+        values: npt.NDArray[Any]
+        ids: Int32 | None
         if isinstance(column, RepeatedInts):
             values, ids = column.distinct, column.ids
+        else:
+            values, ids = column.values, None
         if values.ndim == 1:
             return {key: self._integers(values, ids, column.none)}
         return {
@@ -54,10 +58,10 @@ class Frames:
         """A new array of the values, or of those at `ids`."""
         unknown = values == none
         if not unknown.any():
-            return values.copy() if ids is None else values[ids]
-        numbers = np.where(unknown, 0, values)
+            return values.copy() if ids is None else take(values, ids)
+        numbers = np.where(unknown, values.dtype.type(0), values)
         if ids is not None:
-            numbers, unknown = numbers[ids], unknown[ids]
+            numbers, unknown = take(numbers, ids), take(unknown, ids)
         return self._pandas.arrays.IntegerArray(numbers, unknown) if unknown.any() else numbers
 
     def join(self, converted: Iterable[dict[str, Any]]) -> pandas.DataFrame:

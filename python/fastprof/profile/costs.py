@@ -86,12 +86,12 @@ class Costs:
         place: dict[str, int] = {}
         adapted = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
         new = [place.setdefault(each, len(place)) for each in adapted]
-        return Values(np.array([*new, -1], np.int32)[ids], list(place))
+        return Values(take(np.array(new, np.int32), ids), list(place))
 
     @property
     def exact(self) -> Ints:
         """0 if flops or bytes are estimates."""
-        return Ints(np.array(self._tables.exact, np.int8)[self._cell])
+        return Ints(take(np.array(self._tables.exact, np.int8), self._cell))
 
     @cached_property
     def flops(self) -> Ints:
@@ -103,16 +103,21 @@ class Costs:
 
     def _shared(self, what: str, table: list[int]) -> Ints:
         """Each kernel's share of its part's total."""
-        total, part = np.array(table, np.int64), self._part
-        share = take(total, self._cell)
-        share[part != BESIDE] = -1
-        calls = self._calls
-        parts = _share.Parts(calls.group, calls.n_groups, part, self._cell, self._duration, total)
-        for number in range(BESIDE + 1 if self._tables.has_helpers else BESIDE):
-            if (part == number).any():
-                parts.share(number, share)
-                checks.shares(what, *parts.add_up(number, share))
+        total = np.array(table, np.int64)
+        groups, alone = self._groups
+        share = take(total, alone)
+        groups.share(total, share)
+        checks.shares(what, *groups.add_up(total, share))
         return Ints(share)
+
+    @cached_property
+    def _groups(self) -> tuple[_share.Groups, Int32]:
+        """The kernels that share a cost; the cells of those that do not: -1 for all others."""
+        calls, tables = self._calls, self._tables
+        n_parts = BESIDE + 1 if tables.has_helpers else BESIDE
+        group, n_groups = _share.pairs(calls.group, calls.n_groups, self._part, n_parts)
+        groups = _share.Groups(group, n_groups, self._cell, self._duration, len(tables.flops))
+        return groups, np.where(self._part == BESIDE, self._cell, np.int32(-1))
 
 
 def cost(
@@ -133,13 +138,13 @@ def cost(
     infos: dict[ops.KernelInfo, int] = {}
     info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
     unknown = infos.setdefault(ops.KernelInfo("other"), len(infos))
-    info = np.array([*info_of_name, unknown], np.int32)[name_of_kernel]
+    info = take(np.array(info_of_name, np.int32), name_of_kernel, unknown)
     used, row = _work_of_kernels(calls)
     found = Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
     found.gpus = list(gpus)
     texts: dict[str, int] = {}
-    ids = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
-    found.own_reason = Values(np.array(ids, np.int32)[name_of_kernel], list(texts))
+    *ids, none = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
+    found.own_reason = Values(take(np.array(ids, np.int32), name_of_kernel, none), list(texts))
     return found
 
 
@@ -176,7 +181,7 @@ class _Texts:
 
     def column(self, cell: npt.NDArray[Any]) -> Values:
         """The text of each cell; unknown for cell -1."""
-        return Values(np.array([*self._cells, -1], np.int32)[cell], list(self._ids))
+        return Values(take(np.array(self._cells, np.int32), cell), list(self._ids))
 
 
 class _Tables:

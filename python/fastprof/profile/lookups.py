@@ -108,9 +108,13 @@ class Lookups:
     def exact(self) -> Ints:
         """Whether the costs are exact; bytes beyond the memory's bandwidth are estimates."""
         kernels, calls, exact = self.trace.kernels, self.calls, self.costs.exact.values
-        bandwidth = bandwidths(self.trace.about, kernels.configs.device)[kernels.config]
         beyond = too_fast(
-            self.bytes.values, kernels.duration, calls.group, calls.n_groups, bandwidth
+            self.bytes.values,
+            kernels.duration,
+            calls.group,
+            calls.n_groups,
+            kernels.config,
+            bandwidths(self.trace.about, kernels.configs.device),
         )
         return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
 
