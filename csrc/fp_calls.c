@@ -6,6 +6,28 @@
 
 static bool is_outside(int32_t index, int32_t n) { return index < -1 || index >= n; }
 
+/* The state of a frame in fp_calls_outside; OUTSIDE is the result. */
+enum { OUTSIDE = 1, INHERITED = 2, HAS_NODE = 4 };
+
+fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
+                           const uint8_t *bits, int32_t n_labels, uint8_t *outside) {
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
+    outside[i] = 0;
+    if (bits[label[i]] & FP_FRAME_NODE && parent[i] >= 0) outside[parent[i]] |= HAS_NODE;
+  }
+  for (int32_t i = 0; i < n; i++) {
+    uint8_t own = bits[label[i]], around = parent[i] < 0 ? 0 : bits[label[parent[i]]];
+    bool inherits = parent[i] >= 0 && outside[parent[i]] & INHERITED;
+    if (own & FP_FRAME_ENGINE) inherits = outside[i] & HAS_NODE;
+    if (own & FP_FRAME_NODE || (own & FP_FRAME_FITS && around & FP_FRAME_ENGINE)) inherits = false;
+    if (!inherits) continue;
+    outside[i] |= own & FP_FRAME_ENGINE ? INHERITED : INHERITED | OUTSIDE;
+  }
+  for (int32_t i = 0; i < n; i++) outside[i] &= OUTSIDE;
+  return FP_OK;
+}
+
 /* The frames that characterize a kernel; -1 for none. */
 typedef struct {
   int32_t own, forward; /* its own call, and the forward call whose backward pass it does */
@@ -169,6 +191,20 @@ static int32_t write_result(const fp_calls_frames *t, const fp_kernel *k, const 
   return !is_backward && k->retyped >= 0 ? k->retyped : k->instance;
 }
 
+/* Whether kernel i has the frames of the one before: its results are the same. */
+static bool is_repeated(const int32_t *frame, const int32_t *meaning, int64_t i) {
+  return i > 0 && frame[i] == frame[i - 1] && meaning[i] == meaning[i - 1];
+}
+
+static void repeat_result(const fp_calls_of *of, int64_t i) {
+  of->label[i] = of->label[i - 1];
+  of->is_backward[i] = of->is_backward[i - 1];
+  of->work[i] = of->work[i - 1];
+  of->is_gradient[i] = of->is_gradient[i - 1];
+  of->helper[i] = of->helper[i - 1];
+  of->group[i] = of->group[i - 1];
+}
+
 fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const int32_t *meaning,
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups) {
@@ -183,11 +219,16 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
     if (is_outside(frame[i], t->n_frames) || is_outside(meaning[i], t->n_frames)) return FP_E_INDEX;
+    if (is_repeated(frame, meaning, i)) continue;
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
     take_parts(t, &k, &s);
   }
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
+    if (is_repeated(frame, meaning, i)) {
+      repeat_result(of, i);
+      continue;
+    }
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
     int32_t instance = write_result(t, &k, s.inside, of, i);
     of->group[i] = -1;

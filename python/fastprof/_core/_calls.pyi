@@ -20,8 +20,12 @@ BIAS: int
 BIAS_BACKWARD: int
 MATRICES: int
 FORMULA: int
+ENGINE: int
+NODE: int
+FITS: int
 ALL_TAKEN: int
 
+def outside(parent: _Int32, label: _Int32, bits: _Uint8) -> _Bool: ...
 def find(
     frame: _Int32,
     meaning: _Int32,

@@ -243,11 +243,3 @@ class SeqMarkers:
 
 
 Column = Ints | Values | Lists
-
-
-def first_rows(number: npt.NDArray[np.int32]) -> list[int]:
-    """The first row of each number; numbers count from 0 in order of appearance."""
-    firsts: list[int] = np.flatnonzero(
-        np.diff(np.maximum.accumulate(number), prepend=np.int32(-1))
-    ).tolist()
-    return firsts

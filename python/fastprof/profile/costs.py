@@ -21,7 +21,7 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call
-from fastprof.model.columns import Ints, Values, first_rows
+from fastprof.model.columns import Ints, Values
 from fastprof.profile import checks
 from fastprof.profile.calls import CallsOfKernels, Named, typed_like
 
@@ -163,8 +163,8 @@ def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
         key = np.where(calls.work >= 0, calls.work * 2 + calls.gradient, np.int32(-1))
         used, row = distinct(key, 2 * len(calls.named))
         return [_Key(key // 2, key // 2, key % 2 == 1, -1) for key in used], row
-    row = pairs(pairs(calls.call, calls.helper), calls.work * 2 + calls.gradient)
-    first = first_rows(row)
+    left, _ = pairs(calls.call, calls.helper)
+    row, first = pairs(left, calls.work * 2 + calls.gradient)
     columns = (calls.call, calls.work, calls.gradient, calls.helper)
     return [_Key(*key) for key in zip(*(c[first].tolist() for c in columns), strict=True)], row
 
