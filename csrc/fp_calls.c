@@ -59,14 +59,18 @@ static int32_t label_of(const fp_calls_frames *t, int32_t frame) {
 }
 
 static bool frames_are_sound(const fp_calls_frames *t) {
-  const int32_t *const columns[] = {t->first, t->picked, t->inner, t->backward, t->instance};
-  for (int32_t i = 0; i < t->n_frames; i++) {
-    if (t->parent[i] >= i || (uint32_t)t->label[i] >= (uint32_t)t->n_labels) return false;
-    for (int column = 0; column < 5; column++)
-      if (is_outside(columns[column][i], t->n_frames)) return false;
-    if (t->first[i] < 0) return false;
+  const uint32_t n = (uint32_t)t->n_frames; /* -1 + 1 is 0 in unsigned arithmetic */
+  bool wrong = false;
+  for (int32_t i = 0; i < t->n_frames; i++) { /* without branches, several times as fast */
+    wrong |= t->parent[i] >= i;
+    wrong |= (uint32_t)t->label[i] >= (uint32_t)t->n_labels;
+    wrong |= (uint32_t)t->first[i] >= n;
+    wrong |= (uint32_t)t->picked[i] + 1 > n;
+    wrong |= (uint32_t)t->inner[i] + 1 > n;
+    wrong |= (uint32_t)t->backward[i] + 1 > n;
+    wrong |= (uint32_t)t->instance[i] + 1 > n;
   }
-  return true;
+  return !wrong;
 }
 
 /* Autocast calls the operator, or one that does its work, again inside itself in another type. */

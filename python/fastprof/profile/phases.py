@@ -22,7 +22,7 @@ PHASES: Final = [
     *(FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, ZERO_GRAD, COMMUNICATION, DATA, OTHER),
 ]
 
-_STEP: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
+STEP: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
 _OPTIMIZER: Final = re.compile(r"_foreach_|_fused_(?:adam|sgd|adagrad|adamw)|multi_tensor_")
 _COLLECTIVE: Final = re.compile(r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE)
 _MOVES: Final = frozenset({"to", "_to_copy", "copy_", "cuda", "pin_memory"})
@@ -37,12 +37,12 @@ class Chains(Protocol):
     attribution: Attribution
 
     @property
-    def node(self) -> Int32: ...
+    def own_paths(self) -> Any: ...
 
     def chains(
         self,
         wanted: Callable[[Meaning], bool],
-        node: Int32,
+        paths: Any,
         value: Callable[[list[Meaning]], Any],
     ) -> Values: ...
 
@@ -57,7 +57,7 @@ def of_kernels(lookups: Chains) -> Values:
     - data: copies to the GPU, outside of all operators except copy operators.
     - other: no range determines the phase.
     """
-    of_chain = lookups.chains(_has_phase, lookups.node, _phase)
+    of_chain = lookups.chains(_has_phase, lookups.own_paths, _phase)
     number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
     phase = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.ids]
     if lookups.attribution.in_engine is not None:
@@ -75,7 +75,7 @@ def of_kernels(lookups: Chains) -> Values:
 
 def _has_phase(meaning: Meaning) -> bool:
     turns = meaning.backward or meaning.recompute or meaning.engine
-    return turns or meaning.kind not in _WITHOUT_PHASE or _STEP.match(meaning.name) is not None
+    return turns or meaning.kind not in _WITHOUT_PHASE or STEP.match(meaning.name) is not None
 
 
 def _phase(chain: list[Meaning]) -> str:
@@ -85,7 +85,7 @@ def _phase(chain: list[Meaning]) -> str:
         if meaning.backward or meaning.engine:
             return BACKWARD
     for meaning in chain:
-        step = _STEP.match(meaning.name)
+        step = STEP.match(meaning.name)
         if step is not None:
             return OPTIMIZER if step[1] == "step" else ZERO_GRAD
     calls = [meaning.call for meaning in chain if meaning.call is not None]
