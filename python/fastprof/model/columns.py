@@ -134,7 +134,53 @@ class Values:
         ids: dict[Any, int] = {}
         changed = [change(value) for value in self.values]
         id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
-        return Values(take(np.array(id_of, np.int32), self.ids), list(ids))
+        return SharedValues(self.ids, np.array(id_of, np.int32), list(ids))
+
+
+class SharedValues(Values):
+    """Repeated values in rows that several columns share: row i is `values[id_of_row[rows[i]]]`.
+
+    Parameters
+    ----------
+    rows : int32 [n]
+        Indices into `id_of_row`, -1 for "unknown" (na).
+    id_of_row : int32 [m]
+        Indices into `values`, -1 for "unknown".
+    """
+
+    rows: npt.NDArray[np.int32]
+    id_of_row: npt.NDArray[np.int32]
+
+    def __init__(
+        self, rows: npt.NDArray[np.int32], id_of_row: npt.NDArray[np.int32], values: list[Any]
+    ) -> None:
+        self.__dict__.update(rows=rows, id_of_row=id_of_row, values=values)
+
+    @cached_property
+    def ids(self) -> npt.NDArray[np.int32]:
+        """As in Values; computed on first use."""
+        return take(self.id_of_row, self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def at(self, row: int) -> Any:
+        """The value of one row, or None."""
+        index = int(self.rows[row])
+        return None if index < 0 else Values(self.id_of_row, self.values).at(index)
+
+    def array(self) -> Objects:
+        """An object array [n]; None where unknown."""
+        return objects(self._distinct()[self.id_of_row].tolist(), self.rows)
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """The values, or None."""
+        yield from Values(self.rows, self._distinct()[self.id_of_row].tolist()).chunks(size)
+
+    def mapped(self, change: Callable[[Any], Any]) -> Values:
+        """As in Values; the rows remain shared."""
+        changed = Values(self.id_of_row, self.values).mapped(change)
+        return SharedValues(self.rows, changed.ids, changed.values)
 
 
 def unknown(n_rows: int) -> Values:

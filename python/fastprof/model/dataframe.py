@@ -12,7 +12,7 @@ from fastprof._core._take import take
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMN_OF_KEY
-from fastprof.model.columns import Column, Lists, RepeatedInts, Values
+from fastprof.model.columns import Column, Lists, RepeatedInts, SharedValues, Values
 
 if TYPE_CHECKING:
     import pandas
@@ -40,7 +40,7 @@ class Frames:
             return {key: column.array()}
         if isinstance(column, Values):
             from_codes = self._pandas.Categorical.from_codes
-            return {key: from_codes(column.ids, categories=column.values)}
+            return {key: from_codes(_codes(column), categories=column.values)}
         values: npt.NDArray[Any]
         ids: Int32 | None
         if isinstance(column, RepeatedInts):
@@ -59,7 +59,8 @@ class Frames:
         unknown = values == none
         if not unknown.any():
             return values.copy() if ids is None else take(values, ids)
-        numbers = np.where(unknown, values.dtype.type(0), values)
+        numbers = values.copy()
+        np.copyto(numbers, 0, where=unknown)
         if ids is not None:
             numbers, unknown = take(numbers, ids), take(unknown, ids)
         return self._pandas.arrays.IntegerArray(numbers, unknown) if unknown.any() else numbers
@@ -70,3 +71,10 @@ class Frames:
         # The arrays belong to the frame: pandas needs no copies.
         frame: pandas.DataFrame = self._pandas.DataFrame(data, copy=False)
         return frame
+
+
+def _codes(column: Values) -> npt.NDArray[Any]:
+    """The ids of a column, in one byte each if its rows are shared and few values are distinct."""
+    if not isinstance(column, SharedValues) or len(column.values) > np.iinfo(np.int8).max:
+        return column.ids
+    return take(column.id_of_row.astype(np.int8), column.rows)

@@ -21,7 +21,7 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call
-from fastprof.model.columns import Ints, Values
+from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.profile import checks
 from fastprof.profile.calls import CallsOfKernels, Named, typed_like
 
@@ -40,7 +40,7 @@ class Costs:
     ) -> None:
         self._tables, self._calls, self._duration = tables, calls, duration
         self.gpus: list[str] = []
-        self.own_reason = Values(np.zeros(len(row), np.int32), [""])
+        self.own_reason = SharedValues(np.zeros(len(row), np.int32), np.zeros(1, np.int32), [""])
         self._part = _calls.parts(
             row,
             info,
@@ -57,7 +57,7 @@ class Costs:
         self._row, self._info = row, info
 
     @property
-    def mod(self) -> Values:
+    def mod(self) -> SharedValues:
         return self._tables.mod.column(self._cell)
 
     @property
@@ -69,24 +69,29 @@ class Costs:
         return self._tables.params.column(self._cell)
 
     @cached_property
-    def tc(self) -> Values:
-        cells = self._tables.tc[self._row, self._info]
-        return Values(cells.astype(np.int32), TENSOR_CORE_CELLS)
+    def tc(self) -> SharedValues:
+        tc = self._tables.tc
+        place = self._row * np.int32(tc.shape[1]) + self._info
+        return SharedValues(place, tc.reshape(-1).astype(np.int32), TENSOR_CORE_CELLS)
 
     @property
     def tc_reason(self) -> Values:
         """Why tensor cores were not used; "-" if they were used or cannot apply."""
         not_used = TENSOR_CORE_CELLS.index("0")
-        cells = self.tc.ids
-        reasons = self._tables.reason.column(np.where(cells == not_used, self._cell, -1))
-        by_name = (cells == not_used) & (reasons.ids < 0)  # only the kernel's name is known
-        ids = np.where(by_name, self.own_reason.ids + len(reasons.values), reasons.ids)
-        texts = [*reasons.values, *self.own_reason.values]
-        ids = np.where((cells >= 0) & (cells != not_used), np.int32(len(texts)), ids)
+        rows = np.flatnonzero(take(self.tc.id_of_row == not_used, self.tc.rows))
+        reasons = self._tables.reason.column(self._cell[rows])
+        # Without a call, only the kernel's name is known.
+        of_name = self.own_reason.id_of_row  # the last is that of kernels without a name
+        own = take(of_name, self.own_reason.rows[rows], int(of_name[-1]))
+        ids = np.where(reasons.ids < 0, own + np.int32(len(reasons.values)), reasons.ids)
         place: dict[str, int] = {}
+        texts = [*reasons.values, *self.own_reason.values]
         adapted = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
-        new = [place.setdefault(each, len(place)) for each in adapted]
-        return Values(take(np.array(new, np.int32), ids), list(place))
+        new = np.array([place.setdefault(each, len(place)) for each in adapted], np.int32)
+        of_row = np.where(self.tc.id_of_row >= 0, new[-1], np.int32(-1))
+        column = take(of_row, self.tc.rows)
+        column[rows] = new[ids]
+        return Values(column, list(place))
 
     @property
     def exact(self) -> Ints:
@@ -143,8 +148,8 @@ def cost(
     found = Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
     found.gpus = list(gpus)
     texts: dict[str, int] = {}
-    *ids, none = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
-    found.own_reason = Values(take(np.array(ids, np.int32), name_of_kernel, none), list(texts))
+    ids = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
+    found.own_reason = SharedValues(name_of_kernel, np.array(ids, np.int32), list(texts))
     return found
 
 
@@ -179,9 +184,9 @@ class _Texts:
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
 
-    def column(self, cell: npt.NDArray[Any]) -> Values:
+    def column(self, cell: Int32) -> SharedValues:
         """The text of each cell; unknown for cell -1."""
-        return Values(take(np.array(self._cells, np.int32), cell), list(self._ids))
+        return SharedValues(cell, np.array(self._cells, np.int32), list(self._ids))
 
 
 class _Tables:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Int32, UInt8
-from fastprof.model.columns import Ints, Lists, SeqMarkers, Values
+from fastprof.model.columns import Ints, Lists, SeqMarkers, SharedValues, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators
 from fastprof.model.trace import Trace
 from fastprof.profile import gpu_work
@@ -129,7 +129,7 @@ class Lookups:
         return take(self.trace.launches.thread, self.trace.kernels.launch)
 
     @cached_property
-    def names(self) -> tuple[Values, Values]:
+    def names(self) -> tuple[SharedValues, SharedValues]:
         """Long and short name of every kernel."""
         return gpu_work.names(self.trace)
 
@@ -182,7 +182,7 @@ class Lookups:
 
     def chains(
         self, wanted: Callable[[Meaning], bool], paths: Paths, value: Callable[[list[Meaning]], Any]
-    ) -> Values:
+    ) -> SharedValues:
         """For each kernel, the value of the chain of wanted labels from the root of its path.
 
         `value` is called with each distinct chain, outermost first. Equal values get one id.
@@ -203,7 +203,7 @@ class Lookups:
         innermost = _path.innermost(paths.parent, take(own, paths.label))
         used, place = distinct(take(innermost, paths.node), len(meanings))
         values = [meanings[label].frames if label >= 0 else () for label in used]
-        return Values(take(place, paths.place), values)
+        return SharedValues(paths.place, place, values)
 
     @cached_property
     def source(self) -> Values:
@@ -251,7 +251,7 @@ class Lookups:
 
 def _chains(
     paths: Paths, meanings: list[Meaning], wanted: UInt8, value: Callable[[list[Meaning]], Any]
-) -> Values:
+) -> SharedValues:
     chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(meanings), wanted)
     used, place = distinct(take(chain_of_node, paths.node), len(parent))
     parents, labels_of = parent.tolist(), label.tolist()
@@ -263,8 +263,7 @@ def _chains(
             labels.append(meanings[labels_of[chain]])
             chain = parents[chain]
         id_of_chain.append(ids.setdefault(value(labels[::-1]), len(ids)))
-    id_of_path = take(np.array(id_of_chain, np.int32), place)
-    return Values(take(id_of_path, paths.place), list(ids))
+    return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
 
 
 def _is_own_range(meaning: Meaning) -> bool:

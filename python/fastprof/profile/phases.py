@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from fastprof.model.arrays import Int32
-from fastprof.model.columns import Values
+from fastprof._core._take import take
+from fastprof.model.columns import SharedValues, Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Trace
 from fastprof.profile.callpath.attribution import Attribution
@@ -44,7 +44,7 @@ class Chains(Protocol):
         wanted: Callable[[Meaning], bool],
         paths: Any,
         value: Callable[[list[Meaning]], Any],
-    ) -> Values: ...
+    ) -> SharedValues: ...
 
 
 def of_kernels(lookups: Chains) -> Values:
@@ -59,17 +59,20 @@ def of_kernels(lookups: Chains) -> Values:
     """
     of_chain = lookups.chains(_has_phase, lookups.own_paths, _phase)
     number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
-    phase = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.ids]
+    of_row = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.id_of_row]
+    phase = take(of_row, of_chain.rows)
     if lookups.attribution.in_engine is not None:
         phase[lookups.attribution.in_engine] = PHASES.index(BACKWARD)
     long_names, _ = names(lookups.trace)
     collective = [_COLLECTIVE.match(name) is not None for name in long_names.values]
-    phase[np.array([*collective, False])[long_names.ids]] = PHASES.index(COMMUNICATION)
+    communicates = take(np.array(collective, bool), long_names.id_of_row, False)
+    np.copyto(phase, PHASES.index(COMMUNICATION), where=take(communicates, long_names.rows))
     if lookups.trace.kernels.copied is not None:
         directions = copy_directions(lookups.trace)
-        to_gpu = np.array([*(each == "HtoD" for each in directions.values), False])
+        to_gpu = np.array([each == "HtoD" for each in directions.values], bool)
+        to_gpu = take(take(to_gpu, directions.id_of_row, False), directions.rows)
         may = np.array([each in (_MOVED, OTHER) for each in of_chain.values], bool)
-        phase[to_gpu[directions.ids] & may[of_chain.ids]] = PHASES.index(DATA)
+        phase[to_gpu & take(may[of_chain.id_of_row], of_chain.rows)] = PHASES.index(DATA)
     return Values(phase, PHASES)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.optional import import_optional
-from fastprof.model.columns import Ints, Values
+from fastprof.model.columns import Ints, SharedValues, Values
 
 if TYPE_CHECKING:
     import pandas
@@ -162,6 +162,7 @@ def _as_text(value: Any) -> str:
 _SHOWN: Final[dict[type, Callable[[Any], str]]] = {
     Ints: str,
     Values: _as_text,
+    SharedValues: _as_text,
     Floats: lambda value: f"{value:.4g}",
 }
 

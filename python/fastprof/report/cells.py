@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from fastprof._core._rows import RowWriter
-from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SeqMarkers, Values
+from fastprof.model.columns import (
+    Column,
+    Ints,
+    Lists,
+    RepeatedInts,
+    SeqMarkers,
+    SharedValues,
+    Values,
+)
 
 Brackets = tuple[bytes, bytes, bytes]
 
@@ -165,6 +173,7 @@ _ADD: dict[type, Callable[..., None]] = {
     Ints: _add_ints,
     RepeatedInts: _add_repeated,
     Values: _add_values,
+    SharedValues: _add_values,
     Lists: _add_lists,
     SeqMarkers: _add_seqmarkers,
 }
