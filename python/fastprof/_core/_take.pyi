@@ -6,7 +6,10 @@ import numpy.typing as npt
 _Item = TypeVar("_Item", bound=np.generic)
 
 def take(
-    values: npt.NDArray[_Item], index: npt.NDArray[np.int32], none: int = -1
+    values: npt.NDArray[_Item],
+    index: npt.NDArray[np.int32],
+    none: int = -1,
+    out: npt.NDArray[_Item] | None = None,
 ) -> npt.NDArray[_Item]: ...
 def objects(values: list[Any], index: npt.NDArray[np.int32]) -> npt.NDArray[np.object_]: ...
 def distinct(

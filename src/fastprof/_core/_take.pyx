@@ -17,7 +17,7 @@ cdef extern from "fp_take.h":
                          int64_t n_gaps) nogil
 
 
-def take(values, const int32_t[::1] index, int64_t none=-1):
+def take(values, const int32_t[::1] index, int64_t none=-1, out=None):
     """Return values[index], and `none` where the index is -1.
 
     Parameters
@@ -25,10 +25,11 @@ def take(values, const int32_t[::1] index, int64_t none=-1):
     values : numbers or flags of 1, 2, 4 or 8 bytes, [m]
     index : int32 [n], -1 .. m - 1
     none : a value of the type of `values`
+    out : array [n] of the dtype of `values`, optional: where to write
 
     Returns
     -------
-    array [n] of the dtype of `values`
+    `out`, or a new array
 
     Raises
     ------
@@ -41,7 +42,10 @@ def take(values, const int32_t[::1] index, int64_t none=-1):
     cdef const char[::1] otherwise
     cdef char[::1] to
     cdef fp_status status
-    out = np.empty(n, values.dtype)
+    if out is None:
+        out = np.empty(n, values.dtype)
+    if out.dtype != values.dtype or len(out) != n:
+        raise ValueError(f"expected room for {n} {values.dtype}, found {len(out)} {out.dtype}")
     if values.ndim != 1 or size not in (1, 2, 4, 8):
         raise ValueError(f"expected numbers of 1, 2, 4 or 8 bytes, [m], found {values.dtype}, "
                          f"{list(values.shape)}")
