@@ -28,6 +28,26 @@ fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t 
   return FP_OK;
 }
 
+fp_status fp_calls_instances(const int32_t *backward, const int32_t *meaning, const int32_t *picked,
+                             int32_t n, int32_t *scratch, int32_t *instance) {
+  int32_t *seen = scratch, *first_of = scratch + n;
+  for (int32_t i = 0; i < n; i++) seen[i] = first_of[i] = -1;
+  for (int32_t i = 0; i < n; i++) {
+    instance[i] = i;
+    if (backward[i] != i) continue;
+    int32_t forward = meaning[i];
+    if (is_outside(forward, n)) return FP_E_INDEX;
+    if (forward < 0 || seen[forward] >= 0) continue;
+    seen[forward] = i;
+    int32_t call = picked[forward];
+    if (is_outside(call, n)) return FP_E_INDEX;
+    if (call < 0) continue;
+    if (first_of[call] < 0) first_of[call] = i;
+    instance[i] = first_of[call];
+  }
+  return FP_OK;
+}
+
 /* The frames that characterize a kernel; -1 for none. */
 typedef struct {
   int32_t own, forward; /* its own call, and the forward call whose backward pass it does */

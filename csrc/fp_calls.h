@@ -35,6 +35,17 @@ enum {
 fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
                            const uint8_t *bits, int32_t n_labels, uint8_t *outside);
 
+/* Finds one frame for all backward calls of a forward call: the nodes of one forward call (the
+ * product and the bias of a linear layer) run its backward pass together. If the autograd graph is
+ * traversed again, the second backward call of the same forward frame is a separate instance.
+ *   backward  [n] the enclosing backward call, -1 for none
+ *   meaning   [n] of backward calls, the forward frame
+ *   picked    [n] the frame of the call that the frame is part of, -1 for none
+ *   scratch   [2, n]
+ *   instance  out, [n], the frame itself for all others */
+fp_status fp_calls_instances(const int32_t *backward, const int32_t *meaning, const int32_t *picked,
+                             int32_t n, int32_t *scratch, int32_t *instance);
+
 /* Frames and labels; index -1 means "none". */
 typedef struct {
   int32_t n_frames, n_labels;

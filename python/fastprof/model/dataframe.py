@@ -17,7 +17,7 @@ from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SharedValu
 if TYPE_CHECKING:
     import pandas
 
-_PIECE: Final = 1 << 25  # bytes
+_PIECE: Final = 1 << 24  # bytes
 
 
 class Frames:

@@ -65,7 +65,7 @@ def infer_results(trace: Trace, found: Attribution) -> InferredResults:
     asking = take(lacks_result, take(label_of_frame, call_of_frame), False)
     if not asking.any():
         return InferredResults(meanings, label_of_frame)
-    call_of_frame[~asking] = -1
+    np.copyto(call_of_frame, -1, where=~asking)
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
@@ -156,8 +156,14 @@ class _Launched:
         lacking = (call >= 0) & (take(results.of_call, call) < 0) & (launch >= 0)
         order = np.empty(0, np.intp)
         if lacking.any():
-            start, thread = trace.launches.start, trace.launches.thread
-            order = np.lexsort((take(start, launch), take(thread, launch)))
+            thread = take(trace.launches.thread, launch)
+            is_concerned = np.zeros(len(trace.threads) + 1, bool)  # the last for thread -1
+            is_concerned[thread[lacking]] = True
+            rows = np.flatnonzero(
+                take(is_concerned[:-1], thread, bool(is_concerned[-1]))
+            )
+            start = take(trace.launches.start, launch[rows])
+            order = rows[np.lexsort((start, thread[rows]))]
         place = np.flatnonzero(lacking[order])
         self.kernel = order[place]
         self.call = call[self.kernel]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
-from fastprof._core import _calls, _path, _pools, _share
+from fastprof._core import _calls, _path, _pools
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Call, Tensor
@@ -117,7 +117,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
             picked,
             _path.nearest(found.frame_parent, label_of_frame, complete.view(np.uint8)),
             found.backward_of_frame,
-            _instances(found, picked),
+            _calls.instances(found.backward_of_frame, found.meaning_of_frame, picked),
         ),
         bits,
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
@@ -316,22 +316,3 @@ def _picked(meanings: list[Meaning], frame_parent: Int32, label_of_frame: Int32)
     if again.any():  # not part of a call around the node
         parent = np.where(take(again, label_of_frame), np.int32(-1), frame_parent)
     return _path.best(parent, label_of_frame, ranks)
-
-
-def _instances(found: Attribution, picked: Int32) -> Int32:
-    """[frames] One backward call for all backward frames of a forward call.
-
-    The nodes of one forward call (the product and the bias of a linear layer) run its backward pass
-    together. If the autograd graph is traversed again, the second backward call of the same forward
-    frame is a separate instance.
-    """
-    frames = np.arange(len(picked), dtype=np.int32)
-    calls = np.flatnonzero(found.backward_of_frame == frames).astype(np.int32)
-    forward = found.meaning_of_frame[calls]
-    first_time = _share.ordinal(forward, len(frames)) == 0
-    calls, forward_call = calls[first_time], picked[forward[first_time]]
-    first_of = np.full(len(frames) + 1, -1, np.int32)  # the last for forward call -1
-    first_of[forward_call[::-1]] = calls[::-1]
-    known = forward_call >= 0
-    frames[calls[known]] = first_of[forward_call[known]]
-    return frames

@@ -20,6 +20,10 @@ cdef extern from "fp_calls.h":
     fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
                                const uint8_t *bits, int32_t n_labels, uint8_t *outside) nogil
 
+    fp_status fp_calls_instances(const int32_t *backward, const int32_t *meaning,
+                                 const int32_t *picked, int32_t n, int32_t *scratch,
+                                 int32_t *instance) nogil
+
     ctypedef struct fp_calls_frames:
         int32_t n_frames
         int32_t n_labels
@@ -124,6 +128,36 @@ def outside(parent, label, const uint8_t[::1] bits):
         status = fp_calls_outside(parents, labels, n, &bits[0] if n_labels else NULL, n_labels,
                                   flag)
     check(status, "work outside of autograd nodes")
+    return out
+
+
+def instances(backward, meaning, picked):
+    """One frame for all backward calls of a forward call, int32 [n]; others are themselves.
+
+    If the autograd graph is traversed again, the second backward call of the same forward frame is
+    a separate instance.
+
+    Parameters
+    ----------
+    backward, meaning, picked : int32 [n]
+        The enclosing backward call; of backward calls, the forward frame; the frame of the call
+        that the frame is part of. -1 for none.
+    """
+    cdef int32_t n = len(backward)
+    cdef const int32_t *backwards = _numbers(backward, n)
+    cdef const int32_t *meanings = _numbers(meaning, n)
+    cdef const int32_t *calls = _numbers(picked, n)
+    out = np.empty(n, np.int32)
+    cdef int32_t *instance
+    cdef int32_t *scratch
+    cdef fp_status status
+    if n == 0:
+        return out
+    room = np.empty(2 * n, np.int32)
+    instance, scratch = _written(out), _written(room)
+    with nogil:
+        status = fp_calls_instances(backwards, meanings, calls, n, scratch, instance)
+    check(status, "instances of backward calls")
     return out
 
 
