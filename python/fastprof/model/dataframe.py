@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastprof._core._take import take
 from fastprof._system.optional import import_optional
 from fastprof.model.column_table import COLUMN_OF_KEY
-from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SharedValues, Values
+from fastprof.model.columns import Column, Lists, RepeatedInts, SharedValues, Values
 
 if TYPE_CHECKING:
     import pandas

@@ -159,9 +159,7 @@ class _Launched:
             thread = take(trace.launches.thread, launch)
             is_concerned = np.zeros(len(trace.threads) + 1, bool)  # the last for thread -1
             is_concerned[thread[lacking]] = True
-            rows = np.flatnonzero(
-                take(is_concerned[:-1], thread, bool(is_concerned[-1]))
-            )
+            rows = np.flatnonzero(take(is_concerned[:-1], thread, bool(is_concerned[-1])))
             start = take(trace.launches.start, launch[rows])
             order = rows[np.lexsort((start, thread[rows]))]
         place = np.flatnonzero(lacking[order])

@@ -12,7 +12,7 @@ autocast calls an operator within itself, in another type.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -171,6 +171,7 @@ ANNOUNCED: Final = re.compile(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
 )
 
+
 def _rank(m: Meaning) -> int:
     """The preference for a range as the call of a kernel: the lowest number is preferred."""
     if m.kind == Kind.USER:
@@ -288,9 +289,7 @@ def _numbers(values: Sequence[Hashable | None]) -> Int32:
 FITS_GRADIENT: Final = frozenset({"sum", "sum_to_size", "to", "_to_copy", "view", "reshape"})
 
 
-def _outside_nodes(
-    meanings: list[Meaning], parent: Int32, label_of_frame: Int32
-) -> Bools | None:
+def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32) -> Bools | None:
     """[frames] Work of the engine for a node but outside of it: sums of gradients, hooks.
 
     This work does not belong to the backward pass of the node's forward call, unless it adapts a

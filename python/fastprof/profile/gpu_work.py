@@ -80,7 +80,9 @@ _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 def kinds(trace: Trace) -> Values:
     """kernel, graph, memcpy or memset."""
     kernels = trace.kernels
-    return SharedValues(kernels.config, kernels.configs.kind, [each.name.lower() for each in Activity])
+    return SharedValues(
+        kernels.config, kernels.configs.kind, [each.name.lower() for each in Activity]
+    )
 
 
 def damaged(trace: Trace) -> Ints:

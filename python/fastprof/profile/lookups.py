@@ -74,9 +74,7 @@ class Lookups:
         """The user's own ranges around each kernel's call and around its launch."""
         is_own = self.flags(lambda m: m.kind == Kind.USER)
         tree = self._tree(is_own)
-        launch_node = take(
-            self.attribution.node_of_frame, self.attribution.launch_frame_of_kernel
-        )
+        launch_node = take(self.attribution.node_of_frame, self.attribution.launch_frame_of_kernel)
         call, launch = (
             _chains(self._paths(tree, node), self.attribution.meanings, is_own, _labels)
             for node in (self._meaning_node, launch_node)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof._core import _nest
 from fastprof._core._take import take
@@ -23,9 +22,9 @@ def open_at_launch(trace: Trace) -> Values:
     process_of_launch = take(trace.process_of_thread, launches.thread)
     for process in np.unique(process_of_phase):
         rows = np.flatnonzero(process_of_phase == process)
-        calls: slice | npt.NDArray[np.intp] = np.flatnonzero(process_of_launch == process)
-        if len(calls) == len(launches):  # views instead of copies
-            calls = slice(None)
+        is_of_process = process_of_launch == process
+        # A slice makes views; a mask, copies.
+        calls = slice(None) if is_of_process.all() else np.flatnonzero(is_of_process)
         tree = _nest.Tree(phases.start[rows], phases.end[rows])
         node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
         chains: list[tuple[str, ...]] = []
