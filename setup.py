@@ -147,7 +147,9 @@ class BuildModules(build_ext):
         made = compile_object(self.compiler, source, COMPILE_MODULES, include_dirs=ext.include_dirs)
         module = self.get_ext_fullpath(ext.name)
         if is_older(module, [made, self.get_finalized_command("build_clib").archive]):
-            # build_ext.run has given the static library to the compiler.
+            # The compiler compares the module with its object only. build_ext.run has given it the
+            # static library.
+            Path(module).unlink(missing_ok=True)
             self.compiler.link_shared_object([made], module, extra_postargs=LINK)
 
 

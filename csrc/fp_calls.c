@@ -6,6 +6,48 @@
 
 static bool is_outside(int32_t index, int32_t n) { return index < -1 || index >= n; }
 
+/* The state of a frame in fp_calls_outside; OUTSIDE is the result. */
+enum { OUTSIDE = 1, INHERITED = 2, HAS_NODE = 4 };
+
+fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
+                           const uint8_t *bits, int32_t n_labels, uint8_t *outside) {
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
+    outside[i] = 0;
+    if (bits[label[i]] & FP_FRAME_NODE && parent[i] >= 0) outside[parent[i]] |= HAS_NODE;
+  }
+  for (int32_t i = 0; i < n; i++) {
+    uint8_t own = bits[label[i]], around = parent[i] < 0 ? 0 : bits[label[parent[i]]];
+    bool inherits = parent[i] >= 0 && outside[parent[i]] & INHERITED;
+    if (own & FP_FRAME_ENGINE) inherits = outside[i] & HAS_NODE;
+    if (own & FP_FRAME_NODE || (own & FP_FRAME_FITS && around & FP_FRAME_ENGINE)) inherits = false;
+    if (!inherits) continue;
+    outside[i] |= own & FP_FRAME_ENGINE ? INHERITED : INHERITED | OUTSIDE;
+  }
+  for (int32_t i = 0; i < n; i++) outside[i] &= OUTSIDE;
+  return FP_OK;
+}
+
+fp_status fp_calls_instances(const int32_t *backward, const int32_t *meaning, const int32_t *picked,
+                             int32_t n, int32_t *scratch, int32_t *instance) {
+  int32_t *seen = scratch, *first_of = scratch + n;
+  for (int32_t i = 0; i < n; i++) seen[i] = first_of[i] = -1;
+  for (int32_t i = 0; i < n; i++) {
+    instance[i] = i;
+    if (backward[i] != i) continue;
+    int32_t forward = meaning[i];
+    if (is_outside(forward, n)) return FP_E_INDEX;
+    if (forward < 0 || seen[forward] >= 0) continue;
+    seen[forward] = i;
+    int32_t call = picked[forward];
+    if (is_outside(call, n)) return FP_E_INDEX;
+    if (call < 0) continue;
+    if (first_of[call] < 0) first_of[call] = i;
+    instance[i] = first_of[call];
+  }
+  return FP_OK;
+}
+
 /* The frames that characterize a kernel; -1 for none. */
 typedef struct {
   int32_t own, forward; /* its own call, and the forward call whose backward pass it does */
@@ -37,14 +79,18 @@ static int32_t label_of(const fp_calls_frames *t, int32_t frame) {
 }
 
 static bool frames_are_sound(const fp_calls_frames *t) {
-  const int32_t *const columns[] = {t->first, t->picked, t->inner, t->backward, t->instance};
-  for (int32_t i = 0; i < t->n_frames; i++) {
-    if (t->parent[i] >= i || (uint32_t)t->label[i] >= (uint32_t)t->n_labels) return false;
-    for (int column = 0; column < 5; column++)
-      if (is_outside(columns[column][i], t->n_frames)) return false;
-    if (t->first[i] < 0) return false;
+  const uint32_t n = (uint32_t)t->n_frames; /* -1 + 1 is 0 in unsigned arithmetic */
+  bool wrong = false;
+  for (int32_t i = 0; i < t->n_frames; i++) { /* without branches, several times as fast */
+    wrong |= t->parent[i] >= i;
+    wrong |= (uint32_t)t->label[i] >= (uint32_t)t->n_labels;
+    wrong |= (uint32_t)t->first[i] >= n;
+    wrong |= (uint32_t)t->picked[i] + 1 > n;
+    wrong |= (uint32_t)t->inner[i] + 1 > n;
+    wrong |= (uint32_t)t->backward[i] + 1 > n;
+    wrong |= (uint32_t)t->instance[i] + 1 > n;
   }
-  return true;
+  return !wrong;
 }
 
 /* Autocast calls the operator, or one that does its work, again inside itself in another type. */
@@ -171,6 +217,21 @@ static int32_t write_result(const fp_calls_frames *t, const fp_kernel *k, const 
   return !is_backward && k->retyped >= 0 ? k->retyped : k->instance;
 }
 
+/* Whether kernel i has the frames of the one before: its results are the same. */
+static bool is_repeated(const int32_t *frame, const int32_t *meaning, int64_t i) {
+  return i > 0 && frame[i] == frame[i - 1] && meaning[i] == meaning[i - 1];
+}
+
+static void repeat_result(const fp_calls_of *of, int64_t i) {
+  of->label[i] = of->label[i - 1];
+  of->is_backward[i] = of->is_backward[i - 1];
+  of->work[i] = of->work[i - 1];
+  of->is_gradient[i] = of->is_gradient[i - 1];
+  of->helper[i] = of->helper[i - 1];
+  of->group[i] = of->group[i - 1];
+  of->instance[i] = of->instance[i - 1];
+}
+
 fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const int32_t *meaning,
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups) {
@@ -185,11 +246,16 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
     if (is_outside(frame[i], t->n_frames) || is_outside(meaning[i], t->n_frames)) return FP_E_INDEX;
+    if (is_repeated(frame, meaning, i)) continue;
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
     take_parts(t, &k, &s);
   }
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
+    if (is_repeated(frame, meaning, i)) {
+      repeat_result(of, i);
+      continue;
+    }
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
     int32_t instance = write_result(t, &k, s.inside, of, i);
     of->group[i] = -1;

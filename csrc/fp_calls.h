@@ -19,6 +19,33 @@ enum {
   FP_CALL_FORMULA = 256,        /* its operator has a formula, whose arguments may be missing */
 };
 
+/* Properties of a label for fp_calls_outside, as bits. */
+enum {
+  FP_FRAME_ENGINE = 1, /* the engine's range of an autograd node */
+  FP_FRAME_NODE = 2,   /* the node itself */
+  FP_FRAME_FITS = 4,   /* an operator that adapts a gradient to its input */
+};
+
+/* Finds the frames of work that the engine does for a node but outside of it: inside an engine's
+ * range that has a node among its children, but neither inside the node nor in an operator of the
+ * engine's range that adapts a gradient.
+ *   parent, label  [n] tree of frames, parents first
+ *   bits           [n_labels] FP_FRAME_* bits
+ *   outside        out, [n], 0 or 1 */
+fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
+                           const uint8_t *bits, int32_t n_labels, uint8_t *outside);
+
+/* Finds one frame for all backward calls of a forward call: the nodes of one forward call (the
+ * product and the bias of a linear layer) run its backward pass together. If the autograd graph is
+ * traversed again, the second backward call of the same forward frame is a separate instance.
+ *   backward  [n] the enclosing backward call, -1 for none
+ *   meaning   [n] of backward calls, the forward frame
+ *   picked    [n] the frame of the call that the frame is part of, -1 for none
+ *   scratch   [2, n]
+ *   instance  out, [n], the frame itself for all others */
+fp_status fp_calls_instances(const int32_t *backward, const int32_t *meaning, const int32_t *picked,
+                             int32_t n, int32_t *scratch, int32_t *instance);
+
 /* Frames and labels; index -1 means "none". */
 typedef struct {
   int32_t n_frames, n_labels;

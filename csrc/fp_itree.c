@@ -42,10 +42,34 @@ int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit
   return q.n_found;
 }
 
+/* The first instant after t at which other ranges are open than those found at t. */
+static int64_t next_change(fp_itree tree, int64_t t, const int32_t *found, int32_t n_found) {
+  int64_t change = INT64_MAX;
+  int32_t first = 0, last = tree.n; /* first: the first range that starts after t */
+  while (first < last) {
+    int32_t middle = middle_of(first, last);
+    if (tree.start[middle] > t)
+      last = middle;
+    else
+      first = middle + 1;
+  }
+  if (first < tree.n) change = tree.start[first];
+  for (int32_t k = 0; k < n_found; k++)
+    if (tree.end[found[k]] < change) change = tree.end[found[k]];
+  return change;
+}
+
 fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
                          fp_tree *nodes, int32_t *found, int32_t *node) {
+  int64_t from = 0, until = 0; /* the node before holds for instants in [from, until) */
   for (int32_t i = 0; i < n; i++) {
+    if (t[i] >= from && t[i] < until) {
+      node[i] = node[i - 1];
+      continue;
+    }
     int32_t n_found = fp_itree_open_at(tree, t[i], found, tree.n);
+    from = t[i];
+    until = next_change(tree, t[i], found, n_found);
     node[i] = -1;
     for (int32_t k = 0; k < n_found; k++) {
       fp_status status = fp_tree_below(nodes, node[i], label[found[k]], &node[i]);

@@ -26,7 +26,7 @@ void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end);
 int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit);
 
 /* Finds the ranges open at each of n instants, as a node of a tree of labels: equal chains of
- * labels give the same node. Adds nodes to `nodes`.
+ * labels give the same node. Adds nodes to `nodes`. Fastest for ascending instants.
  *   label   [tree.n]
  *   found   scratch, [tree.n]
  *   node    out, [n], -1 if no range is open */

@@ -153,7 +153,7 @@ static int compare(const void *a, const void *b) {
 /* Sorts the chain's numbers and removes duplicates, the linking one, and 0 if others exist. */
 static int32_t other_numbers(int64_t *numbers, int32_t n, int64_t linking) {
   int32_t kept = 0;
-  qsort(numbers, (size_t)n, sizeof *numbers, compare);
+  if (n > 1) qsort(numbers, (size_t)n, sizeof *numbers, compare);
   for (int32_t i = 0; i < n; i++) {
     if (numbers[i] == linking || (numbers[i] == 0 && (linking > 0 || numbers[n - 1] > 0))) continue;
     if (kept && numbers[kept - 1] == numbers[i]) continue;
@@ -162,31 +162,47 @@ static int32_t other_numbers(int64_t *numbers, int32_t n, int64_t linking) {
   return kept;
 }
 
+/* Collects the numbers of a frame's chain. *n_found of them: adjacent equal ones count once. */
+static fp_status numbers_of(const fp_link_frames *t, int32_t frame, bool inside, int64_t *numbers,
+                            int32_t depth, int32_t *n_found, int64_t *linking) {
+  *n_found = 0;
+  *linking = -1;
+  for (int32_t f = frame; f >= 0; f = t->parent[f]) {
+    int32_t range = t->range[f];
+    if ((uint32_t)range >= (uint32_t)t->n_ranges) return FP_E_INDEX;
+    int64_t seq = t->seq[range];
+    if (seq < 0) continue;
+    if ((uint32_t)t->label[range] >= (uint32_t)t->n_labels) return FP_E_INDEX;
+    if (!t->is_torch[t->label[range]]) continue;
+    /* The innermost number that counts; an outer number replaces 0. */
+    if ((!inside || t->backward[f]) && (*linking < 0 || (*linking == 0 && seq > 0))) *linking = seq;
+    if (*n_found && numbers[*n_found - 1] == seq) continue;
+    if (*n_found == depth) return FP_E_INDEX;
+    numbers[(*n_found)++] = seq;
+  }
+  return FP_OK;
+}
+
 fp_status fp_link_numbers(const fp_link_frames *t, const int32_t *frame, const uint8_t *inside,
                           int64_t n, int64_t *scratch, int32_t depth, int64_t *seq_of,
-                          int64_t *offset, int64_t *other) {
-  offset[0] = 0;
-  for (int64_t i = 0; i < n; i++) {
-    int32_t found = 0;
-    int64_t linking = -1;
-    for (int32_t f = frame[i]; f >= 0; f = t->parent[f]) {
-      int32_t range = t->range[f];
-      if ((uint32_t)range >= (uint32_t)t->n_ranges) return FP_E_INDEX;
-      int64_t seq = t->seq[range];
-      if (seq < 0) continue;
-      if ((uint32_t)t->label[range] >= (uint32_t)t->n_labels) return FP_E_INDEX;
-      if (!t->is_torch[t->label[range]]) continue;
-      if (found == depth) return FP_E_INDEX;
-      scratch[found++] = seq;
-      /* The innermost number that counts; an outer number replaces 0. */
-      if ((!inside[i] || t->backward[f]) && (linking < 0 || (linking == 0 && seq > 0)))
-        linking = seq;
+                          fp_link_others *others) {
+  int32_t kept = 0;
+  for (int64_t i = others->n; i < n; i++) {
+    int64_t begin = i ? others->end[i - 1] : 0;
+    bool again = i > others->n && frame[i] == frame[i - 1] && inside[i] == inside[i - 1];
+    if (again) {
+      seq_of[i] = seq_of[i - 1];
+    } else {
+      fp_status status = numbers_of(t, frame[i], inside[i], scratch, depth, &kept, &seq_of[i]);
+      if (status != FP_OK) return status;
+      kept = other_numbers(scratch, kept, seq_of[i]);
     }
-    seq_of[i] = linking;
-    int32_t kept = other_numbers(scratch, found, linking);
-    if (other)
-      for (int32_t k = 0; k < kept; k++) other[offset[i] + k] = scratch[k];
-    offset[i + 1] = offset[i] + kept;
+    if (kept > others->capacity - begin) {
+      others->n = i;
+      return FP_MORE;
+    }
+    for (int32_t k = 0; k < kept; k++) others->number[begin + k] = scratch[k];
+    others->end[i] = begin + kept;
   }
   return FP_OK;
 }

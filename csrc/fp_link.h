@@ -78,19 +78,26 @@ typedef struct {
   int32_t n_ranges, n_labels;
 } fp_link_frames;
 
+/* The other numbers of kernels: of kernel i in number[end[i - 1] .. end[i]), ascending, each once.
+ */
+typedef struct {
+  int64_t *end;    /* [kernels] */
+  int64_t *number; /* [capacity] */
+  int64_t capacity;
+  int64_t n; /* kernels done; 0 initially */
+} fp_link_others;
+
 /* Collects the sequence numbers of the torch ranges around each kernel.
  *   frame     [n] innermost frame of each kernel, -1 for none
  *   inside    [n] 1 if the kernel runs in a backward pass
  *   scratch   [depth], the length of the longest chain
  *   seq_of    out, [n], the number that links: of the innermost backward frame with a number for
  *             kernels in a backward pass, else of the innermost frame with a number; -1 for none
- *   offset    out, [n + 1]
- *   other     out, the other numbers of kernel i in other[offset[i] .. offset[i + 1]), ascending,
- *             each once; NULL to compute seq_of and offset only
+ *   others    out; after FP_MORE, increase the capacity, keep the numbers and call again
  * 0 means "none" in PyTorch 1 if the chain has another number, and is then ignored. */
 fp_status fp_link_numbers(const fp_link_frames *frames, const int32_t *frame, const uint8_t *inside,
                           int64_t n, int64_t *scratch, int32_t depth, int64_t *seq_of,
-                          int64_t *offset, int64_t *other);
+                          fp_link_others *others);
 
 /* PyProf's "sub": the position of a row in its run of consecutive rows of the same process with the
  * same number and operator.

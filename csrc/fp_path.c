@@ -24,6 +24,26 @@ fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n
   return FP_OK;
 }
 
+fp_status fp_path_nearest(const int32_t *parent, const int32_t *label, int32_t n,
+                          const uint8_t *wanted, int32_t n_labels, int32_t *out) {
+  for (int32_t i = 0; i < n; i++) {
+    if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
+    out[i] = wanted[label[i]] ? i : parent[i] < 0 ? -1 : out[parent[i]];
+  }
+  return FP_OK;
+}
+
+fp_status fp_path_first(const int32_t *range, int32_t n, int32_t n_ranges, int32_t *scratch,
+                        int32_t *out) {
+  for (int32_t r = 0; r < n_ranges; r++) scratch[r] = -1;
+  for (int32_t i = 0; i < n; i++) {
+    if ((uint32_t)range[i] >= (uint32_t)n_ranges) return FP_E_INDEX;
+    if (scratch[range[i]] < 0) scratch[range[i]] = i;
+    out[i] = scratch[range[i]];
+  }
+  return FP_OK;
+}
+
 fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *rank,
                        int32_t n_labels, int32_t *out) {
   for (int32_t i = 0; i < n; i++) {

@@ -3,22 +3,29 @@
 
 #include <string.h>
 
-fp_status fp_take_i32(const int32_t *values, int64_t n_values, const int32_t *index, int64_t n,
-                      int32_t none, int32_t *out) {
-  for (int64_t i = 0; i < n; i++) {
-    if (index[i] < -1 || index[i] >= n_values) return FP_E_INDEX;
-    out[i] = index[i] < 0 ? none : values[index[i]];
+#define TAKE(name, type)                                                                       \
+  static fp_status name(const void *values, int64_t n_values, const int32_t *index, int64_t n, \
+                        const void *none, void *out) {                                         \
+    const type *from = values, otherwise = *(const type *)none;                                \
+    type *to = out;                                                                            \
+    for (int64_t i = 0; i < n; i++) {                                                          \
+      if (index[i] < -1 || index[i] >= n_values) return FP_E_INDEX;                            \
+      to[i] = index[i] < 0 ? otherwise : from[index[i]];                                       \
+    }                                                                                          \
+    return FP_OK;                                                                              \
   }
-  return FP_OK;
-}
 
-fp_status fp_take_i64(const int64_t *values, int64_t n_values, const int32_t *index, int64_t n,
-                      int64_t none, int64_t *out) {
-  for (int64_t i = 0; i < n; i++) {
-    if (index[i] < -1 || index[i] >= n_values) return FP_E_INDEX;
-    out[i] = index[i] < 0 ? none : values[index[i]];
-  }
-  return FP_OK;
+TAKE(take_1, uint8_t)
+TAKE(take_2, uint16_t)
+TAKE(take_4, uint32_t)
+TAKE(take_8, uint64_t)
+
+fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
+                  int64_t n, const void *none, void *out) {
+  if (size == 1) return take_1(values, n_values, index, n, none, out);
+  if (size == 2) return take_2(values, n_values, index, n, none, out);
+  if (size == 4) return take_4(values, n_values, index, n, none, out);
+  return take_8(values, n_values, index, n, none, out);
 }
 
 fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, int32_t *number,

@@ -7,12 +7,13 @@
 
 #include "fp_status.h"
 
-/* out[i] = values[index[i]], or `none` if index[i] is -1. FP_E_INDEX if an index is out of bounds.
- */
-fp_status fp_take_i32(const int32_t *values, int64_t n_values, const int32_t *index, int64_t n,
-                      int32_t none, int32_t *out);
-fp_status fp_take_i64(const int64_t *values, int64_t n_values, const int32_t *index, int64_t n,
-                      int64_t none, int64_t *out);
+/* out[i] = values[index[i]], or *none if index[i] is -1. FP_E_INDEX if an index is out of bounds.
+ *   values  [n_values] of `size` bytes each: 1, 2, 4 or 8
+ *   index   [n], -1 .. n_values - 1
+ *   none    one value
+ *   out     [n] */
+fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
+                  int64_t n, const void *none, void *out);
 
 /* Numbers the distinct indices in ascending order: used[place[i]] == index[i].
  *   index    [n], -1 .. n_values - 1

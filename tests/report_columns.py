@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 
-from fastprof.model.columns import Ints, Lists, Values
+from fastprof.model.columns import Ints, Lists, SharedValues, Values
 from fastprof.writers import write_report
 
 INT64_MAX = 2**63 - 1
@@ -15,6 +15,11 @@ def values(*cells):
     distinct = list(dict.fromkeys(cell for cell in cells if cell is not None))
     ids = [-1 if cell is None else distinct.index(cell) for cell in cells]
     return Values(np.array(ids, np.int32), distinct)
+
+
+def shared(rows: list[int], id_of_row: list[int], *cells: object) -> SharedValues:
+    """A column of repeated values whose rows are shared; -1 is unknown."""
+    return SharedValues(np.array(rows, np.int32), np.array(id_of_row, np.int32), list(cells))
 
 
 def lists(*cells):

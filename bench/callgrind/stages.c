@@ -110,19 +110,23 @@ static void share(void) {
   static int64_t sum[N_CALLS], passed[N_CALLS];
   static int32_t seen[N_CALLS], ordinal[N_CALLS];
   static int8_t part[N_CALLS];
-  const fp_share_rows rows = {row, part, row, weight, total, N_CALLS, N_CALLS, N_CALLS};
+  static int32_t scratch[N_CALLS], group[N_CALLS];
+  int32_t n_groups;
+  CHECK(fp_share_pairs(row, part, N_CALLS, N_CALLS, 1, scratch, group, &n_groups) == FP_OK);
+  const fp_share_rows rows = {group, row, weight, total, N_CALLS, n_groups, N_CALLS};
   uint64_t expected, found;
-  CHECK(fp_share_sum(&rows, 0, sum) == FP_OK);
-  CHECK(fp_share(&rows, 0, sum, passed, share_of) == FP_OK);
-  CHECK(fp_share_add_up(&rows, 0, share_of, sum, &expected, &found) == FP_OK && expected == found);
+  CHECK(fp_share_sum(&rows, sum) == FP_OK);
+  CHECK(fp_share(&rows, sum, passed, share_of) == FP_OK);
+  CHECK(fp_share_add_up(&rows, share_of, sum, &expected, &found) == FP_OK && expected == found);
   CHECK(fp_share_ordinal(row, N_CALLS, N_CALLS, seen, ordinal) == FP_OK);
 }
 
 static void take(void) {
   static int32_t number[N_CALLS + 1], used[N_CALLS + 1], place[N_CALLS];
   int32_t n_used;
-  CHECK(fp_take_i64(total, N_CALLS, row, N_CALLS, -1, share_of) == FP_OK);
-  CHECK(fp_take_i32(row, N_CALLS, row, N_CALLS, -1, place) == FP_OK);
+  const int64_t none = -1;
+  CHECK(fp_take(total, 8, N_CALLS, row, N_CALLS, &none, share_of) == FP_OK);
+  CHECK(fp_take(row, 4, N_CALLS, row, N_CALLS, &none, place) == FP_OK);
   CHECK(fp_take_distinct(row, N_CALLS, N_CALLS, number, used, &n_used, place) == FP_OK);
 }
 

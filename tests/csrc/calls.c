@@ -78,6 +78,33 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
+static void frames_of_backward_calls_are_frames(int32_t n) {
+  int32_t *parent = numbers(n, -1, n), *label = numbers(n, 0, N_LABELS);
+  int32_t *backward = numbers(n, -1, n), *meaning = numbers(n, -1, n), *picked = numbers(n, -1, n);
+  int32_t *instance = ARRAY(int32_t, n), *scratch = ARRAY(int32_t, 2 * n);
+  uint8_t *bits = ARRAY(uint8_t, N_LABELS), *outside = ARRAY(uint8_t, n);
+  for (int32_t i = 0; i < n; i++) parent[i] = random_below(i + 1) - 1;
+  for (int32_t i = 0; i < N_LABELS; i++) bits[i] = (uint8_t)random_below(8);
+  CHECK(fp_calls_outside(parent, label, n, bits, N_LABELS, outside) == FP_OK);
+  CHECK(fp_calls_instances(backward, meaning, picked, n, scratch, instance) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    CHECK(outside[i] <= !(bits[label[i]] & (FP_FRAME_ENGINE | FP_FRAME_NODE)));
+    CHECK(outside[i] <= (parent[i] >= 0));
+    CHECK(instance[i] == i || (instance[i] < i && backward[i] == i && meaning[i] >= 0));
+    CHECK(backward[instance[i]] == instance[i] || instance[i] == i);
+  }
+  if (n) {
+    label[n - 1] = N_LABELS;
+    CHECK(fp_calls_outside(parent, label, n, bits, N_LABELS, outside) == FP_E_INDEX);
+    backward[n - 1] = n - 1;
+    meaning[n - 1] = n;
+    CHECK(fp_calls_instances(backward, meaning, picked, n, scratch, instance) == FP_E_INDEX);
+  }
+  void *const arrays[] = {parent,   label,   backward, meaning, picked,
+                          instance, scratch, bits,     outside};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+}
+
 static void parts_are_those_of_tables(int32_t n, int32_t n_groups) {
   int32_t n_rows = 1 + random_below(4), n_infos = 1 + random_below(4), n_cells = n_rows * n_infos;
   int8_t *part_of = ARRAY(int8_t, n_cells), *part = ARRAY(int8_t, n);
@@ -125,6 +152,7 @@ static void parts_are_those_of_tables(int32_t n, int32_t n_groups) {
 int main(void) {
   for (int i = 0; i < 3000; i++) {
     calls_are_those_of_frames(random_below(MOST), random_below(MOST));
+    frames_of_backward_calls_are_frames(random_below(MOST));
     parts_are_those_of_tables(random_below(MOST), random_below(MOST));
   }
   return 0;

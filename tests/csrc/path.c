@@ -240,9 +240,15 @@ static void other_numbers_are_those_of_the_chain(int32_t n) {
   const uint8_t is_torch[] = {1};
   for (int32_t i = 0; i < n; i++) own[i] = i;
   const fp_link_frames frames = {parent, own, backward, seq, label, is_torch, n, 1};
-  CHECK(fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, offset, NULL) == FP_OK);
-  int64_t *other = ARRAY(int64_t, offset[n]);
-  CHECK(fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, offset, other) == FP_OK);
+  int64_t *other = NULL;
+  fp_link_others others = {offset + 1, NULL, 0, 0};
+  fp_status status = FP_MORE;
+  for (offset[0] = 0; status == FP_MORE; others.capacity++) {
+    other = realloc(other, (size_t)(others.capacity + 1) * sizeof *other);
+    others.number = other;
+    status = fp_link_numbers(&frames, frame, inside, n, scratch, depth, seq_of, &others);
+  }
+  CHECK(status == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(seq_of[i] == -1 || chain_has(parent, seq, frame[i], seq_of[i]));
     for (int64_t k = offset[i]; k < offset[i + 1]; k++) {
@@ -287,27 +293,33 @@ static void sub_counts_rows_in_a_row(int32_t n) {
 }
 
 static void shares_add_up(int32_t n) {
-  enum { N_GROUPS = 3 };
+  enum { N_GROUPS = 3, N_PARTS = 2 };
   const int64_t totals[N_GROUPS] = {INT64_MAX, random_below(50), -1};
-  int32_t *group = random_numbers(n, -1, N_GROUPS + 1), *cell = random_numbers(n, 0, N_GROUPS);
+  int32_t *instance = random_numbers(n, -1, N_GROUPS + 1), *cell = random_numbers(n, 0, N_GROUPS);
   int64_t *weight = random_wide(n, random_below(2) ? INT64_MAX / 64 : -1, 5);
-  int64_t *share = ARRAY(int64_t, n), sum[N_GROUPS], passed[N_GROUPS];
-  int64_t left[N_GROUPS] = {totals[0], totals[1], 0};
-  int32_t members[N_GROUPS] = {0}, n_before[N_GROUPS] = {0}, seen[N_GROUPS];
-  int32_t *ordinal = ARRAY(int32_t, n);
-  int8_t *part = (int8_t *)random_flags(n, 2);
+  int64_t *share = ARRAY(int64_t, n), sum[N_GROUPS], passed[N_GROUPS], left[N_GROUPS];
+  int32_t members[N_GROUPS] = {0}, n_before[N_GROUPS] = {0}, seen[N_GROUPS], n_groups;
+  int32_t *ordinal = ARRAY(int32_t, n), *group = ARRAY(int32_t, n);
+  int32_t *scratch = ARRAY(int32_t, N_GROUPS * N_PARTS);
+  int8_t *part = (int8_t *)random_flags(n, N_PARTS + 1);
   uint64_t expected, found;
+  for (int32_t i = 0; i < n; i++) part[i] = part[i] ? N_PARTS : 0; /* only part 0 is shared */
+  CHECK(fp_share_pairs(instance, part, n, N_GROUPS, N_PARTS, scratch, group, &n_groups) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
+    CHECK((group[i] >= 0) == (instance[i] >= 0 && part[i] == 0) && group[i] < n_groups);
+    for (int32_t k = 0; k < i; k++)
+      CHECK(group[i] < 0 || group[k] < 0 || (group[i] == group[k]) == (instance[i] == instance[k]));
     if (group[i] >= 0) cell[i] = group[i];
     share[i] = -7;
   }
-  const fp_share_rows rows = {group, part, cell, weight, totals, n, N_GROUPS, N_GROUPS};
-  CHECK(fp_share_sum(&rows, 1, sum) == FP_OK);
-  CHECK(fp_share(&rows, 1, sum, passed, share) == FP_OK);
+  memcpy(left, totals, sizeof left);
+  const fp_share_rows rows = {group, cell, weight, totals, n, N_GROUPS, N_GROUPS};
+  CHECK(fp_share_sum(&rows, sum) == FP_OK);
+  CHECK(fp_share(&rows, sum, passed, share) == FP_OK);
   CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(ordinal[i] == (group[i] < 0 ? -1 : n_before[group[i]]++));
-    if (group[i] < 0 || part[i] != 1) {
+    if (group[i] < 0) {
       CHECK(share[i] == -7);
       continue;
     }
@@ -318,24 +330,28 @@ static void shares_add_up(int32_t n) {
       CHECK(share[i] >= 0 && (left[group[i]] -= share[i]) >= 0);
   }
   CHECK((!members[0] || left[0] == 0) && (!members[1] || left[1] == 0));
-  CHECK(fp_share_add_up(&rows, 1, share, sum, &expected, &found) == FP_OK);
+  CHECK(fp_share_add_up(&rows, share, sum, &expected, &found) == FP_OK);
   CHECK(expected == found && expected >= (members[0] ? (uint64_t)totals[0] : 0));
   if (n) {
-    int counts = group[n - 1] >= 0 && part[n - 1] == 1;
+    int counts = group[n - 1] >= 0;
     share[n - 1] = share[n - 1] <= 0 ? 5 : share[n - 1] - 1;
-    CHECK(fp_share_add_up(&rows, 1, share, sum, &expected, &found) == FP_OK);
+    CHECK(fp_share_add_up(&rows, share, sum, &expected, &found) == FP_OK);
     CHECK((expected == found) == !counts);
-    part[n - 1] = 1;
     for (int outside = 0; outside < 2; outside++) {
       group[n - 1] = outside ? 0 : N_GROUPS;
       cell[n - 1] = outside ? -1 : 0;
-      CHECK(fp_share_sum(&rows, 1, sum) == FP_E_INDEX);
-      CHECK(fp_share(&rows, 1, sum, passed, share) == FP_E_INDEX);
-      CHECK(fp_share_add_up(&rows, 1, share, sum, &expected, &found) == FP_E_INDEX);
+      CHECK(fp_share_sum(&rows, sum) == FP_E_INDEX);
+      CHECK(fp_share(&rows, sum, passed, share) == FP_E_INDEX);
+      CHECK(fp_share_add_up(&rows, share, sum, &expected, &found) == FP_E_INDEX);
     }
     group[n - 1] = N_GROUPS;
     CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_E_INDEX);
+    instance[n - 1] = N_GROUPS;
+    CHECK(fp_share_pairs(instance, part, n, N_GROUPS, N_PARTS, scratch, group, &n_groups) ==
+          FP_E_INDEX);
   }
+  free(instance);
+  free(scratch);
   free(group);
   free(cell);
   free(ordinal);
@@ -381,27 +397,95 @@ static void roles_are_those_of_label_and_place(int32_t n) {
   free(seq);
 }
 
+static void calls_are_too_fast_beyond_the_bandwidth(int32_t n) {
+  enum { N_GROUPS = 3 };
+  const double bandwidth[] = {1e9, 1e18};
+  int32_t *group = random_numbers(n, -1, N_GROUPS + 1), *memory = random_numbers(n, 0, 2);
+  int64_t *bytes = random_wide(n, -1, 100), *duration = random_wide(n, -1, 10);
+  double *scratch = ARRAY(double, 2 * N_GROUPS);
+  uint8_t *too_fast = ARRAY(uint8_t, n);
+  const fp_share_moves moves = {group, bytes, duration, memory, bandwidth, n, N_GROUPS, 2};
+  CHECK(fp_share_too_fast(&moves, 2, scratch, too_fast) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    CHECK(too_fast[i] <= (memory[i] == 0 && bytes[i] >= 0));
+    if (group[i] >= 0) continue;
+    CHECK(too_fast[i] == (memory[i] == 0 && duration[i] > 0 && bytes[i] > 2 * duration[i]));
+  }
+  if (n) {
+    memory[n - 1] = 2;
+    CHECK(fp_share_too_fast(&moves, 2, scratch, too_fast) == FP_E_INDEX);
+    memory[n - 1] = 0;
+    group[n - 1] = N_GROUPS;
+    CHECK(fp_share_too_fast(&moves, 2, scratch, too_fast) == FP_E_INDEX);
+  }
+  free(group);
+  free(memory);
+  free(bytes);
+  free(duration);
+  free(scratch);
+  free(too_fast);
+}
+
+static void the_nearest_and_the_first_are_frames(int32_t n) {
+  int32_t n_ranges = n / 2 + 1, *parent = random_tree(n), *label = random_numbers(n, 0, N_LABELS);
+  int32_t *range = random_numbers(n, 0, n_ranges), *out = ARRAY(int32_t, n);
+  int32_t *scratch = ARRAY(int32_t, n_ranges);
+  uint8_t *wanted = random_flags(N_LABELS, 2);
+  CHECK(fp_path_nearest(parent, label, n, wanted, N_LABELS, out) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t at = i;
+    while (at >= 0 && !wanted[label[at]]) at = parent[at];
+    CHECK(out[i] == at);
+  }
+  CHECK(fp_path_first(range, n, n_ranges, scratch, out) == FP_OK);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t first = 0;
+    while (range[first] != range[i]) first++;
+    CHECK(out[i] == first);
+  }
+  if (n) {
+    label[n - 1] = N_LABELS;
+    CHECK(fp_path_nearest(parent, label, n, wanted, N_LABELS, out) == FP_E_INDEX);
+    range[n - 1] = n_ranges;
+    CHECK(fp_path_first(range, n, n_ranges, scratch, out) == FP_E_INDEX);
+  }
+  free(parent);
+  free(label);
+  free(range);
+  free(out);
+  free(scratch);
+  free(wanted);
+}
+
 static void indices_are_looked_up(int32_t n) {
   int32_t n_values = random_below(5), n_used;
   int32_t *values = random_numbers(n_values, -3, 6), *index = random_numbers(n, -1, n_values + 1);
   int64_t *wide = random_wide(n_values, INT64_MIN, 6), *wide_out = ARRAY(int64_t, n);
   int32_t *out = ARRAY(int32_t, n), *place = ARRAY(int32_t, n);
   int32_t *number = ARRAY(int32_t, n_values + 1), *used = ARRAY(int32_t, n_values + 1);
-  CHECK(fp_take_i32(values, n_values, index, n, -9, out) == FP_OK);
-  CHECK(fp_take_i64(wide, n_values, index, n, INT64_MAX, wide_out) == FP_OK);
+  uint8_t *flags = random_flags(n_values, 5), *flags_out = ARRAY(uint8_t, n), no_flag = 7;
+  const int32_t none = -9;
+  const int64_t wide_none = INT64_MAX;
+  CHECK(fp_take(flags, 1, n_values, index, n, &no_flag, flags_out) == FP_OK);
+  CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_OK);
+  CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_OK);
   CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(out[i] == (index[i] < 0 ? -9 : values[index[i]]));
+    CHECK(flags_out[i] == (index[i] < 0 ? no_flag : flags[index[i]]));
     CHECK(wide_out[i] == (index[i] < 0 ? INT64_MAX : wide[index[i]]));
     CHECK(place[i] >= 0 && place[i] < n_used && used[place[i]] == index[i]);
   }
   for (int32_t i = 1; i < n_used; i++) CHECK(used[i - 1] < used[i]);
   for (int32_t wrong = -2; n && wrong <= n_values; wrong += n_values + 2) {
     index[n - 1] = wrong;
-    CHECK(fp_take_i32(values, n_values, index, n, -9, out) == FP_E_INDEX);
-    CHECK(fp_take_i64(wide, n_values, index, n, -9, wide_out) == FP_E_INDEX);
+    CHECK(fp_take(flags, 1, n_values, index, n, &no_flag, flags_out) == FP_E_INDEX);
+    CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_E_INDEX);
+    CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_E_INDEX);
     CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_E_INDEX);
   }
+  free(flags);
+  free(flags_out);
   free(values);
   free(index);
   free(wide);
@@ -424,15 +508,16 @@ int main(void) {
     other_numbers_are_those_of_the_chain(n);
     sub_counts_rows_in_a_row(n);
     shares_add_up(n);
+    calls_are_too_fast_beyond_the_bandwidth(n);
+    the_nearest_and_the_first_are_frames(n);
     roles_are_those_of_label_and_place(n);
     indices_are_looked_up(n);
   }
   for (int i = 0; i < 20; i++) equal_chains_are_one_node(random_below(1000), 1 + random_below(300));
   const int32_t zero[] = {0, 0};
-  const int8_t part[] = {0, 0};
   const int64_t weight[] = {INT64_MAX, 1};
-  const fp_share_rows too_long = {zero, part, zero, weight, weight, 2, 1, 1};
+  const fp_share_rows too_long = {zero, zero, weight, weight, 2, 1, 1};
   int64_t sum;
-  CHECK(fp_share_sum(&too_long, 0, &sum) == FP_E_RANGE);
+  CHECK(fp_share_sum(&too_long, &sum) == FP_E_RANGE);
   return 0;
 }

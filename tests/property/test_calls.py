@@ -10,16 +10,21 @@ from fastprof._core._calls import (
     BESIDE,
     BIAS,
     BIAS_BACKWARD,
+    ENGINE,
     FAMILY,
+    FITS,
     FORMULA,
     GRADIENT,
     KNOWN,
     MATRICES,
     MOST_PARTS,
     MOVES,
+    NODE,
     UNKNOWN_BACKWARD,
     WHOLE,
     find,
+    instances,
+    outside,
     parts,
 )
 from fastprof.errors import InternalError
@@ -169,6 +174,8 @@ class Calls:
 
 
 FRAME = st.integers(-1, N_FRAMES - 1)
+# One kernel or two in a row of the same frames.
+IN_A_ROW = st.lists(st.tuples(st.tuples(FRAME, FRAME), st.integers(1, 2)), max_size=8)
 
 
 def as_columns(kernels):
@@ -176,8 +183,9 @@ def as_columns(kernels):
 
 
 @examples(1500)
-@given(trees(), st.lists(st.tuples(FRAME, FRAME), max_size=8))
-def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, kernels):
+@given(trees(), IN_A_ROW)
+def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, in_a_row):
+    kernels = [frames for frames, times in in_a_row for _ in range(times)]
     calls, wanted, groups = Calls(tree, kernels), [], {}
     for kernel in calls.kernels:
         *told, group, instance = calls.told(kernel)
@@ -188,6 +196,65 @@ def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, kernels
     columns.append(instances)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == wanted
     assert taken.tolist() == [calls.n_taken(first) for first in groups]
+
+
+FRAME_BITS = st.sampled_from([0, 0, ENGINE, NODE, FITS, ENGINE | FITS])
+
+
+@examples(400)
+@given(st.data())
+def test_work_of_the_engine_is_outside_of_the_node_that_it_evaluates(data):
+    parent = [data.draw(st.integers(-1, i - 1)) for i in range(N_FRAMES)]
+    label = data.draw(some(N_FRAMES, 0, N_LABELS - 1))
+    bits = data.draw(st.lists(FRAME_BITS, min_size=N_LABELS, max_size=N_LABELS))
+    of_frame = [bits[each] for each in label]
+    has_node = [
+        any(parent[i] == at and of_frame[i] & NODE for i in range(N_FRAMES))
+        for at in range(N_FRAMES)
+    ]
+    expected = []
+    for frame in range(N_FRAMES):
+        at, is_outside = frame, False
+        while at >= 0:
+            around = of_frame[parent[at]] if parent[at] >= 0 else 0
+            if of_frame[at] & NODE or (of_frame[at] & FITS and around & ENGINE):
+                break
+            if of_frame[at] & ENGINE:
+                is_outside = has_node[at]
+                break
+            at = parent[at]
+        expected.append(is_outside and not of_frame[frame] & ENGINE)
+    columns = np.array(parent, np.int32), np.array(label, np.int32)
+    assert outside(*columns, np.array(bits, np.uint8)).tolist() == expected
+
+
+@examples(300)
+@given(some(N_FRAMES, 0, 1), some(N_FRAMES, -1, N_FRAMES - 1), some(N_FRAMES, -1, N_FRAMES - 1))
+def test_the_first_backward_call_stands_for_those_of_its_forward_call(is_call, meaning, picked):
+    backward = [i if flag else -1 for i, flag in enumerate(is_call)]
+    expected, seen, first = list(range(N_FRAMES)), set(), {}
+    for call in filter(lambda frame: backward[frame] >= 0, range(N_FRAMES)):
+        forward = meaning[call]
+        if forward < 0 or forward in seen:
+            continue
+        seen.add(forward)
+        if picked[forward] >= 0:
+            expected[call] = first.setdefault(picked[forward], call)
+    columns = (np.array(column, np.int32) for column in (backward, meaning, picked))
+    assert instances(*columns).tolist() == expected
+
+
+@pytest.mark.parametrize("column", [1, 2])
+@pytest.mark.parametrize("bad", [-2, 1])
+def test_a_forward_frame_that_is_not_there_is_an_internal_error(column, bad):
+    columns = [np.zeros(1, np.int32) for _ in range(3)]
+    columns[column][0] = bad
+    with pytest.raises(InternalError, match="instances of backward calls"):
+        instances(*columns)
+    with pytest.raises(InternalError, match="outside of autograd nodes"):
+        outside(np.zeros(1, np.int32), columns[column], np.zeros(1, np.uint8))
+    none = np.empty(0, np.int32)
+    assert len(instances(none, none, none)) == len(outside(none, none, np.zeros(0, "u1"))) == 0
 
 
 TABLES = st.tuples(

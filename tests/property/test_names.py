@@ -191,7 +191,9 @@ def test_pairs_are_numbered_in_order_of_first_appearance(items):
     left, right = (np.array([pair[i] for pair in items], np.int32) for i in (0, 1))
     numbers: dict[tuple[int, int], int] = {}
     expected = [numbers.setdefault(pair, len(numbers)) for pair in items]
-    assert pairs(left, right).tolist() == expected
+    ids, first = pairs(left, right)
+    assert ids.tolist() == expected
+    assert [items[row] for row in first] == list(numbers)
 
 
 def test_pairs_of_different_lengths_are_refused():

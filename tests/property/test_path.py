@@ -68,6 +68,30 @@ def test_the_best_is_the_outermost_of_the_least_rank(tree, rank):
         assert got[i] == (expected if least != _path.NO_RANK else -1)
 
 
+@examples(300)
+@given(trees(), st.lists(st.integers(0, 1), min_size=N_LABELS, max_size=N_LABELS))
+def test_the_nearest_is_the_innermost_of_a_wanted_label(tree, wanted):
+    parent, label = tree
+    columns = frozen(parent, np.int32), frozen(label, np.int32)
+    expected = [
+        [-1, *(at for at in chain(parent, i) if wanted[label[at]])][-1] for i in range(len(parent))
+    ]
+    assert _path.nearest(*columns, np.array(wanted, np.uint8)).tolist() == expected
+
+
+@examples(200)
+@given(st.lists(st.integers(0, 5), max_size=20))
+def test_the_first_frame_of_a_range_stands_for_all(range_of_frame):
+    expected = [range_of_frame.index(each) for each in range_of_frame]
+    assert _path.first(frozen(range_of_frame, np.int32), 6).tolist() == expected
+
+
+@pytest.mark.parametrize("bad", [-1, 1, INT32_MAX])
+def test_a_range_that_is_not_there_has_no_first_frame(bad):
+    with pytest.raises(InternalError, match="first frames"):
+        _path.first(np.array([0, bad], np.int32), 1)
+
+
 def direction_of(says):
     """The direction from the flags on the path from the root to an entry."""
     turns = [said for said in says if said & (_path.SAYS_BACKWARD | _path.SAYS_FORWARD)]
@@ -116,6 +140,8 @@ def test_empty_trees_have_no_nodes():
     assert _path.innermost(nothing, nothing).tolist() == []
     assert _path.best(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
     assert _path.directions(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
+    assert _path.nearest(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
+    assert _path.first(nothing, 0).tolist() == []
 
 
 def test_one_frame_is_one_node_or_none():
@@ -151,7 +177,7 @@ def test_a_parent_behind_its_child_is_an_internal_error():
 
 
 @pytest.mark.parametrize("parent, label", [([0], [0]), ([-1], [1]), ([-1], [-1])])
-@pytest.mark.parametrize("of_labels", [_path.best, _path.directions])
+@pytest.mark.parametrize("of_labels", [_path.best, _path.directions, _path.nearest])
 def test_labels_that_point_nowhere_are_an_internal_error(of_labels, parent, label):
     with pytest.raises(InternalError, match="call paths"):
         of_labels(np.array(parent, "i4"), np.array(label, "i4"), np.zeros(1, np.uint8))

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof._core._share import Parts, ordinal
+from fastprof._core._share import Groups, ordinal, pairs, too_fast
 from fastprof.errors import BadInputError, InternalError
 from hypothesis_profiles import examples
 
@@ -18,23 +18,17 @@ TOTAL = st.integers(-1, 20) | st.sampled_from([INT64_MAX, INT64_MAX - 1, 10**15 
 ROWS = st.lists(st.tuples(st.integers(-1, N_GROUPS - 1), WEIGHT), max_size=12)
 
 
-def parts_of(group, weight, totals, part=None):
-    """Rows with the totals of their groups; part 0 by default."""
-    n = len(group)
-    return Parts(
-        frozen(group, np.int32),
-        len(totals),
-        frozen([0] * n if part is None else part, np.int8),
-        frozen([max(g, 0) for g in group], np.int32),
-        frozen(weight, np.int64),
-        frozen(totals, np.int64),
-    )
+def groups_of(group, weight, n_totals):
+    """Rows whose totals are those of their groups."""
+    cell = frozen([max(g, 0) for g in group], np.int32)
+    return Groups(frozen(group, np.int32), n_totals, cell, frozen(weight, np.int64), n_totals)
 
 
 def shared(rows, totals):
     """The shares of rows (group, weight); totals[g] is the total of group g."""
     out = np.full(len(rows), -77)
-    parts_of([g for g, _ in rows], [w for _, w in rows], totals).share(0, out)
+    groups = groups_of([g for g, _ in rows], [w for _, w in rows], len(totals))
+    groups.share(frozen(totals, np.int64), out)
     return out.tolist()
 
 
@@ -81,60 +75,106 @@ def test_weights_whose_sum_does_not_fit_are_refused():
         shared([(0, INT64_MAX), (0, 1)], [1])
 
 
+PAIRS = st.lists(st.tuples(st.integers(-1, N_GROUPS - 1), st.integers(0, 3)), max_size=20)
+
+
 @examples(200)
-@given(ROWS, st.data())
-def test_each_part_is_shared_by_those_who_do_it(rows, data):
-    group, weight = [g for g, _ in rows], [w for _, w in rows]
-    part = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
-    totals = [7, 10**15 + 7, -1]
-    out = np.full(len(rows), -77)
-    parts_of(group, weight, totals, part).share(1, out)
-    doing = [row for row, number in zip(rows, part, strict=True) if number == 1]
-    alone = iter(shared(doing, totals))
-    assert out.tolist() == [next(alone) if number == 1 else -77 for number in part]
+@given(PAIRS, st.integers(0, 4))
+def test_kernels_of_one_group_and_part_share_a_cost(rows, n_parts):
+    group, part = ([row[i] for row in rows] for i in (0, 1))
+    numbers = {}
+    expected = [
+        numbers.setdefault(row, len(numbers)) if row[0] >= 0 and row[1] < n_parts else -1
+        for row in rows
+    ]
+    got, n_pairs = pairs(frozen(group, np.int32), N_GROUPS, frozen(part, np.int8), n_parts)
+    assert got.dtype == np.int32
+    assert (got.tolist(), n_pairs) == (expected, len(numbers))
 
 
 def test_a_group_or_cell_that_is_not_there_is_an_internal_error():
     zero, one = np.zeros(1, np.int32), np.ones(1, np.int64)
     for group, cell in (np.array([1], np.int32), zero), (zero, np.array([-1], np.int32)):
-        parts = Parts(group, 1, np.zeros(1, np.int8), cell, one, one)
         with pytest.raises(InternalError, match="sharing costs"):
-            parts.share(0, one.copy())
-        with pytest.raises(InternalError, match="adding up"):
-            parts.add_up(0, one)
+            Groups(group, 1, cell, one, 1)
+    for group, part in (1, 0), (0, -1):
+        with pytest.raises(InternalError, match="parts of calls"):
+            pairs(np.array([group], np.int32), 1, np.array([part], np.int8), 1)
     with pytest.raises(InternalError, match="ordinals"):
         ordinal(np.array([1], np.int32), 1)
 
 
 def test_columns_of_different_length_are_refused():
-    columns = [np.zeros(1, np.int32), 1, np.zeros(1, np.int8), np.zeros(1, np.int32)]
-    columns += [np.zeros(1, np.int64), np.zeros(3, np.int64)]
-    for place in (0, 2, 3, 4):
+    columns = [np.zeros(1, np.int32), 1, np.zeros(1, np.int32), np.zeros(1, np.int64), 3]
+    for place in (0, 2, 3):
         longer = [*columns]
         longer[place] = np.zeros(2, columns[place].dtype)
         with pytest.raises(ValueError, match="lengths differ"):
-            Parts(*longer)
-    for method in (Parts(*columns).share, Parts(*columns).add_up):
-        with pytest.raises(ValueError, match="expected 1 shares, found 2"):
-            method(0, np.zeros(2, np.int64))
+            Groups(*longer)
+    for method in (Groups(*columns).share, Groups(*columns).add_up):
+        with pytest.raises(ValueError, match="expected 1 shares of 3 totals, found 2 of 3"):
+            method(np.zeros(3, np.int64), np.zeros(2, np.int64))
+        with pytest.raises(ValueError, match="expected 1 shares of 3 totals, found 1 of 2"):
+            method(np.zeros(2, np.int64), np.zeros(1, np.int64))
+    with pytest.raises(ValueError, match="lengths differ"):
+        pairs(np.zeros(1, np.int32), 1, np.zeros(2, np.int8), 1)
 
 
 @examples(200)
-@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 1), st.integers(0, 2), TOTAL)))
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 2), TOTAL)))
 def test_totals_and_shares_are_added_up_where_a_group_has_one_total(rows):
-    group, part, cell, shares = (
-        (list(column) for column in zip(*rows, strict=True)) if rows else [[]] * 4
-    )
+    group, cell, shares = (list(column) for column in zip(*rows, strict=True)) if rows else [[]] * 3
     total = [5, -1, 2**62]
     wanted = [0, 0]
     for number in range(N_GROUPS):
-        members = [i for i in range(len(rows)) if group[i] == number and part[i] == 1]
+        members = [i for i in range(len(rows)) if group[i] == number]
         totals = {total[cell[i]] for i in members}
         if len(totals) == 1:
             wanted[0] += max(*totals, 0)
             wanted[1] += sum(max(shares[i], 0) for i in members)
-    parts = Parts(
-        frozen(group, np.int32), N_GROUPS, frozen(part, np.int8), frozen(cell, np.int32),
-        frozen([1] * len(rows), np.int64), frozen(total, np.int64),
+    groups = Groups(
+        frozen(group, np.int32), N_GROUPS, frozen(cell, np.int32),
+        frozen([1] * len(rows), np.int64), len(total),
     )  # fmt: skip
-    assert parts.add_up(1, frozen(shares, np.int64)) == tuple(n % 2**64 for n in wanted)
+    found = groups.add_up(frozen(total, np.int64), frozen(shares, np.int64))
+    assert found == tuple(n % 2**64 for n in wanted)
+
+
+MOVES = st.lists(
+    st.tuples(
+        st.integers(-1, N_GROUPS - 1), st.integers(-1, 99), st.integers(-1, 9), st.integers(0, 2)
+    ),
+    max_size=12,
+)
+
+
+@examples(300)
+@given(MOVES)
+def test_a_call_is_too_fast_beyond_the_bandwidth(rows):
+    bandwidth = [float("nan"), 5.0317e9, 9.0211e9]  # bytes per second
+    wanted = []
+    for group, bytes_, _, memory in rows:
+        members = [row for row in rows if row[0] == group] if group >= 0 else [None]
+        if group < 0:
+            members = [(group, bytes_, _, memory)]
+        moved = sum(max(row[1], 0) for row in members)
+        time = sum(max(row[2], 0) for row in members)
+        limit = 2 * (bandwidth[memory] / 1e9) * time
+        wanted.append(bytes_ >= 0 and memory > 0 and time > 0 and moved > limit)
+    group, bytes_, duration, memory = ([row[i] for row in rows] for i in range(4))
+    got = too_fast(
+        frozen(bytes_, np.int64), frozen(duration, np.int64), frozen(group, np.int32), N_GROUPS,
+        frozen(memory, np.int32), np.array(bandwidth), 2,
+    )  # fmt: skip
+    assert got.dtype == np.bool_
+    assert got.tolist() == wanted
+
+
+def test_a_memory_that_is_not_there_is_an_internal_error():
+    one, known = np.ones(1, np.int64), np.ones(1)
+    for group, memory in (1, 0), (0, 1), (0, -1):
+        columns = one, one, np.array([group], np.int32), 1, np.array([memory], np.int32)
+        with pytest.raises(InternalError, match="rates of calls"):
+            too_fast(*columns, known, 1)
+    with pytest.raises(ValueError, match="lengths differ"):
+        too_fast(one, one, np.zeros(2, np.int32), 1, np.zeros(1, np.int32), known, 1)

@@ -18,12 +18,44 @@ def look_ups(draw):
 
 
 @examples(200)
-@given(look_ups(), st.sampled_from([np.int32, np.int64]), st.integers(-2, 2))
+@given(look_ups(), st.sampled_from([np.int8, np.int16, np.int32, np.int64]), st.integers(-2, 2))
 def test_an_index_gives_its_value_and_none_gives_none(case, dtype, none):
     values, index = case
+    expected = [values[i] if i >= 0 else none for i in index]
     got = _take.take(frozen(values, dtype), frozen(index, np.int32), none)
     assert got.dtype == dtype
-    assert got.tolist() == [values[i] if i >= 0 else none for i in index]
+    assert got.tolist() == expected
+    room = np.full(len(index), 99, dtype)
+    assert _take.take(frozen(values, dtype), frozen(index, np.int32), none, out=room) is room
+    assert room.tolist() == expected
+
+
+def test_flags_and_columns_of_a_table_can_be_looked_up():
+    index = np.array([1, -1, 0], np.int32)
+    assert _take.take(np.array([True, False]), index, False).tolist() == [False, False, True]
+    table = np.arange(6, dtype=np.int32).reshape(2, 3)
+    assert _take.take(table.T[2], index).tolist() == [5, -1, 2]
+
+
+def test_look_ups_need_numbers_and_room_of_their_type():
+    index = np.zeros(2, np.int32)
+    with pytest.raises(ValueError, match=r"expected numbers .* found complex128, \[3\]"):
+        _take.take(np.zeros(3, complex), index)
+    with pytest.raises(ValueError, match=r"found int32, \[3, 2\]"):
+        _take.take(np.zeros((3, 2), np.int32), index)
+    for room in (np.zeros(3, np.int32), np.zeros(2, np.int64)):
+        with pytest.raises(ValueError, match="expected room for 2 int32, found"):
+            _take.take(np.zeros(3, np.int32), index, out=room)
+
+
+@examples(200)
+@given(look_ups())
+def test_objects_are_looked_up_as_numbers_are(case):
+    values, index = case
+    tuples = [(value,) for value in values]
+    got = _take.objects(tuples, frozen(index, np.int32))
+    assert got.dtype == object
+    assert got.tolist() == [tuples[i] if i >= 0 else None for i in index]
 
 
 @examples(200)
@@ -65,9 +97,11 @@ def test_extreme_values_come_through():
 @pytest.mark.parametrize("index", [-2, 1])
 def test_an_index_that_points_nowhere_is_an_internal_error(index):
     column = np.array([index], np.int32)
-    for dtype in (np.int32, np.int64):
+    for dtype in (np.int8, np.int16, np.int32, np.int64):
         with pytest.raises(InternalError, match="look-up"):
             _take.take(np.zeros(1, dtype), column)
+    with pytest.raises(InternalError, match="look-up"):
+        _take.objects([()], column)
     with pytest.raises(InternalError, match="distinct values"):
         _take.distinct(column, 1)
 

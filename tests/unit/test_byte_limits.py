@@ -11,8 +11,10 @@ A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108, "totalGlobalMem
 
 
 def flagged(bytes_, duration, group, bandwidth=100e9):
-    columns = (np.array(column, np.int64) for column in (bytes_, duration, group))
-    return too_fast(*columns, max(group) + 1, np.full(len(group), bandwidth)).tolist()
+    columns = (np.array(column, np.int64) for column in (bytes_, duration))
+    of_one_memory = np.zeros(len(group), np.int32), np.array([bandwidth])
+    group = np.array(group, np.int32)
+    return too_fast(*columns, group, group.max() + 1, *of_one_memory).tolist()
 
 
 def test_a_kernel_is_flagged_beyond_one_and_a_half_times_the_bandwidth():

@@ -87,11 +87,11 @@ def test_work_that_is_lost_between_two_trees_is_a_mistake():
 
 @pytest.mark.parametrize("share", [[3, 7, -1, 5], [3, 8, 0, 4], [10, 10, -1, 5]])
 def test_shares_that_do_not_add_up_are_a_mistake(share):
-    group, part, total = ids(0, 0, 1, 2), np.zeros(4, np.int8), np.array([10, -1, 4])
-    parts = _share.Parts(group, 3, part, group, np.ones(4, np.int64), total)
-    checks.shares("FLOPs", *parts.add_up(0, np.array([3, 7, -1, 4])))
+    group, total = ids(0, 0, 1, 2), np.array([10, -1, 4])
+    groups = _share.Groups(group, 3, group, np.ones(4, np.int64), 3)
+    checks.shares("FLOPs", *groups.add_up(total, np.array([3, 7, -1, 4])))
     with pytest.raises(fastprof.CheckError, match="FLOPs: sum over kernels"):
-        checks.shares("FLOPs", *parts.add_up(0, np.array(share)))
+        checks.shares("FLOPs", *groups.add_up(total, np.array(share)))
 
 
 def test_sums_beyond_64_bits_are_whole():

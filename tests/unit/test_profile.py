@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastprof
+from fastprof.model import dataframe
 from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
-from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values, as_lists
+from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.profile import from_dict_lines, from_trace, profile
 from fastprof.profile.profile import Profile, dict_line_columns
 from fastprof.writers import write_rows
-from report_columns import ints, lists, values
+from report_columns import ints, lists, shared, values
 
 PUBLIC = """
 about
@@ -187,6 +188,8 @@ def test_arrays_of_numbers_are_read_only(opened: Profile) -> None:
         RepeatedInts(np.array([1, 0, 1, 1, 0], np.int32), np.array([[-1] * 3, [1, 2, 3]])),
         values("a", None, "b", "a", None),
         values(("a",), (), None, ("a", "b"), ()),
+        shared([0, 3, 1, 0, -1], [1, -1, 0, 0], "a", "b"),
+        shared([1, 0, 0, -1, 1], [0, -1], ("a", "b")),
         lists([1], [], [2, 3], [], [5]),
     ],
 )
@@ -198,6 +201,55 @@ def test_chunks_are_the_values_in_order(column: Column, size: int) -> None:
     expected = [column.at(row) for row in range(5)]
     assert cells == expected
     assert [type(cell) for cell in cells] == [type(cell) for cell in expected]
+
+
+def test_columns_that_share_rows_are_mapped_and_looked_up_as_others() -> None:
+    column = shared([0, 3, 1, 0, -1], [1, -1, 0, 0], "a", "b")
+    assert column.ids.tolist() == [1, 0, -1, 1, -1]
+    assert column.array().tolist() == ["b", "a", None, "b", None]
+    upper = column.mapped(lambda text: text.upper() if text == "a" else None)
+    assert [upper.at(row) for row in range(5)] == [None, "A", None, None, None]
+    assert isinstance(upper, SharedValues) and upper.rows is column.rows
+
+
+@pytest.mark.parametrize("n_texts", [2, 126, 127, 200, 40_000])
+def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
+    pd = pytest.importorskip("pandas")
+    texts = [f"text {i}" for i in range(n_texts)]
+    rows = np.array([0, -1, n_texts, n_texts - 1, 1], np.int32)
+    column = SharedValues(rows, np.arange(-1, n_texts, dtype=np.int32)[::-1].copy(), texts)
+    frames = dataframe.Frames()
+    expected = pd.Categorical.from_codes(column.ids, categories=texts)
+    for same in column, Values(column.ids, texts):
+        found = frames.convert("op", same)["op"]
+        assert found.codes.dtype == expected.codes.dtype
+        assert found.codes.tolist() == expected.codes.tolist()
+        assert found.categories.equals(expected.categories)
+
+
+def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    monkeypatch.setattr(dataframe, "_PIECE", 256)
+    frames = dataframe.Frames()
+    ids = np.array([0, 1, 2, 1, 0], np.int32)
+    columns = {
+        "sub": ints(5, -7, 5, 6, 7),
+        "sil": Ints(np.arange(100)),
+        "registers": RepeatedInts(ids, np.array([1, 2, 3], np.int32)),
+        "graph_id": RepeatedInts(ids, np.array([-1, 2, -1], np.int32)),
+        "seq": ints(None, 2, None, 4, 5),
+        "kind": shared([0, 1, 0, 1, 0], [0, -1], "kernel"),
+    }
+    found = [frames.convert(name, column)[name] for name, column in columns.items()]
+    assert [without_missing(pandas_array(each)) for each in found] == [
+        [column.at(row) for row in range(len(column))] for column in columns.values()
+    ]
+
+
+def pandas_array(array: Any) -> Any:
+    import pandas
+
+    return pandas.Series(array)
 
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4), max_size=12))

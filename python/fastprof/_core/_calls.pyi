@@ -20,8 +20,13 @@ BIAS: int
 BIAS_BACKWARD: int
 MATRICES: int
 FORMULA: int
+ENGINE: int
+NODE: int
+FITS: int
 ALL_TAKEN: int
 
+def outside(parent: _Int32, label: _Int32, bits: _Uint8) -> _Bool: ...
+def instances(backward: _Int32, meaning: _Int32, picked: _Int32) -> _Int32: ...
 def find(
     frame: _Int32,
     meaning: _Int32,

@@ -1,14 +1,17 @@
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-_Int = TypeVar("_Int", np.int32, np.int64)
 _Item = TypeVar("_Item", bound=np.generic)
 
 def take(
-    values: npt.NDArray[_Int], index: npt.NDArray[np.int32], none: int = -1
-) -> npt.NDArray[_Int]: ...
+    values: npt.NDArray[_Item],
+    index: npt.NDArray[np.int32],
+    none: int = -1,
+    out: npt.NDArray[_Item] | None = None,
+) -> npt.NDArray[_Item]: ...
+def objects(values: list[Any], index: npt.NDArray[np.int32]) -> npt.NDArray[np.object_]: ...
 def distinct(
     index: npt.NDArray[np.int32], n_values: int
 ) -> tuple[list[int], npt.NDArray[np.int32]]: ...

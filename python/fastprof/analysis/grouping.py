@@ -14,7 +14,7 @@ from fastprof._core._groups import GroupStats, distinct_ids, sum_where
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct
 from fastprof.model.arrays import Bools, Int32, Int64
-from fastprof.model.columns import Values, first_rows
+from fastprof.model.columns import Values
 
 __all__ = ["Grouping", "group"]
 
@@ -68,8 +68,8 @@ class Grouping:
         counts, home = distinct_ids(self.ids, ids, self.n, int(ids.max(initial=-1)) + 1)
         if (home == _SEVERAL).any():
             rows = np.flatnonzero((np.append(home, -1)[ids] == _SEVERAL) & (self.ids >= 0))
-            both = pairs(self.ids[rows], ids[rows])
-            counts += np.bincount(self.ids[rows[first_rows(both)]], minlength=self.n)
+            _, first = pairs(self.ids[rows], ids[rows])
+            counts += np.bincount(self.ids[rows[first]], minlength=self.n)
         return counts
 
 
@@ -91,8 +91,8 @@ def group(keys: Sequence[Values], n_kernels: int, rows: Bools | None = None) -> 
             used, place = distinct(place * np.int32(size) + (key.ids + np.int32(1)), n * size)
             n = len(used)
         else:
-            place = pairs(place, key.ids)
-            n = int(place.max(initial=-1)) + 1
+            place, firsts = pairs(place, key.ids)
+            n = len(firsts)
     if rows is None:
         return Grouping(place, n)
     used, place = distinct(np.where(rows, place, np.int32(-1)), n)

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._take import objects, take
+
 Objects = npt.NDArray[np.object_]
 
 _ROWS_AT_ONCE = 1 << 14
@@ -83,6 +85,8 @@ class RepeatedInts(Ints):
     @cached_property
     def values(self) -> npt.NDArray[Any]:
         """As in Ints; computed on first use."""
+        if self.distinct.ndim == 1:
+            return take(self.distinct, self.ids)
         values: npt.NDArray[Any] = self.distinct[self.ids]
         return values
 
@@ -113,7 +117,7 @@ class Values:
 
     def array(self) -> Objects:
         """An object array [n]; None where unknown."""
-        return self._distinct()[self.ids]
+        return objects(self.values, self.ids)
 
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """The values, or None."""
@@ -130,7 +134,53 @@ class Values:
         ids: dict[Any, int] = {}
         changed = [change(value) for value in self.values]
         id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
-        return Values(np.array([*id_of, -1], np.int32)[self.ids], list(ids))
+        return SharedValues(self.ids, np.array(id_of, np.int32), list(ids))
+
+
+class SharedValues(Values):
+    """Repeated values in rows that several columns share: row i is `values[id_of_row[rows[i]]]`.
+
+    Parameters
+    ----------
+    rows : int32 [n]
+        Indices into `id_of_row`, -1 for "unknown" (na).
+    id_of_row : int32 [m]
+        Indices into `values`, -1 for "unknown".
+    """
+
+    rows: npt.NDArray[np.int32]
+    id_of_row: npt.NDArray[np.int32]
+
+    def __init__(
+        self, rows: npt.NDArray[np.int32], id_of_row: npt.NDArray[np.int32], values: list[Any]
+    ) -> None:
+        self.__dict__.update(rows=rows, id_of_row=id_of_row, values=values)
+
+    @cached_property
+    def ids(self) -> npt.NDArray[np.int32]:
+        """As in Values; computed on first use."""
+        return take(self.id_of_row, self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def at(self, row: int) -> Any:
+        """The value of one row, or None."""
+        index = int(self.rows[row])
+        return None if index < 0 else Values(self.id_of_row, self.values).at(index)
+
+    def array(self) -> Objects:
+        """An object array [n]; None where unknown."""
+        return objects(self._distinct()[self.id_of_row].tolist(), self.rows)
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """The values, or None."""
+        yield from Values(self.rows, self._distinct()[self.id_of_row].tolist()).chunks(size)
+
+    def mapped(self, change: Callable[[Any], Any]) -> Values:
+        """As in Values; the rows remain shared."""
+        changed = Values(self.id_of_row, self.values).mapped(change)
+        return SharedValues(self.rows, changed.ids, changed.values)
 
 
 def unknown(n_rows: int) -> Values:
@@ -154,9 +204,10 @@ class Lists:
 
     def array(self) -> Objects:
         """An object array [n] of tuples of int."""
-        out = np.empty(len(self), object)
-        for first in range(0, len(self), _ROWS_AT_ONCE):
-            rows = slice(first, first + _ROWS_AT_ONCE)
+        out = objects([()], np.zeros(len(self), np.int32))
+        some = np.flatnonzero(self.offsets[1:] != self.offsets[:-1])
+        for first in range(0, len(some), _ROWS_AT_ONCE):
+            rows = some[first : first + _ROWS_AT_ONCE]
             out[rows] = self._objects(rows)
         return out
 
@@ -165,7 +216,7 @@ class Lists:
         for first in range(0, len(self), size):
             yield self._objects(slice(first, first + size)).tolist()
 
-    def _objects(self, rows: slice) -> Objects:
+    def _objects(self, rows: slice | npt.NDArray[np.intp]) -> Objects:
         """The tuples of some rows; lists of one length are converted together."""
         begins, ends = self.offsets[:-1][rows], self.offsets[1:][rows]
         lengths = ends - begins
@@ -238,11 +289,3 @@ class SeqMarkers:
 
 
 Column = Ints | Values | Lists
-
-
-def first_rows(number: npt.NDArray[np.int32]) -> list[int]:
-    """The first row of each number; numbers count from 0 in order of appearance."""
-    firsts: list[int] = np.flatnonzero(
-        np.diff(np.maximum.accumulate(number), prepend=np.int32(-1))
-    ).tolist()
-    return firsts

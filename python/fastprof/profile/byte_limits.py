@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core import _share
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.devices import resolve
 from fastprof.model.metadata import About
 
@@ -28,12 +30,13 @@ def bandwidths(about: About, device: npt.NDArray[Any]) -> npt.NDArray[np.float64
 
 
 def too_fast(
-    bytes_: npt.NDArray[Any],
-    duration: npt.NDArray[Any],
-    group: npt.NDArray[Any],
+    bytes_: Int64,
+    duration: Int64,
+    group: Int32,
     n_groups: int,
-    bandwidth: npt.NDArray[Any],
-) -> npt.NDArray[np.bool_]:
+    memory: Int32,
+    bandwidth: npt.NDArray[np.float64],
+) -> Bools:
     """bool [kernels]: whether a kernel's call exceeds `MOST` times the memory's bandwidth.
 
     Calls whose kernels took no measurable time have no rate.
@@ -43,21 +46,9 @@ def too_fast(
     bytes_ : [kernels] its share of the call's bytes; -1: unknown
     duration : ns [kernels]; -1: unknown
     group : [kernels] the call instance, 0 .. n_groups - 1; -1: a call of one kernel
-    bandwidth : bytes per second [kernels], of its device's memory; NaN: unknown
+    memory : [kernels] index into `bandwidth`
+    bandwidth : bytes per second [memories]; NaN: unknown
     """
-    known = bytes_ >= 0
-    found: npt.NDArray[np.bool_] = known & ~np.isnan(bandwidth)
-    if not found.any():
-        return found
-    alone = group < 0
-    place = np.where(alone, n_groups, group).astype(np.intp)
-
-    def of_call(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        sums = np.bincount(place, weights=values, minlength=n_groups + 1)
-        totals: npt.NDArray[np.float64] = np.where(alone, values, sums[place])
-        return totals
-
-    moved = of_call(np.where(known, bytes_, 0.0))
-    time = of_call(np.maximum(duration, 0) * 1e-9)
-    found &= (time > 0) & (moved > MOST * bandwidth * time)
-    return found
+    if np.isnan(bandwidth).all():
+        return np.zeros(len(bytes_), bool)
+    return _share.too_fast(bytes_, duration, group, n_groups, memory, bandwidth, MOST)

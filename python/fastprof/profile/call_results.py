@@ -25,7 +25,6 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Int32
 from fastprof.model.call import Call, Tensor
-from fastprof.model.columns import first_rows
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import Trace
 from fastprof.ops.registry import argument
@@ -61,21 +60,20 @@ def infer_results(trace: Trace, found: Attribution) -> InferredResults:
     ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
     if _LACKS_RESULT not in ranks:
         return InferredResults(meanings, label_of_frame)
-    call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
     lacks_result = ranks == _LACKS_RESULT
-    asking = lacks_result[label_of_frame[call_of_frame]] & (call_of_frame >= 0)
-    call_of_frame = np.where(asking, call_of_frame, np.int32(-1))
+    call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
+    asking = take(lacks_result, take(label_of_frame, call_of_frame), False)
     if not asking.any():
         return InferredResults(meanings, label_of_frame)
+    np.copyto(call_of_frame, -1, where=~asking)
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
     _by_grid(results, kernels, trace, found, label_of_frame)
     _by_next_input(results, kernels, found, label_of_frame)
-    result_of_frame = np.where(
-        lacks_result[label_of_frame], take(results.of_call, call_of_frame), np.int32(-1)
-    )
-    return _labelled(meanings, label_of_frame, results, result_of_frame)
+    rows = np.flatnonzero(take(lacks_result, label_of_frame))
+    result = take(results.of_call, call_of_frame[rows])
+    return _labelled(meanings, label_of_frame, results, rows[result >= 0], result[result >= 0])
 
 
 # Calls inside a call of known cost need no result.
@@ -127,11 +125,12 @@ def _by_gradient(
     results: _Results, found: Attribution, label_of_frame: Int32, call_of_frame: Int32
 ) -> None:
     gradients = [output_gradient(meaning) for meaning in found.meanings]
-    number = results.numbers(gradients, True)[label_of_frame]
-    frames = np.flatnonzero(number >= 0)
+    number = results.numbers(gradients, True)
+    frames = np.flatnonzero(take(number >= 0, label_of_frame))
     forward = found.meaning_of_frame[frames]
     linked = (forward >= 0) & (forward != frames)
-    results.assign(take(call_of_frame, forward[linked]), number[frames[linked]])
+    label = label_of_frame[frames[linked]]
+    results.assign(take(call_of_frame, forward[linked]), number[label])
 
 
 def output_gradient(meaning: Meaning) -> Tensor | None:
@@ -143,9 +142,10 @@ def output_gradient(meaning: Meaning) -> Tensor | None:
 
 
 class _Launched:
-    """Kernels ordered by thread and launch; empty if no call lacks a result.
+    """The kernels of calls that lack a result, ordered by thread and launch.
 
-    `call` is the frame of the kernel's call if it lacks a result, otherwise -1.
+    `call` is the frame of the kernel's call. `last` are the rows of the last kernels of their
+    calls on their threads, `frame_after` the frames of the kernels launched next.
     """
 
     def __init__(
@@ -154,32 +154,37 @@ class _Launched:
         launch = trace.kernels.launch
         call = take(call_of_frame, found.frame_of_kernel)
         lacking = (call >= 0) & (take(results.of_call, call) < 0) & (launch >= 0)
-        if not lacking.any():
-            self.kernel = np.empty(0, np.intp)
-        else:
-            start, thread = trace.launches.start, trace.launches.thread
-            self.kernel = np.lexsort((take(start, launch), take(thread, launch)))
-        self.thread = take(trace.launches.thread, launch[self.kernel])
-        self.call = np.where(lacking, call, np.int32(-1))[self.kernel]
-        self.frame = found.frame_of_kernel[self.kernel]
+        order = np.empty(0, np.intp)
+        if lacking.any():
+            thread = take(trace.launches.thread, launch)
+            is_concerned = np.zeros(len(trace.threads) + 1, bool)  # the last for thread -1
+            is_concerned[thread[lacking]] = True
+            rows = np.flatnonzero(take(is_concerned[:-1], thread, bool(is_concerned[-1])))
+            start = take(trace.launches.start, launch[rows])
+            order = rows[np.lexsort((start, thread[rows]))]
+        place = np.flatnonzero(lacking[order])
+        self.kernel = order[place]
+        self.call = call[self.kernel]
+        after = order[np.minimum(place + 1, len(order) - 1)]
+        thread_of = trace.launches.thread
+        self.last = np.flatnonzero(
+            (after != self.kernel)
+            & (np.where(lacking[after], call[after], np.int32(-1)) != self.call)
+            & (take(thread_of, launch[after]) == take(thread_of, launch[self.kernel]))
+        )
+        self.frame_after = found.frame_of_kernel[after[self.last]]
 
 
 def _by_next_input(
     results: _Results, kernels: _Launched, found: Attribution, label_of_frame: Int32
 ) -> None:
-    last = np.flatnonzero(
-        (kernels.call[:-1] >= 0)
-        & (kernels.call[:-1] != kernels.call[1:])
-        & (kernels.thread[:-1] == kernels.thread[1:])
-    )
+    if not len(kernels.last):
+        return
     inputs = [_first_tensor(meaning) for meaning in found.meanings]
-    known = np.array([each is not None for each in inputs] + [False])
-    frames = np.arange(len(label_of_frame), dtype=np.int32)
-    ranks = np.where(known[:-1], 0, _path.NO_RANK).astype(np.uint8)
-    outermost = _path.best(found.frame_parent, label_of_frame, ranks) if len(last) else frames
-    following = take(outermost, kernels.frame[last + 1])
-    label = take(label_of_frame, following)
-    call = kernels.call[last]
+    ranks = np.array([_path.NO_RANK if each is None else 0 for each in inputs], np.uint8)
+    outermost = _path.best(found.frame_parent, label_of_frame, ranks)
+    label = take(label_of_frame, take(outermost, kernels.frame_after))
+    call = kernels.call[kernels.last]
     number = results.numbers(inputs, False)[label]
     fits = _fitting(found.meanings, label_of_frame[call], label, inputs)
     results.assign(call[fits], number[fits])
@@ -195,9 +200,9 @@ def _fitting(
     meanings: list[Meaning], asking: Int32, following: Int32, inputs: list[Tensor | None]
 ) -> npt.NDArray[np.bool_]:
     """Whether the input of each following label can be the result of the label before."""
-    pair = pairs(asking, following)
+    pair, firsts = pairs(asking, following)
     fits = []
-    for at in first_rows(pair):
+    for at in firsts.tolist():
         tensor = inputs[following[at]] if following[at] >= 0 else None
         call = meanings[asking[at]].call
         fits.append(call is not None and tensor is not None and _is_plausible(call, tensor))
@@ -228,16 +233,16 @@ def _by_grid(
     found: Attribution,
     label_of_frame: Int32,
 ) -> None:
-    asking = np.flatnonzero((kernels.call >= 0) & (take(results.of_call, kernels.call) < 0))
+    asking = np.flatnonzero(take(results.of_call, kernels.call) < 0)
     config = trace.kernels.config[kernels.kernel[asking]]
     configs = trace.kernels.configs
     used, place = distinct(config, len(configs))
     most = [_most_elements(trace, each) for each in used]
     call = kernels.call[asking]
     types = [_first_tensor(meaning) for meaning in found.meanings]
-    pair = pairs(place, label_of_frame[call])
+    pair, firsts = pairs(place, label_of_frame[call])
     tensors = []
-    for at in first_rows(pair):
+    for at in firsts.tolist():
         n, x = most[place[at]], types[label_of_frame[call[at]]]
         tensors.append(Tensor((n,), x.dtype) if n and x else None)
     results.assign(call, results.numbers(tensors, False)[pair])
@@ -253,19 +258,23 @@ def _most_elements(trace: Trace, config: int) -> int | None:
 
 
 def _labelled(
-    meanings: list[Meaning], label_of_frame: Int32, results: _Results, result_of_frame: Int32
+    meanings: list[Meaning],
+    label_of_frame: Int32,
+    results: _Results,
+    frames: npt.NDArray[np.intp],
+    result: Int32,
 ) -> InferredResults:
-    rows = np.flatnonzero(result_of_frame >= 0)
-    label, result = label_of_frame[rows], result_of_frame[rows]
-    pair = pairs(label, result)
+    """Give the frames new labels, whose calls have a result."""
+    label = label_of_frame[frames]
+    pair, firsts = pairs(label, result)
     more: list[Meaning] = []
     estimated = []
-    for at in first_rows(pair):
+    for at in firsts.tolist():
         meaning, (tensor, exact) = meanings[label[at]], results.values[result[at]]
         if not exact:
             estimated.append(len(meanings) + len(more))
         call = meaning.call and replace(meaning.call, result=tensor)
         more.append(replace(meaning, call=call))
     out = label_of_frame.copy()
-    out[rows] = pair + np.int32(len(meanings))
+    out[frames] = pair + np.int32(len(meanings))
     return InferredResults([*meanings, *more], out, frozenset(estimated))

@@ -12,7 +12,7 @@ autocast calls an operator within itself, in another type.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
-from fastprof._core import _calls, _path, _share
+from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Bools, Int32
@@ -106,24 +106,22 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     calls = [m.call if m.has_arguments else None for m in meanings]
     bits = _cost_bits(meanings)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
-    frames = np.arange(len(label_of_frame), dtype=np.int32)
-    own = np.where(complete[label_of_frame], frames, np.int32(-1))
     picked = _picked(meanings, found.frame_parent, label_of_frame)
-    outside = (
-        take(_outside_nodes(meanings, found.frame_parent, label_of_frame), found.frame_of_kernel, 0)
-        != 0
-    )
+    outside = _outside_nodes(meanings, found.frame_parent, label_of_frame)
+    if outside is not None:
+        is_outside = take(outside, found.frame_of_kernel, False)
+        meaning = np.where(is_outside, found.frame_of_kernel, meaning)
     label, backward, work, gradient, helper, group, taken, instance = _calls.find(
         found.frame_of_kernel,
-        np.where(outside, found.frame_of_kernel, meaning),
+        meaning,
         (
             found.frame_parent,
             label_of_frame,
-            _first_frames(found.frame_range, len(found.ranges)),
+            _path.first(found.frame_range, len(found.ranges)),
             picked,
-            _path.innermost(found.frame_parent, own),
+            _path.nearest(found.frame_parent, label_of_frame, complete.view(np.uint8)),
             found.backward_of_frame,
-            _instances(found, picked),
+            _calls.instances(found.backward_of_frame, found.meaning_of_frame, picked),
         ),
         bits,
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
@@ -137,7 +135,8 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     for launch in (found.replay_of_kernel, batch):
         if launch is not None:
             group, taken = _apart(group, launch, taken)
-            instance = np.where(instance >= 0, pairs(instance, launch), np.int32(-1))
+            pair, _ = pairs(instance, launch)
+            instance = np.where(instance >= 0, pair, np.int32(-1))
     return CallsOfKernels(
         named=[
             replace(named(meanings[number]), exact=number not in inferred.estimated)
@@ -154,16 +153,6 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     )
 
 
-def _first_frames(range_of_frame: Int32, n_ranges: int) -> Int32:
-    """[frames] The first frame of the same range. Crossing ranges have several frames."""
-    frames = np.arange(len(range_of_frame), dtype=np.int32)
-    if len(frames) == n_ranges:
-        return frames
-    first = np.empty(n_ranges, np.int32)
-    first[range_of_frame[::-1]] = frames[::-1]
-    return take(first, range_of_frame)
-
-
 def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[int]]:
     """Labels renumbered from 0, keeping -1, and the label of each number."""
     found = [distinct(column, n_labels) for column in columns]
@@ -177,7 +166,8 @@ def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[in
 
 def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
     """Separate groups by graph launch: each launch repeats the calls of its capture."""
-    apart = np.where(group >= 0, pairs(group, launch), np.int32(-1))
+    pair, _ = pairs(group, launch)
+    apart = np.where(group >= 0, pair, np.int32(-1))
     taken_apart = np.zeros(int(apart.max(initial=-1)) + 1, np.uint8)
     known = group >= 0
     taken_apart[apart[known]] = taken[group[known]]
@@ -189,16 +179,21 @@ ANNOUNCED: Final = re.compile(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
 )
 
-# Ranges that can be the call of a kernel, in order of preference.
-_RANKS: list[Callable[[Meaning], bool]] = [
-    lambda m: m.call is not None and m.has_arguments and ops.has_model(m.call),
-    lambda m: m.kind == Kind.ARGUMENT,
-    lambda m: m.call is not None and ops.find(m.call) is not None,  # of unknown shapes
-    lambda m: m.kind == Kind.TORCH and "::" in m.name and not m.autograd_node,
+
+def _rank(m: Meaning) -> int:
+    """The preference for a range as the call of a kernel: the lowest number is preferred."""
+    if m.kind == Kind.USER:
+        return 5 if ANNOUNCED.match(m.name) else _path.NO_RANK
+    if m.call is not None and m.has_arguments and ops.has_model(m.call):
+        return 0
+    if m.kind == Kind.ARGUMENT:
+        return 1
+    if m.call is not None and ops.find(m.call) is not None:
+        return 2  # of unknown shapes
+    if m.kind != Kind.TORCH:
+        return _path.NO_RANK
     # TorchScript functions, custom autograd functions and nodes: operators inside are preferred.
-    lambda m: m.kind == Kind.TORCH,
-    lambda m: m.kind == Kind.USER and ANNOUNCED.match(m.name) is not None,
-]
+    return 3 if "::" in m.name and not m.autograd_node else 4
 
 
 # Kernel kinds that run matrix products, convolutions and attention.
@@ -302,55 +297,29 @@ def _numbers(values: Sequence[Hashable | None]) -> Int32:
 FITS_GRADIENT: Final = frozenset({"sum", "sum_to_size", "to", "_to_copy", "view", "reshape"})
 
 
-def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32) -> Int32:
-    """[frames] 1 for work of the engine for a node but outside of it: sums of gradients, hooks.
+def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32) -> Bools | None:
+    """[frames] Work of the engine for a node but outside of it: sums of gradients, hooks.
 
     This work does not belong to the backward pass of the node's forward call, unless it adapts a
     gradient to shape and type of the input, as for a broadcast bias. If the node itself was not
-    recorded, all work of the engine counts as the node's.
+    recorded, all work of the engine counts as the node's. None if the engine has no ranges.
     """
-    engine = np.array([m.evaluates for m in meanings], bool)
-    node = np.array([m.autograd_node for m in meanings], bool) & ~engine
-    if not engine.any():
-        return np.zeros(len(label_of_frame), np.int32)
-    is_engine, is_node = engine[label_of_frame], node[label_of_frame]
-    has_node = np.zeros(len(parent) + 1, bool)  # the last for parent -1
-    has_node[parent[is_node]] = True
-    own = np.full(len(parent), -1, np.int32)
-    own[is_engine] = has_node[:-1][is_engine]
-    own[is_node] = 0
-    fits = np.array([m.call is not None and m.call.op in FITS_GRADIENT for m in meanings], bool)
-    own[fits[label_of_frame] & (parent >= 0) & is_engine[parent]] = 0
-    outside = _path.innermost(parent, own)
-    outside[is_engine] = 0
-    return np.maximum(outside, 0)
+    bits = [
+        _calls.ENGINE * m.evaluates
+        | _calls.NODE * (m.autograd_node and not m.evaluates)
+        | _calls.FITS * (m.call is not None and m.call.op in FITS_GRADIENT)
+        for m in meanings
+    ]
+    if not any(bit & _calls.ENGINE for bit in bits):
+        return None
+    return _calls.outside(parent, label_of_frame, np.array(bits, np.uint8))
 
 
 def _picked(meanings: list[Meaning], frame_parent: Int32, label_of_frame: Int32) -> Int32:
     """[frames] The frame of the call, -1 for none."""
-    ranks = [
-        next((rank for rank, fits in enumerate(_RANKS) if fits(meaning)), _path.NO_RANK)
-        for meaning in meanings
-    ]
-    again = np.array([meaning.recompute for meaning in meanings], bool)[label_of_frame]
-    parent = np.where(again, np.int32(-1), frame_parent)  # not part of a call around the node
-    return _path.best(parent, label_of_frame, np.array(ranks, np.uint8))
-
-
-def _instances(found: Attribution, picked: Int32) -> Int32:
-    """[frames] One backward call for all backward frames of a forward call.
-
-    The nodes of one forward call (the product and the bias of a linear layer) run its backward pass
-    together. If the autograd graph is traversed again, the second backward call of the same forward
-    frame is a separate instance.
-    """
-    frames = np.arange(len(picked), dtype=np.int32)
-    calls = np.flatnonzero(found.backward_of_frame == frames).astype(np.int32)
-    forward = found.meaning_of_frame[calls]
-    first_time = _share.ordinal(forward, len(frames)) == 0
-    calls, forward_call = calls[first_time], picked[forward[first_time]]
-    first_of = np.full(len(frames) + 1, -1, np.int32)  # the last for forward call -1
-    first_of[forward_call[::-1]] = calls[::-1]
-    known = forward_call >= 0
-    frames[calls[known]] = first_of[forward_call[known]]
-    return frames
+    ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
+    again = np.array([meaning.recompute for meaning in meanings], bool)
+    parent = frame_parent
+    if again.any():  # not part of a call around the node
+        parent = np.where(take(again, label_of_frame), np.int32(-1), frame_parent)
+    return _path.best(parent, label_of_frame, ranks)

@@ -21,7 +21,7 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call
-from fastprof.model.columns import Ints, Values, first_rows
+from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.profile import checks
 from fastprof.profile.calls import CallsOfKernels, Named, typed_like
 
@@ -41,7 +41,7 @@ class Costs:
     ) -> None:
         self._tables, self._calls, self._duration = tables, calls, duration
         self.gpus: list[str] = []
-        self.own_reason = Values(np.zeros(len(row), np.int32), [""])
+        self.own_reason = SharedValues(np.zeros(len(row), np.int32), np.zeros(1, np.int32), [""])
         self._part = _calls.parts(
             row,
             info,
@@ -78,7 +78,7 @@ class Costs:
         return table[self._row]
 
     @property
-    def mod(self) -> Values:
+    def mod(self) -> SharedValues:
         return self._tables.mod.column(self._cell)
 
     @property
@@ -90,29 +90,34 @@ class Costs:
         return self._tables.params.column(self._cell)
 
     @cached_property
-    def tc(self) -> Values:
-        cells = self._tables.tc[self._row, self._info]
-        return Values(cells.astype(np.int32), TENSOR_CORE_CELLS)
+    def tc(self) -> SharedValues:
+        tc = self._tables.tc
+        place = self._row * np.int32(tc.shape[1]) + self._info
+        return SharedValues(place, tc.reshape(-1).astype(np.int32), TENSOR_CORE_CELLS)
 
     @property
     def tc_reason(self) -> Values:
         """Why tensor cores were not used; "-" if they were used or cannot apply."""
         not_used = TENSOR_CORE_CELLS.index("0")
-        cells = self.tc.ids
-        reasons = self._tables.reason.column(np.where(cells == not_used, self._cell, -1))
-        by_name = (cells == not_used) & (reasons.ids < 0)  # only the kernel's name is known
-        ids = np.where(by_name, self.own_reason.ids + len(reasons.values), reasons.ids)
-        texts = [*reasons.values, *self.own_reason.values]
-        ids = np.where((cells >= 0) & (cells != not_used), np.int32(len(texts)), ids)
+        rows = np.flatnonzero(take(self.tc.id_of_row == not_used, self.tc.rows))
+        reasons = self._tables.reason.column(self._cell[rows])
+        # Without a call, only the kernel's name is known.
+        of_name = self.own_reason.id_of_row  # the last is that of kernels without a name
+        own = take(of_name, self.own_reason.rows[rows], int(of_name[-1]))
+        ids = np.where(reasons.ids < 0, own + np.int32(len(reasons.values)), reasons.ids)
         place: dict[str, int] = {}
+        texts = [*reasons.values, *self.own_reason.values]
         adapted = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
-        new = [place.setdefault(each, len(place)) for each in adapted]
-        return Values(np.array([*new, -1], np.int32)[ids], list(place))
+        new = np.array([place.setdefault(each, len(place)) for each in adapted], np.int32)
+        of_row = np.where(self.tc.id_of_row >= 0, new[-1], np.int32(-1))
+        column = take(of_row, self.tc.rows)
+        column[rows] = new[ids]
+        return Values(column, list(place))
 
     @property
     def exact(self) -> Ints:
         """0 if flops or bytes are estimates."""
-        return Ints(np.array(self._tables.exact, np.int8)[self._cell])
+        return Ints(take(np.array(self._tables.exact, np.int8), self._cell))
 
     @cached_property
     def flops(self) -> Ints:
@@ -124,16 +129,21 @@ class Costs:
 
     def _shared(self, what: str, table: list[int]) -> Ints:
         """Each kernel's share of its part's total."""
-        total, part = np.array(table, np.int64), self._part
-        share = take(total, self._cell)
-        share[part != BESIDE] = -1
-        calls = self._calls
-        parts = _share.Parts(calls.group, calls.n_groups, part, self._cell, self._duration, total)
-        for number in range(BESIDE + 1 if self._tables.has_helpers else BESIDE):
-            if (part == number).any():
-                parts.share(number, share)
-                checks.shares(what, *parts.add_up(number, share))
+        total = np.array(table, np.int64)
+        groups, alone = self._groups
+        share = take(total, alone)
+        groups.share(total, share)
+        checks.shares(what, *groups.add_up(total, share))
         return Ints(share)
+
+    @cached_property
+    def _groups(self) -> tuple[_share.Groups, Int32]:
+        """The kernels that share a cost; the cells of those that do not: -1 for all others."""
+        calls, tables = self._calls, self._tables
+        n_parts = BESIDE + 1 if tables.has_helpers else BESIDE
+        group, n_groups = _share.pairs(calls.group, calls.n_groups, self._part, n_parts)
+        groups = _share.Groups(group, n_groups, self._cell, self._duration, len(tables.flops))
+        return groups, np.where(self._part == BESIDE, self._cell, np.int32(-1))
 
 
 def cost(
@@ -154,13 +164,13 @@ def cost(
     infos: dict[ops.KernelInfo, int] = {}
     info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
     unknown = infos.setdefault(ops.KernelInfo("other"), len(infos))
-    info = np.array([*info_of_name, unknown], np.int32)[name_of_kernel]
+    info = take(np.array(info_of_name, np.int32), name_of_kernel, unknown)
     used, row = _work_of_kernels(calls)
     found = Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
     found.gpus = list(gpus)
     texts: dict[str, int] = {}
     ids = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
-    found.own_reason = Values(np.array(ids, np.int32)[name_of_kernel], list(texts))
+    found.own_reason = SharedValues(name_of_kernel, np.array(ids, np.int32), list(texts))
     return found
 
 
@@ -179,8 +189,8 @@ def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
         key = np.where(calls.work >= 0, calls.work * 2 + calls.gradient, np.int32(-1))
         used, row = distinct(key, 2 * len(calls.named))
         return [_Key(key // 2, key // 2, key % 2 == 1, -1) for key in used], row
-    row = pairs(pairs(calls.call, calls.helper), calls.work * 2 + calls.gradient)
-    first = first_rows(row)
+    left, _ = pairs(calls.call, calls.helper)
+    row, first = pairs(left, calls.work * 2 + calls.gradient)
     columns = (calls.call, calls.work, calls.gradient, calls.helper)
     return [_Key(*key) for key in zip(*(c[first].tolist() for c in columns), strict=True)], row
 
@@ -195,9 +205,9 @@ class _Texts:
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
 
-    def column(self, cell: npt.NDArray[Any]) -> Values:
+    def column(self, cell: Int32) -> SharedValues:
         """The text of each cell; unknown for cell -1."""
-        return Values(np.array([*self._cells, -1], np.int32)[cell], list(self._ids))
+        return SharedValues(cell, np.array(self._cells, np.int32), list(self._ids))
 
 
 class _Tables:

@@ -17,7 +17,7 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Tensor
-from fastprof.model.columns import Values, first_rows
+from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning, read
 from fastprof.profile.call_results import lacks_only_result, output_gradient
 from fastprof.profile.calls import CallsOfKernels, Named, cost_bits, is_complete, named
@@ -43,13 +43,13 @@ def calls_of_lines(
     row = np.where(linked, forward_row, own)
     chain = backward.astype(np.int32) + np.int32(2) * linked
     for key in _KEYS:
-        chain = pairs(chain, take(columns[key].ids, row))
+        chain, firsts = pairs(chain, take(columns[key].ids, row))
     # The markers of the backward line itself count too.
     for key in ("seqMarker", "op"):
-        chain = pairs(chain, np.where(linked, columns[key].ids, np.int32(-1)))
+        chain, firsts = pairs(chain, np.where(linked, columns[key].ids, np.int32(-1)))
     number: dict[Named, int] = {}
-    of_chain = np.empty((int(chain.max(initial=-1)) + 1, 4), np.int32)
-    for i, at in enumerate(first_rows(chain)):
+    of_chain = np.empty((len(firsts), 4), np.int32)
+    for i, at in enumerate(firsts.tolist()):
         shown = _called(columns, int(row[at]), bool(backward[at] and not linked[at]))
         costed, is_backward = shown, bool(linked[at])
         if is_backward:
@@ -165,9 +165,9 @@ def _with_results(
     result[grouping.of_call[rows]] = columns["seqMarker"].ids[rows]
     of_row = result[grouping.of_call]
     changed = np.flatnonzero((of_row >= 0) & asking[call])
-    pair = pairs(call[changed], of_row[changed])
+    pair, firsts = pairs(call[changed], of_row[changed])
     names, new = list(number), []
-    for at in first_rows(pair):
+    for at in firsts.tolist():
         name, tensor = names[call[changed[at]]], gradients[of_row[changed[at]]]
         with_result = replace(name, call=name.call and replace(name.call, result=tensor))
         new.append(number.setdefault(with_result, len(number)))

@@ -101,11 +101,14 @@ class Grouping:
         linked = np.flatnonzero(self.lines.forward_row >= 0)
         again = np.zeros(len(self.instance), np.int32)
         again[linked] = self._passes(linked, self.instance)
-        return pairs(np.where(self.lines.forward_row >= 0, self.of_call, np.int32(-1)), again)
+        backward, _ = pairs(
+            np.where(self.lines.forward_row >= 0, self.of_call, np.int32(-1)), again
+        )
+        return backward
 
     def instances(self, backward: Bools) -> Int32:
         """The instance of each line, -1 without a call; `backward`: the backward one."""
-        instance = pairs(
+        instance, _ = pairs(
             np.where(backward, np.int32(-1), self.instance),
             np.where(backward, self._backward, np.int32(-1)),
         )
@@ -132,13 +135,14 @@ class Grouping:
         place[np.argsort(self.tid, kind="stable")] = np.arange(n)
         kind = self.marks[0]
         for mark in self.marks[1:]:
-            kind = pairs(kind, mark)
+            kind, _ = pairs(kind, mark)
         order = np.lexsort((place, kind))
         starts = np.ones(n, bool)
         is_next = place[order][1:] == place[order][:-1] + 1
         seq = self.seq[order]
         # Kernels of other streams may start between the kernels of a call.
-        lane = pairs(self.marks[0], np.unique(self.stream, return_inverse=True)[1].astype(np.int32))
+        stream = np.unique(self.stream, return_inverse=True)[1].astype(np.int32)
+        lane, _ = pairs(self.marks[0], stream)
         in_lane = np.empty(n, np.int64)
         in_lane[np.argsort(lane, kind="stable")] = np.arange(n)
         is_next |= (in_lane[order][1:] == in_lane[order][:-1] + 1) & (
@@ -169,8 +173,8 @@ class Grouping:
         starts[1:] = np.any([mark[1:] != mark[:-1] for mark in marks], axis=0)
         run = np.cumsum(starts) - 1
         number = np.unique(self.seq[rows], return_inverse=True)[1].astype(np.int32)
-        key = pairs(forward[starts], number[starts])
-        ordinal = _share.ordinal(key, int(key.max(initial=-1)) + 1)
+        key, firsts = pairs(forward[starts], number[starts])
+        ordinal = _share.ordinal(key, len(firsts))
         out = np.empty(len(linked), np.int32)
         out[np.searchsorted(linked, rows)] = ordinal[run]
         return out

@@ -10,7 +10,6 @@ import numpy as np
 
 from fastprof._core import _link
 from fastprof._core._take import take
-from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
@@ -125,8 +124,8 @@ class TraceSource(ProfileSource):
         return {
             "kShortName": self.column("kernel"),
             "kDuration": self.column("sil"),
-            "layer": lookups.layer(lookups.node),
-            "trace": lookups.frames(lookups.node),
+            "layer": lookups.layer(lookups.own_paths),
+            "trace": lookups.frames(lookups.own_paths),
             "reprMarkers": lookups.markers(Kind.MODULE),
             "marker": lookups.markers(Kind.ARGUMENT),
             "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
@@ -178,20 +177,12 @@ def _sub(lookups: Lookups) -> Ints:
     return Ints(_link.sub(trace.kernels.process, seq.values, ids, len(trace.processes)))
 
 
-def _ranges(lookups: Lookups, frame: Int32) -> Values:
-    """The user's own ranges around a frame, outermost first."""
-    node = take(lookups.attribution.node_of_frame, frame)
-    return lookups.chains(
-        lambda m: m.kind == Kind.USER, node, lambda chain: tuple(m.label for m in chain)
-    )
-
-
 _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "idx": _idx,
     "seq": lambda lookups: lookups.numbers[0],
     "altseq": lambda lookups: lookups.numbers[1],
     "tid": lambda lookups: Ints(take(lookups.trace.threads, lookups.thread)),
-    "layer": lambda lookups: lookups.layer(lookups.meaning_node).mapped(each_part_once),
+    "layer": lambda lookups: lookups.layer(lookups.meaning_paths).mapped(each_part_once),
     "trace": lambda lookups: lookups.source,
     "dir": lambda lookups: Values(lookups.direction - np.int32(1), _DIRECTIONS),
     "sub": _sub,
@@ -228,8 +219,8 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "shared_memory": _of_config("shared_memory"),
     "graph_id": _of_config("graph_id"),
     "graph_node": _of_config("graph_node"),
-    "ranges": lambda lookups: _ranges(lookups, lookups.meaning),
-    "launch_ranges": lambda lookups: _ranges(lookups, lookups.attribution.launch_frame_of_kernel),
+    "ranges": lambda lookups: lookups.ranges[0],
+    "launch_ranges": lambda lookups: lookups.ranges[1],
     "home_range": lambda lookups: lookups.user_ranges[0],
     "range": lambda lookups: lookups.user_ranges[1],
     "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),

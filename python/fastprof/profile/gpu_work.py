@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._pools import alike
 from fastprof._core._take import distinct, take
-from fastprof.model.columns import Ints, Values
+from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.model.trace import COPY_KINDS, Activity, Trace
 from fastprof.profile.kernel_names import short_name
 
 
-def names(trace: Trace) -> tuple[Values, Values]:
+def names(trace: Trace) -> tuple[SharedValues, SharedValues]:
     """Long and short name of every row.
 
     A graph is `CUDA graph 3`, a copy `[CUDA memcpy HtoD]`, a memset `[CUDA memset]`.
@@ -33,8 +31,8 @@ def names(trace: Trace) -> tuple[Values, Values]:
             long_of[i] = long_names.setdefault(name, len(long_names))
             short_of[i] = short_names.setdefault(_short(name), len(short_names))
     return (
-        Values(take(take(long_of, named_as), rows), list(long_names)),
-        Values(take(take(short_of, named_as), rows), list(short_names)),
+        SharedValues(rows, take(long_of, named_as), list(long_names)),
+        SharedValues(rows, take(short_of, named_as), list(short_names)),
     )
 
 
@@ -69,14 +67,10 @@ def _short(name: str) -> str:
 def launch_names(trace: Trace) -> Values:
     """The name of the API call that launched each row."""
     used, place = distinct(take(trace.launches.name, trace.kernels.launch), len(trace.strings))
-    return Values(*_without_none(place, [trace.strings[i] if i >= 0 else None for i in used]))
-
-
-def _without_none(place: Any, texts: Sequence[str | None]) -> tuple[Any, list[str]]:
-    """Ids into the texts without None; None has id -1."""
-    known = np.array([text is not None for text in texts] or [True])
+    texts = [trace.strings[i] if i >= 0 else None for i in used]
+    known = np.array([text is not None for text in texts], bool)
     number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
-    return number[place] if len(place) else place, [text for text in texts if text is not None]
+    return SharedValues(place, number, [text for text in texts if text is not None])
 
 
 def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -93,8 +87,10 @@ _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 def kinds(trace: Trace) -> Values:
     """kernel, graph, memcpy or memset."""
-    kind = take(trace.kernels.configs.kind, trace.kernels.config)
-    return Values(kind, [each.name.lower() for each in Activity])
+    kernels = trace.kernels
+    return SharedValues(
+        kernels.config, kernels.configs.kind, [each.name.lower() for each in Activity]
+    )
 
 
 def damaged(trace: Trace) -> Ints:
@@ -118,9 +114,9 @@ def copied(trace: Trace) -> Ints:
     return Ints(kernels.copied)
 
 
-def copy_directions(trace: Trace) -> Values:
+def copy_directions(trace: Trace) -> SharedValues:
     """The direction of each copy: HtoD, DtoH, DtoD, PtoP, ..."""
     configs = trace.kernels.configs
     kind = np.full(len(configs), -1, np.int32) if configs.copy_kind is None else configs.copy_kind
     known = np.where((kind > 0) & (kind < len(COPY_KINDS)), kind - 1, -1).astype(np.int32)
-    return Values(take(known, trace.kernels.config), list(COPY_KINDS[1:]))
+    return SharedValues(trace.kernels.config, known, list(COPY_KINDS[1:]))

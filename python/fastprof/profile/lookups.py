@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
-from fastprof.model.arrays import Int32
-from fastprof.model.columns import Ints, Lists, SeqMarkers, Values
+from fastprof.model.arrays import Int32, UInt8
+from fastprof.model.columns import Ints, Lists, SeqMarkers, SharedValues, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators
 from fastprof.model.trace import Trace
 from fastprof.profile import gpu_work
@@ -25,8 +25,25 @@ from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
 from fastprof.profile.calls import CallsOfKernels, find_calls
 from fastprof.profile.costs import Costs, cost
 from fastprof.profile.instances import RangeInstances
+from fastprof.profile.phases import STEP
 from fastprof.profile.steps import sources
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+
+class Paths(NamedTuple):
+    """The call paths of kernels: kernel i has the path `node[place[i]]` of a tree.
+
+    Parameters
+    ----------
+    place : int32 [kernels]
+    node : int32 [distinct paths], -1 for none
+    parent, label : int32 [nodes] the tree, parents first; labels index Attribution.meanings
+    """
+
+    place: Int32
+    node: Int32
+    parent: Int32
+    label: Int32
 
 
 class Lookups:
@@ -47,8 +64,47 @@ class Lookups:
         return take(self.attribution.node_of_frame, self.frame)
 
     @cached_property
-    def meaning_node(self) -> Int32:
+    def own_paths(self) -> Paths:
+        """The call paths without the user's own ranges, whose names may differ in each step."""
+        return self._paths(self._tree_without_user_ranges, self.node)
+
+    @cached_property
+    def meaning_paths(self) -> Paths:
+        """The same around the calls that kernels work for."""
+        return self._paths(self._tree_without_user_ranges, self._meaning_node)
+
+    @cached_property
+    def ranges(self) -> tuple[Values, Values]:
+        """The user's own ranges around each kernel's call and around its launch."""
+        is_own = self.flags(lambda m: m.kind == Kind.USER)
+        tree = self._tree(is_own)
+        launch_node = take(self.attribution.node_of_frame, self.attribution.launch_frame_of_kernel)
+        call, launch = (
+            _chains(self._paths(tree, node), self.attribution.meanings, is_own, _labels)
+            for node in (self._meaning_node, launch_node)
+        )
+        return call, launch
+
+    @property
+    def _meaning_node(self) -> Int32:
         return take(self.attribution.node_of_frame, self.meaning)
+
+    @cached_property
+    def _tree_without_user_ranges(self) -> tuple[Int32, Int32, Int32]:
+        return self._tree(self.flags(lambda m: not _is_own_range(m)))
+
+    def _tree(self, wanted: UInt8) -> tuple[Int32, Int32, Int32]:
+        """The call-path tree of the wanted labels: the path of each node; parents and labels."""
+        attribution = self.attribution
+        return _path.nodes(
+            attribution.node_parent, attribution.node_label, len(attribution.meanings), wanted
+        )
+
+    def _paths(self, tree: tuple[Int32, Int32, Int32], node: Int32) -> Paths:
+        """The paths of kernels in a tree, from their nodes in the tree of all labels."""
+        path_of_node, parent, label = tree
+        used, place = distinct(take(path_of_node, node), len(parent))
+        return Paths(place, np.array(used, np.int32), parent, label)
 
     @cached_property
     def direction(self) -> Int32:
@@ -64,10 +120,10 @@ class Lookups:
             0 if m.backward or m.recompute else 1 if m.engine else -1
             for m in self.attribution.meanings
         ]
-        own = np.array([*kinds, -1], np.int32)[self.attribution.node_label]
+        own = take(np.array(kinds, np.int32), self.attribution.node_label)
         is_engine = _path.innermost(self.attribution.node_parent, own) == 1
         inside = (self.attribution.direction_of_node == BACKWARD) & ~is_engine
-        return np.asarray(np.append(inside, False)[self.node])
+        return take(inside, self.node, False)
 
     @property
     def thread(self) -> Int32:
@@ -75,7 +131,7 @@ class Lookups:
         return take(self.trace.launches.thread, self.trace.kernels.launch)
 
     @cached_property
-    def names(self) -> tuple[Values, Values]:
+    def names(self) -> tuple[SharedValues, SharedValues]:
         """Long and short name of every kernel."""
         return gpu_work.names(self.trace)
 
@@ -112,9 +168,13 @@ class Lookups:
     def exact(self) -> Ints:
         """Whether the costs are exact; bytes beyond the memory's bandwidth are estimates."""
         kernels, calls, exact = self.trace.kernels, self.calls, self.costs.exact.values
-        bandwidth = bandwidths(self.trace.about, kernels.configs.device)[kernels.config]
         beyond = too_fast(
-            self.bytes.values, kernels.duration, calls.group, calls.n_groups, bandwidth
+            self.bytes.values,
+            kernels.duration,
+            calls.group,
+            calls.n_groups,
+            kernels.config,
+            bandwidths(self.trace.about, kernels.configs.device),
         )
         return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
 
@@ -126,56 +186,39 @@ class Lookups:
             self._steps[source] = sources.find(self, source, read)
         return self._steps[source]
 
-    def flags(self, wanted: Callable[[Meaning], bool]) -> Any:
+    def flags(self, wanted: Callable[[Meaning], bool]) -> UInt8:
         """uint8 [labels], 1 where wanted."""
         return np.array([wanted(meaning) for meaning in self.attribution.meanings], np.uint8)
 
     def chains(
-        self, wanted: Callable[[Meaning], bool], node: Int32, value: Callable[[list[Meaning]], Any]
-    ) -> Values:
-        """For each kernel, the value of the chain of wanted labels from the root to its node.
+        self, wanted: Callable[[Meaning], bool], paths: Paths, value: Callable[[list[Meaning]], Any]
+    ) -> SharedValues:
+        """For each kernel, the value of the chain of wanted labels from the root of its path.
 
         `value` is called with each distinct chain, outermost first. Equal values get one id.
         """
-        attribution = self.attribution
-        chain_of_node, parent, label = _path.nodes(
-            attribution.node_parent,
-            attribution.node_label,
-            len(attribution.meanings),
-            self.flags(wanted),
-        )
-        used, place = distinct(take(chain_of_node, node), len(parent))
-        ids: dict[Any, int] = {}
-        id_of_chain = []
-        for chain in used:
-            labels = []
-            while chain >= 0:
-                labels.append(attribution.meanings[label[chain]])
-                chain = parent[chain]
-            id_of_chain.append(ids.setdefault(value(labels[::-1]), len(ids)))
-        return Values(np.array(id_of_chain, np.int32)[place], list(ids))
+        return _chains(paths, self.attribution.meanings, self.flags(wanted), value)
 
-    def layer(self, node: Int32) -> Values:
-        return self.chains(lambda m: m.kind == Kind.LAYER or bool(m.layers), node, _layers)
+    def layer(self, paths: Paths) -> Values:
+        return self.chains(lambda m: m.kind == Kind.LAYER or bool(m.layers), paths, _layers)
 
-    def frames(self, node: Int32) -> Values:
+    def frames(self, paths: Paths) -> Values:
         """The source lines: of the innermost range with a complete stack, or of Python frames."""
-        attribution = self.attribution
-        if any(m.kind != Kind.TRACE and m.frames for m in attribution.meanings):
-            return self.chains(lambda m: m.kind == Kind.TRACE or bool(m.frames), node, _frames)
+        meanings = self.attribution.meanings
+        if any(m.kind != Kind.TRACE and m.frames for m in meanings):
+            return self.chains(lambda m: m.kind == Kind.TRACE or bool(m.frames), paths, _frames)
         own = np.array(
-            [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(attribution.meanings)] or [-1],
-            np.int32,
+            [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(meanings)], np.int32
         )
-        innermost = _path.innermost(attribution.node_parent, own[attribution.node_label])
-        used, place = distinct(take(innermost, node), len(attribution.meanings))
-        values = [attribution.meanings[label].frames if label >= 0 else () for label in used]
-        return Values(place, values)
+        innermost = _path.innermost(paths.parent, take(own, paths.label))
+        used, place = distinct(take(innermost, paths.node), len(meanings))
+        values = [meanings[label].frames if label >= 0 else () for label in used]
+        return SharedValues(paths.place, place, values)
 
     @cached_property
     def source(self) -> Values:
         """The source lines of each kernel's call, outermost first."""
-        return self.frames(self.meaning_node).mapped(self.lines.trace)
+        return self.frames(self.meaning_paths).mapped(self.lines.trace)
 
     @cached_property
     def user_ranges(self) -> tuple[Ints, Ints]:
@@ -191,15 +234,13 @@ class Lookups:
 
     def markers(self, kind: Kind) -> Values:
         """The texts of the markers of one kind around each kernel, outermost first."""
-        return self.chains(
-            lambda m: m.kind == kind, self.node, lambda chain: tuple(m.label for m in chain)
-        )
+        return self.chains(lambda m: m.kind == kind, self.own_paths, _labels)
 
     @cached_property
     def operators(self) -> Values:
         """(mods, ops) of the complete chain around each kernel, as PyProf writes them."""
         return self.chains(
-            lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.node, dict_operators
+            lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.own_paths, dict_operators
         )
 
     @cached_property
@@ -228,6 +269,35 @@ class Lookups:
             heads=[m.name for m in meanings],
             tails=[m.label[len(m.name) :] if m.kind == Kind.TORCH else "" for m in meanings],
         )
+
+
+def _chains(
+    paths: Paths, meanings: list[Meaning], wanted: UInt8, value: Callable[[list[Meaning]], Any]
+) -> SharedValues:
+    chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(meanings), wanted)
+    used, place = distinct(take(chain_of_node, paths.node), len(parent))
+    parents, labels_of = parent.tolist(), label.tolist()
+    ids: dict[Any, int] = {}
+    id_of_chain = []
+    for chain in used:
+        labels = []
+        while chain >= 0:
+            labels.append(meanings[labels_of[chain]])
+            chain = parents[chain]
+        id_of_chain.append(ids.setdefault(value(labels[::-1]), len(ids)))
+    return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
+
+
+def _is_own_range(meaning: Meaning) -> bool:
+    """Whether a range is the user's own and affects no column but `ranges`."""
+    affects_others = (
+        meaning.backward or meaning.recompute or meaning.engine or meaning.layers or meaning.frames
+    )
+    return meaning.kind == Kind.USER and not affects_others and not STEP.match(meaning.name)
+
+
+def _labels(chain: list[Meaning]) -> tuple[str, ...]:
+    return tuple(meaning.label for meaning in chain)
 
 
 def _layers(chain: list[Meaning]) -> tuple[str, ...]:

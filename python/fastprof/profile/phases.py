@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from fastprof.model.arrays import Int32
-from fastprof.model.columns import Values
+from fastprof._core._take import take
+from fastprof.model.columns import SharedValues, Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Trace
 from fastprof.profile.callpath.attribution import Attribution
@@ -22,7 +22,7 @@ PHASES: Final = [
     *(FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, ZERO_GRAD, COMMUNICATION, DATA, OTHER),
 ]
 
-_STEP: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
+STEP: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
 _OPTIMIZER: Final = re.compile(r"_foreach_|_fused_(?:adam|sgd|adagrad|adamw)|multi_tensor_")
 _COLLECTIVE: Final = re.compile(r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE)
 _MOVES: Final = frozenset({"to", "_to_copy", "copy_", "cuda", "pin_memory"})
@@ -37,14 +37,14 @@ class Chains(Protocol):
     attribution: Attribution
 
     @property
-    def node(self) -> Int32: ...
+    def own_paths(self) -> Any: ...
 
     def chains(
         self,
         wanted: Callable[[Meaning], bool],
-        node: Int32,
+        paths: Any,
         value: Callable[[list[Meaning]], Any],
-    ) -> Values: ...
+    ) -> SharedValues: ...
 
 
 def of_kernels(lookups: Chains) -> Values:
@@ -57,31 +57,34 @@ def of_kernels(lookups: Chains) -> Values:
     - data: copies to the GPU, outside of all operators except copy operators.
     - other: no range determines the phase.
     """
-    of_chain = lookups.chains(_has_phase, lookups.node, _phase)
+    of_chain = lookups.chains(_has_phase, lookups.own_paths, _phase)
     number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
-    phase = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.ids]
+    of_row = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.id_of_row]
+    phase = take(of_row, of_chain.rows)
     if lookups.attribution.in_engine is not None:
         phase[lookups.attribution.in_engine] = PHASES.index(BACKWARD)
     long_names, _ = names(lookups.trace)
     collective = [_COLLECTIVE.match(name) is not None for name in long_names.values]
-    phase[np.array([*collective, False])[long_names.ids]] = PHASES.index(COMMUNICATION)
+    communicates = take(np.array(collective, bool), long_names.id_of_row, False)
+    np.copyto(phase, PHASES.index(COMMUNICATION), where=take(communicates, long_names.rows))
     if lookups.trace.kernels.copied is not None:
         directions = copy_directions(lookups.trace)
-        to_gpu = np.array([*(each == "HtoD" for each in directions.values), False])
+        to_gpu = np.array([each == "HtoD" for each in directions.values], bool)
+        to_gpu = take(take(to_gpu, directions.id_of_row, False), directions.rows)
         may = np.array([each in (_MOVED, OTHER) for each in of_chain.values], bool)
-        phase[to_gpu[directions.ids] & may[of_chain.ids]] = PHASES.index(DATA)
+        phase[to_gpu & take(may[of_chain.id_of_row], of_chain.rows)] = PHASES.index(DATA)
     return Values(phase, PHASES)
 
 
 def of_ranges(lookups: Chains) -> Values:
     """The phase of every range, as of the kernels launched in it; never communication or data."""
-    of_chain = lookups.chains(_has_phase, lookups.node, _phase)
+    of_chain = lookups.chains(_has_phase, lookups.own_paths, _phase)
     return of_chain.mapped(lambda name: FORWARD if name == _MOVED else name)
 
 
 def _has_phase(meaning: Meaning) -> bool:
     turns = meaning.backward or meaning.recompute or meaning.engine
-    return turns or meaning.kind not in _WITHOUT_PHASE or _STEP.match(meaning.name) is not None
+    return turns or meaning.kind not in _WITHOUT_PHASE or STEP.match(meaning.name) is not None
 
 
 def _phase(chain: list[Meaning]) -> str:
@@ -91,7 +94,7 @@ def _phase(chain: list[Meaning]) -> str:
         if meaning.backward or meaning.engine:
             return BACKWARD
     for meaning in chain:
-        step = _STEP.match(meaning.name)
+        step = STEP.match(meaning.name)
         if step is not None:
             return OPTIMIZER if step[1] == "step" else ZERO_GRAD
     calls = [meaning.call for meaning in chain if meaning.call is not None]

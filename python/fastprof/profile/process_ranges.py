@@ -22,13 +22,15 @@ def open_at_launch(trace: Trace) -> Values:
     process_of_launch = take(trace.process_of_thread, launches.thread)
     for process in np.unique(process_of_phase):
         rows = np.flatnonzero(process_of_phase == process)
-        calls = np.flatnonzero(process_of_launch == process)
+        is_of_process = process_of_launch == process
+        # A slice makes views; a mask, copies.
+        calls = slice(None) if is_of_process.all() else np.flatnonzero(is_of_process)
         tree = _nest.Tree(phases.start[rows], phases.end[rows])
         node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
         chains: list[tuple[str, ...]] = []
         for above, number in zip(parent.tolist(), label.tolist(), strict=True):
             name = label_text(trace.labels[number])
             chains.append((*(chains[above] if above >= 0 else ()), name))
-        of_node = np.array([*(ids.setdefault(c, len(ids)) for c in chains), 0], np.int32)
-        of_launch[calls] = of_node[node]
+        of_node = np.array([ids.setdefault(chain, len(ids)) for chain in chains], np.int32)
+        of_launch[calls] = take(of_node, node, 0)
     return Values(take(of_launch, trace.kernels.launch, 0), list(ids))

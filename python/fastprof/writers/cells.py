@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from fastprof._core._rows import RowWriter
-from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SeqMarkers, Values
+from fastprof.model.columns import (
+    Column,
+    Ints,
+    Lists,
+    RepeatedInts,
+    SeqMarkers,
+    SharedValues,
+    Values,
+)
 
 Brackets = tuple[bytes, bytes, bytes]
 
@@ -132,6 +140,17 @@ def _add_values(writer: RowWriter, before: bytes, column: Values, notation: Nota
     writer.add_texts(before, np.ascontiguousarray(column.ids), texts, none_text=none_text)
 
 
+def _add_shared(writer: RowWriter, before: bytes, column: SharedValues, notation: Notation) -> None:
+    """A text per shared row, if these texts need less memory than an index per row."""
+    texts = [encode(notation.fit(notation.text(value))) for value in column.values]
+    none_text = encode(notation.fit(notation.none))
+    of_row = [texts[i] if i >= 0 else none_text for i in column.id_of_row.tolist()]
+    rows, size = np.ascontiguousarray(column.rows), sum(map(len, of_row))
+    if size > column.rows.nbytes:
+        rows, of_row = np.ascontiguousarray(column.ids), texts
+    writer.add_texts(before, rows, of_row, none_text=none_text)
+
+
 def _add_lists(writer: RowWriter, before: bytes, column: Lists, notation: Notation) -> None:
     writer.add_lists(
         before,
@@ -165,6 +184,7 @@ _ADD: dict[type, Callable[..., None]] = {
     Ints: _add_ints,
     RepeatedInts: _add_repeated,
     Values: _add_values,
+    SharedValues: _add_shared,
     Lists: _add_lists,
     SeqMarkers: _add_seqmarkers,
 }

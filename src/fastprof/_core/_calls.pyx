@@ -16,6 +16,14 @@ cdef extern from "fp_calls.h":
     int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
     int FP_ALL_TAKEN
 
+    int FP_FRAME_ENGINE, FP_FRAME_NODE, FP_FRAME_FITS
+    fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
+                               const uint8_t *bits, int32_t n_labels, uint8_t *outside) nogil
+
+    fp_status fp_calls_instances(const int32_t *backward, const int32_t *meaning,
+                                 const int32_t *picked, int32_t n, int32_t *scratch,
+                                 int32_t *instance) nogil
+
     ctypedef struct fp_calls_frames:
         int32_t n_frames
         int32_t n_labels
@@ -71,6 +79,9 @@ GRADIENT, MOVES = FP_CALL_GRADIENT, FP_CALL_MOVES
 BIAS, BIAS_BACKWARD = FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD
 MATRICES, FORMULA = FP_CALL_MATRICES, FP_CALL_FORMULA
 
+# Properties of a label for `outside`, as bits.
+ENGINE, NODE, FITS = FP_FRAME_ENGINE, FP_FRAME_NODE, FP_FRAME_FITS
+
 ALL_TAKEN = FP_ALL_TAKEN
 
 
@@ -93,6 +104,62 @@ cdef int32_t *_written(int32_t[::1] array):
 cdef uint8_t *_set(array):
     cdef uint8_t[::1] flags = array.view(np.uint8)
     return &flags[0]
+
+
+def outside(parent, label, const uint8_t[::1] bits):
+    """Whether each frame is work of the engine for an autograd node but outside of it, bool [n].
+
+    Parameters
+    ----------
+    parent, label : int32 [n], tree of frames, parents first
+    bits : uint8 [labels]
+        ENGINE: the engine's range of a node, NODE: the node itself, FITS: an operator that, as a
+        child of the engine's range, adapts a gradient to its input and is not outside.
+    """
+    cdef int32_t n = len(parent), n_labels = <int32_t>bits.shape[0]
+    cdef const int32_t *parents = _numbers(parent, n)
+    cdef const int32_t *labels = _numbers(label, n)
+    out = np.empty(n, np.bool_)
+    cdef uint8_t *flag
+    cdef fp_status status
+    if n == 0:
+        return out
+    flag = _set(out)
+    with nogil:
+        status = fp_calls_outside(parents, labels, n, &bits[0] if n_labels else NULL, n_labels,
+                                  flag)
+    check(status, "work outside of autograd nodes")
+    return out
+
+
+def instances(backward, meaning, picked):
+    """One frame for all backward calls of a forward call, int32 [n]; others are themselves.
+
+    If the autograd graph is traversed again, the second backward call of the same forward frame is
+    a separate instance.
+
+    Parameters
+    ----------
+    backward, meaning, picked : int32 [n]
+        The enclosing backward call; of backward calls, the forward frame; the frame of the call
+        that the frame is part of. -1 for none.
+    """
+    cdef int32_t n = len(backward)
+    cdef const int32_t *backwards = _numbers(backward, n)
+    cdef const int32_t *meanings = _numbers(meaning, n)
+    cdef const int32_t *calls = _numbers(picked, n)
+    out = np.empty(n, np.int32)
+    cdef int32_t *instance
+    cdef int32_t *scratch
+    cdef fp_status status
+    if n == 0:
+        return out
+    room = np.empty(2 * n, np.int32)
+    instance, scratch = _written(out), _written(room)
+    with nogil:
+        status = fp_calls_instances(backwards, meanings, calls, n, scratch, instance)
+    check(status, "instances of backward calls")
+    return out
 
 
 def find(frame, meaning, frames, says, name, dtypes):

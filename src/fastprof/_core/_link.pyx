@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 
@@ -44,9 +44,14 @@ cdef extern from "fp_link.h":
         int32_t n_ranges
         int32_t n_labels
 
+    ctypedef struct fp_link_others:
+        int64_t *end
+        int64_t *number
+        int64_t capacity
+        int64_t n
     fp_status fp_link_numbers(const fp_link_frames *frames, const int32_t *frame,
                               const uint8_t *inside, int64_t n, int64_t *scratch, int32_t depth,
-                              int64_t *seq_of, int64_t *offset, int64_t *other) nogil
+                              int64_t *seq_of, fp_link_others *others) nogil
     fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
                           int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
                           int32_t n_processes, int32_t *sub) nogil
@@ -220,9 +225,10 @@ def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
     cdef int64_t[::1] seq_of = seqs
     cdef int64_t[::1] offset = offsets
     cdef int64_t[::1] scratch = np.empty(depth + 1, np.int64)
-    cdef int64_t[::1] other
+    cdef int64_t[::1] number
     cdef fp_link_frames frames
-    cdef fp_status status
+    cdef fp_link_others found
+    cdef fp_status status = FP_MORE
     if n == 0 or parent.shape[0] == 0:
         seqs[:] = -1
         return seqs, offsets, np.empty(0, np.int64)
@@ -232,17 +238,17 @@ def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
     frames.seq = &seq[0] if frames.n_ranges else NULL
     frames.label = &label[0] if frames.n_ranges else NULL
     frames.is_torch = &is_torch[0] if frames.n_labels else NULL
-    with nogil:
-        status = fp_link_numbers(&frames, &frame[0], &inside[0], n, &scratch[0], depth, &seq_of[0],
-                                 &offset[0], NULL)
+    found.n, found.capacity, found.end = 0, 0, &offset[1]
+    others = np.empty(0, np.int64)
+    while status == FP_MORE:
+        others = np.append(others, np.empty(n // 8 + 1 + found.capacity, np.int64))
+        number, found.capacity = others, others.shape[0]
+        found.number = &number[0]
+        with nogil:
+            status = fp_link_numbers(&frames, &frame[0], &inside[0], n, &scratch[0], depth,
+                                     &seq_of[0], &found)
     check(status, "sequence numbers")
-    others = np.empty(offsets[n] + 1, np.int64)
-    other = others
-    with nogil:
-        status = fp_link_numbers(&frames, &frame[0], &inside[0], n, &scratch[0], depth, &seq_of[0],
-                                 &offset[0], &other[0])
-    check(status, "sequence numbers")
-    return seqs, offsets, others[:offsets[n]]
+    return seqs, offsets, others[:offsets[n]].copy()
 
 
 def sub(const int32_t[::1] process, const int64_t[::1] seq, const int32_t[::1] operator_id,

@@ -103,18 +103,43 @@ cdef class Keys:
 
 
 def pairs(const int32_t[::1] left, const int32_t[::1] right):
-    """Number the distinct pairs from 0 in order of first appearance; int32 [n]."""
+    """Number the distinct pairs.
+
+    Parameters
+    ----------
+    left, right : int32 [n]
+
+    Returns
+    -------
+    id : int32 [n]
+        The number of each pair, in order of first appearance.
+    first : int32 [distinct pairs]
+        The first row with each id.
+    """
     cdef int64_t n = left.shape[0]
     if right.shape[0] != n:
         raise ValueError(f"expected {n} numbers on the right, found {right.shape[0]}")
     cdef Keys pool = Keys()
-    out = np.empty(n, np.int32)
-    cdef int32_t[::1] id = out
     cdef fp_status status
-    if n:
-        with nogil:
-            status = fp_keys_intern_pairs(pool.pool, &left[0], &right[0], n, &id[0])
-        check(status, "pairs")
+    ids = np.empty(n, np.int32)
+    cdef int32_t[::1] id = ids
+    if n == 0:
+        return ids, ids
+    with nogil:
+        status = fp_keys_intern_pairs(pool.pool, &left[0], &right[0], n, &id[0])
+    check(status, "pairs")
+    return ids, _first_rows(id, len(pool))
+
+
+def _first_rows(const int32_t[::1] id, int32_t n_ids):
+    """The first row with each id, int32 [ids]; ids are in order of first appearance."""
+    cdef int32_t i, n_found = 0
+    out = np.empty(n_ids, np.int32)
+    cdef int32_t[::1] first = out
+    for i in range(<int32_t>id.shape[0]):
+        if id[i] == n_found:
+            first[n_found] = i
+            n_found += 1
     return out
 
 

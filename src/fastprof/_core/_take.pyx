@@ -3,15 +3,13 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_E_INDEX, fp_status
 from fastprof._core._status cimport check
 
 
 cdef extern from "fp_take.h":
-    fp_status fp_take_i32(const int32_t *values, int64_t n_values, const int32_t *index, int64_t n,
-                          int32_t none, int32_t *out) nogil
-    fp_status fp_take_i64(const int64_t *values, int64_t n_values, const int32_t *index, int64_t n,
-                          int64_t none, int64_t *out) nogil
+    fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
+                      int64_t n, const void *none, void *out) nogil
     fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values,
                                int32_t *number, int32_t *used, int32_t *n_used,
                                int32_t *place) nogil
@@ -19,17 +17,19 @@ cdef extern from "fp_take.h":
                          int64_t n_gaps) nogil
 
 
-def take(values, const int32_t[::1] index, int64_t none=-1):
+def take(values, const int32_t[::1] index, int64_t none=-1, out=None):
     """Return values[index], and `none` where the index is -1.
 
     Parameters
     ----------
-    values : int32 or int64 [m]
+    values : numbers or flags of 1, 2, 4 or 8 bytes, [m]
     index : int32 [n], -1 .. m - 1
+    none : a value of the type of `values`
+    out : array [n] of the dtype of `values`, optional: where to write
 
     Returns
     -------
-    array [n] of the dtype of `values`
+    `out`, or a new array
 
     Raises
     ------
@@ -37,25 +37,47 @@ def take(values, const int32_t[::1] index, int64_t none=-1):
         An index is out of bounds.
     """
     cdef int64_t n = index.shape[0], m = len(values)
-    cdef const int32_t[::1] narrow
-    cdef const int64_t[::1] wide
-    cdef int32_t[::1] narrow_out
-    cdef int64_t[::1] wide_out
+    cdef size_t size = values.itemsize
+    cdef const char[::1] from_
+    cdef const char[::1] otherwise
+    cdef char[::1] to
     cdef fp_status status
-    out = np.empty(n, values.dtype)
+    if out is None:
+        out = np.empty(n, values.dtype)
+    if out.dtype != values.dtype or len(out) != n:
+        raise ValueError(f"expected room for {n} {values.dtype}, found {len(out)} {out.dtype}")
+    if values.ndim != 1 or size not in (1, 2, 4, 8):
+        raise ValueError(f"expected numbers of 1, 2, 4 or 8 bytes, [m], found {values.dtype}, "
+                         f"{list(values.shape)}")
     if n == 0:
         return out
-    if m == 0:  # C needs an address; every index must be -1
-        values = np.zeros(1, values.dtype)
-    if values.dtype == np.int32:
-        narrow, narrow_out = values, out
-        with nogil:
-            status = fp_take_i32(&narrow[0], m, &index[0], n, <int32_t>none, &narrow_out[0])
-    else:
-        wide, wide_out = values, out
-        with nogil:
-            status = fp_take_i64(&wide[0], m, &index[0], n, none, &wide_out[0])
+    # C needs an address if there are no values. Every index must be -1 then.
+    from_ = np.ascontiguousarray(values if m else np.zeros(1, values.dtype)).view(np.int8)
+    otherwise = np.full(1, none, values.dtype).view(np.int8)
+    to = out.view(np.int8)
+    with nogil:
+        status = fp_take(&from_[0], size, m, &index[0], n, &otherwise[0], &to[0])
     check(status, "look-up")
+    return out
+
+
+def objects(list values, const int32_t[::1] index):
+    """Return an object array of values[index], and None where the index is -1.
+
+    Raises
+    ------
+    InternalError
+        An index is out of bounds.
+    """
+    cdef Py_ssize_t i, at, n = index.shape[0], m = len(values)
+    out = np.empty(n, object)
+    cdef object[::1] found = out
+    for i in range(n):
+        at = index[i]
+        if at < -1 or at >= m:
+            check(FP_E_INDEX, "look-up")
+        if at >= 0:
+            found[i] = values[at]
     return out
 
 

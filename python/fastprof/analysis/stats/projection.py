@@ -160,12 +160,12 @@ def nvtx_kern_sum(profile: Profile) -> list[Cells]:
     names, styles = ranges.recorded_name, styles_of(ranges)
     kinds, _ = alike([names.ids, styles.ids, ranges.thread])
     name = np.ascontiguousarray(kernels.ids[kernel])
-    ids = pairs(kinds[row], name)
+    ids, _ = pairs(kinds[row], name)
     n = int(ids.max(initial=-1)) + 1
     stats = Statistics(ids, duration[kernel], n)
     first = np.empty(n, np.intp)
     first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
-    instances = pairs(ids, row)
+    instances, _ = pairs(ids, row)
     of_instance = np.empty(int(instances.max(initial=-1)) + 1, np.int32)
     of_instance[instances] = ids
     of_first = row[first]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -34,13 +34,13 @@ class Kernels(Protocol):
     @property
     def direction(self) -> Int32: ...
     @property
-    def meaning_node(self) -> Int32: ...
+    def meaning_paths(self) -> Any: ...
     @property
     def names(self) -> tuple[Values, Values]: ...
     @property
     def costs(self) -> Costs: ...
 
-    def layer(self, node: Int32) -> Values: ...
+    def layer(self, paths: Any) -> Values: ...
 
 
 def find(
@@ -151,8 +151,8 @@ def _groups(kernels: Kernels) -> Int32:
     """[kernels] The group of each: equal direction, operator, parameters, layer and kernel name."""
     costs, (_, names) = kernels.costs, kernels.names
     group = kernels.direction
-    for column in (costs.op, costs.params, kernels.layer(kernels.meaning_node), names):
-        group = pairs(group, column.ids)
+    for column in (costs.op, costs.params, kernels.layer(kernels.meaning_paths), names):
+        group, _ = pairs(group, column.ids)
     return group
 
 
