@@ -102,7 +102,7 @@ def prof_dict_file(files: Files) -> None:
 
 def report_of(*words: str) -> Callable[[Files], None]:
     """The job of a report's command, from the export."""
-    return lambda files: command(*words, str(files.export), "--json", "-o", str(files.output))
+    return lambda files: command(*words, str(files.export), "-o", str(files.output))
 
 
 def groupings(files: Files) -> object:

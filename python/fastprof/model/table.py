@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from fastprof.model import table_text
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
+from fastprof.model.table_json import object_of, rows_of
 from fastprof.model.table_layout import Layout
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     lead: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     total: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     layout: Layout | None = None
 
     @property
@@ -117,8 +117,11 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One dict per row."""
-        for row in range(self.n_rows):
-            yield {name: column.at(row) for name, column in self.columns.items()}
+        names = list(self.columns)
+        columns = [_chunks(column) for column in self.columns.values()]
+        for chunk in zip(*columns, strict=True):
+            for row in zip(*chunk, strict=True):
+                yield dict(zip(names, row, strict=True))
 
     def take(self, rows: npt.NDArray[np.integer[Any]] | Sequence[int]) -> Table:
         """Some rows, in this order; totals stay those of all rows."""
@@ -184,16 +187,15 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
         Unknown numbers are null. `schema` is 1 and changes with the meaning of any value.
         """
-        return json.dumps(
+        return object_of(
             {
                 "fastprof": __version__,
                 "schema": SCHEMA,
                 **self.facts,
                 "notes": list(self.notes),
-                "rows": list(self.rows()),
+                "rows": rows_of(self.rows()),
                 "total": self.total,
-            },
-            indent=1,
+            }
         )
 
     def csv(self) -> str:
@@ -246,6 +248,21 @@ class Table(Mapping[str, npt.NDArray[Any]]):
             {name: _series(pd, each) for name, each in self.columns.items()}
         )
         return frame
+
+
+def _chunks(column: Cells) -> Iterator[list[Any]]:
+    """The Python values of some rows at a time; None where unknown."""
+    if not isinstance(column, Floats):
+        yield from column.chunks(_ROWS_AT_ONCE)
+        return
+    for first in range(0, len(column), _ROWS_AT_ONCE):
+        part = column.values[first : first + _ROWS_AT_ONCE]
+        objects = part.astype(object)
+        objects[np.isnan(part)] = None
+        yield objects.tolist()
+
+
+_ROWS_AT_ONCE: Final = 1 << 14
 
 
 def _at(column: Cells, rows: npt.NDArray[np.intp]) -> Cells:

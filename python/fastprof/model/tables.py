@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -10,6 +9,7 @@ from typing import Any, NoReturn
 from fastprof._version import __version__
 from fastprof.errors import ReportError
 from fastprof.model.table import SCHEMA, Table
+from fastprof.model.table_json import object_of, rows_of
 
 __all__ = ["Tables"]
 
@@ -25,7 +25,7 @@ class Tables(Mapping[str, Table]):
     """
 
     tables: dict[str, Table]
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Table:
         return self.tables[name]
@@ -78,8 +78,8 @@ class Tables(Mapping[str, Table]):
     def to_json(self) -> str:
         """One JSON object: fastprof (version), schema, the facts, and rows and notes by table."""
         tables = {
-            name: {"notes": list(each.notes), "rows": list(each.rows())}
+            name: object_of({"notes": list(each.notes), "rows": rows_of(each.rows())})
             for name, each in self.items()
         }
-        document = {"fastprof": __version__, "schema": SCHEMA, **self.facts, "tables": tables}
-        return json.dumps(document, indent=1)
+        members = {"fastprof": __version__, "schema": SCHEMA, **self.facts}
+        return object_of({**members, "tables": object_of(tables)})

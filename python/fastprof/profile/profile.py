@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
+from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
@@ -245,10 +246,14 @@ class Profile:
             There is no such report, or an option has an invalid value.
         """
         table = reports.find(name).run(self, **options)
+        own = table.facts
+        # Only JSON needs the facts, and they take as long as a report.
+        return replace(table, facts=Deferred(lambda: {**self._facts(options), **own}))
+
+    def _facts(self, options: Mapping[str, Any]) -> dict[str, Any]:
         device, coverage = self.column("device"), self.coverage_of_kernels
         steps = self.find_steps(options.get("steps"))
-        facts = facts_of(self.name, self.about, device, coverage, steps)
-        return replace(table, facts=facts | table.facts)
+        return facts_of(self.name, self.about, device, coverage, steps)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
