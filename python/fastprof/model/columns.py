@@ -117,7 +117,7 @@ class Values:
 
     def array(self) -> Objects:
         """An object array [n]; None where unknown."""
-        return objects(self.values, self.ids)
+        return objects(list(self.values), self.ids)
 
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """The values, or None."""

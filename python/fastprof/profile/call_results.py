@@ -160,8 +160,11 @@ class _Launched:
             is_concerned = np.zeros(len(trace.threads) + 1, bool)  # the last for thread -1
             is_concerned[thread[lacking]] = True
             rows = np.flatnonzero(take(is_concerned[:-1], thread, bool(is_concerned[-1])))
-            start = take(trace.launches.start, launch[rows])
-            order = rows[np.lexsort((start, thread[rows]))]
+            start, thread = take(trace.launches.start, launch[rows]), thread[rows]
+            ascends = (thread[1:] > thread[:-1]) | (
+                (thread[1:] == thread[:-1]) & (start[1:] >= start[:-1])
+            )
+            order = rows if ascends.all() else rows[np.lexsort((start, thread))]
         place = np.flatnonzero(lacking[order])
         self.kernel = order[place]
         self.call = call[self.kernel]

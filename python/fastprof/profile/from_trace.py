@@ -35,9 +35,9 @@ class TraceSource(ProfileSource):
     """
 
     # `step` may group kernels by operator and parameters.
-    of_costs = frozenset(
-        {"mod", "op", "params", "tc", "tc_reason", "flops", "bytes", "exact", "step"}
-        | {"compute_type", "helper", "call"}
+    of_costs = (
+        *("flops", "bytes", "exact", "tc", "tc_reason", "params", "op", "mod"),
+        *("compute_type", "helper", "call", "step"),
     )
 
     def __init__(

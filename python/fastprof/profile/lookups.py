@@ -176,7 +176,9 @@ class Lookups:
             kernels.config,
             bandwidths(self.trace.about, kernels.configs.device),
         )
-        return Ints(np.where(beyond & (exact > 0), np.int8(0), exact))
+        beyond &= exact > 0
+        np.copyto(exact, 0, where=beyond)
+        return Ints(exact)
 
     def steps(
         self, source: str | None = None, read: Callable[[], RangeInstances] | None = None

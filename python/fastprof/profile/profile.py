@@ -307,19 +307,23 @@ class Profile:
         return frames.join(self._converted(frames.convert).values())
 
     def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
-        """Compute and convert all columns, those of costs on a second thread."""
-        of_costs = [name for name in self.names if name in self._source.of_costs]
+        """Compute and convert all columns, those of costs on a second thread.
+
+        When the other columns are done, this thread converts the last columns of costs too.
+        """
+        of_costs = self._source.of_costs
+
+        def converted(name: str) -> Result:
+            return convert(name, self.column(name))
+
         with SecondThread() as second:
-            costs = second.submit(
-                lambda: {name: convert(name, self.column(name)) for name in of_costs}
-            )
-            others = {
-                name: convert(name, self.column(name))
-                for name in self.names
-                if name not in self._source.of_costs
-            }
-            converted = others | costs.result()
-        return {name: converted[name] for name in self.names}
+            costs = {name: second.submit(converted, name) for name in of_costs}
+            done = {name: converted(name) for name in self.names if name not in costs}
+            if of_costs:  # the first computes the costs that all need
+                costs[of_costs[0]].result()
+            for name in reversed(of_costs):
+                done[name] = converted(name) if costs[name].cancel() else costs[name].result()
+        return {name: done[name] for name in self.names}
 
 
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:

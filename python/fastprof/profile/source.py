@@ -23,7 +23,8 @@ from fastprof.profile.timeline import Timeline
 class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
-    `of_costs` names the columns that share the cost computation, about half of the total time.
+    `of_costs` names the columns that share the cost computation, about half of the total time, in
+    the order in which they need each other.
     `lines` selects the user's own source lines.
 
     Parameters
@@ -40,7 +41,7 @@ class ProfileSource(ABC):
     on_request : further columns, which need the file read again
     """
 
-    of_costs: ClassVar[frozenset[str]] = frozenset()
+    of_costs: ClassVar[tuple[str, ...]] = ()
     lines: SourceLines
 
     def __init__(
