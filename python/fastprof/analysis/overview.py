@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof.analysis.intervals import busy_by_device
+from fastprof.analysis.intervals import Busy, busy_by_device
 from fastprof.analysis.measures import in_counted_steps
 from fastprof.analysis.utilisation import utilisation, utilisation_text
 from fastprof.model.devices import Device
@@ -32,14 +32,15 @@ def overview(
     steps: StepsOfKernels,
     parts: dict[str, Table],
     devices: Mapping[int, Device],
+    busy: Mapping[int, Busy],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Lines of text, and the values in them for JSON.
 
     parts : the tables by the keys of PARTS, with PART_COLUMNS
     devices : the GPUs by number
+    busy : the time line of each GPU
     """
     gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
-    busy = busy_by_device(profile)
     span, work = (sum(getattr(each, name) for each in busy.values()) for name in ("span", "busy"))
     facts: dict[str, Any] = {"span_ns": span or None, "busy_ns": work if span else None}
     n = 0 if steps.source == "none" else step_count(steps)

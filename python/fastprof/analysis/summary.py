@@ -12,6 +12,7 @@ from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import Ideals, ideals_of
+from fastprof.analysis.intervals import Busy, busy_by_device
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import measures, shown, totals
 from fastprof.analysis.missing import missing
@@ -62,7 +63,7 @@ def summary(
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
     rows = selected(profile, where)
-    of_parts = _compute(profile)
+    of_parts, busy = _compute(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
     check_keys(names)
@@ -85,17 +86,21 @@ def summary(
         name: _grouped(profile, {name: key}, found, ideal, None, PART_COLUMNS)
         for name, key in of_parts.items()
     }
-    lead, facts = overview(profile, found, parts, devices)
+    lead, facts = overview(profile, found, parts, devices, busy)
     return replace(table, lead=lead, facts=facts)
 
 
-def _compute(profile: Profile) -> dict[str, Values]:
-    """Compute the columns of most groupings on two threads; return the keys of the overview."""
+def _compute(profile: Profile) -> tuple[dict[str, Values], dict[int, Busy]]:
+    """Compute the columns of most groupings on two threads.
+
+    Returns the keys of the overview, and the time line of each GPU.
+    """
     with SecondThread() as second:
         costs = second.submit(lambda: [profile.column(name) for name in _OF_COSTS])
         found = {name: keys.key_of(profile, name) for name in PARTS}
+        busy = busy_by_device(profile)
         costs.result()
-    return found
+    return found, busy
 
 
 _OF_COSTS: Final = ("op", "flops", "bytes", "tc", "params")

@@ -116,11 +116,23 @@ def of_launches(trace: Trace, steps: Steps) -> Int32:
         if not len(rows):
             continue
         calls = slice(None) if len(trace.processes) == 1 else np.flatnonzero(process == own)
-        start = trace.launches.start[calls]
-        place = np.searchsorted(steps.start[rows], start, side="right") - 1
-        inside = (place >= 0) & (start < steps.end[rows][place])
-        out[calls] = np.where(inside, rows[place], -1)
+        out[calls] = _step_of(trace.launches.start[calls], steps, rows)
     return out
+
+
+def _step_of(time: Int64, steps: Steps, rows: Int64) -> Int32:
+    """The last of these steps that begins at or before each time if it is open then, else -1.
+
+    time : ascending
+    """
+    begin = np.searchsorted(time, steps.start[rows])
+    end = np.searchsorted(time, steps.end[rows])
+    further = np.append(begin[1:], len(time))
+    inside = np.clip(end, begin, further) - begin
+    # Times before the first step; inside of each step, and after it.
+    lengths = np.stack([inside, further - begin - inside], axis=1).ravel()
+    labels = np.stack([rows, np.full(len(rows), -1)], axis=1).ravel().astype(np.int32)
+    return np.repeat(np.append(np.int32(-1), labels), np.append(begin[0], lengths))
 
 
 def steps_of_kernels(
