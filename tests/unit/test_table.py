@@ -72,8 +72,13 @@ def test_text_of_a_width_cuts_texts_and_then_omits_columns():
     assert cut.endswith("file.py:12  1")
     assert "…" in cut
     narrow = table.text(width=20).splitlines()
-    assert narrow[-1] == "(too narrow for line, n)"
-    assert all(len(line) <= 20 for line in narrow[:-1])
+    assert narrow[-2:] == ["(too narrow for", "  line, n)"]
+    assert all(len(line) <= 20 for line in narrow)
+
+
+def test_prose_wraps_at_words_and_columns_do_not():
+    table = Table({"n": Ints(np.array([1]))}, lead=("a b c d e f g h", "1  2  3  4  5  6"))
+    assert table.text(width=12).splitlines()[:3] == ["a b c d e f", "  g h", "1  2  3  4  5  6"]
 
 
 def test_every_form_has_the_same_values():

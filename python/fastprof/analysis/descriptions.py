@@ -11,21 +11,23 @@ Where the GPU time goes. The lines above the table describe a step, if steps are
 known: its length, how long the GPU works, MFU, phases and kinds of work. Rows are
 groups of kernels that agree in all keys of --by; --where selects work.
 
-$ fastprof summary resnet50.json.gz --limit 4 -w 90
+$ fastprof summary resnet50.json.gz --limit 4 -w 80
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
-step 174.8 ms ± 5.7 (median 176.3 ms), 1516 kernels; GPU busy 100.6 ms, 57.5%, idle 74.24 ms
-MFU 28.1% of fp32 peak, 50.2% of the time with kernels (777.6 GFLOP per step of 176.3 ms)
+step 174.8 ms ± 5.7 (median 176.3 ms), 1516 kernels; GPU busy 100.6 ms, 57.5%,
+  idle 74.24 ms
+MFU 28.1% of fp32 peak, 50.2% of the time with kernels (777.6 GFLOP per step of
+  176.3 ms)
 
-phase      step(ms)  time(%)  kernels      kind           step(ms)  time(%)  kernels
-backward      64.35     64.0     3228      convolution       58.38     58.0     1728
-forward       32.76     32.6     1680      normalisation     16.03     15.9      636
-copy           2.00      2.0      324      elementwise       15.73     15.6     6108
-optimizer      1.31      1.3     2898      gemm               7.41      7.4      228
-zero_grad      0.17      0.2      966      memcpy             1.92      1.9       12
-                                           reduction          0.92      0.9       36
-                                           copy               0.10      0.1       24
-                                           memset             0.09      0.1      312
-                                           ... 1 more rows
+phase      step(ms)  time(%)  kernels    kind           step(ms)  time(%)
+backward      64.35     64.0     3228    convolution       58.38     58.0
+forward       32.76     32.6     1680    normalisation     16.03     15.9
+copy           2.00      2.0      324    elementwise       15.73     15.6
+optimizer      1.31      1.3     2898    gemm               7.41      7.4
+zero_grad      0.17      0.2      966    memcpy             1.92      1.9
+                                         reduction          0.92      0.9
+                                         copy               0.10      0.1
+                                         memset             0.09      0.1
+                                         ... 1 more rows
 
 dir    op          calls  kernels  gpu(ms)  time(%)  step(ms)  roof(%)  lost(ms)
 bprop  conv2d        318     1806    273.4     45.3      45.6     72.1      76.3

@@ -24,7 +24,7 @@ __all__ = ["PARTS", "PART_COLUMNS", "overview"]
 PARTS: Final = ("phase", "kind")
 PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "kernels")
 _MOST: Final = 8  # rows of a part
-_BETWEEN: Final = "      "
+_BETWEEN: Final = " " * 4
 
 
 def overview(
@@ -56,8 +56,9 @@ def overview(
     facts["utilisation"] = of_steps
     if of_steps is not None:
         lines.append(utilisation_text(of_steps))
-    columns = ("step_ns" if n else "gpu_ns", "share", "kernels")
-    blocks = [_lines(parts[name].select([name, *columns])) for name in PARTS]
+    time = "step_ns" if n else "gpu_ns"
+    columns = {"phase": [time, "share", "kernels"], "kind": [time, "share"]}
+    blocks = [_lines(parts[name].select([name, *columns[name]])) for name in PARTS]
     return (*lines, "", *_side_by_side(blocks), ""), facts
 
 

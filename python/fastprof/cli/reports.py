@@ -197,11 +197,6 @@ def _written(table: Table, arguments: argparse.Namespace, limit: int | None) -> 
 
 
 def _terminal_width(path: str | None) -> int | None:
-    """The width of the terminal, or of COLUMNS; None for files and pipes."""
-    if path is None and (os.environ.get("COLUMNS", "").isdigit() or _is_terminal()):
-        return shutil.get_terminal_size().columns
-    return None
-
-
-def _is_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
+    """The width of the terminal; None for files and pipes."""
+    is_terminal = path is None and sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else None

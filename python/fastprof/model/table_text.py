@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as escape
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -82,7 +83,7 @@ def aligned(table: Table, limit: int | None, width: int | None) -> str:
     omitted: list[str] = []
     if width is not None:
         shown, omitted = _fitted(shown, width)
-    lines = [_plain(line) for line in (*([table.title] if table.title else []), *table.lead)]
+    lines = _prose((*([table.title] if table.title else []), *table.lead), width)
     head, *rows, total = (
         _GAP.join(row).rstrip() for row in zip(*(each.lines() for each in shown), strict=True)
     )
@@ -91,10 +92,20 @@ def aligned(table: Table, limit: int | None, width: int | None) -> str:
         lines.append(f"... {table.n_rows - len(rows)} more rows")
     if table.total:
         lines.append(total)
-    if omitted:
-        lines.append(f"(too narrow for {', '.join(omitted)})")
-    lines += [_plain(note) for note in table.notes]
+    left_out = [f"(too narrow for {', '.join(omitted)})"] if omitted else []
+    lines += _prose((*left_out, *table.notes), width)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _prose(texts: Sequence[str], width: int | None) -> list[str]:
+    """Lines of at most `width` characters; lines in columns stay as they are."""
+    lines: list[str] = []
+    for text in map(_plain, texts):
+        if width is None or len(text) <= width or "  " in text:
+            lines.append(text)
+        else:
+            lines += textwrap.wrap(text, max(width, _MIN_TEXT), subsequent_indent="  ")
+    return lines
 
 
 def _with_sections(rows: list[str], layout: Layout | None, width: int | None) -> Iterator[str]:
