@@ -61,7 +61,7 @@ def _keys() -> str:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def _cell(text: str) -> str:
