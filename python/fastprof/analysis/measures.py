@@ -69,6 +69,7 @@ class _Measures:
         self._profile, self._groups, self._steps, self._ideal = profile, groups, steps, ideal
         self._time = np.ascontiguousarray(numbers(profile, "sil"), np.int64)
         self.gpu = groups.stats(self._time)
+        self._work: dict[str, Ints] = {}
 
     def make(self, name: str) -> Cells:
         """The column of a name in MEASURES."""
@@ -86,8 +87,10 @@ class _Measures:
 
     def work(self, name: str) -> Ints:
         """FLOPs or bytes of the kernels with a known count."""
-        of_groups = self._groups.stats(numbers(self._profile, name))
-        return Ints(np.where(of_groups.count > 0, of_groups.sum, -1))
+        if name not in self._work:
+            of_groups = self._groups.stats(numbers(self._profile, name))
+            self._work[name] = Ints(np.where(of_groups.count > 0, of_groups.sum, -1))
+        return self._work[name]
 
     def rate(self, name: str) -> Cells:
         """FLOPs or bytes per second of the kernels with a known count."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
@@ -12,7 +12,7 @@ from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import Ideals, ideals_of
-from fastprof.analysis.intervals import Busy, busy_by_device
+from fastprof.analysis.intervals import busy_by_device
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import measures, shown, totals
 from fastprof.analysis.missing import missing
@@ -22,7 +22,7 @@ from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
-from fastprof.model.devices import CLOCKS
+from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.table import Cells, Table
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
@@ -63,44 +63,47 @@ def summary(
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
     rows = selected(profile, where)
-    of_parts, busy = _compute(profile)
-    events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
-    names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
-    check_keys(names)
-    found, ideal = profile.find_steps(steps), ideals_of(profile, devices)
-    if events is not None:
-        table = cpu_table(profile, events, names, found, ideal, where)
-    else:
-        by_name = {name: of_parts.get(name) or keys.key_of(profile, name) for name in names}
-        table = _grouped(profile, by_name, found, ideal, rows)
-    if not len(profile):
-        note = advice_on(profile.about, profile.contents, "op") if events is None else _NO_GPU
-        return replace(table, notes=(note,))
-    notes = missing(profile, ("op", "shapes", "cost"))
-    if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
-        notes += (*peaks_lines(devices), CLOCKS)
-    table = replace(table, notes=notes)
-    if rows is not None:
-        return table
-    parts = {
-        name: _grouped(profile, {name: key}, found, ideal, None, PART_COLUMNS)
-        for name, key in of_parts.items()
-    }
-    lead, facts = overview(profile, found, parts, devices, busy)
-    return replace(table, lead=lead, facts=facts)
-
-
-def _compute(profile: Profile) -> tuple[dict[str, Values], dict[int, Busy]]:
-    """Compute the columns of most groupings on two threads.
-
-    Returns the keys of the overview, and the time line of each GPU.
-    """
     with SecondThread() as second:
         costs = second.submit(lambda: [profile.column(name) for name in _OF_COSTS])
-        found = {name: keys.key_of(profile, name) for name in PARTS}
-        busy = busy_by_device(profile)
+        of_parts = {name: keys.key_of(profile, name) for name in PARTS} if rows is None else {}
         costs.result()
-    return found, busy
+        events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
+        names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
+        check_keys(names)
+        found = profile.find_steps(steps)
+        notes = second.submit(missing, profile, ("op", "shapes", "cost"))
+        ideal = ideals_of(profile, devices)
+        lead = second.submit(_overview, profile, of_parts, found, ideal, devices)
+        if events is not None:
+            table = cpu_table(profile, events, names, found, ideal, where)
+        else:
+            by_name = {name: of_parts.get(name) or keys.key_of(profile, name) for name in names}
+            table = _grouped(profile, by_name, found, ideal, rows)
+        if not len(profile):
+            note = advice_on(profile.about, profile.contents, "op") if events is None else _NO_GPU
+            return replace(table, notes=(note,))
+        lines, facts = lead.result()
+        footer = notes.result()
+    if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
+        footer += (*peaks_lines(devices), CLOCKS)
+    return replace(table, notes=footer, lead=lines, facts=facts)
+
+
+def _overview(
+    profile: Profile,
+    of_parts: dict[str, Values],
+    steps: StepsOfKernels,
+    ideal: Ideals,
+    devices: Mapping[int, Device],
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The lines above the table of all work; none for a part of it."""
+    if not of_parts or not len(profile):
+        return (), {}
+    parts = {
+        name: _grouped(profile, {name: key}, steps, ideal, None, PART_COLUMNS)
+        for name, key in of_parts.items()
+    }
+    return overview(profile, steps, parts, devices, busy_by_device(profile))
 
 
 _OF_COSTS: Final = ("op", "flops", "bytes", "tc", "params")
