@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof.analysis import keys
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.cpu_events import CpuEvents, Measure
+from fastprof.analysis.cpu_events import CpuEvents, Measure, joined_ids
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals
 from fastprof.analysis.key_names import heading_of
@@ -63,9 +63,9 @@ def cpu_table(
 
 def _joined(left: Values, right: Values) -> Values:
     """The rows of one key after those of another; equal values have one id."""
-    after = np.where(right.ids < 0, right.ids, right.ids + np.int32(len(left.values)))
-    ids = np.concatenate([left.ids, after.astype(np.int32)])
-    return Values(ids, [*left.values, *right.values]).mapped(lambda value: value)
+    return Values(joined_ids(left, right), [*left.values, *right.values]).mapped(
+        lambda value: value
+    )
 
 
 def _rows(profile: Profile, events: CpuEvents, where: Where | None) -> Bools | None:

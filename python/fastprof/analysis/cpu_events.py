@@ -23,7 +23,7 @@ from fastprof.profile.instances import Instances
 from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import RangeColumns
 
-__all__ = ["CpuEvents", "Measure", "cpu_events"]
+__all__ = ["CpuEvents", "Measure", "cpu_events", "joined_ids"]
 
 _MEMORY_OUTSIDE: Final = "[memory]"  # allocations outside of all events, as in torch's tables
 _EVENTS: Final = (Kind.TORCH, Kind.ARGUMENT, Kind.USER)
@@ -128,7 +128,7 @@ def cpu_events(profile: Profile) -> CpuEvents:
     n_ranges = ranges.n_own
     spans = _spans(ranges, n_ranges, api)
     name_of_label = Values(ranges.label[:n_ranges], ranges.meanings).mapped(_name)
-    name = _joined_ids(name_of_label, api.name)
+    name = joined_ids(name_of_label, api.name)
     is_event = (spans.end != NEVER) & (name[spans.source] >= 0)
     rows = np.flatnonzero(is_event).astype(np.int32)
     around = _renumbered(_containing(spans, is_event)[rows], rows)
@@ -174,7 +174,7 @@ def _name(meaning: Meaning) -> str | None:
     return meaning.name.removeprefix("aten::")  # aten::detach contains detach
 
 
-def _joined_ids(left: Values, right: Values) -> Int32:
+def joined_ids(left: Values, right: Values) -> Int32:
     """The ids of two columns, those of the second after those of the first."""
     after = np.where(right.ids < 0, np.int32(-1), right.ids + np.int32(len(left.values)))
     return np.concatenate([left.ids, after])
@@ -272,7 +272,7 @@ def _ops(
 ) -> Values:
     """The operators of events; then `[memory]` for each allocation outside."""
     of_ranges = texts(columns, "op")
-    ids = _joined_ids(Values(of_ranges.ids[:n_ranges], of_ranges.values), api_name)[source]
+    ids = joined_ids(Values(of_ranges.ids[:n_ranges], of_ranges.values), api_name)[source]
     names = [*of_ranges.values, *api_name.values, _MEMORY_OUTSIDE]
     last = np.full(n_outside, len(names) - 1, np.int32)
     return Values(np.concatenate([ids, last]), names).mapped(str)  # merges equal names

@@ -30,6 +30,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_layout import Layout
+from fastprof.model.trace import NO_TIME
 from fastprof.profile.advice import advice_on
 from fastprof.profile.phases import RECOMPUTE
 from fastprof.profile.profile import Profile
@@ -37,7 +38,6 @@ from fastprof.profile.profile import Profile
 __all__ = ["layers"]
 
 _INDENT: Final = "  "
-_NO_TIME: Final = np.iinfo(np.int64).min
 
 
 def layers(
@@ -155,7 +155,7 @@ def _paths(
         moved = attached([paths[i] for i in again], [paths[i] for i in others])
         for i, path in zip(again, moved, strict=True):
             paths[i] = path
-    times = kernels.stats(_launch_times(profile), _NO_TIME).min
+    times = kernels.stats(_launch_times(profile), NO_TIME).min
     return kernels, [path[:depth] for path in paths], times.tolist()
 
 
@@ -171,7 +171,7 @@ def _launch_times(profile: Profile) -> Int64:
     if "launch_start" not in profile.names:
         return np.arange(len(profile))
     launch, start = numbers(profile, "launch_start"), numbers(profile, "start")
-    return np.where(launch == _NO_TIME, start, launch)
+    return np.where(launch == NO_TIME, start, launch)
 
 
 def _columns(work: _Work, rows: list[Path]) -> dict[str, Cells]:

@@ -11,6 +11,7 @@ import numpy as np
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.layer_tree import Path, in_tree_order, with_ancestors
+from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.path_sums import Sums, path_sums
 from fastprof.analysis.range_spans import spans
 from fastprof.analysis.ranges_columns import COLUMNS
@@ -241,7 +242,7 @@ def _notes(profile: Profile) -> tuple[str, ...]:
     if not (profile.contents.ranges or {}).get("user"):
         return ("no ranges of your own: open them with torch.profiler.record_function or nvtx",)
     if not len(profile):
-        return ("no GPU work in this capture: CPU time only",)
+        return (NO_GPU_WORK,)
     if "operators" in (profile.contents.ranges or {}):
         return ()
     advice = advice_on(profile.about, profile.contents, "op")

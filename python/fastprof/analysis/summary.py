@@ -15,7 +15,7 @@ from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.intervals import busy_by_device
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import measures, shown, totals
-from fastprof.analysis.missing import missing
+from fastprof.analysis.missing import NO_GPU_WORK, missing
 from fastprof.analysis.overview import PART_COLUMNS, PARTS, overview
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.selection import Where, selected
@@ -80,7 +80,9 @@ def summary(
             by_name = {name: of_parts.get(name) or keys.key_of(profile, name) for name in names}
             table = _grouped(profile, by_name, found, ideal, rows)
         if not len(profile):
-            note = advice_on(profile.about, profile.contents, "op") if events is None else _NO_GPU
+            note = (
+                advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
+            )
             return replace(table, notes=(note,))
         lines, facts = lead.result()
         footer = notes.result()
@@ -107,8 +109,6 @@ def _overview(
 
 
 _OF_COSTS: Final = ("op", "flops", "bytes", "tc", "params")
-
-_NO_GPU: Final = "no GPU work in this capture: CPU time only"
 
 
 def _has_ranges_only(profile: Profile) -> bool:

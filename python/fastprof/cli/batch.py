@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.sizes import EXPECTED, parse_size
-from fastprof.cli.options import add_graph_capture, add_ops, add_output
+from fastprof.cli.options import add_graph_capture, add_ops, add_output, count
 from fastprof.cli.output import OutputError, output
 from fastprof.cli.progress import log
 from fastprof.errors import UnknownColumnError
@@ -59,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--csv", action="store_true", help="print one table as CSV: all rows, times in ns"
     )
     parser.add_argument(
-        "--top", metavar="N", type=_count, default=20, help="rows per table (default: 20; 0: all)"
+        "--top", metavar="N", type=count, default=20, help="rows per table (default: 20; 0: all)"
     )
     add_output(parser)
     parser.add_argument(
@@ -68,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep results in DIR, one Parquet file per trace; unchanged traces are not read again",
     )
     parser.add_argument(
-        "-j", "--jobs", metavar="N", type=_count, help="worker processes (default: number of cores)"
+        "-j", "--jobs", metavar="N", type=count, help="worker processes (default: number of cores)"
     )
     parser.add_argument(
         "--memory",
@@ -198,12 +197,6 @@ def _line(done: Done) -> str:
     how = "unchanged in the store" if done.stored else f"read in {summary.seconds:.2f} s"
     warned = f", {len(summary.warnings)} warnings" if summary.warnings else ""
     return f"{summary.path}: {summary.kernels} kernels, {time:.3f} ms on the GPU, {how}{warned}"
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"expected a non-negative integer, found {text!r}")
-    return int(text)
 
 
 def _size(text: str) -> int:

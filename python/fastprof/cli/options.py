@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
+
+
+def count(text: str) -> int:
+    """A non-negative integer, as the type of an option."""
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"expected a non-negative integer, found {text!r}")
+    return int(text)
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:

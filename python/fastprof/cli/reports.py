@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fastprof.analysis.key_names import KEY_NAMES
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output, count
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.errors import ReportError, UnknownColumnError
@@ -41,7 +41,7 @@ class ReportCommand:
         table.add_argument(
             "--limit",
             metavar="N",
-            type=_count,
+            type=count,
             help=f"rows to print, 0 for all (default: {default}; all with --csv and --json)",
         )
         table.add_argument(
@@ -55,7 +55,7 @@ class ReportCommand:
             "-w",
             "--width",
             metavar="N",
-            type=_count,
+            type=count,
             help="characters per line (default: the terminal's)",
         )
         add_output(parser)
@@ -161,12 +161,6 @@ def _typed(convert: Callable[[str], Any]) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return typed
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"expected a non-negative integer, found {text!r}")
-    return int(text)
 
 
 def _columns_text(report: Report) -> str:

@@ -19,7 +19,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.computed import Computed
 from fastprof.model.table import Cells
-from fastprof.model.trace import NEVER
+from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.profile import Profile
 
@@ -136,9 +136,9 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
 
     return [
         found.names,
-        Ints(found.start, none=np.iinfo(np.int64).min),
+        Ints(found.start, none=NO_TIME),
         Ints(found.duration),
-        Ints(ranges.start[rows], none=np.iinfo(np.int64).min),
+        Ints(ranges.start[rows], none=NO_TIME),
         Ints(found.range_duration),
         found.styles,
         Ints(take(ranges.threads.pid, ranges.thread[rows])),
