@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof.analysis.gpu_work import COMMUNICATION, COMPUTE, COPY, ns_with, sweep, work_of_device
-from fastprof.model.arrays import Bools
+from fastprof.model.arrays import Bools, Int64
 from fastprof.profile.profile import Profile
 
-__all__ = ["Busy", "busy_by_device"]
+__all__ = ["Busy", "BusyTime", "busy_by_device"]
 
 
 class Busy(NamedTuple):
@@ -45,3 +45,19 @@ def busy_by_device(profile: Profile, rows: Bools | None = None) -> dict[int, Bus
         busy = ns_with(by_mask, COMPUTE | COMMUNICATION | COPY)
         found[device] = Busy(last - first, int(busy[0]))
     return found
+
+
+class BusyTime:
+    """The time during which at least one of some intervals runs."""
+
+    def __init__(self, start: Int64, end: Int64) -> None:
+        """Add up intervals, which are in order of start."""
+        self._start, self._end = start, np.maximum.accumulate(end)
+        before = np.concatenate([start[:1], self._end[:-1]])
+        self._busy = np.cumsum(np.maximum(end - np.maximum(start, before), 0))
+
+    def until(self, time: Int64) -> Int64:
+        """ns [times] of busy time before each time."""
+        n = np.searchsorted(self._start, time, "left") - 1
+        running = np.maximum(self._end[n] - time, 0)
+        return np.where(n >= 0, self._busy[n] - running, 0)
