@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns, lines_columns, ranges_columns
+from fastprof.analysis import layers_columns, lines_columns, ranges_columns, steps_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
@@ -101,6 +101,17 @@ add(
         columns=ROOFLINE,
         options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
         description=DESCRIPTION,
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="steps",
+        about="the length of each step, what the GPU does in it, and what differs in outliers",
+        description=steps_columns.DESCRIPTION,
+        function="fastprof.analysis.steps_report:steps_table",
+        columns=steps_columns.COLUMNS,
+        options=(STEPS, WHERE, *PEAKS),
         limit=20,
     )
 )

@@ -24,7 +24,7 @@ from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["utilisation", "utilisation_text"]
+__all__ = ["model_flops", "utilisation", "utilisation_text"]
 
 _MODEL: Final = ("forward", "backward")
 _RECOMPUTED: Final = "recompute"
@@ -99,6 +99,18 @@ def utilisation(
             )
         ],
     }
+
+
+def model_flops(
+    profile: Profile, devices: Mapping[int, Device]
+) -> tuple[Floats64, dict[int, float]] | None:
+    """FLOPs of the model, float64 [kernels], and the peak of each GPU in FLOP/s.
+
+    The peak is that of the type with the most of these FLOPs. None without FLOPs or their peak.
+    """
+    work = _work(profile)
+    found = _peaks(profile, devices, work.model)
+    return None if found is None else (work.model, found[1])
 
 
 def utilisation_text(found: dict[str, Any] | None) -> str:

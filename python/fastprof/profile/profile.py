@@ -303,6 +303,10 @@ class Profile:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
 
+    def steps(self, **options: Any) -> Table:
+        """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
+        return self.report("steps", **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
