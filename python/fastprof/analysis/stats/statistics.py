@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -55,10 +54,10 @@ class Statistics:
 
     def spread(self) -> list[Cells]:
         """Mean, median, minimum, maximum and standard deviation of each group."""
-        stats = self._stats
+        stats, median = self._stats, self._stats.median()
         return [
             self._rounded(self._mean),
-            self._rounded(self._median_of),
+            self._rounded(lambda rows: median[rows]),
             DerivedInts(self._n, lambda rows: stats.min[rows]),
             DerivedInts(self._n, lambda rows: stats.max[rows]),
             self._rounded(self._deviation),
@@ -68,7 +67,7 @@ class Statistics:
         """The same of bytes, in MB."""
         stats, every = self._stats, slice(None)
         numbers = (
-            self._mean(every), self._median, stats.min, stats.max, self._deviation(every)
+            self._mean(every), stats.median(), stats.min, stats.max, self._deviation(every)
         )  # fmt: skip
         known = stats.count > 0
         return [rounded(np.where(known, each / _BYTES_OF_MB, np.nan), 3) for each in numbers]
@@ -90,13 +89,6 @@ class Statistics:
 
     def _mean(self, rows: Rows | slice) -> Floats64:
         return mean(self.sum[rows], self.count[rows])
-
-    @cached_property
-    def _median(self) -> Floats64:
-        return self._stats.median()
-
-    def _median_of(self, rows: Rows | slice) -> Floats64:
-        return self._median[rows]
 
     def _deviation(self, rows: Rows | slice) -> Floats64:
         """Of a sample; 0 for a single number, NaN for none."""
