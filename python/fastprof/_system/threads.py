@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
+
+
+class computed_once(Generic[Result]):
+    """A cached property that one thread computes; others wait for it."""
+
+    def __init__(self, make: Callable[[Any], Result]) -> None:
+        self._make, self._name, self._lock = make, make.__name__, RLock()
+        self.__doc__ = make.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Result:
+        if instance is None:
+            raise AttributeError(f"{self._name} is an attribute of instances")
+        with self._lock:
+            kept: dict[str, Any] = instance.__dict__
+            if self._name not in kept:
+                kept[self._name] = self._make(instance)
+            found: Result = kept[self._name]
+            return found
 
 
 class SecondThread:
