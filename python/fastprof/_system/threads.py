@@ -11,17 +11,17 @@ Result = TypeVar("Result")
 
 
 class computed_once(Generic[Result]):
-    """A cached property that one thread computes; others wait for it."""
+    """A cached property; one thread at a time computes those of an instance, others wait."""
 
     def __init__(self, make: Callable[[Any], Result]) -> None:
-        self._make, self._name, self._lock = make, make.__name__, RLock()
+        self._make, self._name = make, make.__name__
         self.__doc__ = make.__doc__
 
     def __get__(self, instance: Any, owner: type | None = None) -> Result:
         if instance is None:
             raise AttributeError(f"{self._name} is an attribute of instances")
-        with self._lock:
-            kept: dict[str, Any] = instance.__dict__
+        kept: dict[str, Any] = instance.__dict__
+        with kept.setdefault("_lock", RLock()):
             if self._name not in kept:
                 kept[self._name] = self._make(instance)
             found: Result = kept[self._name]

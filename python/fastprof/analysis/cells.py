@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastprof._core._groups import sum_where
 from fastprof._core._pools import pairs
 from fastprof._core._take import take
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.key_names import ALIASES
@@ -22,8 +23,9 @@ from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
 from fastprof.profile.cells import OF_CELLS, SUMS, picked, sums
 from fastprof.profile.profile import Profile, cells
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["Cells", "cells_of"]
+__all__ = ["Cells", "cells_of", "steps_and_cells"]
 
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset({"process", "thread", "launch", "range", "step"})
@@ -100,6 +102,22 @@ class Cells:
         """[cells] Sums of the positive numbers of some kernels; values, mask: [kernels]."""
         found = np.ascontiguousarray(values, np.int64)
         return sum_where(self.of_kernel, found, mask.view(np.uint8), len(self))
+
+
+def steps_and_cells(
+    profile: Profile, steps: str | None, by: Sequence[str] = (), where: Where | None = None
+) -> tuple[StepsOfKernels, Cells]:
+    """The steps by a source, and the cells as of `cells_of`; costs on a second thread.
+
+    Raises
+    ------
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    """
+    with SecondThread() as second:
+        for name in ("flops", "bytes"):
+            second.submit(profile.column, name)
+        return profile.find_steps(steps), cells_of(profile, by, where)
 
 
 def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = None) -> Cells:

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells as KernelCells
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import steps_and_cells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import ideals_of
@@ -78,12 +77,9 @@ def layers(
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    with SecondThread() as second:
-        second.submit(profile.column, "bytes")  # computes the costs; this thread finds the steps
-        of_kernels = profile.find_steps(steps)
-        cells = cells_of(profile, where=where)
-        groups, paths, first = _paths(cells, depth, selected(cells, where))
-    sums = path_sums(cells, groups, of_kernels, ideals_of(cells, devices))
+    found, cells = steps_and_cells(profile, steps, where=where)
+    groups, paths, first = _paths(cells, depth, selected(cells, where))
+    sums = path_sums(cells, groups, found, ideals_of(cells, devices))
     work = _Work(paths, sums, first)
     rows = work.rows()
     of_instances: dict[str, Cells] = {}

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof._system.threads import SecondThread
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import steps_and_cells
 from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import ideals_of
@@ -90,14 +89,11 @@ def lines(
         raise ReportError(f"by: expected {' or '.join(_BY)}, found {by!r}")
     globs = [files] if isinstance(files, str) else list(files)
     sources = SourceFiles(source)
-    with SecondThread() as second:
-        second.submit(profile.column, "bytes")  # computes the costs; this thread finds the steps
-        of_kernels = profile.find_steps(steps)
-        cells = cells_of(profile, where=where)
+    found, cells = steps_and_cells(profile, steps, where=where)
     traces = texts(cells, "trace")
     groups = group([traces], len(cells), selected(cells, where))
     devices = devices_with(profile, gpu, peak, bandwidth)
-    sums = path_sums(cells, groups, of_kernels, ideals_of(cells, devices))
+    sums = path_sums(cells, groups, found, ideals_of(cells, devices))
     stacks = [list(traces.at(row) or ()) for row in groups.first.tolist()]
     chosen, notes = _chosen(profile, stacks, globs)
     row_of = {each: _BY[by](each, sources) for each in {each for own in chosen for each in own}}

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._cells import short_time
-from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells as KernelCells
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import steps_and_cells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.ideal import (
@@ -91,10 +90,7 @@ def roofline(
     if roof not in ROOFS:
         raise ReportError(f"roof: expected {' or '.join(ROOFS)}, found {roof!r}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    with SecondThread() as second:
-        second.submit(profile.column, "bytes")  # computes the costs; this thread finds the steps
-        found = profile.find_steps(steps)
-        cells = cells_of(profile, names, where)
+    found, cells = steps_and_cells(profile, steps, names, where)
     ideal = ideals_of(cells, devices, roof)
     key_columns = [key_of(cells, name) for name in names]
     groups = group(key_columns, len(cells), selected(cells, where))

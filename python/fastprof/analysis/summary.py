@@ -9,7 +9,7 @@ from typing import Any
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import Cells as KernelCells
-from fastprof.analysis.cells import cells_of
+from fastprof.analysis.cells import cells_of, steps_and_cells
 from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
@@ -64,14 +64,13 @@ def summary(
         `cpu` for a file that contains no ranges or has changed since it was read.
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
+    found, cells = steps_and_cells(profile, steps)
+    events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
+    names = (by,) if isinstance(by, str) else tuple(by or _default(cells, events))
+    check_keys(names)
+    cells = cells_of(profile, names, where)
+    ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, found)
     with SecondThread() as second:
-        second.submit(profile.column, "bytes")  # computes the costs; this thread finds the steps
-        found = profile.find_steps(steps)
-        events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
-        names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
-        check_keys(names)
-        cells = cells_of(profile, names, where)
-        ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, found)
         if events is not None:
             making = second.submit(cpu_table, cells, events, names, in_steps, ideal, where)
         else:
@@ -106,13 +105,13 @@ def _has_ranges_only(profile: Profile) -> bool:
     return not len(profile) and any((profile.contents.ranges or {}).values())
 
 
-def _default(profile: Profile, events: CpuEvents | None) -> tuple[str, ...]:
+def _default(cells: KernelCells, events: CpuEvents | None) -> tuple[str, ...]:
     """The keys that answer the first question with what the file records."""
-    if events is not None and not len(profile):
+    if events is not None and not len(cells):
         return ("dir", "op") if keys.key_of(events, "dir").ids.max(initial=-1) >= 0 else ("op",)
-    if any(keys.key_of(cells_of(profile), "op").values):
+    if any(keys.key_of(cells, "op").values):
         return "dir", "op"
-    return ("range", "kind") if keys.key_of(profile, "range").values else ("kind", "kernel")
+    return ("range", "kind") if keys.key_of(cells.profile, "range").values else ("kind", "kernel")
 
 
 def _grouped(
