@@ -19,6 +19,7 @@ from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
@@ -362,6 +363,11 @@ def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
 def range_columns(profile: Profile) -> RangeColumns:
     """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
     return profile._source.range_columns
+
+
+def cells(profile: Profile) -> Cells:
+    """The cells of the kernels."""
+    return profile._source.cells
 
 
 def source_lines(profile: Profile) -> SourceLines:
