@@ -13,12 +13,14 @@ from fastprof._core._take import take
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
+from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
 from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.collectives import Messages, messages_of
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
+from fastprof.profile.host_events import HostEvents, host_events_of
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
@@ -33,6 +35,7 @@ class TraceSource(ProfileSource):
     """A trace. Columns are computed on first use.
 
     read_times : reads the timeline from the file of the trace
+    read_events : reads further events of the host by name, None if the format has none
     """
 
     # `step` may group kernels by operator and parameters.
@@ -47,16 +50,19 @@ class TraceSource(ProfileSource):
         attribution: Attribution,
         lines: SourceLines,
         read_times: Callable[[Trace, Attribution], Timeline],
+        read_events: Callable[[str], RecordedEvents | None],
     ) -> None:
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._read_times = read_times
+        self._read_times, self._read_events = read_times, read_events
+        self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
-        return TraceSource(self._trace, self._attribution, self.lines, self._read_times)
+        readers = self._read_times, self._read_events
+        return TraceSource(self._trace, self._attribution, self.lines, *readers)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
@@ -71,6 +77,13 @@ class TraceSource(ProfileSource):
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
         return self._read_times(self._trace, self._attribution)
+
+    def host_events(self, name: str) -> HostEvents:
+        """As in ProfileSource."""
+        if name not in self._host_events:
+            threads = self.timeline.api.threads
+            self._host_events[name] = host_events_of(self._read_events(name), threads)
+        return self._host_events[name]
 
     @cached_property
     def paths(self) -> Paths:

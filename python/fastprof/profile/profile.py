@@ -24,6 +24,7 @@ from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
+from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
@@ -142,6 +143,33 @@ class Profile:
     def api(self) -> ApiCalls:
         """All calls of the CUDA or HIP API, with their times and class; see `ranges`."""
         return self._source.timeline.api
+
+    @property
+    def synchronisations(self) -> Synchronisations:
+        """What calls waited for, as CUPTI recorded it; see `ranges`. Empty if it recorded nothing.
+
+        Nsight Systems and NVProf record it always, torch.profiler on request:
+        `torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)`.
+        """
+        return self._source.timeline.synchronisations
+
+    @property
+    def os_calls(self) -> HostEvents:
+        """Calls of the operating system's functions, which nsys records with `--trace osrt`.
+
+        Empty if none were recorded. The first use reads them from the file, as for `ranges`.
+        """
+        return self._source.host_events("os_calls")
+
+    @property
+    def cpu_samples(self) -> HostEvents:
+        """The function that each thread ran, which nsys records with `--sample`; see `os_calls`."""
+        return self._source.host_events("cpu_samples")
+
+    @property
+    def cpu_switches(self) -> HostEvents:
+        """When threads began and ceased to run, recorded with `--cpuctxsw`; see `os_calls`."""
+        return self._source.host_events("cpu_switches")
 
     @property
     def paths(self) -> Paths:

@@ -15,6 +15,7 @@ from fastprof.profile.checks import Totals
 from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.host_events import HostEvents
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -111,6 +112,16 @@ class ProfileSource(ABC):
             The file has changed, or it is dict lines, which contain neither.
         """
         raise self._lacks("ranges and API calls")
+
+    def host_events(self, name: str) -> HostEvents:
+        """The events `os_calls`, `cpu_samples` or `cpu_switches`; read on first use.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed, or it is dict lines, which contain none.
+        """
+        raise self._lacks(name.replace("_", " "))
 
     @property
     def paths(self) -> Paths:

@@ -14,6 +14,7 @@ from fastprof.model.timeline import Recorded, RecordedCalls
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.host_events import Synchronisations, synchronisations_of
 from fastprof.profile.instances import ApiCalls, EndedElsewhere, RangeInstances, Threads
 
 
@@ -27,6 +28,7 @@ class Timeline:
 
     ranges: RangeInstances
     api: ApiCalls
+    synchronisations: Synchronisations
 
     def launch_ends(self) -> Ints:
         """[kernels] The end of the launching API call."""
@@ -65,7 +67,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         of_kernel=row,
         threads=threads,
     )
-    return Timeline(ranges, api)
+    return Timeline(ranges, api, synchronisations_of(recorded.syncs, recorded.processes, api))
 
 
 def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:

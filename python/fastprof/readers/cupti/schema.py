@@ -43,3 +43,13 @@ def copy_fields() -> list[Field]:
         config_field("copyKind"),  # CUpti_ActivityMemcpyKind
         config_field("graphNodeId", I64),
     ]
+
+
+def sync_fields() -> list[Field]:
+    """Of synchronisations."""
+    return [
+        Field("start", I64, needed=True),
+        Field("end", I64, needed=True),
+        Field("streamId", I64),
+        Field("correlationId", I64),
+    ]

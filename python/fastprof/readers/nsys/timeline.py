@@ -11,8 +11,8 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
+from fastprof.readers.nsys import host_events, schema
 from fastprof.readers.nsys import ranges as ranges_of
-from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.nsys.launches import process_of
 from fastprof.readers.nsys.pieces import Pieces
@@ -49,6 +49,7 @@ def read(database: Database) -> Recorded:
     names = {} if events is None else _domain_names(events, pools, strings)
     threads = pools.threads.values()
     process = process_of(np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT)
+    syncs = host_events.syncs(database, pools)
     own, phase_domain = _ranges(ranges, rows, ~is_name, strings, threads, names)
     return Recorded(
         ranges=own,
@@ -60,6 +61,7 @@ def read(database: Database) -> Recorded:
             name=columns["nameId"],
             correlation=columns["correlationId"],
         ),
+        syncs=syncs,
         strings=strings,
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process,
