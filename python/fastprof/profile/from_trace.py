@@ -20,7 +20,7 @@ from fastprof.model.trace import NO_TIME, Trace
 from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import Cells
-from fastprof.profile.collectives import messages_of
+from fastprof.profile.collectives import Messages, messages_of
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
@@ -104,7 +104,7 @@ class TraceSource(ProfileSource):
         )
 
     @cached_property
-    def messages(self) -> Values:
+    def messages(self) -> Messages:
         """As in ProfileSource."""
         return messages_of(self._lookups)
 
