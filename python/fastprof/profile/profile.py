@@ -310,6 +310,10 @@ class Profile:
         `report`."""
         return self.report("overlap", by=by, **options)
 
+    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
+        return self.report("launches", by=by, **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
