@@ -72,3 +72,49 @@ fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t r
   }
   return status;
 }
+
+static int lowest_kind(uint8_t kind) {
+  int k = 0;
+  while (k < FP_SWEEP_KINDS - 1 && !(kind >> k & 1)) k++;
+  return k;
+}
+
+/* The union of the work of kinds below a limit, up to a time that only grows. */
+typedef struct {
+  const fp_sweep_work *work;
+  int limit;
+  int64_t next, until;
+  uint64_t sum;
+} cover;
+
+static uint64_t covered(cover *of, int64_t time) {
+  const fp_sweep_work *work = of->work;
+  for (; of->next < work->n && work->start[of->next] < time; of->next++) {
+    if (lowest_kind(work->kind[of->next]) >= of->limit) continue;
+    int64_t begin = work->start[of->next], end = work->end[of->next];
+    if (begin < of->until) begin = of->until;
+    if (end <= begin) continue;
+    of->sum += (uint64_t)end - (uint64_t)begin;
+    of->until = end;
+  }
+  return of->until > time ? of->sum - ((uint64_t)of->until - (uint64_t)time) : of->sum;
+}
+
+fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) {
+  fp_status status = check(work);
+  if (status != FP_OK) return status;
+  int64_t until[FP_SWEEP_KINDS] = {INT64_MIN, INT64_MIN, INT64_MIN};
+  cover lower[FP_SWEEP_KINDS];
+  for (int k = 0; k < FP_SWEEP_KINDS; k++) lower[k] = (cover){work, k, 0, INT64_MIN, 0};
+  for (int64_t i = 0; i < work->n; i++) {
+    int k = lowest_kind(work->kind[i]);
+    int64_t begin = work->start[i] > until[k] ? work->start[i] : until[k];
+    own[i] = 0;
+    if (work->end[i] <= begin) continue;
+    until[k] = work->end[i];
+    uint64_t before = covered(&lower[k], begin);
+    uint64_t taken = covered(&lower[k], work->end[i]) - before;
+    own[i] = (int64_t)((uint64_t)work->end[i] - (uint64_t)begin - taken);
+  }
+  return FP_OK;
+}

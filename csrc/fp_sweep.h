@@ -32,4 +32,9 @@ typedef struct {
 fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
                         int64_t *n_gaps);
 
+/* Divides the time with work among the work: each moment belongs to one piece, that of the lowest
+ * kind, and of these to the first to start. The sum is the length of the union.
+ * own: [n] */
+fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own);
+
 #endif

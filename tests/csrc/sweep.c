@@ -54,6 +54,21 @@ static void gaps_are_those_of_loops(const fp_sweep_work *work) {
   free(gaps);
 }
 
+static void each_moment_belongs_to_one(const fp_sweep_work *work) {
+  int64_t *own = ARRAY(int64_t, work->n);
+  CHECK(fp_sweep_own(work, own) == FP_OK);
+  for (int64_t now = 0; now < 2 * LAST; now++) {
+    int64_t owner = -1;
+    for (int64_t i = 0; i < work->n; i++) {
+      const int runs = work->start[i] <= now && now < work->end[i];
+      if (runs && (owner < 0 || work->kind[i] < work->kind[owner])) owner = i;
+    }
+    if (owner >= 0) own[owner]--;
+  }
+  for (int64_t i = 0; i < work->n; i++) CHECK(!own[i]);
+  free(own);
+}
+
 static void bad_input_is_found(const fp_sweep_work *work, int64_t *start, uint8_t *kind) {
   int64_t time = 0, by_mask[FP_SWEEP_MASKS], n;
   if (!work->n) return;
@@ -81,6 +96,7 @@ int main(void) {
     const fp_sweep_work work = {start, end, kind, n};
     times_are_those_of_loops(&work, random_below(10));
     gaps_are_those_of_loops(&work);
+    each_moment_belongs_to_one(&work);
     bad_input_is_found(&work, start, kind);
     free(start);
     free(end);

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core._sweep import Sweep
-from fastprof.analysis.gpu_work import GpuWork, gaps, ns_with, sweep
+from fastprof.analysis.gpu_work import GpuWork, gaps, ns_with, own_ns, sweep
 from fastprof.errors import InternalError
 from hypothesis_profiles import examples
 
@@ -60,6 +60,18 @@ def test_gaps_are_the_times_without_work(rows):
         assert max(*rows[before - 100][:2]) == begin
         assert rows[after - 100][0] == end
         assert all(start != end for start, *_ in rows[: after - 100])
+
+
+@examples(400)
+@given(WORK)
+def test_each_moment_with_work_belongs_to_one_work(rows):
+    expected = [0] * len(rows)
+    for time in range(25):
+        running = [i for i, (start, end, _) in enumerate(rows) if start <= time < end]
+        if running:
+            lowest = min(rows[i][2] for i in running)
+            expected[next(i for i in running if rows[i][2] == lowest)] += 1
+    assert own_ns(work_of(rows)).tolist() == expected
 
 
 def test_unions_of_kinds():

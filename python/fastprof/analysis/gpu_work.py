@@ -23,6 +23,7 @@ __all__ = [
     "GpuWork",
     "gaps",
     "ns_with",
+    "own_ns",
     "sweep",
     "work_of_device",
 ]
@@ -137,3 +138,12 @@ def gaps(work: GpuWork) -> Gaps:
     """The gaps of a GPU, in order."""
     start, end, before, after = Sweep(work.start, work.end, work.kind).gaps()
     return Gaps(start, end, take(work.rows, before), take(work.rows, after))
+
+
+def own_ns(work: GpuWork) -> Int64:
+    """The part of the GPU's busy time that is each work's own, ns [work].
+
+    Each moment with work belongs to one: compute before communication before copies, of these the
+    first to start. Sums over any groups of work add up to the busy time.
+    """
+    return Sweep(work.start, work.end, work.kind).own()

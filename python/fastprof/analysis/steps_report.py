@@ -27,7 +27,7 @@ from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["steps_table"]
+__all__ = ["steps"]
 
 _MOST_OUTLIERS: Final = 5
 _NOT_ZERO: Final = (
@@ -36,7 +36,7 @@ _NOT_ZERO: Final = (
 )  # fmt: skip
 
 
-def steps_table(
+def steps(
     profile: Profile,
     steps: str | None = None,
     where: Where | None = None,

@@ -11,7 +11,7 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.host_states import State, host_states, launching_threads, loader_ranges
 from fastprof.analysis.steps_windows import Windows
-from fastprof.analysis.utilisation import model_flops
+from fastprof.analysis.utilisation import model_products
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
@@ -28,7 +28,7 @@ def launched_work(
     profile: Profile, windows: Windows, steps: StepsOfKernels, devices: Mapping[int, Device]
 ) -> dict[str, Cells]:
     """The work launched in each step on each GPU: kernels, flops and mfu, [rows]."""
-    flops, model = numbers(profile, "flops"), model_flops(profile, devices)
+    flops, model = numbers(profile, "flops"), model_products(profile, devices)
     kernels, known = np.zeros(len(windows), np.int64), np.full(len(windows), -1, np.int64)
     mfu = np.full(len(windows), np.nan)
     for lane, rows in windows.by_lane():
@@ -36,12 +36,13 @@ def launched_work(
         of_steps = Grouping(take(steps.of_kernel, work), len(steps))
         step = windows.step[rows]
         kernels[rows] = of_steps.counts[step]
-        sums = of_steps.stats(take(flops, work))
+        own = take(flops, work)
+        sums = of_steps.stats(own)
         known[rows] = np.where(sums.count > 0, sums.sum, -1)[step]
         if model is not None and lane.device in model[1]:
             wall = windows.wall[rows].astype(np.float64)
             capacity = np.where(wall > 0, wall * 1e-9 * model[1][lane.device], np.nan)
-            mfu[rows] = of_steps.sums(model[0][work])[step] / capacity
+            mfu[rows] = of_steps.sum_where(own, take(model[0], work, False))[step] / capacity
     return {"kernels": Ints(kernels), "flops": Ints(known), "mfu": Floats(mfu)}
 
 

@@ -27,6 +27,7 @@ cdef extern from "fp_sweep.h":
                              int64_t *by_mask) nogil
     fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
                             int64_t *n_gaps) nogil
+    fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) nogil
 
 
 cdef class Sweep:
@@ -96,6 +97,26 @@ cdef class Sweep:
             status = fp_sweep_gaps(&self.work, &gaps[0], n, &n)
         check(status, "gaps between work")
         return tuple(np.ascontiguousarray(found[name][:n]) for name in _GAP.names)
+
+    def own(self):
+        """Divide the time with work among the intervals.
+
+        Each moment belongs to one interval: one of the lowest kind, of these the first to start.
+
+        Returns
+        -------
+        int64 [n]
+            The sum is the length of the union.
+        """
+        found = np.zeros(self.work.n, np.int64)
+        cdef int64_t[::1] own = found
+        cdef fp_status status
+        if self.work.n == 0:
+            return found
+        with nogil:
+            status = fp_sweep_own(&self.work, &own[0])
+        check(status, "times of work")
+        return found
 
 
 _GAP = np.dtype(
