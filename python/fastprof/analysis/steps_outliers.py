@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps_sums import HOST_TIMES
@@ -130,12 +131,13 @@ class _Ops:
 
 def _names(profile: Profile) -> Values:
     """[kernels] Direction and operator; the kernel's name in files without operators."""
-    op, direction = key_of(profile, "op"), key_of(profile, "dir")
+    cells = cells_of(profile)
+    op, direction = key_of(cells, "op"), key_of(cells, "dir")
     if not op.values:
         return key_of(profile, "kernel")
-    pairs = group([op, direction], len(profile))
+    pairs = group([op, direction], len(cells))
     names = []
     for row in pairs.first.tolist():
         name, way = op.at(row), direction.at(row)
         names.append("work without operator" if name is None else f"{name} {way or ''}".rstrip())
-    return Values(pairs.ids, names)
+    return Values(cells.grouped(pairs).ids, names)

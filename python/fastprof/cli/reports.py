@@ -126,23 +126,33 @@ def is_file(word: str, known: Collection[str]) -> bool:
 
 
 def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+    """Add an option and its shorthand, of which a command takes one."""
+    if option.shorthand is None:
+        _add_one(parser, option, option.name)
+        return
+    either = parser.add_mutually_exclusive_group()
+    _add_one(either, option, option.name)
+    _add_one(either, option.shorthand, option.name)
+
+
+def _add_one(parser: argparse._ActionsContainer, option: Option, keyword: str) -> None:
     flag = "--" + option.name.replace("_", "-")
     about = option.about.replace("%", "%%")
     if option.is_positional:
         parser.add_argument(
-            option.name,
+            keyword,
             metavar=option.metavar,
             nargs="*",
             type=_typed(option.type),
             help=about,
         )
     elif option.metavar is None:
-        parser.add_argument(flag, dest=option.name, action="store_true", help=about)
+        parser.add_argument(flag, dest=keyword, action="store_true", help=about)
     else:
         further: dict[str, Any] = {"action": "append"} if option.is_repeatable else {}
         parser.add_argument(
             flag,
-            dest=option.name,
+            dest=keyword,
             metavar=option.metavar,
             type=_typed(option.type),
             default=option.default,

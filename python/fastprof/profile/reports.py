@@ -38,6 +38,7 @@ class Option:
     default : the value without the option
     is_repeatable : the value is a list
     is_positional : an argument without `--`, any number of values
+    shorthand : another option of the command for the same keyword; its `type` makes the value
     """
 
     name: str
@@ -47,6 +48,7 @@ class Option:
     default: Any = None
     is_repeatable: bool = False
     is_positional: bool = False
+    shorthand: Option | None = None
 
 
 @dataclass(frozen=True)
