@@ -31,6 +31,10 @@ class _Derived:
     ) -> None:
         self.__dict__.update(_n=n, _make=make, _rows=rows)
 
+    _n: int
+    _make: Callable[[Rows | slice], Numbers]
+    _rows: Rows | None
+
     @cached_property
     def values(self) -> Numbers:
         """As in the base class; computed on first use."""

@@ -65,8 +65,11 @@ class TraceSource(ProfileSource):
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
-        readers = self._read_times, self._read_events
-        return TraceSource(self._trace, self._attribution, self.lines, *readers)
+        return self._of(self._trace, self._attribution)
+
+    def _of(self, trace: Trace, attribution: Attribution) -> TraceSource:
+        """A source for the same file."""
+        return TraceSource(trace, attribution, self.lines, self._read_times, self._read_events)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
@@ -138,7 +141,7 @@ class TraceSource(ProfileSource):
     def _of_cells(self) -> TraceSource:
         """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
         lookups = lookups_of_cells(self._lookups, *self._partition)
-        found = TraceSource(lookups.trace, lookups.attribution, self.lines, self._read_times)
+        found = self._of(lookups.trace, lookups.attribution)
         found._lookups = lookups
         return found
 
