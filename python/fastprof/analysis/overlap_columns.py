@@ -21,7 +21,7 @@ _HEADERS: Final = {
     "message_type": "type",
 }
 _UNITS: Final = {"message_bytes": "bytes"}
-_RANKS: Final = {"stream": 2, "message_type": 1, "group_size": 1}
+_RANKS: Final = {"stream": 3, "message_type": 2, "group": 1, "group_size": 1}
 
 COLUMNS: Final = (
     Heading("calls", "calls", "", "calls of collectives; one may launch several kernels"),
@@ -44,7 +44,7 @@ COLUMNS: Final = (
         in_text=False,
     ),
     Heading("hidden_share", "hidden", "share", "hidden by hidden + exposed"),
-    Heading("step_exposed_ns", "exposed/step", "ns", "exposed time per step, if steps are known"),
+    Heading("step_exposed_ns", "exposed/step", "ns", "exposed time per step, if steps are known", rank=1),
     Heading("bytes", "bytes", "bytes", "sizes of all calls, as NCCL's tests define them", in_text=False),
     Heading("in_bytes", "in", "bytes", "input of this rank, all calls", in_text=False),
     Heading("out_bytes", "out", "bytes", "output of this rank, all calls", in_text=False),

@@ -90,13 +90,13 @@ _OF_GPUS: Final = tuple(
         ("span", "span"),
         ("compute", "compute"),
         ("exposed_communication", "exposed"),
-        ("exposed_copy", "copies"),
+        ("exposed_copy", "copy"),
         ("idle", "idle"),
-        ("communication", "communication"),
+        ("communication", "comm"),
     )
 )
 _HIDDEN: Final = Heading("hidden_share", "hidden", "share", decimals=1)
-_IDENTITY: Final = "span = compute + exposed communication + copies without both + idle"
+_IDENTITY: Final = "span = compute + exposed communication + exposed copies + idle"
 
 
 def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
