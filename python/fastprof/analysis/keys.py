@@ -172,7 +172,7 @@ _MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "direction": _column("copy_direction"),
     "context": _column("context"),
     "collective": _of_message("kind"),
-    "group": _of_message("group"),
+    "process_group": _of_message("group"),
     "group_size": _of_message("ranks"),
     "message_bytes": _of_message("size"),
     "message_type": _of_message("dtype"),
