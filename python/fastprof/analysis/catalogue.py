@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns, lines_columns, overlap_columns, ranges_columns
+from fastprof.analysis import (
+    launches_columns,
+    layers_columns,
+    lines_columns,
+    overlap_columns,
+    ranges_columns,
+)
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
@@ -116,6 +122,17 @@ add(
             STEPS,
             WHERE,
         ),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="launches",
+        about="how launch-bound the work is: launch calls, latency and queue of the GPU",
+        description=launches_columns.DESCRIPTION,
+        function="fastprof.analysis.launches:launches",
+        columns=launches_columns.COLUMNS,
+        options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
     )
 )

@@ -19,6 +19,7 @@ from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
@@ -309,6 +310,10 @@ class Profile:
         `report`."""
         return self.report("overlap", by=by, **options)
 
+    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
+        return self.report("launches", by=by, **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
@@ -368,6 +373,11 @@ def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
 def range_columns(profile: Profile) -> RangeColumns:
     """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
     return profile._source.range_columns
+
+
+def cells(profile: Profile) -> Cells:
+    """The cells of the kernels."""
+    return profile._source.cells
 
 
 def source_lines(profile: Profile) -> SourceLines:

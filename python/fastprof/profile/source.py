@@ -11,6 +11,7 @@ from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals
 from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
@@ -69,6 +70,11 @@ class ProfileSource(ABC):
     @abstractmethod
     def _make(self, name: str) -> Column:
         """Compute a column."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> Cells:
+        """The cells of the kernels; kept."""
 
     @abstractmethod
     def steps(self, source: str | None) -> StepsOfKernels:
