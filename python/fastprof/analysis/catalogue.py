@@ -118,7 +118,7 @@ add(
         function="fastprof.analysis.overlap:overlap",
         columns=overlap_columns.COLUMNS,
         options=(
-            by("device,collective,group,group_size,message_bytes,message_type,stream"),
+            by("device,collective,process_group,group_size,message_bytes,message_type,stream"),
             STEPS,
             WHERE,
         ),

@@ -17,10 +17,9 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
+from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import Cells
-from fastprof.profile.collectives import Messages, messages_of
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
@@ -74,6 +73,8 @@ class TraceSource(ProfileSource):
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
+        if name in collectives.COLUMNS:
+            return self.messages.column(name)
         return _MAKERS[name](self._lookups)
 
     def steps(self, source: str | None) -> StepsOfKernels:
@@ -107,9 +108,9 @@ class TraceSource(ProfileSource):
         )
 
     @cached_property
-    def messages(self) -> Messages:
+    def messages(self) -> collectives.Messages:
         """As in ProfileSource."""
-        return messages_of(self._lookups)
+        return collectives.messages_of(self._lookups)
 
     def _cover(self, copies: bool) -> Coverage:
         cells, lookups = self.cells, self._of_cells._lookups
