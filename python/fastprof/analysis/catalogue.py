@@ -8,6 +8,7 @@ from fastprof.analysis import (
     lines_columns,
     overlap_columns,
     ranges_columns,
+    steps_columns,
 )
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
@@ -107,6 +108,17 @@ add(
         columns=ROOFLINE,
         options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
         description=DESCRIPTION,
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="steps",
+        about="the length of each step, what the GPU does in it, and what differs in outliers",
+        description=steps_columns.DESCRIPTION,
+        function="fastprof.analysis.steps_report:steps",
+        columns=steps_columns.COLUMNS,
+        options=(STEPS, WHERE, *PEAKS),
         limit=20,
     )
 )

@@ -305,6 +305,10 @@ class Profile:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
 
+    def steps(self, **options: Any) -> Table:
+        """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
+        return self.report("steps", **options)
+
     def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
         `report`."""
