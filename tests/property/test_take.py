@@ -153,3 +153,12 @@ def test_columns_that_cannot_be_compared_row_by_row_are_refused():
         _pools.alike([two, three])
     with pytest.raises(ValueError, match="33 columns"):
         _pools.alike([two] * 33)
+
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(st.integers(-3, 3)) | st.lists(st.integers(-(2**40), 2**40)) | st.lists(INT64))
+def test_rows_are_sorted_like_python_sorts_them(numbers):
+    order = _take.ascending(frozen(numbers, np.int64))
+    assert order.tolist() == sorted(range(len(numbers)), key=numbers.__getitem__)

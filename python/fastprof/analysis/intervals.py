@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.columns import numbers
+from fastprof.analysis.gpu_work import COMMUNICATION, COMPUTE, COPY, ns_with, sweep, work_of_device
 from fastprof.model.arrays import Bools, Int64
-from fastprof.profile.facts import devices_used
 from fastprof.profile.profile import Profile
 
-__all__ = ["Busy", "BusyTime", "busy_by_device", "union_ns"]
+__all__ = ["Busy", "BusyTime", "busy_by_device"]
 
 
 class Busy(NamedTuple):
@@ -32,31 +31,19 @@ class Busy(NamedTuple):
         return self.span - self.busy
 
 
-def union_ns(start: Int64, end: Int64) -> int:
-    """The length of the union of intervals, in order of start."""
-    if not len(start):
-        return 0
-    before = np.maximum.accumulate(end)
-    begin = start.copy()
-    np.maximum(begin[1:], before[:-1], out=begin[1:])
-    return int(np.maximum(end - begin, 0).sum())
-
-
 def busy_by_device(profile: Profile, rows: Bools | None = None) -> dict[int, Busy]:
     """Span and busy time of each GPU with work; empty if the file has no times.
 
     rows : the work to count, bool [kernels]; None for all
     """
-    if "start" not in profile.names or not len(profile):
-        return {}
-    start, device = numbers(profile, "start"), numbers(profile, "device")
-    end = start + np.maximum(numbers(profile, "sil"), 0)
     found = {}
-    for each in devices_used(profile.column("device")):
-        own = device == each if rows is None else (device == each) & rows
-        begins, ends = start[own], end[own]
-        if len(begins):
-            found[each] = Busy(int(ends.max() - begins.min()), union_ns(begins, ends))
+    for device, work in work_of_device(profile, rows).items():
+        if device < 0:
+            continue
+        first, last = work.span
+        by_mask = sweep(work, (np.array([first]), np.array([last])))
+        busy = ns_with(by_mask, COMPUTE | COMMUNICATION | COPY)
+        found[device] = Busy(last - first, int(busy[0]))
     return found
 
 

@@ -17,6 +17,7 @@ from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
 from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.collectives import messages_of
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
@@ -97,6 +98,11 @@ class TraceSource(ProfileSource):
         return RangeColumns(
             self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
         )
+
+    @cached_property
+    def messages(self) -> Values:
+        """As in ProfileSource."""
+        return messages_of(self._lookups)
 
     def _cover(self, copies: bool) -> Coverage:
         trace, lookups = self._trace, self._lookups

@@ -103,8 +103,8 @@ def synchronisations_of(syncs: RecordedSyncs, processes: Int32, api: ApiCalls) -
     """
     call = _calls(syncs, processes, api)
     names = api.name.values
-    kind_of = np.array([*map(_kind_of_call, names), 0], np.int32)
-    kind = kind_of[take(api.name.ids, call)]
+    kinds = np.array([*map(_kind_of_call, names), 0], np.int32)
+    kind = kinds[take(api.name.ids, call)]
     kind = np.where(kind > 0, kind, syncs.kind)
     rows = _in_order(syncs.start, syncs.end)
     return Synchronisations(
@@ -144,7 +144,7 @@ def host_events_of(recorded: RecordedEvents | None, known: Threads) -> HostEvent
     known : the threads of ranges and API calls
     """
     if recorded is None:
-        recorded = RecordedEvents(*_NOTHING, [], [])
+        recorded = _no_events()
     place_of: dict[tuple[int, int], int] = {}
     for place, pair in enumerate(zip(known.tid.tolist(), known.pid.tolist(), strict=True)):
         place_of.setdefault(pair, place)
@@ -154,18 +154,20 @@ def host_events_of(recorded: RecordedEvents | None, known: Threads) -> HostEvent
     threads = Threads(
         np.concatenate([known.tid, added[:, 0]]), np.concatenate([known.pid, added[:, 1]])
     )
-    place = np.array([place_of[pair] for pair in recorded.threads], np.int32)
+    places = np.array([place_of[pair] for pair in recorded.threads], np.int32)
     rows = _in_order(recorded.start, recorded.end)
     return HostEvents(
         start=recorded.start[rows],
         end=recorded.end[rows],
-        thread=take(place, recorded.thread[rows]),
+        thread=take(places, recorded.thread[rows]),
         threads=threads,
         name=Values(recorded.name[rows], recorded.names).mapped(lambda name: name),
     )
 
 
-_NOTHING: Final = tuple(np.empty(0, dtype) for dtype in (np.int64, np.int64, np.int32, np.int32))
+def _no_events() -> RecordedEvents:
+    times, ids = np.empty(0, np.int64), np.empty(0, np.int32)
+    return RecordedEvents(times, times, ids, ids, [], [])
 
 
 def _in_order(start: Int64, end: Int64) -> Int32 | slice:

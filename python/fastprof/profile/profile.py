@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.columns import Column
+from fastprof.model.columns import Column, Values
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
@@ -367,3 +367,8 @@ def range_columns(profile: Profile) -> RangeColumns:
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def messages(profile: Profile) -> Values:
+    """[kernels] The `ops.collectives.messages.Message` of each communication kernel."""
+    return profile._source.messages

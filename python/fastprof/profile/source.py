@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from fastprof.errors import BadInputError
 from fastprof.model.column_table import ColumnInfo
-from fastprof.model.columns import Column
+from fastprof.model.columns import Column, Values
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
 from fastprof.profile.checks import Totals
@@ -143,6 +143,17 @@ class ProfileSource(ABC):
             The file has changed, or it is dict lines, which contain no ranges.
         """
         raise self._lacks("ranges")
+
+    @property
+    def messages(self) -> Values:
+        """[kernels] The `ops.collectives.messages.Message` of each communication kernel.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines.
+        """
+        raise self._lacks("the calls of collectives")
 
     def _lacks(self, contents: str) -> BadInputError:
         return BadInputError(

@@ -11,8 +11,8 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
-from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys import host_events, schema
+from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.nsys.launches import process_of
 from fastprof.readers.nsys.pieces import Pieces

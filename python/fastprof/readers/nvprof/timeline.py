@@ -59,7 +59,9 @@ def _syncs(database: Database) -> RecordedSyncs:
     """CUPTI's records of synchronisation. The file records neither their process nor device."""
     columns = database.scan(schema.SYNCS, schema.sync_fields())
     contexts = database.scan(schema.CONTEXTS, schema.context_fields())
-    device_of = dict(zip(contexts["contextId"].tolist(), contexts["deviceId"].tolist(), strict=True))
+    device_of = dict(
+        zip(contexts["contextId"].tolist(), contexts["deviceId"].tolist(), strict=True)
+    )
     used, place = np.unique(columns["contextId"], return_inverse=True)
     devices = np.array([device_of.get(context, -1) for context in used.tolist()], np.int64)
     nowhere = np.full(len(place), -1, np.int32)
