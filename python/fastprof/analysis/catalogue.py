@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns, lines_columns, ranges_columns
+from fastprof.analysis import idle_columns, layers_columns, lines_columns, ranges_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
@@ -72,6 +72,17 @@ add(
         function="fastprof.analysis.ranges_report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
+    )
+)
+add(
+    Report(
+        name="idle",
+        about="why the GPU waits: causes, where to look, the longest gaps",
+        description=idle_columns.DESCRIPTION,
+        function="fastprof.analysis.idle:idle",
+        columns=idle_columns.ALL,
+        options=idle_columns.OPTIONS,
+        limit=20,
     )
 )
 add(

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof.analysis.host_states import HostStates, by_thread
 from fastprof.analysis.intervals import BusyTime
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind
 from fastprof.model.trace import NEVER
 from fastprof.profile.profile import Profile
@@ -47,11 +47,31 @@ def _switched_out(profile: Profile) -> Times:
     return _together([Times(thread[rows], start[rows], start[rows + 1])])
 
 
+class _Thread(NamedTuple):
+    """Intervals of one thread: starts in order, and the last end up to each interval."""
+
+    start: Int64
+    end: Int64
+
+    def within(self, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+        """Intervals with the same union inside some windows, in any order."""
+        first = np.searchsorted(self.start, begin, "left")
+        counts = np.searchsorted(self.start, end, "left") - first
+        rows = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        # What is open at the start of a window is one interval up to the last end.
+        opened = np.flatnonzero(first > 0)
+        until = self.end[first[opened] - 1]
+        return (
+            np.concatenate([self.start[rows], begin[opened]]),
+            np.concatenate([self.end[rows], np.maximum(until, begin[opened])]),
+        )
+
+
 class HostActivity:
     """When threads run operators, API calls or are in one of the `HostStates`.
 
     Python functions and the user's own ranges do not count: a thread that waits for another one is
-    inside them too.
+    inside them too. Windows of time must not overlap.
 
     system : see `system_waits`
     """
@@ -62,66 +82,73 @@ class HostActivity:
         rows = np.flatnonzero(operates[ranges.label])
         of_ranges = Times(ranges.thread[rows], ranges.start[rows], ranges.end[rows])
         of_calls = Times(api.thread, api.start, api.end)
-        of_states = [Times(*each) for each in states.events()]
-        self._events = [of_ranges, of_calls, *of_states]
-        self._system, self._process = system, api.threads.pid
-        self._last = max(int(each.end[each.end != NEVER].max(initial=0)) for each in self._events)
-        self._times: dict[tuple[int, Which], BusyTime | None] = {}
+        events = [of_ranges, of_calls, *(Times(*each) for each in states.events()), system]
+        self._process = api.threads.pid
+        self._events = [_by_thread(each, len(self._process)) for each in events]
+        self._threads: dict[int, list[_Thread]] = {}
 
-    def next(self, thread: Int32, time: Int64, end: Int64) -> Int64:
-        """The first instant at or after each time at which the thread is active, at most `end`."""
+    def next(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
+        """The first instant in each window at which the thread is active, else its end."""
         found = end.copy()
         for each, rows in by_thread(thread):
-            times = self._united(each, "own")
-            if times is None:
-                continue
-            at = time[rows]
-            place = np.searchsorted(times.start, at, "right")
-            later = np.append(times.start, NEVER)[place]
-            is_active = (place > 0) & (times.end[place - 1] > at)
-            found[rows] = np.minimum(np.where(is_active, at, later), end[rows])
+            times = self._during(each, "own", begin[rows], end[rows])
+            if times is not None:
+                at = begin[rows]
+                place = np.searchsorted(times.start, at, "right")
+                later = np.append(times.start, NEVER)[place]
+                is_active = (place > 0) & (times.end[place - 1] > at)
+                found[rows] = np.minimum(np.where(is_active, at, later), end[rows])
         return found
 
     def covered(self, which: Which, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """ns [windows] during which the thread, or others, are active."""
         found = np.zeros(len(thread), np.int64)
         for each, rows in by_thread(thread):
-            times = self._united(each, which)
+            times = self._during(each, which, begin[rows], end[rows])
             if times is not None:
                 found[rows] = times.until(end[rows]) - times.until(begin[rows])
         return found
 
-    def has_company(self, thread: Int32) -> Bools:
-        """Whether another thread of the same process is active at some time."""
-        seen = np.unique(np.concatenate([np.unique(each.thread) for each in self._events]))
-        pids, counts = np.unique(self._process[seen[seen >= 0]], return_counts=True)
-        several = np.isin(self._process, pids[counts > 1])
-        return np.append(several, False)[thread]
+    def _during(self, thread: int, which: Which, begin: Int64, end: Int64) -> BusyTime | None:
+        """The union of the activity in some windows, None for none."""
+        of_process = np.flatnonzero(self._process == self._process[thread]).tolist()
+        parts = [each for other in of_process for each in self._of(other)[:-1]]
+        if which == "own":
+            parts = self._of(thread)[:-1]
+        elif which == "system":
+            parts.append(self._of(thread)[-1])
+        starts, ends = zip(*(each.within(begin, end) for each in parts), strict=True)
+        start = np.concatenate(starts)
+        order = np.argsort(start, kind="stable")
+        return BusyTime(start[order], np.concatenate(ends)[order]) if len(order) else None
 
-    def _united(self, thread: int, which: Which) -> BusyTime | None:
-        if (thread, which) not in self._times:
-            own = np.arange(len(self._process)) == thread
-            chosen = own if which == "own" else self._process == self._process[thread]
-            events = [_of_threads(each, chosen) for each in self._events]
-            if which == "system":
-                events.append(_of_threads(self._system, own))
-            both = _together(events)
-            end = np.where(both.end == NEVER, self._last, both.end)
-            self._times[thread, which] = BusyTime(both.start, end) if len(end) else None
-        return self._times[thread, which]
+    def _of(self, thread: int) -> list[_Thread]:
+        """The events of a thread; the last are those of the operating system."""
+        if thread not in self._threads:
+            self._threads[thread] = [
+                _Thread(events.start[rows], np.maximum.accumulate(events.end[rows]))
+                for events, bounds in self._events
+                for rows in [slice(bounds[thread], bounds[thread + 1])]
+            ]
+        return self._threads[thread]
 
 
 _OPERATORS = (Kind.TORCH, Kind.ARGUMENT)
 
 
-def _of_threads(events: Times, chosen: Bools) -> Times:
-    """The events of some threads, bool [threads]."""
-    known = events.thread < len(chosen)  # threads of the operating system may be others
-    rows = np.append(chosen, False)[np.where(known, events.thread, -1)]
-    return events if rows.all() else Times(*(each[rows] for each in events))
+def _by_thread(events: Times, n_threads: int) -> tuple[Times, Int64]:
+    """The events thread by thread, each in order of start, and where those of each thread begin."""
+    thread = events.thread
+    # Numbers of 16 bits are sorted in linear time.
+    order = np.argsort(thread.astype(np.uint16) if n_threads < 1 << 16 else thread, kind="stable")
+    counts = np.bincount(thread[thread >= 0], minlength=n_threads)
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    # Unknown threads come last as 16 bits, else first.
+    unknown = 0 if n_threads < 1 << 16 else np.count_nonzero(thread < 0)
+    return Times(*(each[order] for each in events)), bounds + unknown
 
 
 def _together(events: list[Times]) -> Times:
     both = Times(*(np.concatenate(each) for each in zip(*events, strict=True)))
-    order = np.argsort(both.start, kind="stable")  # fast, as each part is in order
+    order = np.argsort(both.start, kind="stable")
     return Times(*(each[order] for each in both))

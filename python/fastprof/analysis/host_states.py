@@ -183,7 +183,7 @@ _LOADS: Final = re.compile(
     r".*DataLoader\w*\.__next__"  # torch's annotation
     r"|torch/utils/data/dataloader\.py\(\d+\): __next__"  # its Python frame
     r"|DataLoader"  # fastprof.init()
-    r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"  # Lightning: [_TrainingEpochLoop].train_dataloader_next
+    r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
 )
 _NAMED_SO: Final = re.compile(
     r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I

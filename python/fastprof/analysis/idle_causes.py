@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,14 +11,14 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.host_activity import HostActivity, Times
-from fastprof.analysis.host_states import HostStates, State
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.analysis.host_activity import HostActivity, Times, system_waits
+from fastprof.analysis.host_states import HostStates, State, host_states
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import LAUNCH
 from fastprof.profile.profile import Profile
 
-__all__ = ["CAUSES", "Cause", "Split", "split"]
+__all__ = ["CAUSES", "Cause", "Host", "Split", "split"]
 
 
 class Cause(IntEnum):
@@ -49,51 +50,86 @@ _SHORT_NS: Final = 50_000  # a gap that one operator can fill
 _LOADS_NS: Final = 100_000  # the first launch of a kernel takes as long if it loads its code
 
 
+class Host:
+    """What the host threads of a trace do.
+
+    data : a regular expression for names of further ranges that load data
+    """
+
+    def __init__(self, profile: Profile, data: str | None = None) -> None:
+        self.profile = profile
+        self.states: HostStates = host_states(profile, data)
+        self.system: Times = system_waits(profile)
+
+    @cached_property
+    def activity(self) -> HostActivity:
+        """When each thread is active. Takes longer than the other ones, and is seldom needed."""
+        return HostActivity(self.profile, self.states, self.system)
+
+
 class Split(NamedTuple):
     """The causes of gaps.
 
     Parameters
     ----------
-    ns : int64 [gaps, causes]; rows sum up to the length of the gap
+    main : uint8 [gaps], the `Cause` that takes most of each gap
+    ns : int64 [gaps], the time that it takes
     thread : int32 [gaps], the thread that launched the next work, -1 if not recorded
     other : int32 [gaps], the thread that ran before it in the gap, -1 for none
     launch : int64 [gaps], ns, the start of the launch, at most the end of the gap; NO_TIME
+    totals : int64 [causes], ns; the sum is that of the gaps
     n_late : how many launches start after their work
     """
 
+    main: UInt8
     ns: Int64
     thread: Int32
     other: Int32
     launch: Int64
+    totals: Int64
     n_late: int
 
-    @property
-    def main(self) -> Int64:
-        """[gaps] The cause that takes most of each gap."""
-        return self.ns.argmax(axis=1)
 
-
-def split(profile: Profile, gaps: Gaps, states: HostStates, system: Times) -> Split:
+def split(gaps: Gaps, host: Host) -> Split:
     """Divide each gap of a GPU among its causes."""
-    api, begin, end = profile.api, gaps.start, gaps.end
-    call = take(api.of_kernel, gaps.after)
-    thread = take(api.thread, call)
+    n, parts = len(gaps.start), []
+    for first in range(0, n or 1, _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        parts.append(_split(Gaps(*(each[some] for each in gaps)), host))
+    *columns, totals, n_late = zip(*parts, strict=True)
+    return Split(*map(np.concatenate, columns), np.sum(totals, axis=0), sum(n_late))
+
+
+_AT_ONCE: Final = 1 << 16
+
+
+def _split(gaps: Gaps, host: Host) -> Split:
+    profile, begin, end = host.profile, gaps.start, gaps.end
+    call = take(profile.api.of_kernel, gaps.after)
+    thread = take(profile.api.thread, call)
     launch = take(numbers(profile, "launch_start"), gaps.after)
     known = launch != NO_TIME
     done = np.maximum(numbers(profile, "launch_end")[gaps.after], launch)
     ns = np.zeros((len(begin), len(Cause)), np.int64)
-    ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
     # The host prepares the launch, the call runs, the GPU begins.
     called = np.where(known, np.clip(launch, begin, end), end)
     returned = np.clip(done, called, end)
     _of_gpu(ns, begin, end, returned, np.where(known, done, end))
-    _of_call(profile, states, ns, gaps, called, returned)
-    rows = np.flatnonzero(called > begin) if known.all() else np.flatnonzero(known & (called > begin))
+    _of_call(host, ns, gaps, called, returned)
+    rows = np.flatnonzero(known & (called > begin))
     late = _Late(rows, thread[rows], call[rows], begin[rows], called[rows], (end - begin)[rows])
     other = np.full(len(begin), -1, np.int32)
-    other[rows] = _of_host(profile, states, system, ns, late)
+    other[rows] = _of_host(host, ns, late)
+    ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
+    main = ns.argmax(axis=1)
     return Split(
-        ns, thread, other, np.where(known, called, NO_TIME), int(np.count_nonzero(launch > end))
+        main.astype(np.uint8),
+        ns[np.arange(len(main)), main],
+        thread,
+        other,
+        np.where(known, called, NO_TIME),
+        ns.sum(axis=0),
+        int(np.count_nonzero(launch > end)),
     )
 
 
@@ -104,20 +140,18 @@ def _of_gpu(ns: Int64, begin: Int64, end: Int64, returned: Int64, done: Int64) -
     ns[:, Cause.LATENCY] = np.where(waits, 0, end - returned)
 
 
-def _of_call(
-    profile: Profile, states: HostStates, ns: Int64, gaps: Gaps, called: Int64, returned: Int64
-) -> None:
+def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) -> None:
     """The time within the call that launches: a copy may block, the first launch loads code."""
     rows = np.flatnonzero(returned > called)
     after, spent = gaps.after[rows], (returned - called)[rows]
-    api = profile.api
+    api = host.profile.api
     call = take(api.of_kernel, after)
-    inside = states.covered(api.thread[call], called[rows], returned[rows])
+    inside = host.states.covered(api.thread[call], called[rows], returned[rows])
     ns[rows, : len(State)] += inside
     rest = spent - inside.sum(axis=1)
     long = np.flatnonzero(api.end[call] - api.start[call] >= _LOADS_NS)
     loads = np.zeros(len(rows), bool)
-    loads[long] = _loads_code(profile, after[long], call[long])
+    loads[long] = _loads_code(host.profile, after[long], call[long])
     ns[rows, Cause.ALLOC] += np.where(loads, rest, 0)
     ns[rows, Cause.LATENCY] += np.where(loads, 0, rest)
 
@@ -160,27 +194,30 @@ class _Late(NamedTuple):
         return _Late(*(each[rows] for each in self))
 
 
-def _of_host(
-    profile: Profile, states: HostStates, system: Times, ns: Int64, late: _Late
-) -> Int32:
+def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
     """The time before the launch. Returns the thread that ran before, int32 [late]."""
-    inside = states.covered(late.thread, late.begin, late.end)
+    inside = host.states.covered(late.thread, late.begin, late.end)
     ns[late.rows, : len(State)] += inside
     rest = late.end - late.begin - inside.sum(axis=1)
     other = np.full(len(rest), -1, np.int32)
-    rows = np.flatnonzero((rest > 0) & _may_follow(profile, late))
-    if len(rows) or len(system.thread):
-        activity = HostActivity(profile, states, system)
-        rows = rows[activity.has_company(late.thread[rows])]
-        found, other[rows] = _of_others(profile, states, activity, ns, late.take(rows))
+    rows = np.flatnonzero((rest > 0) & _may_follow(host.profile, late))
+    rows = rows[_has_company(host.profile, late.thread[rows])]
+    if len(rows):
+        found, other[rows] = _of_others(host, ns, late.take(rows))
         rest[rows] -= found
-        if len(system.thread):
-            rest -= _of_system(activity, ns, late)
-    drained = _waited(states, late, late.thread)
-    drained = np.where(drained < 0, _waited(states, late, other), drained)
+    if len(host.system.thread):
+        rest -= _of_system(host.activity, ns, late)
+    drained = _waited(host.states, late, late.thread)
+    drained = np.where(drained < 0, _waited(host.states, late, other), drained)
     by_length = np.where(late.length < _SHORT_NS, Cause.LAUNCH_BOUND, Cause.HOST_BOUND)
     ns[late.rows, np.where(drained >= 0, drained, by_length)] += rest
     return other
+
+
+def _has_company(profile: Profile, thread: Int32) -> Bools:
+    """Whether the process of each thread has other threads."""
+    pids, counts = np.unique(profile.api.threads.pid, return_counts=True)
+    return np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
 
 
 def _may_follow(profile: Profile, late: _Late) -> Bools:
@@ -201,16 +238,15 @@ def _thread_before(profile: Profile, thread: Int32, time: Int64) -> Int32:
     return np.where(differs, before, np.int32(-1))
 
 
-def _of_others(
-    profile: Profile, states: HostStates, activity: HostActivity, ns: Int64, late: _Late
-) -> tuple[Int64, Int32]:
+def _of_others(host: Host, ns: Int64, late: _Late) -> tuple[Int64, Int32]:
     """The time during which the launching thread is idle and others of its process are active.
 
     Returns it, and the thread that ran before the launching thread, [late].
     """
+    activity = host.activity
     begin = activity.next(late.thread, late.begin, late.end)
-    other = _thread_before(profile, late.thread, begin)
-    inside = states.covered(other, late.begin, begin)
+    other = _thread_before(host.profile, late.thread, begin)
+    inside = host.states.covered(other, late.begin, begin)
     ns[late.rows, : len(State)] += inside
     window = late.thread, late.begin, late.end
     active = activity.covered("process", *window) - activity.covered("own", *window)

@@ -303,6 +303,10 @@ class Profile:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
 
+    def idle(self, gaps: int | None = None, **options: Any) -> Table:
+        """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
+        return self.report("idle", gaps=gaps, **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
