@@ -104,6 +104,30 @@ class HostStates:
                 values[rows] = of_events[event]
         return found
 
+    def longest(self, state: State, thread: Int32, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+        """The event of a state that takes most of each window.
+
+        Returns
+        -------
+        row : int64 [windows], as in `Found`, -1 for none
+        ns : int64 [windows], the part of it inside the window
+        """
+        events, row, ns = self._events[state], *np.full((2, len(thread)), -1)
+        for each, rows in by_thread(thread):
+            own = np.flatnonzero(events.thread == each)
+            until = np.maximum.accumulate(events.end[own])
+            first = np.searchsorted(until, begin[rows], "right")
+            counts = np.maximum(np.searchsorted(events.start[own], end[rows], "left") - first, 0)
+            window = np.repeat(rows, counts)
+            place = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(len(window))
+            event = own[place]
+            inside = np.minimum(events.end[event], end[window])
+            inside -= np.maximum(events.start[event], begin[window])
+            order = np.argsort(inside, kind="stable")  # the last one of each window stays
+            row[window[order]] = events.row[event[order]]
+            ns[window[order]] = inside[order]
+        return np.where(ns > 0, row, -1), np.maximum(ns, 0)
+
     def events(self) -> list[tuple[Int32, Int64, Int64]]:
         """[states] Thread, start and end of the events, in order of start."""
         return [each[:3] for each in self._events]

@@ -18,7 +18,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import LAUNCH
 from fastprof.profile.profile import Profile
 
-__all__ = ["CAUSES", "Cause", "Host", "Split", "split"]
+__all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "split"]
 
 
 class Cause(IntEnum):
@@ -45,7 +45,7 @@ CAUSES: Final = (
 
 _LATENCY_NS: Final = 30_000  # the GPU begins work sooner after its launch
 _BETWEEN_NS: Final = 5_000  # and after the work before it
-_DRAINED_NS: Final = 20_000  # a call that waits for the GPU returns sooner after its last work
+DRAINED_NS: Final = 20_000  # a call that waits for the GPU returns sooner after its last work
 _SHORT_NS: Final = 50_000  # a gap that one operator can fill
 _LOADS_NS: Final = 100_000  # the first launch of a kernel takes as long if it loads its code
 
@@ -268,7 +268,7 @@ def _waited(states: HostStates, late: _Late, thread: Int32) -> Int64:
 
     It could launch nothing ahead of time, whatever it did after.
     """
-    found, until = np.full(len(thread), -1), late.begin - _DRAINED_NS
+    found, until = np.full(len(thread), -1), late.begin - DRAINED_NS
     for state in (State.SYNC, State.BLOCKING_COPY):
         event = states.last(state, thread, late.begin + 1)
         waits = event.end >= until

@@ -10,8 +10,8 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.host_states import HostStates, State, by_thread
-from fastprof.analysis.idle_causes import Cause, Host, Split
+from fastprof.analysis.host_states import State, by_thread
+from fastprof.analysis.idle_causes import DRAINED_NS, Cause, Host, Split
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind
@@ -95,20 +95,24 @@ _VERSION: Final = re.compile(r"_v\d{4,}\Z")
 def _of_cause(
     host: Host, cause: Cause, gaps: Gaps, causes: Split, names: _Names, rows: Int64
 ) -> _Place:
-    profile, states = host.profile, host.states
+    profile = host.profile
     thread, other = causes.thread[rows], causes.other[rows]
     begin, launch = gaps.start[rows], causes.launch[rows]
     call = take(profile.api.of_kernel, gaps.after[rows])
     none = np.full(len(rows), -1, np.int32)
     if cause <= max(State):
-        event = _last(states, State(int(cause)), thread, begin, launch)
-        of_other = _last(states, State(int(cause)), other, begin, launch)
-        use_other = (event < 0) & (of_other >= 0)
-        event, thread = np.where(use_other, of_other, event), np.where(use_other, other, thread)
+        state = State(int(cause))
+        event, spent = _event(host, state, thread, begin, launch)
+        of_other, more = _event(host, state, other, begin, launch)
+        event, thread = np.where(more > spent, [of_other, other], [event, thread])
         if cause == Cause.DATA_LOADING:
             return _Place(event.astype(np.int32), none)
-        waits = np.where(event < 0, call, event)  # the launch itself loads code
-        return _Place(_innermost(profile, thread, profile.api.start[waits]), names.of_calls(waits))
+        # The launch itself may load code.
+        inside = np.minimum(profile.api.end[call], gaps.end[rows]) - launch
+        loads = (event < 0) | ((inside > np.maximum(more, spent)) & (cause == Cause.ALLOC))
+        event = np.where(loads, call, event)
+        thread = np.where(loads, causes.thread[rows], thread).astype(np.int32)
+        return _Place(_innermost(profile, thread, profile.api.start[event]), names.of_calls(event))
     middle = begin + (launch - begin) // 2
     if cause in (Cause.LAUNCH_BOUND, Cause.HOST_BOUND):
         return _Place(_innermost(profile, thread, middle), none)
@@ -122,13 +126,16 @@ def _of_cause(
     return _Place(none, names.of_calls(call) if cause == Cause.LATENCY else none)
 
 
-def _last(states: HostStates, state: State, thread: Int32, begin: Int64, launch: Int64) -> Int64:
-    """The row of the last event of a state in the gap or just before it, -1 for none."""
-    event = states.last(state, thread, launch)
-    return np.where(event.end >= begin - _JUST_NS, event.row, -1)
+def _event(
+    host: Host, state: State, thread: Int32, begin: Int64, launch: Int64
+) -> tuple[Int64, Int64]:
+    """The row of the event of a state that takes most of each gap, and its time there.
 
-
-_JUST_NS: Final = 20_000
+    If there is none, the last event, if it ended just before the gap. -1 for none.
+    """
+    row, ns = host.states.longest(state, thread, begin, launch)
+    last = host.states.last(state, thread, launch)
+    return np.where((ns == 0) & (last.end >= begin - DRAINED_NS), last.row, row), ns
 
 
 def _last_system_call(profile: Profile, thread: Int32, time: Int64) -> Int64:
