@@ -3,22 +3,16 @@
 #include "fp_alike.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fp_mix.h"
 
-enum { BLOCK = 128, FEWEST_SLOTS = 1024, GROWTH = 4 };
+enum { BLOCK = 128 };
 
-typedef struct {
-  uint32_t hash;
-  int32_t id; /* plus 1; 0: empty */
-} slot;
+/* A slot is the row's hash in the high half, and its id plus 1 in the low half; 0: empty. */
+static uint32_t hash_in(uint64_t slot) { return (uint32_t)(slot >> 32); }
 
-typedef struct {
-  slot *slots;
-  size_t mask;
-} table;
+static int32_t id_in(uint64_t slot) { return (int32_t)(uint32_t)slot - 1; }
 
 static uint64_t load(const char *from, size_t size) {
   uint64_t x = 0;
@@ -53,54 +47,39 @@ static bool are_equal(const fp_alike_column *columns, int n_columns, int64_t a, 
   return true;
 }
 
-static fp_status grow(table *to) {
-  size_t n_slots = (to->mask + 1) * GROWTH;
-  slot *slots = calloc(n_slots, sizeof *slots);
-  if (!slots) return FP_E_MEMORY;
-  for (size_t i = 0; i <= to->mask; i++) {
-    if (!to->slots[i].id) continue;
-    size_t at = to->slots[i].hash & (n_slots - 1);
-    while (slots[at].id) at = (at + 1) & (n_slots - 1);
-    slots[at] = to->slots[i];
+void fp_alike_move(const fp_alike_table *from, const fp_alike_table *to) {
+  size_t mask = to->n_slots - 1;
+  for (size_t i = 0; i < from->n_slots; i++) {
+    if (!from->slots[i]) continue;
+    size_t at = hash_in(from->slots[i]) & mask;
+    while (to->slots[at]) at = (at + 1) & mask;
+    to->slots[at] = from->slots[i];
   }
-  free(to->slots);
-  *to = (table){slots, n_slots - 1};
-  return FP_OK;
 }
 
-static fp_status number(table *rows, const fp_alike_column *columns, int n_columns, int64_t n,
-                        int32_t *id, int32_t *first, int32_t *n_distinct) {
-  uint64_t hash[BLOCK];
-  for (int64_t begin = 0; begin < n; begin += BLOCK) {
-    int count = n - begin < BLOCK ? (int)(n - begin) : BLOCK;
-    for (int i = 0; i < count; i++) hash[i] = FP_MIX_0;
-    for (int k = 0; k < n_columns; k++) hash_column(&columns[k], begin, count, hash);
-    for (int i = 0; i < count; i++) __builtin_prefetch(&rows->slots[(uint32_t)hash[i] & rows->mask]);
-    for (int i = 0; i < count; i++) {
-      uint32_t own = (uint32_t)hash[i];
-      size_t at = own & rows->mask;
-      for (; rows->slots[at].id; at = (at + 1) & rows->mask)
-        if (rows->slots[at].hash == own &&
-            are_equal(columns, n_columns, begin + i, first[rows->slots[at].id - 1]))
-          break;
-      if (!rows->slots[at].id) {
-        first[(*n_distinct)++] = (int32_t)(begin + i);
-        rows->slots[at] = (slot){own, *n_distinct};
-      }
-      id[begin + i] = rows->slots[at].id - 1;
-    }
-    if (((size_t)*n_distinct + BLOCK) * 2 > rows->mask && grow(rows) != FP_OK) return FP_E_MEMORY;
-  }
-  return FP_OK;
-}
-
-fp_status fp_alike(const fp_alike_column *columns, int n_columns, int64_t n, int32_t *id,
-                   int32_t *first, int32_t *n_distinct) {
-  *n_distinct = 0;
+fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, int n_columns,
+                   int64_t n, int64_t *next, int32_t *id, int32_t *first, int32_t *n_distinct) {
   if (n > INT32_MAX) return FP_E_TOO_MANY;
-  table rows = {calloc(FEWEST_SLOTS, sizeof(slot)), FEWEST_SLOTS - 1};
-  fp_status status = FP_E_MEMORY;
-  if (rows.slots) status = number(&rows, columns, n_columns, n, id, first, n_distinct);
-  free(rows.slots);
-  return status;
+  size_t mask = table->n_slots - 1;
+  uint64_t hash[BLOCK], *slots = table->slots;
+  for (int64_t row = *next; row < n; *next = row) {
+    if (((size_t)*n_distinct + BLOCK) * 2 > table->n_slots) return FP_MORE;
+    int count = n - row < BLOCK ? (int)(n - row) : BLOCK;
+    for (int i = 0; i < count; i++) hash[i] = FP_MIX_0;
+    for (int k = 0; k < n_columns; k++) hash_column(&columns[k], row, count, hash);
+    for (int i = 0; i < count; i++) __builtin_prefetch(&slots[(uint32_t)hash[i] & mask]);
+    for (int i = 0; i < count; i++, row++) {
+      uint32_t own = (uint32_t)hash[i];
+      size_t at = own & mask;
+      for (; slots[at]; at = (at + 1) & mask)
+        if (hash_in(slots[at]) == own && are_equal(columns, n_columns, row, first[id_in(slots[at])]))
+          break;
+      if (!slots[at]) {
+        first[(*n_distinct)++] = (int32_t)row;
+        slots[at] = (uint64_t)own << 32 | (uint32_t)*n_distinct;
+      }
+      id[row] = id_in(slots[at]);
+    }
+  }
+  return FP_OK;
 }

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from fastprof.analysis.gpu_work import COMMUNICATION, COMPUTE, COPY, ns_with, sweep, work_of_device
-from fastprof.model.arrays import Bools, Int64
+from fastprof._core import _cells
+from fastprof.analysis.columns import numbers
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Column, RepeatedInts
+from fastprof.profile.facts import devices_used
 from fastprof.profile.profile import Profile
 
 __all__ = ["Busy", "BusyTime", "busy_by_device"]
@@ -36,15 +40,29 @@ def busy_by_device(profile: Profile, rows: Bools | None = None) -> dict[int, Bus
 
     rows : the work to count, bool [kernels]; None for all
     """
-    found = {}
-    for device, work in work_of_device(profile, rows).items():
-        if device < 0:
-            continue
-        first, last = work.span
-        by_mask = sweep(work, (np.array([first]), np.array([last])))
-        busy = ns_with(by_mask, COMPUTE | COMMUNICATION | COPY)
-        found[device] = Busy(last - first, int(busy[0]))
-    return found
+    if "start" not in profile.names:
+        return {}
+    used = devices_used(profile.column("device"))
+    ids, device = _ids(profile.column("device"))
+    number = {each: i for i, each in enumerate(used)}
+    begin, end, busy = _cells.busy(
+        np.ascontiguousarray(numbers(profile, "start"), np.int64),
+        np.ascontiguousarray(numbers(profile, "sil"), np.int64),
+        ids,
+        np.array([number.get(each, -1) for each in device.tolist()], np.int32),
+        len(used),
+        None if rows is None else rows.view(np.uint8),
+    )
+    lines = zip(used, begin.tolist(), end.tolist(), busy.tolist(), strict=True)
+    return {each: Busy(last - first, time) for each, first, last, time in lines if first <= last}
+
+
+def _ids(column: Column) -> tuple[Int32, npt.NDArray[Any]]:
+    """The place of each number among some numbers, which contain all distinct ones."""
+    if isinstance(column, RepeatedInts):
+        return column.ids, column.distinct
+    distinct, ids = np.unique(column.values, return_inverse=True)
+    return ids.astype(np.int32), distinct
 
 
 class BusyTime:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.columns import Column, Values
+from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
@@ -19,7 +19,9 @@ from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals, same
+from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
@@ -303,6 +305,15 @@ class Profile:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
 
+    def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
+        `report`."""
+        return self.report("overlap", by=by, **options)
+
+    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
+        return self.report("launches", by=by, **options)
+
     def idle(self, gaps: int | None = None, **options: Any) -> Table:
         """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
         return self.report("idle", gaps=gaps, **options)
@@ -368,11 +379,16 @@ def range_columns(profile: Profile) -> RangeColumns:
     return profile._source.range_columns
 
 
+def cells(profile: Profile) -> Cells:
+    """The cells of the kernels."""
+    return profile._source.cells
+
+
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
 
 
-def messages(profile: Profile) -> Values:
-    """[kernels] The `ops.collectives.messages.Message` of each communication kernel."""
+def messages(profile: Profile) -> Messages:
+    """The calls of collectives of a trace."""
     return profile._source.messages

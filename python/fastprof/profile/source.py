@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 from fastprof.errors import BadInputError
 from fastprof.model.column_table import ColumnInfo
-from fastprof.model.columns import Column, Values
+from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals
+from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.host_events import HostEvents
@@ -68,6 +70,11 @@ class ProfileSource(ABC):
     @abstractmethod
     def _make(self, name: str) -> Column:
         """Compute a column."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> Cells:
+        """The cells of the kernels; kept."""
 
     @abstractmethod
     def steps(self, source: str | None) -> StepsOfKernels:
@@ -145,8 +152,8 @@ class ProfileSource(ABC):
         raise self._lacks("ranges")
 
     @property
-    def messages(self) -> Values:
-        """[kernels] The `ops.collectives.messages.Message` of each communication kernel.
+    def messages(self) -> Messages:
+        """The calls of collectives.
 
         Raises
         ------

@@ -1,9 +1,9 @@
 """Pools that store distinct texts or numbers once and give them dense ids in insertion order."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 
@@ -11,8 +11,14 @@ cdef extern from "fp_alike.h":
     ctypedef struct fp_alike_column:
         const char *values
         size_t size
-    fp_status fp_alike(const fp_alike_column *columns, int n_columns, int64_t n, int32_t *id,
-                       int32_t *first, int32_t *n_distinct) nogil
+    ctypedef struct fp_alike_table:
+        uint64_t *slots
+        size_t n_slots
+    int FP_ALIKE_SLOTS
+    fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, int n_columns,
+                       int64_t n, int64_t *next, int32_t *id, int32_t *first,
+                       int32_t *n_distinct) nogil
+    void fp_alike_move(const fp_alike_table *from_, const fp_alike_table *to) nogil
 
 
 cdef enum:
@@ -166,7 +172,9 @@ def alike(columns):
     """
     cdef const char[:, ::1] column
     cdef fp_alike_column each[_MOST_COLUMNS]
-    cdef int64_t n = len(columns[0])
+    cdef fp_alike_table table, larger
+    cdef uint64_t[::1] slots, more
+    cdef int64_t n = len(columns[0]), next_row = 0
     cdef int k, n_columns = len(columns)
     cdef int32_t n_found = 0
     cdef fp_status status
@@ -182,7 +190,17 @@ def alike(columns):
     for k in range(n_columns):
         column = columns[k].reshape(n, -1).view(np.int8)
         each[k].values, each[k].size = &column[0, 0], column.shape[1]
-    with nogil:
-        status = fp_alike(each, n_columns, n, &id[0], &first[0], &n_found)
+    slots = np.zeros(FP_ALIKE_SLOTS, np.uint64)
+    while True:
+        table.slots, table.n_slots = &slots[0], slots.shape[0]
+        with nogil:
+            status = fp_alike(&table, each, n_columns, n, &next_row, &id[0], &first[0], &n_found)
+        if status != FP_MORE:
+            break
+        more = np.zeros(slots.shape[0] * 4, np.uint64)
+        larger.slots, larger.n_slots = &more[0], more.shape[0]
+        with nogil:
+            fp_alike_move(&table, &larger)
+        slots = more
     check(status, "alike rows")
     return ids, firsts[:n_found].copy()

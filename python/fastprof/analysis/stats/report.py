@@ -81,9 +81,9 @@ def _table(profile: Profile, name: str) -> Table:
         dict(zip(kind.columns, columns, strict=True)), kind.headings, f"{kind.title} ({name})"
     )
     rows = _in_order(table)
-    counts = [each for each in ("Instances", "Num Calls", "Count") if each in table]
-    if counts:  # groups without members are left out
-        rows = rows[table[counts[0]][rows] > 0]
+    counts = next((each for each in ("Instances", "Num Calls", "Count") if each in table), None)
+    if counts is not None:  # groups without members are left out
+        rows = rows[np.ma.getdata(table[counts])[rows] > 0]
     return table.take(rows)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._groups import GroupStats
+from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Rows
 from fastprof.model.derived import DerivedFloats, DerivedInts
@@ -19,6 +19,7 @@ __all__ = ["Statistics", "known_duration", "mean", "rounded"]
 
 Floats64 = npt.NDArray[np.float64]
 _BYTES_OF_MB = 1e6
+_FEW_GROUPS = 1 << 16
 
 
 def rounded(values: Floats64, decimals: int = 1) -> Floats:
@@ -49,8 +50,8 @@ class Statistics:
     """
 
     def __init__(self, ids: Int32, values: Int64, n: int) -> None:
-        self._n = n
-        self._stats = GroupStats(ids, np.ascontiguousarray(values, np.int64), n)
+        self._ids, self._values, self._n = ids, np.ascontiguousarray(values, np.int64), n
+        self._stats = GroupStats(ids, self._values, n)
         self.count, self.sum = self._stats.count, self._stats.sum
 
     def spread(self) -> list[Cells]:
@@ -58,7 +59,7 @@ class Statistics:
         stats = self._stats
         return [
             self._rounded(self._mean),
-            self._rounded(self._median_of),
+            self._rounded(self._medians()),
             DerivedInts(self._n, lambda rows: stats.min[rows]),
             DerivedInts(self._n, lambda rows: stats.max[rows]),
             self._rounded(self._deviation),
@@ -68,7 +69,7 @@ class Statistics:
         """The same of bytes, in MB."""
         stats, every = self._stats, slice(None)
         numbers = (
-            self._mean(every), self._median, stats.min, stats.max, self._deviation(every)
+            self._mean(every), stats.median(), stats.min, stats.max, self._deviation(every)
         )  # fmt: skip
         known = stats.count > 0
         return [rounded(np.where(known, each / _BYTES_OF_MB, np.nan), 3) for each in numbers]
@@ -91,12 +92,20 @@ class Statistics:
     def _mean(self, rows: Rows | slice) -> Floats64:
         return mean(self.sum[rows], self.count[rows])
 
-    @cached_property
-    def _median(self) -> Floats64:
-        return self._stats.median()
+    def _medians(self) -> Callable[[Rows | slice], Floats64]:
+        """The medians of some groups; of few, without those of the others."""
+        if self._n <= _FEW_GROUPS:
+            every = self._stats.median()
+            return lambda rows: every[rows]
 
-    def _median_of(self, rows: Rows | slice) -> Floats64:
-        return self._median[rows]
+        def median(rows: Rows | slice) -> Floats64:
+            if isinstance(rows, slice) or len(rows) > _FEW_GROUPS:
+                return self._stats.median()[rows]
+            place = np.full(self._n, -1, np.int32)
+            place[rows] = np.arange(len(rows), dtype=np.int32)
+            return GroupStats(take(place, self._ids), self._values, len(rows)).median()
+
+        return median
 
     def _deviation(self, rows: Rows | slice) -> Floats64:
         """Of a sample; 0 for a single number, NaN for none."""
