@@ -138,7 +138,8 @@ class TraceSource(ProfileSource):
     def _of_cells(self) -> TraceSource:
         """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
         lookups = lookups_of_cells(self._lookups, *self._partition)
-        found = TraceSource(lookups.trace, lookups.attribution, self.lines, self._read_times)
+        readers = self._read_times, self._read_events
+        found = TraceSource(lookups.trace, lookups.attribution, self.lines, *readers)
         found._lookups = lookups
         return found
 
