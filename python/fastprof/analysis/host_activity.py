@@ -6,37 +6,33 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.host_states import HostStates, by_thread
+from fastprof.analysis.host_states import HostStates
 from fastprof.analysis.intervals import BusyTime
+from fastprof.analysis.thread_events import ThreadEvents, by_thread, in_order
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind
 from fastprof.model.trace import NEVER
 from fastprof.profile.profile import Profile
 
-__all__ = ["HostActivity", "Times", "system_waits"]
+__all__ = ["HostActivity", "system_waits"]
 
 # A thread; all threads of its process; those, and the thread in the operating system.
 Which = Literal["own", "process", "system"]
 
 
-class Times(NamedTuple):
-    """Intervals of threads, in order of start; threads are indices as in `HostStates`."""
-
-    thread: Int32
-    start: Int64
-    end: Int64
-
-
-def system_waits(profile: Profile) -> Times:
-    """When threads are in functions of the operating system, or switched out.
+def system_waits(profile: Profile) -> ThreadEvents:
+    """When threads are in functions of the operating system (rows of `profile.os_calls`), or
+    switched out.
 
     Empty if the trace records neither; nsys does with `--trace osrt` and `--cpuctxsw`.
     """
     calls = profile.os_calls
-    return _together([Times(calls.thread, calls.start, calls.end), _switched_out(profile)])
+    rows = np.arange(len(calls))
+    of_calls = ThreadEvents(calls.thread, calls.start, calls.end, rows)
+    return in_order([of_calls, _switched_out(profile)])
 
 
-def _switched_out(profile: Profile) -> Times:
+def _switched_out(profile: Profile) -> ThreadEvents:
     """From where each thread ceased to run to where it ran again."""
     switches = profile.cpu_switches
     order = np.argsort(switches.thread, kind="stable")
@@ -44,7 +40,9 @@ def _switched_out(profile: Profile) -> Times:
     is_out = np.array([*(each == "out" for each in switches.name.values), False], bool)
     out = is_out[switches.name.ids[order]][:-1] & (thread[1:] == thread[:-1])
     rows = np.flatnonzero(out)
-    return _together([Times(thread[rows], start[rows], start[rows + 1])])
+    return in_order(
+        [ThreadEvents(thread[rows], start[rows], start[rows + 1], np.full(len(rows), -1))]
+    )
 
 
 class _Thread(NamedTuple):
@@ -76,20 +74,20 @@ class HostActivity:
     system : see `system_waits`
     """
 
-    def __init__(self, profile: Profile, states: HostStates, system: Times) -> None:
+    def __init__(self, profile: Profile, states: HostStates, system: ThreadEvents) -> None:
         ranges, api = profile.ranges, profile.api
         operates = np.array([meaning.kind in _OPERATORS for meaning in ranges.meanings], bool)
         rows = np.flatnonzero(operates[ranges.label])
-        of_ranges = Times(ranges.thread[rows], ranges.start[rows], ranges.end[rows])
-        of_calls = Times(api.thread, api.start, api.end)
-        events = [of_ranges, of_calls, *(Times(*each) for each in states.events()), system]
+        of_ranges = ThreadEvents(ranges.thread[rows], ranges.start[rows], ranges.end[rows], rows)
+        of_calls = ThreadEvents(api.thread, api.start, api.end, np.empty(0, np.int64))
+        events = [of_ranges, of_calls, *states.events, system]
         self._process = api.threads.pid
-        self._events = [_by_thread(each, len(self._process)) for each in events]
+        self._events = [_split(each, len(self._process)) for each in events]
         self._threads: dict[int, list[_Thread]] = {}
 
     def next(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """The first instant in each window at which the thread is active, else its end."""
-        found = end.copy()
+        found: Int64 = end.copy()
         for each, rows in by_thread(thread):
             times = self._during(each, "own", begin[rows], end[rows])
             if times is not None:
@@ -126,8 +124,8 @@ class HostActivity:
         """The events of a thread; the last are those of the operating system."""
         if thread not in self._threads:
             self._threads[thread] = [
-                _Thread(events.start[rows], np.maximum.accumulate(events.end[rows]))
-                for events, bounds in self._events
+                _Thread(start[rows], np.maximum.accumulate(end[rows]))
+                for start, end, bounds in self._events
                 for rows in [slice(bounds[thread], bounds[thread + 1])]
             ]
         return self._threads[thread]
@@ -136,19 +134,14 @@ class HostActivity:
 _OPERATORS = (Kind.TORCH, Kind.ARGUMENT)
 
 
-def _by_thread(events: Times, n_threads: int) -> tuple[Times, Int64]:
-    """The events thread by thread, each in order of start, and where those of each thread begin."""
+def _split(events: ThreadEvents, n_threads: int) -> tuple[Int64, Int64, list[int]]:
+    """Starts and ends thread by thread, in order, and where those of each thread begin."""
     thread = events.thread
     # Numbers of 16 bits are sorted in linear time.
-    order = np.argsort(thread.astype(np.uint16) if n_threads < 1 << 16 else thread, kind="stable")
+    is_short = n_threads < 1 << 16
+    order = np.argsort(thread.astype(np.uint16) if is_short else thread, kind="stable")
     counts = np.bincount(thread[thread >= 0], minlength=n_threads)
     bounds = np.concatenate([[0], np.cumsum(counts)])
     # Unknown threads come last as 16 bits, else first.
-    unknown = 0 if n_threads < 1 << 16 else np.count_nonzero(thread < 0)
-    return Times(*(each[order] for each in events)), bounds + unknown
-
-
-def _together(events: list[Times]) -> Times:
-    both = Times(*(np.concatenate(each) for each in zip(*events, strict=True)))
-    order = np.argsort(both.start, kind="stable")
-    return Times(*(each[order] for each in both))
+    unknown = 0 if is_short else np.count_nonzero(thread < 0)
+    return events.start[order], events.end[order], (bounds + unknown).tolist()

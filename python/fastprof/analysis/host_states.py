@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.intervals import BusyTime
+from fastprof.analysis.thread_events import ThreadEvents, by_thread
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import NEVER, NO_TIME
+from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD, SYNC
 from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.profile import Profile
 
-__all__ = ["HostStates", "State", "by_thread", "host_states", "launching_threads", "loader_ranges"]
+__all__ = ["HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
 
 
 class State(IntEnum):
@@ -32,39 +33,20 @@ class State(IntEnum):
     SYNC = 3  # waits for the GPU
 
 
-class Found(NamedTuple):
-    """An event for each of some instants.
-
-    Parameters
-    ----------
-    row : int64 [instants], a row of `profile.ranges` (DATA_LOADING) or `profile.api`, -1 for none
-    start, end : int64 [instants], ns
-    """
-
-    row: Int64
-    start: Int64
-    end: Int64
-
-
-class _Events(NamedTuple):
-    """Intervals of threads in one state, in order of start; `row` as in `Found`."""
-
-    thread: Int32
-    start: Int64
-    end: Int64
-    row: Int64
-
-
 class HostStates:
     """The states of each thread over time.
 
     Threads are indices into `profile.api.threads`, as in `profile.api.thread` and
     `profile.ranges.thread`.
+
+    Attributes
+    ----------
+    events : list of ThreadEvents [states]
     """
 
-    def __init__(self, events: list[_Events]) -> None:
-        """events : [states]"""
-        self._events = events
+    def __init__(self, events: Sequence[ThreadEvents]) -> None:
+        """events : [states], of `profile.ranges` for DATA_LOADING, else of `profile.api`"""
+        self.events = events
         self._of_thread: dict[int, list[BusyTime | None]] = {}
 
     def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
@@ -90,48 +72,6 @@ class HostStates:
                     before = upto
         return found
 
-    def last(self, state: State, thread: Int32, time: Int64) -> Found:
-        """The last event of a state that each thread began before each time."""
-        events, n = self._events[state], len(thread)
-        found = Found(np.full(n, -1), *np.full((2, n), NO_TIME))
-        for each, rows in by_thread(thread):
-            own = np.flatnonzero(events.thread == each)
-            place = np.searchsorted(events.start[own], time[rows], "left") - 1
-            rows, event = rows[place >= 0], own[place[place >= 0]]
-            for values, of_events in zip(
-                found, (events.row, events.start, events.end), strict=True
-            ):
-                values[rows] = of_events[event]
-        return found
-
-    def longest(self, state: State, thread: Int32, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """The event of a state that takes most of each window.
-
-        Returns
-        -------
-        row : int64 [windows], as in `Found`, -1 for none
-        ns : int64 [windows], the part of it inside the window
-        """
-        events, row, ns = self._events[state], *np.full((2, len(thread)), -1)
-        for each, rows in by_thread(thread):
-            own = np.flatnonzero(events.thread == each)
-            until = np.maximum.accumulate(events.end[own])
-            first = np.searchsorted(until, begin[rows], "right")
-            counts = np.maximum(np.searchsorted(events.start[own], end[rows], "left") - first, 0)
-            window = np.repeat(rows, counts)
-            place = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(len(window))
-            event = own[place]
-            inside = np.minimum(events.end[event], end[window])
-            inside -= np.maximum(events.start[event], begin[window])
-            order = np.argsort(inside, kind="stable")  # the last one of each window stays
-            row[window[order]] = events.row[event[order]]
-            ns[window[order]] = inside[order]
-        return np.where(ns > 0, row, -1), np.maximum(ns, 0)
-
-    def events(self) -> list[tuple[Int32, Int64, Int64]]:
-        """[states] Thread, start and end of the events, in order of start."""
-        return [each[:3] for each in self._events]
-
     def _unions(self, thread: int) -> list[BusyTime | None]:
         """[states] The time in each state or one before it; None for none."""
         if thread not in self._of_thread:
@@ -140,18 +80,12 @@ class HostStates:
 
     def _united(self, thread: int) -> Iterator[BusyTime | None]:
         start = end = np.empty(0, np.int64)
-        for events in self._events:
+        for events in self.events:
             own = events.thread == thread
             start = np.concatenate([start, events.start[own]])
             end = np.concatenate([end, events.end[own]])
             order = np.argsort(start, kind="stable")
             yield BusyTime(start[order], end[order]) if len(order) else None
-
-
-def by_thread(thread: Int32) -> Iterator[tuple[int, Int64]]:
-    """Each thread, and its windows."""
-    for each in np.unique(thread[thread >= 0]).tolist():
-        yield each, np.flatnonzero(thread == each)
 
 
 def _may_overlap(times: BusyTime, begin: Int64, end: Int64) -> Int64:
@@ -180,10 +114,10 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
     ranges, api = profile.ranges, profile.api
     last = max(int(each[each != NEVER].max(initial=0)) for each in (ranges.end, api.end))
 
-    def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> _Events:
+    def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
         end = instances.end[rows if until is None else until]
         end = np.where(end == NEVER, np.int64(last), end)
-        return _Events(instances.thread[rows], instances.start[rows], end, rows)
+        return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
     copies, until, waits = _blocking_copies(profile)
     is_sync = _of_class(api, SYNC)
@@ -286,7 +220,8 @@ def _long_copies(profile: Profile) -> Int64:
     blocks = known & (api.end[call] > numbers(profile, "start")[copies])
     blocks &= api.end[call] - api.start[call] >= _BLOCKS_NS
     blocks &= _named(api, _ASYNC_COPY)[call]
-    return call[blocks].astype(np.int64)
+    found: Int64 = call[blocks].astype(np.int64)
+    return found
 
 
 _SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")

@@ -11,8 +11,9 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.host_activity import HostActivity, Times, system_waits
+from fastprof.analysis.host_activity import HostActivity, system_waits
 from fastprof.analysis.host_states import HostStates, State, host_states
+from fastprof.analysis.thread_events import ThreadEvents
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import LAUNCH
@@ -59,7 +60,7 @@ class Host:
     def __init__(self, profile: Profile, data: str | None = None) -> None:
         self.profile = profile
         self.states: HostStates = host_states(profile, data)
-        self.system: Times = system_waits(profile)
+        self.system: ThreadEvents = system_waits(profile)
 
     @cached_property
     def activity(self) -> HostActivity:
@@ -95,9 +96,9 @@ def split(gaps: Gaps, host: Host) -> Split:
     n, parts = len(gaps.start), []
     for first in range(0, n or 1, _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
-        parts.append(_split(Gaps(*(each[some] for each in gaps)), host))
+        parts.append(_split(Gaps._make(each[some] for each in gaps), host))
     *columns, totals, n_late = zip(*parts, strict=True)
-    return Split(*map(np.concatenate, columns), np.sum(totals, axis=0), sum(n_late))
+    return Split._make([*map(np.concatenate, columns), np.sum(totals, axis=0), sum(n_late)])
 
 
 _AT_ONCE: Final = 1 << 16
@@ -159,7 +160,8 @@ def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) 
 def _loads_code(profile: Profile, kernels: Int32, call: Int32) -> Bools:
     """Which of these kernels their GPU runs for the first time."""
     classes = profile.api.call_class
-    is_launch = np.array([*(each == LAUNCH for each in classes.values), False])[classes.ids[call]]
+    of_class = np.array([*(each == LAUNCH for each in classes.values), False], bool)
+    is_launch: Bools = of_class[classes.ids[call]]
     if not is_launch.any():
         return is_launch
     name, device = texts(profile, "name").ids, numbers(profile, "device")
@@ -191,7 +193,7 @@ class _Late(NamedTuple):
     length: Int64
 
     def take(self, rows: Int64) -> _Late:
-        return _Late(*(each[rows] for each in self))
+        return _Late._make(each[rows] for each in self)
 
 
 def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
@@ -217,7 +219,8 @@ def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
 def _has_company(profile: Profile, thread: Int32) -> Bools:
     """Whether the process of each thread has other threads."""
     pids, counts = np.unique(profile.api.threads.pid, return_counts=True)
-    return np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
+    found: Bools = np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
+    return found
 
 
 def _may_follow(profile: Profile, late: _Late) -> Bools:
@@ -225,8 +228,9 @@ def _may_follow(profile: Profile, late: _Late) -> Bools:
 
     The gap is long, or another thread made the API call before the launch.
     """
-    thread = profile.api.thread
-    return (late.length >= _SHORT_NS) | (thread[np.maximum(late.call - 1, 0)] != late.thread)
+    before = profile.api.thread[np.maximum(late.call - 1, 0)]
+    found: Bools = (late.length >= _SHORT_NS) | (before != late.thread)
+    return found
 
 
 def _thread_before(profile: Profile, thread: Int32, time: Int64) -> Int32:
@@ -270,8 +274,8 @@ def _waited(states: HostStates, late: _Late, thread: Int32) -> Int64:
     """
     found, until = np.full(len(thread), -1), late.begin - DRAINED_NS
     for state in (State.SYNC, State.BLOCKING_COPY):
-        event = states.last(state, thread, late.begin + 1)
-        waits = event.end >= until
-        until = np.where(waits, event.end, until)
+        _, end = states.events[state].last(thread, late.begin + 1)
+        waits = end >= until
+        until = np.where(waits, end, until)
         found = np.where(waits, state, found)
     return found

@@ -57,7 +57,7 @@ def examine(
     totals = np.array([each.totals for each in causes])
     totals[:, Cause.SHORT] = [(each.end - each.start).sum() for each in short]
     *columns, _, n_late = zip(*causes, strict=True)
-    both = Split(*map(np.concatenate, columns), totals.sum(axis=0), sum(n_late))
+    both = Split._make([*map(np.concatenate, columns), totals.sum(axis=0), sum(n_late)])
     together = _joined(found)
     return Examined(
         list(work), together, _devices(found), _joined(short), _devices(short),
@@ -66,11 +66,11 @@ def examine(
 
 
 def _chosen(of_device: Gaps, rows: Bools) -> Gaps:
-    return Gaps(*(each[rows] for each in of_device))
+    return Gaps._make(each[rows] for each in of_device)
 
 
 def _joined(of_devices: list[Gaps]) -> Gaps:
-    return Gaps(*map(np.concatenate, zip(*of_devices, strict=True)))
+    return Gaps._make(map(np.concatenate, zip(*of_devices, strict=True)))
 
 
 def _devices(of_devices: list[Gaps]) -> Int32:

@@ -10,8 +10,9 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.host_states import State, by_thread
+from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import DRAINED_NS, Cause, Host, Split
+from fastprof.analysis.thread_events import by_thread
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind
@@ -71,7 +72,7 @@ class _Names:
 
     def _many(self, values: list[str | None]) -> Int32:
         ids = [-1 if each is None else self.id(_VERSION.sub("", each)) for each in values]
-        return np.array([*ids, -1], np.int32)
+        return np.array(ids, np.int32)
 
     def id(self, text: str) -> int:
         return self._ids.setdefault(text, len(self._ids))
@@ -80,13 +81,13 @@ class _Names:
     def texts(self) -> list[str]:
         return list(self._ids)
 
-    def of_calls(self, rows: Int64) -> Int32:
+    def of_calls(self, rows: Int32) -> Int32:
         """Of rows of `profile.api`, -1 for none."""
-        return self._of_api[np.append(self._api.ids, np.int32(-1))[rows]]
+        return take(self._of_api, take(self._api.ids, rows))
 
-    def of_system(self, rows: Int64) -> Int32:
+    def of_system(self, rows: Int32) -> Int32:
         """Of rows of `profile.os_calls`, -1 for none."""
-        return self._of_system[np.append(self._system.ids, np.int32(-1))[rows]]
+        return take(self._of_system, take(self._system.ids, rows))
 
 
 _VERSION: Final = re.compile(r"_v\d{4,}\Z")
@@ -104,23 +105,25 @@ def _of_cause(
         state = State(int(cause))
         event, spent = _event(host, state, thread, begin, launch)
         of_other, more = _event(host, state, other, begin, launch)
-        event, thread = np.where(more > spent, [of_other, other], [event, thread])
+        event = np.where((more > spent) | (event < 0), of_other, event)
         if cause == Cause.DATA_LOADING:
-            return _Place(event.astype(np.int32), none)
+            return _Place(event, none)
         # The launch itself may load code.
-        inside = np.minimum(profile.api.end[call], gaps.end[rows]) - launch
+        inside = np.minimum(take(profile.api.end, call), gaps.end[rows]) - launch
         loads = (event < 0) | ((inside > np.maximum(more, spent)) & (cause == Cause.ALLOC))
         event = np.where(loads, call, event)
-        thread = np.where(loads, causes.thread[rows], thread).astype(np.int32)
-        return _Place(_innermost(profile, thread, profile.api.start[event]), names.of_calls(event))
+        start = take(profile.api.start, event)
+        return _Place(
+            _innermost(profile, take(profile.api.thread, event), start), names.of_calls(event)
+        )
     middle = begin + (launch - begin) // 2
     if cause in (Cause.LAUNCH_BOUND, Cause.HOST_BOUND):
         return _Place(_innermost(profile, thread, middle), none)
     if cause == Cause.OTHER_THREAD:
         return _Place(_innermost(profile, np.where(other < 0, thread, other), middle), none)
     if cause == Cause.SYSTEM:
-        system = names.of_system(_last_system_call(profile, thread, launch))
-        return _Place(_innermost(profile, thread, middle), system)
+        row, _ = host.system.longest(thread, begin, launch)
+        return _Place(_innermost(profile, thread, middle), names.of_system(row.astype(np.int32)))
     if cause == Cause.DEPENDENCY:
         return _Place(none, _waits_for(profile, gaps, names, rows, call))
     return _Place(none, names.of_calls(call) if cause == Cause.LATENCY else none)
@@ -128,23 +131,16 @@ def _of_cause(
 
 def _event(
     host: Host, state: State, thread: Int32, begin: Int64, launch: Int64
-) -> tuple[Int64, Int64]:
+) -> tuple[Int32, Int64]:
     """The row of the event of a state that takes most of each gap, and its time there.
 
     If there is none, the last event, if it ended just before the gap. -1 for none.
     """
-    row, ns = host.states.longest(state, thread, begin, launch)
-    last = host.states.last(state, thread, launch)
-    return np.where((ns == 0) & (last.end >= begin - DRAINED_NS), last.row, row), ns
-
-
-def _last_system_call(profile: Profile, thread: Int32, time: Int64) -> Int64:
-    """The row of `profile.os_calls` that each thread began last before each time, -1 for none."""
-    calls, found = profile.os_calls, np.full(len(thread), -1, np.int64)
-    for each, rows in by_thread(thread):
-        own = np.append(np.flatnonzero(calls.thread == each), -1)
-        found[rows] = own[np.searchsorted(calls.start[own[:-1]], time[rows]) - 1]
-    return found
+    events = host.states.events[state]
+    row, ns = events.longest(thread, begin, launch)
+    last, end = events.last(thread, launch)
+    row = np.where((ns == 0) & (end >= begin - DRAINED_NS), last, row)
+    return row.astype(np.int32), ns
 
 
 def _waits_for(profile: Profile, gaps: Gaps, names: _Names, rows: Int64, call: Int32) -> Int32:
@@ -159,9 +155,9 @@ def _waits_for(profile: Profile, gaps: Gaps, names: _Names, rows: Int64, call: I
     return np.where(event >= 0, names.of_calls(event), found).astype(np.int32)
 
 
-def _event_waits(profile: Profile, call: Int32) -> Int64:
+def _event_waits(profile: Profile, call: Int32) -> Int32:
     """The call that made the stream of a launch wait for an event just before it, -1 for none."""
-    api, found = profile.api, np.full(len(call), -1, np.int64)
+    api, found = profile.api, np.full(len(call), -1, np.int32)
     is_wait = np.array([*("StreamWait" in (each or "") for each in api.name.values), False])
     works = np.array([*(each in (LAUNCH, COPY) for each in api.call_class.values), False])
     known = np.flatnonzero(call >= 0)
