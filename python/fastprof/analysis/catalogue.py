@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastprof.analysis import (
+    idle_columns,
     launches_columns,
     layers_columns,
     lines_columns,
@@ -79,6 +80,17 @@ add(
         function="fastprof.analysis.ranges_report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
+    )
+)
+add(
+    Report(
+        name="idle",
+        about="why the GPU waits: causes, where to look, the longest gaps",
+        description=idle_columns.DESCRIPTION,
+        function="fastprof.analysis.idle:idle",
+        columns=idle_columns.ALL,
+        options=idle_columns.OPTIONS,
+        limit=20,
     )
 )
 add(

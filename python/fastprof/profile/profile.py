@@ -318,6 +318,10 @@ class Profile:
         """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
         return self.report("launches", by=by, **options)
 
+    def idle(self, gaps: int | None = None, **options: Any) -> Table:
+        """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
+        return self.report("idle", gaps=gaps, **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
