@@ -111,7 +111,7 @@ def _measures(times: LaunchTimes, groups: Grouping) -> dict[str, Cells]:
 
 def _empty(names: Sequence[str], note: str) -> Table:
     none: Cells = Ints(np.empty(0, np.int64))
-    columns = {name: none for name in (*names, *(each.key for each in COLUMNS))}
+    columns = dict.fromkeys((*names, *(each.key for each in COLUMNS)), none)
     return Table(columns, (*map(heading_of, names), *COLUMNS), notes=(note,))
 
 
