@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import launches_columns, layers_columns, lines_columns, ranges_columns
+from fastprof.analysis import (
+    launches_columns,
+    layers_columns,
+    lines_columns,
+    overlap_columns,
+    ranges_columns,
+)
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
@@ -112,6 +118,21 @@ add(
         function="fastprof.analysis.launches:launches",
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="overlap",
+        about="communication hidden behind compute and exposed, bandwidth of collectives",
+        description=overlap_columns.DESCRIPTION,
+        function="fastprof.analysis.overlap:overlap",
+        columns=overlap_columns.COLUMNS,
+        options=(
+            by("device,collective,group,group_size,message_bytes,message_type,stream"),
+            STEPS,
+            WHERE,
+        ),
         limit=20,
     )
 )

@@ -40,6 +40,11 @@ KEY_NAMES: Final = {
     "launch": "API call that launched it",
     "direction": "direction of a copy: HtoD, DtoH, DtoD, ...",
     "context": "CUDA context",
+    "collective": "collective of a communication kernel: all_reduce, all_gather, send_recv, ...",
+    "group": "process group of a collective: name and description",
+    "group_size": "ranks of that group",
+    "message_bytes": "size of a collective, as NCCL's tests define it",
+    "message_type": "type of a collective's elements",
 }
 ALIASES: Final = {"class": "kind", "params": "shape", "module": "mod", "pid": "process"}
 

@@ -15,6 +15,7 @@ from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, unknown
 from fastprof.model.names import unknown_name
 from fastprof.model.numbers import without_numbers
+from fastprof.profile.profile import Profile, messages
 
 __all__ = ["key_of"]
 
@@ -119,6 +120,17 @@ def _dtype(profile: Columns) -> Values:
     return _column("params")(profile).mapped(of)
 
 
+def _of_message(part: str) -> Callable[[Columns], Values]:
+    """A part of the message of a collective."""
+
+    def make(profile: Columns) -> Values:
+        if not isinstance(profile, Profile) or "start" not in profile.names:
+            return unknown(len(profile))
+        return messages(profile).message.mapped(lambda message: getattr(message, part))
+
+    return make
+
+
 def _constant(value: Any, n: int) -> Values:
     return unknown(n) if value is None else Values(np.zeros(n, np.int32), [value])
 
@@ -159,4 +171,9 @@ _MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "launch": _column("launch"),
     "direction": _column("copy_direction"),
     "context": _column("context"),
+    "collective": _of_message("kind"),
+    "group": _of_message("group"),
+    "group_size": _of_message("ranks"),
+    "message_bytes": _of_message("size"),
+    "message_type": _of_message("dtype"),
 }

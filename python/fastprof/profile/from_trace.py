@@ -10,6 +10,8 @@ import numpy as np
 
 from fastprof._core import _link
 from fastprof._core._take import take
+from fastprof._system.threads import computed_once
+from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
@@ -17,8 +19,10 @@ from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
 from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.cells import Cells
+from fastprof.profile.collectives import Messages, messages_of
 from fastprof.profile.counts import Contents, contents_of
-from fastprof.profile.coverage import Coverage, cover
+from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
@@ -26,6 +30,7 @@ from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
+from fastprof.profile.trace_cells import lookups_of_cells, partition
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 
@@ -98,19 +103,44 @@ class TraceSource(ProfileSource):
             self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
         )
 
+    @cached_property
+    def messages(self) -> Messages:
+        """As in ProfileSource."""
+        return messages_of(self._lookups)
+
     def _cover(self, copies: bool) -> Coverage:
-        trace, lookups = self._trace, self._lookups
+        cells, lookups = self.cells, self._of_cells._lookups
+        trace = lookups.trace
         return cover(
             trace.kernels.duration,
             trace.kernels.launch >= 0,
             lookups.frame >= 0,
             lookups.source,
-            lookups.calls,
+            Calls.of(self._lookups.calls, cells.first),
             lookups.flops,
             any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings),
+            cells.kernels,
             None if copies else ~gpu_work.are_copies(trace),
             lambda: gpu_work.of_graphs(trace),
         )
+
+    @computed_once
+    def cells(self) -> Cells:
+        """As in ProfileSource."""
+        return Cells(*self._partition, self._of_cells.column)
+
+    @computed_once
+    def _partition(self) -> tuple[Int32, Int32]:
+        """The cell of each kernel, and the first kernel of each cell."""
+        return partition(self._lookups)
+
+    @computed_once
+    def _of_cells(self) -> TraceSource:
+        """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
+        lookups = lookups_of_cells(self._lookups, *self._partition)
+        found = TraceSource(lookups.trace, lookups.attribution, self.lines, self._read_times)
+        found._lookups = lookups
+        return found
 
     def contents(self) -> Contents:
         """Count the contents."""

@@ -77,9 +77,14 @@ def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_
     """[rows] Whether a graph launch replayed the row; whether the row is an unexpanded graph."""
     is_whole = take(trace.kernels.configs.kind, trace.kernels.config) == Activity.GRAPH
     launched_by = launch_names(trace)
-    replays = [_GRAPH_LAUNCH.match(name) is not None for name in launched_by.values]
+    replays = [launches_graph(name) for name in launched_by.values]
     is_replayed = np.array([*replays, False], bool)[launched_by.ids]
     return is_replayed & ~is_whole, is_whole
+
+
+def launches_graph(name: str | None) -> bool:
+    """Whether an API call of this name replays a graph."""
+    return name is not None and _GRAPH_LAUNCH.match(name) is not None
 
 
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")

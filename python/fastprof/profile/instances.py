@@ -138,21 +138,28 @@ class RangeInstances(Instances):
     @cached_property
     def recorded_name(self) -> Values:
         """`DOMAIN:NAME` as recorded, with torch's numbers; the default domain has no name."""
+        ids, first = alike(self.name_parts)
+        name = self.recorded_at
+        return Values(ids, cast("list[str]", Computed(len(first), lambda i: name(first[i]))))
+
+    @cached_property
+    def name_parts(self) -> list[Int32 | Int64]:
+        """Columns [n] of numbers that agree where ranges have the same recorded name."""
         if self.of_events:
-            return self.name.mapped(lambda name: f":{name}")
+            return [self.name.mapped(lambda name: name).ids]
         label = self.text.mapped(lambda text: text)  # labels of equal text get one id
-        ids, first = alike([label.ids, self.seq, self.op_id, self.domain.ids])
-        domains = [*self.domain.values, ""]
+        return [label.ids, self.seq, self.op_id, self.domain.ids]
 
-        def name(number: int) -> str:
-            row = first[number]
-            text, seq, op_id = self.meanings[self.label[row]], self.seq[row], self.op_id[row]
-            numbers = f", seq = {seq}" if seq >= 0 else ""
-            numbers += f", op_id = {op_id}" if op_id >= 0 else ""
-            whole = text.name + numbers + text.label[len(text.name) :] if numbers else text.label
-            return f"{domains[self.domain.ids[row]]}:{whole}"
-
-        return Values(ids, cast("list[str]", Computed(len(first), name)))
+    def recorded_at(self, row: int) -> str:
+        """The recorded name of a range."""
+        meaning = self.meanings[self.label[row]]
+        if self.of_events:
+            return f":{meaning.name}"
+        seq, op_id, domain = self.seq[row], self.op_id[row], self.domain.at(row) or ""
+        numbers = f", seq = {seq}" if seq >= 0 else ""
+        numbers += f", op_id = {op_id}" if op_id >= 0 else ""
+        text, tail = meaning.label, meaning.label[len(meaning.name) :]
+        return f"{domain}:{meaning.name + numbers + tail if numbers else text}"
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame: start, end, tid, pid, text, seq, level, parent. Unclosed ends are missing.

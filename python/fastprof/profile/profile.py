@@ -19,7 +19,9 @@ from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals, same
+from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
@@ -307,6 +309,11 @@ class Profile:
         """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
         return self.report("launches", by=by, **options)
 
+    def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
+        `report`."""
+        return self.report("overlap", by=by, **options)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
         columns = self._converted(lambda name, column: column.chunks(_ROWS_AT_ONCE)).values()
@@ -368,6 +375,16 @@ def range_columns(profile: Profile) -> RangeColumns:
     return profile._source.range_columns
 
 
+def cells(profile: Profile) -> Cells:
+    """The cells of the kernels."""
+    return profile._source.cells
+
+
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def messages(profile: Profile) -> Messages:
+    """The calls of collectives of a trace."""
+    return profile._source.messages

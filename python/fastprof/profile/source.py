@@ -11,7 +11,9 @@ from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals
+from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.host_events import HostEvents
@@ -68,6 +70,11 @@ class ProfileSource(ABC):
     @abstractmethod
     def _make(self, name: str) -> Column:
         """Compute a column."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> Cells:
+        """The cells of the kernels; kept."""
 
     @abstractmethod
     def steps(self, source: str | None) -> StepsOfKernels:
@@ -143,6 +150,17 @@ class ProfileSource(ABC):
             The file has changed, or it is dict lines, which contain no ranges.
         """
         raise self._lacks("ranges")
+
+    @property
+    def messages(self) -> Messages:
+        """The calls of collectives.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines.
+        """
+        raise self._lacks("the calls of collectives")
 
     def _lacks(self, contents: str) -> BadInputError:
         return BadInputError(

@@ -11,7 +11,7 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.stats.gpu import of_kinds
-from fastprof.analysis.stats.statistics import Statistics
+from fastprof.analysis.stats.statistics import Statistics, known_duration
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells
 from fastprof.model.trace import NEVER
@@ -32,8 +32,7 @@ def cuda_api_sum(profile: Profile) -> list[Cells]:
     """API calls by name."""
     api = profile.api
     names = printed(api.name)
-    duration = np.where(api.end == NEVER, -1, api.end - api.start)
-    stats = Statistics(names.ids, duration, len(names.values))
+    stats = Statistics(names.ids, known_duration(api.start, api.end), len(names.values))
     return [*stats.times(), Values(np.arange(len(names.values), dtype=np.int32), names.values)]
 
 
