@@ -112,17 +112,6 @@ add(
 )
 add(
     Report(
-        name="launches",
-        about="how launch-bound the work is: launch calls, latency and queue of the GPU",
-        description=launches_columns.DESCRIPTION,
-        function="fastprof.analysis.launches:launches",
-        columns=launches_columns.COLUMNS,
-        options=(by("op; kind without operators"), STEPS, WHERE),
-        limit=20,
-    )
-)
-add(
-    Report(
         name="overlap",
         about="communication hidden behind compute and exposed, bandwidth of collectives",
         description=overlap_columns.DESCRIPTION,
@@ -133,6 +122,17 @@ add(
             STEPS,
             WHERE,
         ),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="launches",
+        about="how launch-bound the work is: launch calls, latency and queue of the GPU",
+        description=launches_columns.DESCRIPTION,
+        function="fastprof.analysis.launches:launches",
+        columns=launches_columns.COLUMNS,
+        options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
     )
 )

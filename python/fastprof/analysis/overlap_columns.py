@@ -45,7 +45,9 @@ COLUMNS: Final = (
     ),
     Heading("hidden_share", "hidden", "share", "hidden by hidden + exposed"),
     Heading("step_exposed_ns", "exposed/step", "ns", "exposed time per step, if steps are known"),
-    Heading("bytes", "bytes", "bytes", "sizes of all calls, as NCCL's tests define them", in_text=False),
+    Heading(
+        "bytes", "bytes", "bytes", "sizes of all calls, as NCCL's tests define them", in_text=False
+    ),
     Heading("in_bytes", "in", "bytes", "input of this rank, all calls", in_text=False),
     Heading("out_bytes", "out", "bytes", "output of this rank, all calls", in_text=False),
     Heading(

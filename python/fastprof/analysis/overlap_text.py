@@ -133,9 +133,7 @@ def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
     place = (device.ids + 1).astype(np.int64) * size + stream.ids + 1
     time = np.maximum(numbers(profile, "sil"), 0)
     n = (len(device.values) + 1) * size
-    sums = [
-        np.bincount(place[own], time[own], n).reshape(-1, size) for own in (compute, rows)
-    ]
+    sums = [np.bincount(place[own], time[own], n).reshape(-1, size) for own in (compute, rows)]
     lines = {}
     for i, (computing, communicating) in enumerate(zip(*sums, strict=True)):
         most = int(computing.argmax())

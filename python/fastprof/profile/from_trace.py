@@ -61,12 +61,11 @@ class TraceSource(ProfileSource):
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._read_times, self._read_events = read_times, read_events
+        self._readers = read_times, read_events
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
-        readers = self._read_times, self._read_events
-        return TraceSource(self._trace, self._attribution, self.lines, *readers)
+        return TraceSource(self._trace, self._attribution, self.lines, *self._readers)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
@@ -80,13 +79,13 @@ class TraceSource(ProfileSource):
     @cached_property
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
-        return self._read_times(self._trace, self._attribution)
+        return self._readers[0](self._trace, self._attribution)
 
     def host_events(self, name: str) -> HostEvents:
         """As in ProfileSource."""
         if name not in self._host_events:
             threads = self.timeline.api.threads
-            self._host_events[name] = host_events_of(self._read_events(name), threads)
+            self._host_events[name] = host_events_of(self._readers[1](name), threads)
         return self._host_events[name]
 
     @cached_property
@@ -138,7 +137,7 @@ class TraceSource(ProfileSource):
     def _of_cells(self) -> TraceSource:
         """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
         lookups = lookups_of_cells(self._lookups, *self._partition)
-        found = TraceSource(lookups.trace, lookups.attribution, self.lines, self._read_times)
+        found = TraceSource(lookups.trace, lookups.attribution, self.lines, *self._readers)
         found._lookups = lookups
         return found
 

@@ -305,14 +305,14 @@ class Profile:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
 
-    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
-        return self.report("launches", by=by, **options)
-
     def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
         `report`."""
         return self.report("overlap", by=by, **options)
+
+    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
+        return self.report("launches", by=by, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
