@@ -305,6 +305,10 @@ class Profile:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
 
+    def copies(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
+        return self.report("copies", by=by, **options)
+
     def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
         `report`."""
