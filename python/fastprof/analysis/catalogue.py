@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastprof.analysis import (
+    copies_columns,
     idle_columns,
     launches_columns,
     layers_columns,
@@ -157,6 +158,17 @@ add(
         function="fastprof.analysis.launches:launches",
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="copies",
+        about="memory copies and memsets: rate against the bus, and what waits for them",
+        description=copies_columns.DESCRIPTION,
+        function="fastprof.analysis.copies:copies",
+        columns=copies_columns.COLUMNS,
+        options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
         limit=20,
     )
 )

@@ -25,7 +25,7 @@ SUMS: Final = ("sil", "flops", "bytes")
 OF_CELLS: Final = frozenset(
     {
         *("op", "mod", "params", "tc", "compute_type", "helper"),
-        *("name", "kernel", "class", "kind", "copy_direction", "grid"),
+        *("name", "kernel", "class", "kind", "copy_direction", "copy_memory", "grid"),
         *("device", "stream", "context"),
         *("layer", "trace", "line", "library_line", "dir", "phase"),
     }

@@ -309,6 +309,10 @@ class Profile:
         """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
         return self.report("steps", **options)
 
+    def copies(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
+        return self.report("copies", by=by, **options)
+
     def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
         `report`."""

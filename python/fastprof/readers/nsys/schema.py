@@ -35,6 +35,9 @@ START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
 # The event that names an NVTX domain.
 DOMAIN = {"NvtxDomainCreate": 75}
 
+# nsys numbers kinds of memory from 0 for pageable (ENUM_CUDA_MEM_KIND), CUPTI from 1.
+FIRST_MEMORY = 1
+
 # A global thread id is hardware, virtual machine, process and thread, 8, 8, 24 and 24 bits.
 PROCESS_SHIFT = 24
 LOW_24_BITS = 0xFFFFFF
