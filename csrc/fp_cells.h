@@ -1,10 +1,17 @@
-/* fp_cells.h: sums over kernels by cell, a set of kernels that agree in all but their numbers. */
+/* fp_cells.h: cells, sets of kernels that agree in all but their numbers. */
 #ifndef FP_CELLS_H
 #define FP_CELLS_H
 
 #include <stdint.h>
 
 #include "fp_status.h"
+
+/* refined[i] = the number of the pair (cell[i], id[i]), in order of first appearance; first[number]:
+ * the first i of each number. cell: 0 .. n_cells - 1; id: -1 .. n_ids - 1; table: zeros,
+ * [n_cells * (n_ids + 1)]; first: [the number of pairs], at most n and the size of the table. */
+fp_status fp_cells_refine(const int32_t *cell, const int32_t *id, int64_t n, int32_t n_cells,
+                          int32_t n_ids, int32_t *table, int32_t *refined, int32_t *first,
+                          int32_t *n_refined);
 
 /* Kernels, [n], and properties of their cells, [n_cells]. */
 typedef struct {

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._groups import sum_where
-from fastprof._core._pools import pairs
 from fastprof._core._take import take
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.columns import numbers
@@ -21,7 +20,7 @@ from fastprof.analysis.selection import Where, keys_in
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
-from fastprof.profile.cells import OF_CELLS, SUMS, picked, sums
+from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
 from fastprof.profile.profile import Profile, cells
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -81,10 +80,7 @@ class Cells:
 
     def refined(self, factors: Iterable[Int32]) -> Cells:
         """Cells whose kernels also agree in some numbers, each [kernels]."""
-        of_kernel, first = self.of_kernel, self.first
-        for factor in factors:
-            of_kernel, first = pairs(of_kernel, factor)
-        return Cells(self.profile, of_kernel, first)
+        return Cells(self.profile, *numbered([self.of_kernel, *factors], len(self.of_kernel)))
 
     def picked(self, key: Values) -> Values:
         """[cells] A key [kernels] of which the cells are a refinement."""
@@ -115,7 +111,7 @@ def steps_and_cells(
         The source of steps is unknown, or the file has no such steps.
     """
     with SecondThread() as second:
-        for name in ("flops", "bytes"):
+        for name in ("flops", "bytes", "call"):
             second.submit(profile.column, name)
         return profile.find_steps(steps), cells_of(profile, by, where)
 
