@@ -57,6 +57,11 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMSET": """
         start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid? value
         bytes graphNodeId?@2021 memKind?""",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": """@2021
+        start globalPid deviceId contextId address pc bytes memKind memoryOperationType name:TEXT?
+        correlationId? localMemoryPoolAddress?@2022 localMemoryPoolReleaseThreshold?@2022
+        localMemoryPoolSize?@2022 localMemoryPoolUtilizedSize?@2022
+        importedMemoryPoolAddress?@2022 importedMemoryPoolProcessId?@2022""",
     "CUDA_GRAPH_NODE_EVENTS": """@2022
         start end eventClass globalTid? nameId graphNodeId originalGraphNodeId?""",
     "NVTX_EVENTS": """

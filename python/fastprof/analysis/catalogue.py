@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastprof.analysis import layers_columns, lines_columns, ranges_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
+from fastprof.analysis.memory import headings as memory_headings
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
@@ -101,6 +102,17 @@ add(
         columns=ROOFLINE,
         options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
         description=DESCRIPTION,
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="memory",
+        about="memory: the peak, what was live then, and by which code; also of torch's snapshots",
+        description=memory_headings.DESCRIPTION,
+        function="fastprof.analysis.memory.report:memory",
+        columns=memory_headings.COLUMNS,
+        options=(memory_headings.BY, memory_headings.DEVICE, STEPS, WHERE),
         limit=20,
     )
 )

@@ -15,7 +15,7 @@ from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
-from fastprof.model.metadata import About
+from fastprof.model.metadata import About, Memory
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
@@ -141,6 +141,17 @@ class Profile:
     def api(self) -> ApiCalls:
         """All calls of the CUDA or HIP API, with their times and class; see `ranges`."""
         return self._source.timeline.api
+
+    @property
+    def memory_events(self) -> Memory:
+        """Allocations and frees; those of Nsight Systems are read with `ranges`.
+
+        torch.profiler records them with `profile_memory=True`, Nsight Systems with
+        `--cuda-memory-usage=true`. Empty if none were recorded.
+        """
+        if self.about.format != "nsys":
+            return self.about.memory
+        return self._source.timeline.memory
 
     @property
     def paths(self) -> Paths:
@@ -274,6 +285,10 @@ class Profile:
     def lines(self, files: str | Sequence[str] = (), **options: Any) -> Table:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
+
+    def memory(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Allocations and the peak: `profile.memory(by="layer", device="cpu")`; see `report`."""
+        return self.report("memory", by=by, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""

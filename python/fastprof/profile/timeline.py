@@ -10,6 +10,7 @@ from fastprof._core import _join, _nest, _path
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
+from fastprof.model.metadata import Memory
 from fastprof.model.timeline import Recorded, RecordedCalls
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
@@ -23,10 +24,14 @@ class DiffersError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The ranges, in the order of `Attribution.ranges`, and API calls of a trace."""
+    """The ranges, in the order of `Attribution.ranges`, and API calls of a trace.
+
+    memory : allocations that only the second reading of the file includes
+    """
 
     ranges: RangeInstances
     api: ApiCalls
+    memory: Memory
 
     def launch_ends(self) -> Ints:
         """[kernels] The end of the launching API call."""
@@ -65,7 +70,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         of_kernel=row,
         threads=threads,
     )
-    return Timeline(ranges, api)
+    return Timeline(ranges, api, recorded.memory)
 
 
 def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:

@@ -11,8 +11,8 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
+from fastprof.readers.nsys import memory, schema
 from fastprof.readers.nsys import ranges as ranges_of
-from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.nsys.launches import process_of
 from fastprof.readers.nsys.pieces import Pieces
@@ -60,6 +60,7 @@ def read(database: Database) -> Recorded:
             name=columns["nameId"],
             correlation=columns["correlationId"],
         ),
+        memory=memory.read(database),
         strings=strings,
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process,
