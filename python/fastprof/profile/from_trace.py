@@ -17,10 +17,9 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
+from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import Cells
-from fastprof.profile.collectives import Messages, messages_of
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
@@ -61,16 +60,21 @@ class TraceSource(ProfileSource):
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._read_times, self._read_events = read_times, read_events
+        self._readers = read_times, read_events
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
-        readers = self._read_times, self._read_events
-        return TraceSource(self._trace, self._attribution, self.lines, *readers)
+        return self._of(self._trace, self._attribution)
+
+    def _of(self, trace: Trace, attribution: Attribution) -> TraceSource:
+        """A source for the same file."""
+        return TraceSource(trace, attribution, self.lines, *self._readers)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
+        if name in collectives.COLUMNS:
+            return self.messages.column(name)
         return _MAKERS[name](self._lookups)
 
     def steps(self, source: str | None) -> StepsOfKernels:
@@ -80,13 +84,13 @@ class TraceSource(ProfileSource):
     @cached_property
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
-        return self._read_times(self._trace, self._attribution)
+        return self._readers[0](self._trace, self._attribution)
 
     def host_events(self, name: str) -> HostEvents:
         """As in ProfileSource."""
         if name not in self._host_events:
             threads = self.timeline.api.threads
-            self._host_events[name] = host_events_of(self._read_events(name), threads)
+            self._host_events[name] = host_events_of(self._readers[1](name), threads)
         return self._host_events[name]
 
     @cached_property
@@ -104,9 +108,9 @@ class TraceSource(ProfileSource):
         )
 
     @cached_property
-    def messages(self) -> Messages:
+    def messages(self) -> collectives.Messages:
         """As in ProfileSource."""
-        return messages_of(self._lookups)
+        return collectives.messages_of(self._lookups)
 
     def _cover(self, copies: bool) -> Coverage:
         cells, lookups = self.cells, self._of_cells._lookups
@@ -138,9 +142,7 @@ class TraceSource(ProfileSource):
     def _of_cells(self) -> TraceSource:
         """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
         lookups = lookups_of_cells(self._lookups, *self._partition)
-        found = TraceSource(
-            lookups.trace, lookups.attribution, self.lines, self._read_times, self._read_events
-        )
+        found = self._of(lookups.trace, lookups.attribution)
         found._lookups = lookups
         return found
 
@@ -274,5 +276,6 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
+    "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
 }
