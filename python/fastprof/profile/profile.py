@@ -221,7 +221,7 @@ class Profile:
         ----------
         source : str, optional
             What marks the steps. By default, the first that applies: `ProfilerStep` (two or more),
-            `range`, `repetition`, `none`.
+            `range`, `repetition`, `DataLoader`, `Optimizer.step`, `graph`, `none`.
 
             - `ProfilerStep`: the ranges of torch.profiler's schedule
             - `range`: your outermost range whose label, numbers folded, repeats, and that launches
@@ -229,6 +229,9 @@ class Profile:
             - `range:REGEX`: your outermost ranges whose label the expression is found in; without
               any, ranges of any kind (reads the file again)
             - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
+            - `DataLoader`: each fetch of torch's DataLoader begins a step
+            - `Optimizer.step`: each step of an optimizer ends a step
+            - `graph`: each launch of the CUDA graph with the most GPU time begins a step
             - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
               that the expression is found in, and that takes over 5 ms, begins a step
             - `none`: the capture is one step
