@@ -144,8 +144,10 @@ def test_an_outlier_is_compared_with_the_mean_of_the_others(tmp_path: Path) -> N
     assert found["ops"] == {"mm fprop": 1280}
     assert table.lead[2] == (
         "outlier: step 3 takes 1.4 us, 390 ns over the mean of the others: compute +1.28 us, "
-        "idle -890 ns; GPU time: mm fprop +1.28 us"
+        "idle -890 ns (launch latency -591.7 ns, before the first work -300 ns); "
+        "GPU time: mm fprop +1.28 us"
     )
+    assert sum(found["causes"].values()) == pytest.approx(-890)
 
 
 def test_clocks_that_differ_give_no_negative_times(tmp_path: Path) -> None:

@@ -92,9 +92,11 @@ $ fastprof steps resnet50.json.gz -w 88
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
 step 141.1 ms ± 25 (median 126.7 ms, 123 ms to 182.3 ms): compute 99.14 ms, exposed
   copies 3.257 ms, idle 38.69 ms; GPU busy 72.6%
-outlier: step 5 takes 182.3 ms, 57.13 ms over the mean of the others: idle +55.76 ms;
-  host: sync +36.92 ms, data loading +3.626 ms
+outlier: step 5 takes 182.3 ms, 57.13 ms over the mean of the others: idle +55.76 ms
+  (before the first work +44.99 ms, host-bound +9.931 ms); host: sync +36.92 ms, data
+  loading +3.626 ms
 outlier: step 9 takes 163.5 ms, 38.35 ms over the mean of the others: idle +37.97 ms
+  (host-bound +30.22 ms, launch latency +4.524 ms)
 
 step  wall(ms)  busy(ms)  compute(ms)  exposed copy(ms)  idle(ms)  sync(ms)  flag
    5     182.3     103.5         99.8               3.7      78.8      40.1  outlier
