@@ -29,14 +29,19 @@ column
 contents
 coverage
 coverage_of_kernels
+cpu_samples
+cpu_switches
 devices
 find_steps
 graph_capture
 kernels
+launches
 layers
 lines
 name
 names
+os_calls
+overlap
 paths
 ranges
 ranges_table
@@ -44,6 +49,7 @@ report
 roofline
 rows
 summary
+synchronisations
 to_arrow
 to_pandas
 warnings

@@ -45,11 +45,15 @@ _SAME_STREAM: Final = (
 )
 _SIZES: Final = "message sizes known for {:.1%} of the communication time{}"
 _SHAPES: Final = {
-    "nsys": ": wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)",
+    "nsys": ": export with nsys export --include-blobs=true, or wrap the run in "
+    "torch.autograd.profiler.emit_nvtx(record_shapes=True)",
     "kineto": ": profile(record_shapes=True), or a PyTorch of 2024 or later",
 }
 _RANKS: Final = "no bus bandwidth without the number of ranks, which {}"
-_GROUPS: Final = {"kineto": "torch.profiler records since 2024"}
+_GROUPS: Final = {
+    "kineto": "torch.profiler records since 2024",
+    "nsys": "NCCL records when it makes a communicator: start the recording before that",
+}
 
 _ENOUGH: Final = 0.95
 _SHARE_OF_COMPUTE: Final = 0.5

@@ -190,7 +190,7 @@ def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
     """Read events that only Nsight Systems records; None for other formats.
 
-    name : os_calls, cpu_samples or cpu_switches
+    name : os_calls, cpu_samples, cpu_switches or payloads
 
     Raises
     ------
