@@ -71,7 +71,8 @@ class Trace(Export):
                 "arrayOrUnionDetail INTEGER, offset INTEGER)"
             )
             file.executemany(
-                "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, ?, ?, NULL, ?, ?, NULL, NULL, ?)",
+                "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES "
+                "VALUES (1, ?, ?, NULL, ?, ?, NULL, NULL, ?)",
                 [
                     (number, i, kind, name, offset)
                     for number, fields in SCHEMAS.items()
