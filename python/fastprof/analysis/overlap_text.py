@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.exposure import Exposure, TimeLine
+from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
@@ -131,13 +132,15 @@ def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
 def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
     """A line for each GPU where communication runs on the stream with most of the compute."""
     other = [name in (COMMUNICATION, "memcpy", "memset") for name in classes.values]
-    compute = np.flatnonzero(~np.array([*other, False])[classes.ids])
+    is_compute = ~np.array([*other, False])[classes.ids]
+    is_wanted = np.zeros(len(profile), bool)
+    is_wanted[rows] = True
     device, stream = (key_of(profile, name) for name in ("device", "stream"))
     size = len(stream.values) + 1
-    place = (device.ids + 1).astype(np.int64) * size + stream.ids + 1
-    time = np.maximum(numbers(profile, "sil"), 0)
-    n = (len(device.values) + 1) * size
-    sums = [np.bincount(place[own], time[own], n).reshape(-1, size) for own in (compute, rows)]
+    place = (device.ids + np.int32(1)) * np.int32(size) + stream.ids + np.int32(1)
+    streams = Grouping(place, (len(device.values) + 1) * size)
+    time = np.ascontiguousarray(numbers(profile, "sil"), np.int64)
+    sums = [streams.sum_where(time, own).reshape(-1, size) for own in (is_compute, is_wanted)]
     lines = {}
     for i, (computing, communicating) in enumerate(zip(*sums, strict=True)):
         most = int(computing.argmax())
