@@ -16,6 +16,8 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Floats, Table
+from fastprof.model.trace import NO_TIME
+from fastprof.ops.collectives.bandwidth import BARRIER
 from fastprof.profile.collectives import COMMUNICATION
 from fastprof.profile.profile import Profile, messages
 
@@ -50,13 +52,14 @@ _SHAPES: Final = {
     "torch.autograd.profiler.emit_nvtx(record_shapes=True)",
     "kineto": ": profile(record_shapes=True), or a PyTorch of 2024 or later",
 }
+_CUT: Final = ": the launches of the rest are not in the file; start the recording earlier"
 _RANKS: Final = "no bus bandwidth without the number of ranks, which {}"
 _GROUPS: Final = {
     "kineto": "torch.profiler records since 2024",
     "nsys": "NCCL records when it makes a communicator: start the recording before that",
 }
 
-_ENOUGH: Final = 0.95
+_REST: Final = 0.05  # of the time
 _SHARE_OF_COMPUTE: Final = 0.5
 
 
@@ -154,15 +157,16 @@ def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
 def _unknown(profile: Profile, rows: Rows, time: Int64) -> list[str]:
     """A line for sizes, or else numbers of ranks, that are unknown for part of the time."""
     message = messages(profile).message
-    parts = ([each.size for each in message.values], [each.bus for each in message.values])
-    total = max(int(time.sum()), 1)
-    sized, ranked = (
-        time[np.array([*(each is not None for each in part), False])[message.ids[rows]]].sum()
-        / total
-        for part in parts
-    )
-    kind = profile.about.format
-    lines = [_SIZES.format(sized, _SHAPES.get(kind, ""))] if sized < _ENOUGH else []
-    if ranked < _ENOUGH * sized:
+    ids, total = message.ids[rows], max(int(time.sum()), 1)
+    no_size = np.array([each.size is None and each.kind != BARRIER for each in message.values])
+    no_bus = np.array([each.bus is None and each.kind != BARRIER for each in message.values])
+    without = time[no_size[ids]].sum()
+    kind, lines = profile.about.format, []
+    if without > _REST * total:
+        not_launched = time[no_size[ids] & (numbers(profile, "launch_start")[rows] == NO_TIME)]
+        is_cut = not_launched.sum() > without / 2
+        advice = _CUT if is_cut else _SHAPES.get(kind, "")
+        lines.append(_SIZES.format(1 - without / total, advice))
+    if time[no_bus[ids]].sum() - without > _REST * (total - without):
         lines.append(_RANKS.format(_GROUPS.get(kind, "is not recorded")))
     return lines
