@@ -27,6 +27,7 @@ available
 check
 column
 contents
+copies
 coverage
 coverage_of_kernels
 cpu_samples

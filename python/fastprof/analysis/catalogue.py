@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from fastprof.analysis import (
+    copies_columns,
+    idle_columns,
     launches_columns,
     layers_columns,
     lines_columns,
     overlap_columns,
     ranges_columns,
+    steps_columns,
 )
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
+from fastprof.analysis.memory import headings as memory_headings
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
@@ -82,6 +86,17 @@ add(
 )
 add(
     Report(
+        name="idle",
+        about="why the GPU waits: causes, where to look, the longest gaps",
+        description=idle_columns.DESCRIPTION,
+        function="fastprof.analysis.idle:idle",
+        columns=idle_columns.ALL,
+        options=idle_columns.OPTIONS,
+        limit=20,
+    )
+)
+add(
+    Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
         description=stats_headings.DESCRIPTION,
@@ -112,6 +127,17 @@ add(
 )
 add(
     Report(
+        name="steps",
+        about="the length of each step, what the GPU does in it, and what differs in outliers",
+        description=steps_columns.DESCRIPTION,
+        function="fastprof.analysis.steps_report:steps",
+        columns=steps_columns.COLUMNS,
+        options=(STEPS, WHERE, *PEAKS),
+        limit=20,
+    )
+)
+add(
+    Report(
         name="overlap",
         about="communication hidden behind compute and exposed, bandwidth of collectives",
         description=overlap_columns.DESCRIPTION,
@@ -133,6 +159,28 @@ add(
         function="fastprof.analysis.launches:launches",
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="copies",
+        about="memory copies and memsets: rate against the bus, and what waits for them",
+        description=copies_columns.DESCRIPTION,
+        function="fastprof.analysis.copies:copies",
+        columns=copies_columns.COLUMNS,
+        options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="memory",
+        about="memory: the peak, what was live then, and by which code; also of torch's snapshots",
+        description=memory_headings.DESCRIPTION,
+        function="fastprof.analysis.memory.report:memory",
+        columns=memory_headings.COLUMNS,
+        options=(memory_headings.BY, memory_headings.DEVICE, STEPS, WHERE),
         limit=20,
     )
 )

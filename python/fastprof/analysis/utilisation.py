@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fastprof._core._groups import sum_where
-from fastprof._core._take import take
+from fastprof._core._take import distinct, take
 from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
@@ -26,7 +26,7 @@ from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["utilisation", "utilisation_text"]
+__all__ = ["model_products", "utilisation", "utilisation_text"]
 
 _MODEL: Final = ("forward", "backward")
 _RECOMPUTED: Final = "recompute"
@@ -101,6 +101,19 @@ def utilisation(
             )
         ],
     }
+
+
+def model_products(
+    profile: Profile, devices: Mapping[int, Device]
+) -> tuple[Bools, dict[int, float]] | None:
+    """Whether the FLOPs of each kernel are those of the model, and the peak of each GPU in FLOP/s.
+
+    The peak is that of the type with the most of these FLOPs. None without FLOPs or their peak.
+    """
+    cells = cells_of(profile)
+    work = _products(cells)
+    found = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
+    return None if found is None else (work.is_product & cells.flags(work.in_model), found[1])
 
 
 def utilisation_text(found: dict[str, Any] | None) -> str:
@@ -183,12 +196,13 @@ def _peaks(
 def _peak_of_steps(cells: Cells, steps: StepsOfKernels, peaks: Mapping[int, float]) -> Floats64:
     """[steps] The sum of the peaks of the GPUs that work in each step."""
     device = numbers(cells, "device")
-    found = np.zeros(len(steps))
+    found = np.zeros(len(steps) + 1)  # the last for kernels outside of all steps
     for number, peak in peaks.items():
-        works = np.zeros(len(steps) + 1, bool)  # the last for kernels outside of all steps
-        works[steps.of_kernel[cells.flags(device == number)]] = True
-        found += peak * works[:-1]
-    return found
+        own = device == number
+        step = steps.of_kernel if own.all() else steps.of_kernel[cells.flags(own)]
+        used, _ = distinct(step, len(steps))
+        found[used] += peak
+    return found[:-1]
 
 
 def _by_step(cells: Cells, steps: StepsOfKernels, work: _Products) -> tuple[Floats64, Floats64]:

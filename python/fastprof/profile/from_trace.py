@@ -61,12 +61,15 @@ class TraceSource(ProfileSource):
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._read_times, self._read_events = read_times, read_events
+        self._readers = read_times, read_events
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
-        readers = self._read_times, self._read_events
-        return TraceSource(self._trace, self._attribution, self.lines, *readers)
+        return self._of(self._trace, self._attribution)
+
+    def _of(self, trace: Trace, attribution: Attribution) -> TraceSource:
+        """A source for the same file."""
+        return TraceSource(trace, attribution, self.lines, *self._readers)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
@@ -82,13 +85,13 @@ class TraceSource(ProfileSource):
     @cached_property
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
-        return self._read_times(self._trace, self._attribution)
+        return self._readers[0](self._trace, self._attribution)
 
     def host_events(self, name: str) -> HostEvents:
         """As in ProfileSource."""
         if name not in self._host_events:
             threads = self.timeline.api.threads
-            self._host_events[name] = host_events_of(self._read_events(name), threads)
+            self._host_events[name] = host_events_of(self._readers[1](name), threads)
         return self._host_events[name]
 
     @cached_property
@@ -114,7 +117,7 @@ class TraceSource(ProfileSource):
         trace = self._trace
         pid = take(trace.processes, trace.process_of_thread)
         threads = Threads(trace.threads.astype(np.int64), pid.astype(np.int64))
-        return host_events_of(self._read_events("payloads"), threads)
+        return host_events_of(self._readers[1]("payloads"), threads)
 
     def _cover(self, copies: bool) -> Coverage:
         cells, lookups = self.cells, self._of_cells._lookups
@@ -146,8 +149,7 @@ class TraceSource(ProfileSource):
     def _of_cells(self) -> TraceSource:
         """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
         lookups = lookups_of_cells(self._lookups, *self._partition)
-        readers = self._read_times, self._read_events
-        found = TraceSource(lookups.trace, lookups.attribution, self.lines, *readers)
+        found = self._of(lookups.trace, lookups.attribution)
         found._lookups = lookups
         return found
 
@@ -281,5 +283,6 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
+    "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
 }
