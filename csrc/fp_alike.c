@@ -72,7 +72,8 @@ fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, 
       uint32_t own = (uint32_t)hash[i];
       size_t at = own & mask;
       for (; slots[at]; at = (at + 1) & mask)
-        if (hash_in(slots[at]) == own && are_equal(columns, n_columns, row, first[id_in(slots[at])]))
+        if (hash_in(slots[at]) == own &&
+            are_equal(columns, n_columns, row, first[id_in(slots[at])]))
           break;
       if (!slots[at]) {
         first[(*n_distinct)++] = (int32_t)row;

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fastprof.analysis import (
     copies_columns,
+    idle_columns,
     launches_columns,
     layers_columns,
     lines_columns,
     overlap_columns,
     ranges_columns,
+    steps_columns,
 )
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
@@ -83,6 +85,17 @@ add(
 )
 add(
     Report(
+        name="idle",
+        about="why the GPU waits: causes, where to look, the longest gaps",
+        description=idle_columns.DESCRIPTION,
+        function="fastprof.analysis.idle:idle",
+        columns=idle_columns.ALL,
+        options=idle_columns.OPTIONS,
+        limit=20,
+    )
+)
+add(
+    Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
         description=stats_headings.DESCRIPTION,
@@ -113,13 +126,24 @@ add(
 )
 add(
     Report(
+        name="steps",
+        about="the length of each step, what the GPU does in it, and what differs in outliers",
+        description=steps_columns.DESCRIPTION,
+        function="fastprof.analysis.steps_report:steps",
+        columns=steps_columns.COLUMNS,
+        options=(STEPS, WHERE, *PEAKS),
+        limit=20,
+    )
+)
+add(
+    Report(
         name="overlap",
         about="communication hidden behind compute and exposed, bandwidth of collectives",
         description=overlap_columns.DESCRIPTION,
         function="fastprof.analysis.overlap:overlap",
         columns=overlap_columns.COLUMNS,
         options=(
-            by("device,collective,group,group_size,message_bytes,message_type,stream"),
+            by("device,collective,process_group,group_size,message_bytes,message_type,stream"),
             STEPS,
             WHERE,
         ),

@@ -28,7 +28,12 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 __all__ = ["Cells", "cells_of", "steps_and_cells"]
 
 # Keys in which the kernels of a cell may differ.
-_WITHIN_CELLS: Final = frozenset({"process", "thread", "launch", "range", "step"})
+_WITHIN_CELLS: Final = frozenset(
+    {
+        *("process", "thread", "launch", "range", "step"),
+        *("collective", "process_group", "group_size", "message_bytes", "message_type"),
+    }
+)
 
 
 class Cells:

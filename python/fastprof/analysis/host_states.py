@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.blocking_copies import blocking_copies
 from fastprof.analysis.intervals import BusyTime
+from fastprof.analysis.thread_events import ThreadEvents, by_thread
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD, SYNC
-from fastprof.profile.instances import ApiCalls
+from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.profile import Profile
 
 __all__ = ["HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
@@ -32,24 +33,20 @@ class State(IntEnum):
     SYNC = 3  # waits for the GPU
 
 
-class _Events(NamedTuple):
-    """Intervals of threads in one state, in order of start."""
-
-    thread: Int32
-    start: Int64
-    end: Int64
-
-
 class HostStates:
     """The states of each thread over time.
 
     Threads are indices into `profile.api.threads`, as in `profile.api.thread` and
     `profile.ranges.thread`.
+
+    Attributes
+    ----------
+    events : list of ThreadEvents [states]
     """
 
-    def __init__(self, events: list[_Events]) -> None:
-        """events : [states]"""
-        self._events = events
+    def __init__(self, events: Sequence[ThreadEvents]) -> None:
+        """events : [states], of `profile.ranges` for DATA_LOADING, else of `profile.api`"""
+        self.events = events
         self._of_thread: dict[int, list[BusyTime | None]] = {}
 
     def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
@@ -62,9 +59,13 @@ class HostStates:
         """
         found = np.zeros((len(thread), len(State)), np.int64)
         end = np.maximum(end, begin)
-        for each, rows in _by_thread(thread):
+        for each, rows in by_thread(thread):
+            united = self._unions(each)
+            if united[-1] is None:
+                continue
+            rows = rows[_may_overlap(united[-1], begin[rows], end[rows])]
             before: Int64 = np.zeros(len(rows), np.int64)
-            for state, times in zip(State, self._unions(each), strict=True):
+            for state, times in zip(State, united, strict=True):
                 if times is not None:
                     upto = times.until(end[rows]) - times.until(begin[rows])
                     found[rows, state] = upto - before
@@ -79,7 +80,7 @@ class HostStates:
 
     def _united(self, thread: int) -> Iterator[BusyTime | None]:
         start = end = np.empty(0, np.int64)
-        for events in self._events:
+        for events in self.events:
             own = events.thread == thread
             start = np.concatenate([start, events.start[own]])
             end = np.concatenate([end, events.end[own]])
@@ -87,10 +88,15 @@ class HostStates:
             yield BusyTime(start[order], end[order]) if len(order) else None
 
 
-def _by_thread(thread: Int32) -> Iterator[tuple[int, Int64]]:
-    """Each thread, and its windows."""
-    for each in np.unique(thread[thread >= 0]).tolist():
-        yield each, np.flatnonzero(thread == each)
+def _may_overlap(times: BusyTime, begin: Int64, end: Int64) -> Int64:
+    """The windows that may overlap the intervals; all of them unless they are in order."""
+    if np.any(begin[1:] < begin[:-1]) or np.any(end[1:] < end[:-1]):
+        return np.arange(len(begin))
+    first = np.searchsorted(end, times.start, "right")
+    last = np.maximum(np.searchsorted(begin, times.end, "left"), first)
+    n = len(begin) + 1
+    inside = np.cumsum(np.bincount(first, minlength=n) - np.bincount(last, minlength=n))
+    return np.flatnonzero(inside[:-1])
 
 
 def host_states(profile: Profile, data: str | None = None) -> HostStates:
@@ -106,19 +112,24 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         The file has changed, or it is dict lines.
     """
     ranges, api = profile.ranges, profile.api
-    loads = loader_ranges(profile, data)
     last = max(int(each[each != NEVER].max(initial=0)) for each in (ranges.end, api.end))
-    found = [(ranges.thread[loads], ranges.start[loads], ranges.end[loads])]
-    alloc = np.flatnonzero(_of_class(api, ALLOC) | _of_class(api, LOAD))
-    found.append((api.thread[alloc], api.start[alloc], api.end[alloc]))
-    found.append(_blocking_copies(profile))
-    sync = np.flatnonzero(_of_class(api, SYNC))
-    found.append((api.thread[sync], api.start[sync], api.end[sync]))
-    return HostStates([_Events(*each[:2], _ended(each[2], last)) for each in found])
 
+    def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
+        end = instances.end[rows if until is None else until]
+        end = np.where(end == NEVER, np.int64(last), end)
+        return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
-def _ended(end: Int64, last: int) -> Int64:
-    return np.where(end == NEVER, np.int64(last), end)
+    copies, until, waits = blocking_copies(profile)
+    is_sync = _of_class(api, SYNC)
+    is_sync[waits] = False
+    return HostStates(
+        [
+            events(ranges, loader_ranges(profile, data)),
+            events(api, np.flatnonzero(_of_class(api, ALLOC) | _of_class(api, LOAD))),
+            events(api, copies, until),
+            events(api, np.flatnonzero(is_sync)),
+        ]
+    )
 
 
 def launching_threads(profile: Profile) -> Int32:
@@ -130,7 +141,7 @@ _LOADS: Final = re.compile(
     r".*DataLoader\w*\.__next__"  # torch's annotation
     r"|torch/utils/data/dataloader\.py\(\d+\): __next__"  # its Python frame
     r"|DataLoader"  # fastprof.init()
-    r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"  # Lightning: [_TrainingEpochLoop].train_dataloader_next
+    r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
 )
 _NAMED_SO: Final = re.compile(
     r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I
@@ -164,66 +175,6 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
         return meaning.call is not None and meaning.call.op == "DataLoader"
     is_user = meaning.kind == Kind.USER
     return bool(_LOADS.fullmatch(meaning.name) or (is_user and _NAMED_SO.fullmatch(meaning.name)))
-
-
-# The longest time between a copy and the call that waits for it: torch makes them back to back.
-_PAIR_NS: Final = 20_000
-# The shortest asynchronous copy that is said to block if the copy begins before the call returns.
-_BLOCKS_NS: Final = 10_000
-
-
-def _blocking_copies(profile: Profile) -> tuple[Int32, Int64, Int64]:
-    """Copies that wait: thread, start and end.
-
-    Copies without `Async`; asynchronous ones that a StreamSynchronize follows at once, with it; and
-    those that return after the GPU has begun to copy, as from pageable memory.
-    """
-    api = profile.api
-    alone = np.flatnonzero(_named(api, _SYNC_COPY))
-    first, second = _copies_and_waits(api)
-    row = _long_copies(profile)
-    rows = np.concatenate([alone, first, row]).astype(np.int64)
-    until = np.concatenate([alone, second, row]).astype(np.int64)
-    order = np.argsort(rows, kind="stable")
-    rows, until = rows[order], until[order]
-    return api.thread[rows], api.start[rows], api.end[until]
-
-
-def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:
-    """Asynchronous copies, and the StreamSynchronize that follows each at once."""
-    is_copy, is_wait = _named(api, _ASYNC_COPY), _named(api, _STREAM_WAIT)
-    rows = np.flatnonzero(is_copy | is_wait)
-    rows = rows[np.argsort(api.thread[rows], kind="stable")]
-    first, second = rows[:-1], rows[1:]
-    after = api.start[second] - np.minimum(api.end[first], api.start[second])
-    follows = is_copy[first] & is_wait[second] & (api.thread[first] == api.thread[second])
-    follows &= after <= _PAIR_NS
-    return first[follows], second[follows]
-
-
-def _long_copies(profile: Profile) -> Int64:
-    """Calls of asynchronous copies that return after the GPU has begun to copy."""
-    api = profile.api
-    kind = texts(profile, "kind")
-    is_copy = np.array([*(each == "memcpy" for each in kind.values), False])[kind.ids]
-    copies = np.flatnonzero(is_copy & (api.of_kernel >= 0))
-    call = api.of_kernel[copies]
-    known = api.end[call] != NEVER
-    blocks = known & (api.end[call] > numbers(profile, "start")[copies])
-    blocks &= api.end[call] - api.start[call] >= _BLOCKS_NS
-    blocks &= _named(api, _ASYNC_COPY)[call]
-    return np.unique(call[blocks]).astype(np.int64)
-
-
-_SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")
-_ASYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy\w*Async")
-_STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
-
-
-def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Bools:
-    """[calls] Whether the name of each begins with a pattern."""
-    fits = [bool(pattern.match(name or "")) for name in api.name.values]
-    return np.array([*fits, False], bool)[api.name.ids]
 
 
 def _of_class(api: ApiCalls, name: str) -> Bools:

@@ -66,16 +66,22 @@ def _ids(column: Column) -> tuple[Int32, npt.NDArray[Any]]:
 
 
 class BusyTime:
-    """The time during which at least one of some intervals runs."""
+    """The time during which at least one of some intervals runs.
+
+    Attributes
+    ----------
+    start : int64 [intervals], ns
+    end : int64 [intervals], ns, the last end of this interval and those before it
+    """
 
     def __init__(self, start: Int64, end: Int64) -> None:
         """Add up intervals, which are in order of start."""
-        self._start, self._end = start, np.maximum.accumulate(end)
-        before = np.concatenate([start[:1], self._end[:-1]])
+        self.start, self.end = start, np.maximum.accumulate(end)
+        before = np.concatenate([start[:1], self.end[:-1]])
         self._busy = np.cumsum(np.maximum(end - np.maximum(start, before), 0))
 
     def until(self, time: Int64) -> Int64:
         """ns [times] of busy time before each time."""
-        n = np.searchsorted(self._start, time, "left") - 1
-        running = np.maximum(self._end[n] - time, 0)
+        n = np.searchsorted(self.start, time, "left") - 1
+        running = np.maximum(self.end[n] - time, 0)
         return np.where(n >= 0, self._busy[n] - running, 0)

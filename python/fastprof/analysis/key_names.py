@@ -44,7 +44,7 @@ KEY_NAMES: Final = {
     "size_class": "class of that size: < 4 kB, 4-64 kB, 64 kB-1 MB, ...",
     "context": "CUDA context",
     "collective": "collective of a communication kernel: all_reduce, all_gather, send_recv, ...",
-    "group": "process group of a collective: name and description",
+    "process_group": "process group of a collective: name and description",
     "group_size": "ranks of that group",
     "message_bytes": "size of a collective, as NCCL's tests define it",
     "message_type": "type of a collective's elements",

@@ -15,7 +15,6 @@ from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, unknown
 from fastprof.model.names import unknown_name
 from fastprof.model.numbers import without_numbers
-from fastprof.profile.profile import Profile, messages
 
 __all__ = ["key_of"]
 
@@ -120,15 +119,11 @@ def _dtype(profile: Columns) -> Values:
     return _column("params")(profile).mapped(of)
 
 
-def _of_message(part: str) -> Callable[[Columns], Values]:
-    """A part of the message of a collective."""
-
-    def make(profile: Columns) -> Values:
-        if not isinstance(profile, Profile) or "start" not in profile.names:
-            return unknown(len(profile))
-        return messages(profile).message.mapped(lambda message: getattr(message, part))
-
-    return make
+def _of_message(name: str) -> Callable[[Columns], Values]:
+    """A key of communication kernels; CPU events and dict lines have none."""
+    return lambda profile: (
+        _as_values(profile.column(name)) if "start" in profile.names else unknown(len(profile))
+    )
 
 
 def _memory(profile: Columns) -> Values:
@@ -202,9 +197,9 @@ _MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "size": _column("copied"),
     "size_class": _size_class,
     "context": _column("context"),
-    "collective": _of_message("kind"),
-    "group": _of_message("group"),
-    "group_size": _of_message("ranks"),
-    "message_bytes": _of_message("size"),
-    "message_type": _of_message("dtype"),
+    "collective": _of_message("collective"),
+    "process_group": _of_message("process_group"),
+    "group_size": _of_message("group_size"),
+    "message_bytes": _of_message("message_bytes"),
+    "message_type": _of_message("message_type"),
 }

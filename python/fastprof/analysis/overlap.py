@@ -48,8 +48,8 @@ def overlap(
 
     Parameters
     ----------
-    by : keys, see `fastprof.analysis.key_names`; by default device, collective, group, group_size,
-        message_bytes, message_type and stream, each if the trace records it
+    by : keys, see `fastprof.analysis.key_names`; by default device, collective, process_group,
+        group_size, message_bytes, message_type and stream, each if the trace records it
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
 
@@ -111,7 +111,17 @@ class _Kernels:
         self._call = calls.call[rows]
         self._is_first = np.zeros(len(rows), bool)  # of the kernels of its call
         self._is_first[np.unique(self._call, return_index=True)[1]] = True
-        self._message = _of_rows(calls.message, rows)
+        message = _of_rows(calls.message, rows)
+        parts = {
+            "bytes": [each.size for each in message.values],
+            "in_bytes": [each.given for each in message.values],
+            "out_bytes": [each.got for each in message.values],
+            "bus_bytes": [each.bus for each in message.values],
+        }
+        self._bytes = {  # of the call of each kernel, NaN if unknown
+            name: np.array([*values, None], np.float64)[message.ids]
+            for name, values in parts.items()
+        }
         self._is_counted = in_counted_steps(steps)[rows]
         self._n_steps = 0 if steps.source == "none" else step_count(steps)
 
@@ -132,25 +142,20 @@ class _Kernels:
             "hidden_share": Floats(ratio(hidden, hidden + exposed)),
             "step_exposed_ns": Floats(per_step if self._n_steps else np.full(groups.n, np.nan)),
         }
-        for name, part in (("bytes", "size"), ("in_bytes", "given"), ("out_bytes", "got")):
-            columns[name] = Ints(self._sums(groups, part)[0])
-        for name, part in (("algorithm", "size"), ("bus", "bus")):
-            columns[f"{name}_bytes_per_s"] = Floats(self._rates(groups, part))
+        for name in ("bytes", "in_bytes", "out_bytes"):
+            total, _ = self._sums(groups, name)
+            columns[name] = Ints(np.nan_to_num(total, nan=-1).astype(np.int64))
+        for name, rate in (("bytes", "algorithm_bytes_per_s"), ("bus_bytes", "bus_bytes_per_s")):
+            columns[rate] = Floats(ratio(*self._sums(groups, name)) * 1e9)
         return columns
 
-    def _sums(self, groups: Grouping, part: str) -> tuple[Int64, Int64]:
-        """Bytes of the calls of known size, -1 without any, and the time of their kernels."""
-        values = [getattr(each, part) for each in self._message.values]
-        sizes = np.array([*(-1 if each is None else round(each) for each in values), -1], np.int64)
-        size = sizes[self._message.ids]
-        is_known = size >= 0
-        total = groups.sum_where(size, is_known & self._is_first)
-        counted = groups.sum_where(is_known.astype(np.int64), is_known)
-        return np.where(counted > 0, total, -1), groups.sum_where(self._time, is_known)
-
-    def _rates(self, groups: Grouping, part: str) -> Floats64:
-        total, time = self._sums(groups, part)
-        return np.where(total < 0, np.nan, ratio(total, time) * 1e9)
+    def _sums(self, groups: Grouping, name: str) -> tuple[Floats64, Int64]:
+        """Bytes of the calls of known size, NaN without any, and the time of their kernels."""
+        sizes = self._bytes[name]
+        is_known = ~np.isnan(sizes)
+        total = groups.sums(np.nan_to_num(sizes), is_known & self._is_first)
+        n_known = groups.sums(is_known.astype(np.float64))
+        return np.where(n_known > 0, total, np.nan), groups.sum_where(self._time, is_known)
 
 
 def _table(by: dict[str, Values], measures: dict[str, Cells], notes: tuple[str, ...]) -> Table:

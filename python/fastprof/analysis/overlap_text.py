@@ -40,8 +40,8 @@ _TWICE: Final = (
     "started first"
 )
 _SAME_STREAM: Final = (
-    "GPU {}: {} of the communication runs on stream {}, which runs most of the compute; work on one "
-    "stream cannot overlap: pass async_op=True, or use another stream"
+    "GPU {}: {} of the communication runs on stream {}, which runs most of the compute; work on "
+    "one stream cannot overlap: pass async_op=True, or use another stream"
 )
 _SIZES: Final = "message sizes known for {:.1%} of the communication time{}"
 _SHAPES: Final = {
@@ -90,13 +90,13 @@ _OF_GPUS: Final = tuple(
         ("span", "span"),
         ("compute", "compute"),
         ("exposed_communication", "exposed"),
-        ("exposed_copy", "copies"),
+        ("exposed_copy", "copy"),
         ("idle", "idle"),
-        ("communication", "communication"),
+        ("communication", "comm"),
     )
 )
 _HIDDEN: Final = Heading("hidden_share", "hidden", "share", decimals=1)
-_IDENTITY: Final = "span = compute + exposed communication + copies without both + idle"
+_IDENTITY: Final = "span = compute + exposed communication + exposed copies + idle"
 
 
 def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
@@ -147,12 +147,13 @@ def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
 def _unknown(profile: Profile, rows: Rows, time: Int64) -> list[str]:
     """A line for sizes, or else numbers of ranks, that are unknown for part of the time."""
     message = messages(profile).message
-    found, total = [], max(int(time.sum()), 1)
-    for part in ("size", "bus"):
-        known = [getattr(each, part) is not None for each in message.values]
-        share = time[np.array([*known, False])[message.ids[rows]]].sum() / total
-        found.append(share)
-    sized, ranked = found
+    parts = ([each.size for each in message.values], [each.bus for each in message.values])
+    total = max(int(time.sum()), 1)
+    sized, ranked = (
+        time[np.array([*(each is not None for each in part), False])[message.ids[rows]]].sum()
+        / total
+        for part in parts
+    )
     kind = profile.about.format
     lines = [_SIZES.format(sized, _SHAPES.get(kind, ""))] if sized < _ENOUGH else []
     if ranked < _ENOUGH * sized:

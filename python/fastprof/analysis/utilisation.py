@@ -26,7 +26,7 @@ from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["utilisation", "utilisation_text"]
+__all__ = ["model_products", "utilisation", "utilisation_text"]
 
 _MODEL: Final = ("forward", "backward")
 _RECOMPUTED: Final = "recompute"
@@ -101,6 +101,19 @@ def utilisation(
             )
         ],
     }
+
+
+def model_products(
+    profile: Profile, devices: Mapping[int, Device]
+) -> tuple[Bools, dict[int, float]] | None:
+    """Whether the FLOPs of each kernel are those of the model, and the peak of each GPU in FLOP/s.
+
+    The peak is that of the type with the most of these FLOPs. None without FLOPs or their peak.
+    """
+    cells = cells_of(profile)
+    work = _products(cells)
+    found = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
+    return None if found is None else (work.is_product & cells.flags(work.in_model), found[1])
 
 
 def utilisation_text(found: dict[str, Any] | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -14,6 +14,7 @@ from fastprof.model.table import Floats
 __all__ = ["DerivedFloats", "DerivedInts"]
 
 Numbers = npt.NDArray[Any]
+Own = TypeVar("Own", bound="_Derived")
 
 
 class _Derived:
@@ -26,21 +27,28 @@ class _Derived:
     rows : the rows of this column; None for all
     """
 
+    _n: int
+    _make: Callable[[Rows | slice], Numbers]
+    _rows: Rows | None
+
     def __init__(
         self, n: int, make: Callable[[Rows | slice], Numbers], rows: Rows | None = None
     ) -> None:
         self.__dict__.update(_n=n, _make=make, _rows=rows)
 
+    _n: int
+    _make: Callable[[Rows | slice], Numbers]
+    _rows: Rows | None
+
     @cached_property
     def values(self) -> Numbers:
-        """As in the base class; computed on first use."""
-        made: Numbers = self._make(slice(None) if self._rows is None else self._rows)
-        return made
+        """As in the other base class; computed on first use."""
+        return self._make(slice(None) if self._rows is None else self._rows)
 
     def __len__(self) -> int:
         return self._n if self._rows is None else len(self._rows)
 
-    def take(self, rows: Rows):
+    def take(self: Own, rows: Rows) -> Own:
         """Some rows, in this order."""
         return type(self)(self._n, self._make, rows if self._rows is None else self._rows[rows])
 

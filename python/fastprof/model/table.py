@@ -123,10 +123,13 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     def rows(self) -> Iterator[dict[str, Any]]:
         """One dict per row."""
         names = list(self.columns)
-        columns = [_chunks(column) for column in self.columns.values()]
-        for chunk in zip(*columns, strict=True):
+        for chunk in self.chunks():
             for row in zip(*chunk, strict=True):
                 yield dict(zip(names, row, strict=True))
+
+    def chunks(self) -> Iterator[tuple[list[Any], ...]]:
+        """The Python values of each column, for some rows at a time; None where unknown."""
+        return zip(*map(_chunks, self.columns.values()), strict=True)
 
     def take(self, rows: npt.NDArray[np.integer[Any]] | Sequence[int]) -> Table:
         """Some rows, in this order; totals stay those of all rows."""
@@ -193,16 +196,17 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
         Unknown numbers are null. `schema` is 1 and changes with the meaning of any value.
         """
-        return object_of(
+        text = object_of(
             {
                 "fastprof": __version__,
                 "schema": SCHEMA,
                 **self.facts,
                 "notes": list(self.notes),
-                "rows": rows_of(self.rows()),
+                "rows": rows_of(self.columns, self.chunks()),
                 "total": self.total,
             }
         )
+        return str(text)
 
     def csv(self) -> str:
         """All rows as CSV; see `write_csv`."""
@@ -214,8 +218,12 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         """Write all rows as CSV: every field quoted, `na` for unknown values, raw units."""
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(self.columns)
-        for row in self.rows():
-            writer.writerow(["na" if value is None else value for value in row.values()])
+        for chunk in self.chunks():
+            columns = (
+                ["na" if value is None else value for value in column] if None in column else column
+                for column in chunk
+            )
+            writer.writerows(zip(*columns, strict=True))
 
     def to_arrow(self) -> pyarrow.Table:
         """An Arrow table; unknowns are null.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,12 @@ from fastprof._core import _path
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32
-from fastprof.model.columns import Values, unknown
+from fastprof.model.columns import Column, RepeatedInts, Values, unknown
 from fastprof.model.markers import Meaning
 from fastprof.ops.collectives import messages
 from fastprof.profile.lookups import Lookups
 
-__all__ = ["COMMUNICATION", "Messages", "messages_of"]
+__all__ = ["COLUMNS", "COMMUNICATION", "Messages", "messages_of"]
 
 COMMUNICATION: Final = "communication"  # the class of kernels
 
@@ -38,6 +39,24 @@ class Messages(NamedTuple):
 
     message: Values
     call: Int32
+
+    def column(self, name: str) -> Column:
+        """A column of `COLUMNS`."""
+        values = self.message.mapped(_PARTS[name])
+        if name not in _NUMBERS:
+            return values
+        return RepeatedInts(values.ids + np.int32(1), np.array([-1, *values.values], np.int64))
+
+
+_PARTS: Final[dict[str, Callable[[messages.Message], Any]]] = {
+    "collective": lambda message: message.kind,
+    "process_group": lambda message: message.group,
+    "group_size": lambda message: message.ranks,
+    "message_bytes": lambda message: message.size,
+    "message_type": lambda message: message.dtype,
+}
+_NUMBERS: Final = ("group_size", "message_bytes")
+COLUMNS: Final = tuple(_PARTS)
 
 
 def messages_of(lookups: Lookups) -> Messages:

@@ -17,10 +17,9 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
+from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import Cells
-from fastprof.profile.collectives import Messages, messages_of
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
@@ -65,11 +64,17 @@ class TraceSource(ProfileSource):
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
-        return TraceSource(self._trace, self._attribution, self.lines, *self._readers)
+        return self._of(self._trace, self._attribution)
+
+    def _of(self, trace: Trace, attribution: Attribution) -> TraceSource:
+        """A source for the same file."""
+        return TraceSource(trace, attribution, self.lines, *self._readers)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
+        if name in collectives.COLUMNS:
+            return self.messages.column(name)
         return _MAKERS[name](self._lookups)
 
     def steps(self, source: str | None) -> StepsOfKernels:
@@ -103,9 +108,9 @@ class TraceSource(ProfileSource):
         )
 
     @cached_property
-    def messages(self) -> Messages:
+    def messages(self) -> collectives.Messages:
         """As in ProfileSource."""
-        return messages_of(self._lookups)
+        return collectives.messages_of(self._lookups)
 
     def _cover(self, copies: bool) -> Coverage:
         cells, lookups = self.cells, self._of_cells._lookups
@@ -137,7 +142,7 @@ class TraceSource(ProfileSource):
     def _of_cells(self) -> TraceSource:
         """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
         lookups = lookups_of_cells(self._lookups, *self._partition)
-        found = TraceSource(lookups.trace, lookups.attribution, self.lines, *self._readers)
+        found = self._of(lookups.trace, lookups.attribution)
         found._lookups = lookups
         return found
 
@@ -271,6 +276,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
+    "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
 }

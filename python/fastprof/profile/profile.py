@@ -147,29 +147,22 @@ class Profile:
 
     @property
     def synchronisations(self) -> Synchronisations:
-        """What calls waited for, as CUPTI recorded it; see `ranges`. Empty if it recorded nothing.
-
-        Nsight Systems and NVProf record it always, torch.profiler on request:
-        `torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)`.
-        """
+        """What calls waited for, as CUPTI recorded it; empty if it recorded nothing. See `ranges`."""
         return self._source.timeline.synchronisations
 
     @property
     def os_calls(self) -> HostEvents:
-        """Calls of the operating system's functions, which nsys records with `--trace osrt`.
-
-        Empty if none were recorded. The first use reads them from the file, as for `ranges`.
-        """
+        """Calls of the operating system (nsys: `--trace osrt`); empty if none. See `ranges`."""
         return self._source.host_events("os_calls")
 
     @property
     def cpu_samples(self) -> HostEvents:
-        """The function that each thread ran, which nsys records with `--sample`; see `os_calls`."""
+        """The functions that threads ran (nsys: `--sample`); see `os_calls`."""
         return self._source.host_events("cpu_samples")
 
     @property
     def cpu_switches(self) -> HostEvents:
-        """When threads began and ceased to run, recorded with `--cpuctxsw`; see `os_calls`."""
+        """When threads began and ceased to run (nsys: `--cpuctxsw`); see `os_calls`."""
         return self._source.host_events("cpu_switches")
 
     @property
@@ -309,14 +302,21 @@ class Profile:
         """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
         return self.report("copies", by=by, **options)
 
+    def steps(self, **options: Any) -> Table:
+        """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
+        return self.report("steps", **options)
+
     def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
-        `report`."""
+        """Communication hidden by compute, and exposed: `profile.overlap(by="op")`; see `report`."""
         return self.report("overlap", by=by, **options)
 
     def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
         return self.report("launches", by=by, **options)
+
+    def idle(self, gaps: int | None = None, **options: Any) -> Table:
+        """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
+        return self.report("idle", gaps=gaps, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, cast
 
 import numpy as np
@@ -38,8 +39,8 @@ def nvtx_sum(profile: Profile) -> list[Cells]:
     n_groups = len(first)
     place: dict[str, int] = {}
     if moved:
-        alone = np.flatnonzero(style[first] == STYLES.index("StartEnd")).tolist()
-        place = {ranges.recorded_at(first[group]): group for group in alone}
+        alone = np.flatnonzero(style[first] == STYLES.index("StartEnd"))
+        place = dict(zip(ranges.recorded_names(first[alone]), alone.tolist(), strict=True))
     new = [name for name in dict.fromkeys(moved) if name not in place]
     place |= {name: n_groups + i for i, name in enumerate(new)}
     ids = np.concatenate([of_own, np.array([place[name] for name in moved], np.int32)])
@@ -49,13 +50,13 @@ def nvtx_sum(profile: Profile) -> list[Cells]:
     n = n_groups + len(new)
     stats = Statistics(ids, duration, n)
 
-    def name(group: int) -> str:
-        if group < n_groups:
-            return ranges.recorded_at(first[group])
-        return new[group - n_groups]
+    def names(groups: Sequence[int]) -> list[str]:
+        own = [group for group in groups if group < n_groups]
+        further = [new[group - n_groups] for group in groups if group >= n_groups]
+        return ranges.recorded_names(first[own]) + further
 
     return [
         *stats.times(),
         Values(np.append(style[first], np.zeros(len(new), np.int32)), STYLES),
-        Values(np.arange(n, dtype=np.int32), cast("list[str]", Computed(n, name))),
+        Values(np.arange(n, dtype=np.int32), cast("list[str]", Computed(n, names))),
     ]

@@ -151,7 +151,7 @@ def _message(
     ranks: int | None,
     group: str | None,
 ) -> Message:
-    """The message, with the side that follows from the other, and the ranks that follow from both."""
+    """The message, with the size and the number of ranks that follow from the others."""
     if kind == BARRIER:
         given = got = None
     elif kind in _ALIKE:

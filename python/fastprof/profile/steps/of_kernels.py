@@ -165,7 +165,8 @@ def steps_of_kernels(
             first = max(before, steps.start[rows[0]]) if ends_known else before
             ends = np.maximum.accumulate(gpu_end[rows])
             gpu_length[rows[1:]] = np.diff(ends)
-            gpu_length[rows[0]] = ends[0] - first if first != NO_TIME else -1
+            # With clocks that differ, the work may end before its range starts.
+            gpu_length[rows[0]] = ends[0] - first if NO_TIME != first <= ends[0] else -1
     length = end - steps.start if ends_known else gpu_length
     is_counted, notes = np.ones(len(steps), bool), set()
     for _, rows in rows_of_process:
