@@ -277,6 +277,5 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
     "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
-    "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
 }

@@ -147,7 +147,7 @@ class Profile:
 
     @property
     def synchronisations(self) -> Synchronisations:
-        """What calls waited for, as CUPTI recorded it; empty if it recorded nothing. See `ranges`."""
+        """What calls waited for, as CUPTI recorded it; empty if it did not. See `ranges`."""
         return self._source.timeline.synchronisations
 
     @property
@@ -307,7 +307,7 @@ class Profile:
         return self.report("steps", **options)
 
     def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Communication hidden by compute, and exposed: `profile.overlap(by="op")`; see `report`."""
+        """Communication hidden and exposed: `profile.overlap(by="op")`; see `report`."""
         return self.report("overlap", by=by, **options)
 
     def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
