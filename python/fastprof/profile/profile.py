@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,7 @@ from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
-from fastprof.model.metadata import About
+from fastprof.model.metadata import About, Memory
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
@@ -29,6 +29,7 @@ from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
+from fastprof.profile.report_methods import ReportMethods
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -62,7 +63,7 @@ class Kernels(Mapping[str, npt.NDArray[Any]]):
         return len(self._profile.names)
 
 
-class Profile:
+class Profile(ReportMethods):
     """Everything known about the kernels of a trace or of dict lines; rows are in order of start.
 
     `fastprof.open` returns it. Columns, coverage and contents are computed on first use.
@@ -164,6 +165,17 @@ class Profile:
     def cpu_switches(self) -> HostEvents:
         """When threads began and ceased to run (nsys: `--cpuctxsw`); see `os_calls`."""
         return self._source.host_events("cpu_switches")
+
+    @property
+    def memory_events(self) -> Memory:
+        """Allocations and frees; those of Nsight Systems are read with `ranges`.
+
+        torch.profiler records them with `profile_memory=True`, Nsight Systems with
+        `--cuda-memory-usage=true`. Empty if none were recorded.
+        """
+        if self.about.format != "nsys":
+            return self.about.memory
+        return self._source.timeline.memory
 
     @property
     def paths(self) -> Paths:
@@ -277,46 +289,6 @@ class Profile:
         device, coverage = self.column("device"), self.coverage_of_kernels
         steps = self.find_steps(options.get("steps"))
         return facts_of(self.name, self.about, device, coverage, steps)
-
-    def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
-        return self.report("summary", by=by, **options)
-
-    def ranges_table(self, **options: Any) -> Table:
-        """Time of your own ranges: `profile.ranges_table(flat=True)`; see `report`."""
-        return self.report("ranges", **options)
-
-    def roofline(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Time against ideal time: `profile.roofline(by="layer", gpu="H100")`; see `report`."""
-        return self.report("roofline", by=by, **options)
-
-    def layers(self, depth: int | None = None, **options: Any) -> Table:
-        """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
-        return self.report("layers", depth=depth, **options)
-
-    def lines(self, files: str | Sequence[str] = (), **options: Any) -> Table:
-        """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
-        return self.report("lines", files=files, **options)
-
-    def copies(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
-        return self.report("copies", by=by, **options)
-
-    def steps(self, **options: Any) -> Table:
-        """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
-        return self.report("steps", **options)
-
-    def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Communication hidden and exposed: `profile.overlap(by="op")`; see `report`."""
-        return self.report("overlap", by=by, **options)
-
-    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
-        return self.report("launches", by=by, **options)
-
-    def idle(self, gaps: int | None = None, **options: Any) -> Table:
-        """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
-        return self.report("idle", gaps=gaps, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
