@@ -148,7 +148,11 @@ class Profile(ReportMethods):
 
     @property
     def synchronisations(self) -> Synchronisations:
-        """What calls waited for, as CUPTI recorded it; empty if it did not. See `ranges`."""
+        """What calls waited for, as CUPTI recorded it; empty if it did not. See `ranges`.
+
+        torch.profiler records it with
+        `torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)`.
+        """
         return self._source.timeline.synchronisations
 
     @property
