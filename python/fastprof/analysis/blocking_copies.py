@@ -73,7 +73,8 @@ def _long_copies(profile: Profile) -> Int64:
     blocks = (end != NEVER) & (end > numbers(profile, "start")[copies])
     blocks &= end - api.start[call] >= _BLOCKS_NS
     blocks &= _named(api, _ASYNC_COPY)[call]
-    return call[blocks].astype(np.int64)
+    found: Int64 = call[blocks].astype(np.int64)
+    return found
 
 
 _SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")
