@@ -145,7 +145,7 @@ def test_size_classes_have_no_gaps(tmp_path):
 
 def test_memory_of_copies_in_each_format(tmp_path):
     export = Export()
-    for corr, memory in enumerate(((PAGEABLE, DEVICE), (MANAGED, PINNED), (UNKNOWN, UNKNOWN)), 1):
+    for corr, memory in enumerate(((PAGEABLE, DEVICE), (MANAGED, PINNED), (2**31 - 1, UNKNOWN)), 1):
         copied(export, corr, (corr, corr + 1), (10 * corr, 10 * corr + 5), memory=memory)
     export.memset(100 * US, 110 * US, 50, 100, memKind=DEVICE).kernel(200 * US, 210 * US, 51)
     nsys = opened(export, tmp_path / "net.sqlite")

@@ -101,7 +101,7 @@ def _configs_of(columns: Columns, first_memory: int) -> Configs:
 def _memory(column: Int32, first: int) -> Int32:
     """Numbers of memory kinds as indices of MEMORY_KINDS; -1 for unknown."""
     found: Int32 = column + np.int32(first)
-    found[(column < 0) | (found >= _MEMORY_KINDS)] = -1
+    found[(column < 0) | (column >= _MEMORY_KINDS - first)] = -1
     return found
 
 
