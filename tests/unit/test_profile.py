@@ -35,10 +35,13 @@ cpu_switches
 devices
 find_steps
 graph_capture
+idle
 kernels
 launches
 layers
 lines
+memory
+memory_events
 name
 names
 os_calls
@@ -49,6 +52,7 @@ ranges_table
 report
 roofline
 rows
+steps
 summary
 synchronisations
 to_arrow
