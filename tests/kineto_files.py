@@ -71,9 +71,9 @@ class KinetoFile:
         cat = "gpu_memset" if name.startswith("Memset") else "gpu_memcpy"
         return self.kernel(start, end, corr, name, cat=cat, bytes=n_bytes, grid=None, block=None)
 
-    def memory(self, time: int, n_bytes: int, **args: Any) -> KinetoFile:
+    def memory(self, time: int, n_bytes: int, tid: Any = TID, **args: Any) -> KinetoFile:
         """An allocation, or a free where the number is negative."""
-        return self.event("i", "cpu_instant_event", "[memory]", time, pid=PID, tid=TID, s="t",
+        return self.event("i", "cpu_instant_event", "[memory]", time, pid=PID, tid=tid, s="t",
                           args={"Bytes": n_bytes, **args})  # fmt: skip
 
     def named(self, what: str, name: str, pid: Any = PID, tid: Any = 0) -> KinetoFile:

@@ -68,6 +68,11 @@ _TABLES = {
         id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP?
         unwindMethod? stackDepth""",
     "SCHED_EVENTS": "start cpu isSchedIn globalTid? threadState?@2022 threadBlock?@2022",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": """@2021
+        start globalPid deviceId contextId address pc bytes memKind memoryOperationType name:TEXT?
+        correlationId? localMemoryPoolAddress?@2022 localMemoryPoolReleaseThreshold?@2022
+        localMemoryPoolSize?@2022 localMemoryPoolUtilizedSize?@2022
+        importedMemoryPoolAddress?@2022 importedMemoryPoolProcessId?@2022""",
     "CUDA_GRAPH_NODE_EVENTS": """@2022
         start end eventClass globalTid? nameId graphNodeId originalGraphNodeId?""",
     "NVTX_EVENTS": """

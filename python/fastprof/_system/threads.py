@@ -14,8 +14,11 @@ class computed_once(Generic[Result]):
     """A cached property; one thread at a time computes those of an instance, others wait."""
 
     def __init__(self, make: Callable[[Any], Result]) -> None:
-        self._make, self._name = make, make.__name__
+        self._make, self._name = make, ""
         self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Result:
         if instance is None:

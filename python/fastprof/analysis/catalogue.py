@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastprof.analysis import (
+    copies_columns,
     idle_columns,
     launches_columns,
     layers_columns,
@@ -13,6 +14,7 @@ from fastprof.analysis import (
 )
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
+from fastprof.analysis.memory import headings as memory_headings
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
@@ -157,6 +159,28 @@ add(
         function="fastprof.analysis.launches:launches",
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="copies",
+        about="memory copies and memsets: rate against the bus, and what waits for them",
+        description=copies_columns.DESCRIPTION,
+        function="fastprof.analysis.copies:copies",
+        columns=copies_columns.COLUMNS,
+        options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="memory",
+        about="memory: the peak, what was live then, and by which code; also of torch's snapshots",
+        description=memory_headings.DESCRIPTION,
+        function="fastprof.analysis.memory.report:memory",
+        columns=memory_headings.COLUMNS,
+        options=(memory_headings.BY, memory_headings.DEVICE, STEPS, WHERE),
         limit=20,
     )
 )

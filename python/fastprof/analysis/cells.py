@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
 
@@ -10,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._groups import sum_where
-from fastprof._core._pools import pairs
 from fastprof._core._take import take
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.columns import numbers
@@ -21,11 +21,10 @@ from fastprof.analysis.selection import Where, keys_in
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
-from fastprof.profile.cells import OF_CELLS, SUMS, picked, sums
+from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
 from fastprof.profile.profile import Profile, cells
-from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["Cells", "cells_of", "steps_and_cells"]
+__all__ = ["Cells", "cells_of", "computing_costs"]
 
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset(
@@ -86,10 +85,7 @@ class Cells:
 
     def refined(self, factors: Iterable[Int32]) -> Cells:
         """Cells whose kernels also agree in some numbers, each [kernels]."""
-        of_kernel, first = self.of_kernel, self.first
-        for factor in factors:
-            of_kernel, first = pairs(of_kernel, factor)
-        return Cells(self.profile, of_kernel, first)
+        return Cells(self.profile, *numbered([self.of_kernel, *factors], len(self.of_kernel)))
 
     def picked(self, key: Values) -> Values:
         """[cells] A key [kernels] of which the cells are a refinement."""
@@ -109,20 +105,14 @@ class Cells:
         return sum_where(self.of_kernel, found, mask.view(np.uint8), len(self))
 
 
-def steps_and_cells(
-    profile: Profile, steps: str | None, by: Sequence[str] = (), where: Where | None = None
-) -> tuple[StepsOfKernels, Cells]:
-    """The steps by a source, and the cells as of `cells_of`; costs on a second thread.
-
-    Raises
-    ------
-    StepsError
-        The source of steps is unknown, or the file has no such steps.
-    """
+@contextmanager
+def computing_costs(profile: Profile) -> Iterator[None]:
+    """Compute the costs on a second thread, which `cells_of` waits for."""
     with SecondThread() as second:
-        for name in ("flops", "bytes"):
-            second.submit(profile.column, name)
-        return profile.find_steps(steps), cells_of(profile, by, where)
+        for name in ("flops", "bytes", "call"):
+            if name in profile.names:
+                second.submit(profile.column, name)
+        yield
 
 
 def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = None) -> Cells:

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof.analysis import keys
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.cpu_events import CpuEvents, Measure, joined_ids
+from fastprof.analysis.cpu_events import CpuEvents, Measure, counted, joined_ids
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals
 from fastprof.analysis.key_names import heading_of
@@ -75,19 +75,14 @@ def _rows(cells: KernelCells, events: CpuEvents, where: Where | None) -> Bools |
 
 
 def _measures(events: CpuEvents, groups: Grouping, nested: bool) -> dict[str, Cells]:
-    """The CPU measures of each group.
-
-    nested : whether the totals of a group include those of events directly inside an event of the
-        same group, as in the tables of torch.profiler
-    """
-    inner = (groups.ids[events.parent] == groups.ids) & (events.parent >= 0)
-    counted = np.full(len(events), True) if nested else ~inner
+    """The CPU measures of each group; for `nested` see `cpu_events.counted`."""
+    included = counted(events, groups, nested)
 
     def sums(values: Int64) -> Int64:
         return np.asarray(groups.stats(values, _NONE).sum)
 
     def total(measure: Measure) -> Int64:
-        return sums(np.where(counted, measure.total, 0))
+        return sums(np.where(included, measure.total, 0))
 
     own = sums(events.time.own)
     columns: dict[str, Cells] = {
@@ -95,7 +90,7 @@ def _measures(events: CpuEvents, groups: Grouping, nested: bool) -> dict[str, Ce
         "cpu_self_ns": Ints(own, _NONE),
         "cpu_share": Floats(ratio(own, np.full(groups.n, own.sum()))),
         "cpu_ns": Ints(total(events.time), _NONE),
-        "cpu_mean_ns": Floats(ratio(total(events.time), sums(counted.astype(np.int64)))),
+        "cpu_mean_ns": Floats(ratio(total(events.time), sums(included.astype(np.int64)))),
     }
     for place, measure in events.memory.items():
         columns[f"{place}_memory"] = Ints(total(measure), _NONE)

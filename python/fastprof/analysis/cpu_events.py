@@ -14,6 +14,7 @@ import numpy as np
 from fastprof._core import _nest, _path
 from fastprof._core._take import take
 from fastprof.analysis.columns import texts
+from fastprof.analysis.grouping import Grouping
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning
@@ -23,7 +24,7 @@ from fastprof.profile.instances import Instances
 from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import RangeColumns
 
-__all__ = ["CpuEvents", "Measure", "cpu_events", "joined_ids"]
+__all__ = ["CpuEvents", "Measure", "counted", "cpu_events", "joined_ids"]
 
 _MEMORY_OUTSIDE: Final = "[memory]"  # allocations outside of all events, as in torch's tables
 _EVENTS: Final = (Kind.TORCH, Kind.ARGUMENT, Kind.USER)
@@ -162,6 +163,16 @@ def cpu_events(profile: Profile) -> CpuEvents:
             for place, size in memory.bytes.items()
         },
     )
+
+
+def counted(events: CpuEvents, groups: Grouping, nested: bool) -> Bools:
+    """[events] Whether the totals of a group include the event.
+
+    nested : whether they include events directly inside an event of the same group, as in the
+        tables of torch.profiler
+    """
+    inner = (groups.ids[events.parent] == groups.ids) & (events.parent >= 0)
+    return np.full(len(events), True) if nested else ~inner
 
 
 def _name(meaning: Meaning) -> str | None:

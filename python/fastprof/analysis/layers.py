@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.cells import Cells as KernelCells
-from fastprof.analysis.cells import steps_and_cells
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import ideals_of
@@ -77,7 +77,8 @@ def layers(
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    found, cells = steps_and_cells(profile, steps, where=where)
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, where=where)
     groups, paths, first = _paths(cells, depth, selected(cells, where))
     sums = path_sums(cells, groups, found, ideals_of(cells, devices))
     work = _Work(paths, sums, first)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof.analysis.cells import steps_and_cells
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import ideals_of
@@ -89,7 +89,8 @@ def lines(
         raise ReportError(f"by: expected {' or '.join(_BY)}, found {by!r}")
     globs = [files] if isinstance(files, str) else list(files)
     sources = SourceFiles(source)
-    found, cells = steps_and_cells(profile, steps, where=where)
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, where=where)
     traces = texts(cells, "trace")
     groups = group([traces], len(cells), selected(cells, where))
     devices = devices_with(profile, gpu, peak, bandwidth)

@@ -135,4 +135,5 @@ def _union(start: Int64, end: Int64) -> int:
 def _until(times: Int64, edges: Floats64) -> Floats64:
     """The time since each of some sorted times, summed, at each edge."""
     n = np.searchsorted(times, edges)
-    return n * edges - np.append(0.0, np.cumsum(times, dtype=np.float64))[n]
+    since: Floats64 = n * edges - np.append(0.0, np.cumsum(times, dtype=np.float64))[n]
+    return since

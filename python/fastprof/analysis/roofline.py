@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core._cells import short_time
 from fastprof.analysis.cells import Cells as KernelCells
-from fastprof.analysis.cells import steps_and_cells
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.ideal import (
@@ -90,7 +90,8 @@ def roofline(
     if roof not in ROOFS:
         raise ReportError(f"roof: expected {' or '.join(ROOFS)}, found {roof!r}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    found, cells = steps_and_cells(profile, steps, names, where)
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, names, where)
     ideal = ideals_of(cells, devices, roof)
     key_columns = [key_of(cells, name) for name in names]
     groups = group(key_columns, len(cells), selected(cells, where))

@@ -9,16 +9,15 @@ from typing import Any
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import Cells as KernelCells
-from fastprof.analysis.cells import cells_of, steps_and_cells
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import Ideals, ideals_of
-from fastprof.analysis.intervals import busy_by_device
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.missing import NO_GPU_WORK, missing
-from fastprof.analysis.overview import PART_COLUMNS, PARTS, overview
+from fastprof.analysis.overview import PART_COLUMNS, PARTS, BusyTimes, overview
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
@@ -64,7 +63,10 @@ def summary(
         `cpu` for a file that contains no ranges or has changed since it was read.
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
-    found, cells = steps_and_cells(profile, steps)
+    with computing_costs(profile):
+        found = profile.find_steps(steps)
+        busy = None if where else BusyTimes(profile, found)
+        cells = cells_of(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or _default(cells, events))
     check_keys(names)
@@ -75,7 +77,7 @@ def summary(
             making = second.submit(cpu_table, cells, events, names, in_steps, ideal, where)
         else:
             making = second.submit(_grouped, cells, names, in_steps, ideal, selected(cells, where))
-        lines, facts = _overview(cells, found, in_steps, ideal, devices, where)
+        lines, facts = _overview(cells, found, in_steps, ideal, devices, busy)
         footer = missing(profile, ("op", "shapes", "cost"))
         table = making.result()
     if not len(profile):
@@ -92,13 +94,13 @@ def _overview(
     in_steps: TimeInSteps,
     ideal: Ideals,
     devices: Mapping[int, Device],
-    where: Where | None,
+    busy: BusyTimes | None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The lines above the table of all work; none for a part of it."""
-    if where or not len(cells):
+    if busy is None or not len(cells):
         return (), {}
     parts = {name: _grouped(cells, (name,), in_steps, ideal, None, PART_COLUMNS) for name in PARTS}
-    return overview(cells.profile, steps, parts, devices, busy_by_device(cells.profile))
+    return overview(cells.profile, steps, parts, devices, busy)
 
 
 def _has_ranges_only(profile: Profile) -> bool:

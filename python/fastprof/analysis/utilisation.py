@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fastprof._core._groups import sum_where
-from fastprof._core._take import take
+from fastprof._core._take import distinct, take
 from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
@@ -196,12 +196,13 @@ def _peaks(
 def _peak_of_steps(cells: Cells, steps: StepsOfKernels, peaks: Mapping[int, float]) -> Floats64:
     """[steps] The sum of the peaks of the GPUs that work in each step."""
     device = numbers(cells, "device")
-    found = np.zeros(len(steps))
+    found = np.zeros(len(steps) + 1)  # the last for kernels outside of all steps
     for number, peak in peaks.items():
-        works = np.zeros(len(steps) + 1, bool)  # the last for kernels outside of all steps
-        works[steps.of_kernel[cells.flags(device == number)]] = True
-        found += peak * works[:-1]
-    return found
+        own = device == number
+        step = steps.of_kernel if own.all() else steps.of_kernel[cells.flags(own)]
+        used, _ = distinct(step, len(steps))
+        found[used] += peak
+    return found[:-1]
 
 
 def _by_step(cells: Cells, steps: StepsOfKernels, work: _Products) -> tuple[Floats64, Floats64]:

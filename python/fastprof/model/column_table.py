@@ -125,6 +125,7 @@ TRACE_COLUMNS: Final = (
     _traced("path", "Path", "number", "node of the call-path tree"),
     _traced("copied", "Copied", "number", "bytes of a copy or memset (--all)"),
     _traced("copy_direction", "CopyDirection", "text", "HtoD, DtoH, DtoD, ... (--all)"),
+    _traced("copy_memory", "CopyMemory", "text", "memory: pageable -> device, ... (--all)"),
     _traced("damaged", "Damaged", "number", "1 if the recorded time is invalid"),
 )
 

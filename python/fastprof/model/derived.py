@@ -27,10 +27,6 @@ class _Derived:
     rows : the rows of this column; None for all
     """
 
-    _n: int
-    _make: Callable[[Rows | slice], Numbers]
-    _rows: Rows | None
-
     def __init__(
         self, n: int, make: Callable[[Rows | slice], Numbers], rows: Rows | None = None
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,6 +39,11 @@ class Steps:
         return len(self.number)
 
 
+# Further values of Memory.device_type, for kinds of memory that only Nsight Systems records.
+MANAGED: Final = 1000  # of CPU and GPU
+PINNED: Final = 1001  # of the CPU, locked for copies
+
+
 @dataclass
 class Memory:
     """Allocations and frees, one row per event, in file order.
@@ -48,10 +53,13 @@ class Memory:
     time : int64 [events], ns on the trace's clock; the smallest int64 if not recorded
     address : int64 [events], -1 if not recorded
     bytes : int64 [events], negative for a free; the smallest int64 if not recorded
-    device_type : int32 [events], 0 CPU, 1 CUDA, ... (c10::DeviceType), -1 if not recorded
+    device_type : int32 [events], 0 CPU, 1 CUDA, ... (c10::DeviceType), MANAGED or PINNED, -1 if not
+        recorded
     device : int32 [events], -1 for the CPU and if not recorded
     total_allocated, total_reserved : int64 [events], bytes of the device after the event, -1 if not
         recorded
+    pid, tid : int64 [events], process and thread, -1 if not recorded
+    correlation : int64 [events], the id of the API call, -1 if not recorded
     """
 
     time: Int64 = field(default_factory=_no_int64)
@@ -61,6 +69,9 @@ class Memory:
     device: Int32 = field(default_factory=_no_int32)
     total_allocated: Int64 = field(default_factory=_no_int64)
     total_reserved: Int64 = field(default_factory=_no_int64)
+    pid: Int64 = field(default_factory=_no_int64)
+    tid: Int64 = field(default_factory=_no_int64)
+    correlation: Int64 = field(default_factory=_no_int64)
 
     def __len__(self) -> int:
         return len(self.time)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from fastprof.model.columns import Rows, Values
-from fastprof.model.heading import Heading, Scale
+from fastprof.model.heading import UNITS, Heading, Scale
 from fastprof.model.quantity import scale_of
 from fastprof.model.table_layout import Layout
 
@@ -235,7 +235,10 @@ def _largest(column: Column, total: Any) -> tuple[float, bool]:
 
 
 def _scale(heading: Heading, largest: float) -> Scale | None:
-    return scale_of(heading.unit, largest) if heading.unit else None
+    if not heading.unit:
+        return None
+    limits = [each for each in UNITS[heading.unit] if each.name == heading.largest_unit]
+    return scale_of(heading.unit, min([largest, *(each.size for each in limits)]))
 
 
 def _number_format(

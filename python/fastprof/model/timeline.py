@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
+from fastprof.model.metadata import Memory
 
 # CUPTI's types of synchronisation (CUpti_ActivitySynchronizationType), by number.
 SYNC_KINDS = ("unknown", "event", "stream wait", "stream", "context")
@@ -100,6 +101,7 @@ class Recorded:
     Parameters
     ----------
     phase_domain : [Trace.phases] as `RecordedRanges.domain`
+    memory : allocations that the first reading skips
     """
 
     ranges: RecordedRanges
@@ -110,3 +112,4 @@ class Recorded:
     threads: Int32 | Int64  # thread ids of the operating system
     process_of_thread: Int32  # index into processes
     processes: Int32  # process ids
+    memory: Memory = field(default_factory=Memory)

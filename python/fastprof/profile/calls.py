@@ -25,6 +25,7 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Call, Tensor
+from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning, op_name
 from fastprof.model.trace import Trace
 from fastprof.ops.registry import Formula
@@ -151,6 +152,20 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         taken=taken,
         instance=instance,
     )
+
+
+def outermost_calls(found: Attribution, frame: Int32) -> Values:
+    """The meaning of the call around each frame, as the call of a kernel launched in it.
+
+    frame : [n] frames of `found`, -1 for none
+    """
+    label_of_frame = take(found.ranges.label, found.frame_range)
+    meaning = take(found.meaning_of_frame, frame)
+    outside = _outside_nodes(found.meanings, found.frame_parent, label_of_frame)
+    if outside is not None:
+        meaning = np.where(take(outside, frame, False), frame, meaning)
+    picked = _picked(found.meanings, found.frame_parent, label_of_frame)
+    return Values(take(label_of_frame, take(picked, meaning)), found.meanings)
 
 
 def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[int]]:

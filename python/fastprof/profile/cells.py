@@ -13,19 +13,20 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._cells import refine
 from fastprof._core._groups import sum_where
-from fastprof._core._pools import alike, pairs
-from fastprof.model.arrays import Int32, Int64
+from fastprof._core._pools import alike
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values
 
-__all__ = ["OF_CELLS", "SUMS", "Cells", "cells_of_columns", "known", "numbered", "picked", "sums"]
+__all__ = ["OF_CELLS", "SUMS", "Cells", "bits", "cells_of_columns", "numbered", "picked", "sums"]
 
 SUMS: Final = ("sil", "flops", "bytes")
 # The columns in which all kernels of a cell agree; of SUMS, they agree in whether it is known.
 OF_CELLS: Final = frozenset(
     {
         *("op", "mod", "params", "tc", "compute_type", "helper"),
-        *("name", "kernel", "class", "kind", "copy_direction", "grid"),
+        *("name", "kernel", "class", "kind", "copy_direction", "copy_memory", "grid"),
         *("device", "stream", "context"),
         *("layer", "trace", "line", "library_line", "dir", "phase"),
     }
@@ -56,28 +57,24 @@ class Cells:
         return np.bincount(self.of_kernel, minlength=len(self)).astype(np.int64)
 
 
-def numbered(factors: Iterable[Int32]) -> tuple[Int32, Int32]:
+def numbered(factors: Iterable[Int32], n_kernels: int) -> tuple[Int32, Int32]:
     """The number of each distinct combination of factors, and its first row.
 
     factors : each [kernels]; combinations are in order of their first row
     """
-    first = None
+    of_kernel, first = np.zeros(n_kernels, np.int32), np.zeros(min(n_kernels, 1), np.int32)
     for factor in factors:
-        if first is None:
-            of_kernel, first = pairs(factor, factor)
-        else:
-            of_kernel, first = pairs(of_kernel, factor)
-    if first is None:
-        raise ValueError("expected at least one factor, found none")
+        n_ids = int(factor.max(initial=-1)) + 1
+        of_kernel, first = refine(of_kernel, len(first), factor, n_ids)
     return of_kernel, first
 
 
-def known(*columns: npt.NDArray[Any]) -> Int32:
-    """[kernels] Which of some columns of numbers are known: bit i for column i."""
-    bits = np.zeros(len(columns[0]), np.int32)
-    for i, column in enumerate(columns):
-        bits |= (column >= 0).astype(np.int32) << np.int32(i)
-    return bits
+def bits(*flags: Bools) -> Int32:
+    """[kernels] Flags as one number: bit i for flag i, at most 8."""
+    found = np.zeros(len(flags[0]), np.uint8)
+    for i, flag in enumerate(flags):
+        found |= flag.view(np.uint8) << np.uint8(i)
+    return found.astype(np.int32)
 
 
 def sums(values: npt.NDArray[Any], of_kernel: Int32, first: Int32) -> Int64:
@@ -101,9 +98,9 @@ def picked(column: Column, rows: npt.NDArray[Any]) -> Column:
 
 def cells_of_columns(column: Callable[[str], Column], names: Collection[str]) -> Cells:
     """The cells of kernels whose columns `names` are known."""
-    numbers = [np.asarray(column(name).values) for name in SUMS]
+    known = [np.asarray(column(name).values) >= 0 for name in SUMS]
     some = [column(name) for name in names if name in OF_CELLS]
-    of_kernel, first = numbered([known(*numbers), *map(_ids, some)])
+    of_kernel, first = numbered([bits(*known), *map(_ids, some)], len(known[0]))
 
     def of_cells(name: str) -> Column:
         values = column(name)

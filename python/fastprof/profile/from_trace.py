@@ -60,7 +60,7 @@ class TraceSource(ProfileSource):
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._read_times, self._read_events = read_times, read_events
+        self._readers = read_times, read_events
         self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
@@ -68,7 +68,7 @@ class TraceSource(ProfileSource):
 
     def _of(self, trace: Trace, attribution: Attribution) -> TraceSource:
         """A source for the same file."""
-        return TraceSource(trace, attribution, self.lines, self._read_times, self._read_events)
+        return TraceSource(trace, attribution, self.lines, *self._readers)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
@@ -84,13 +84,13 @@ class TraceSource(ProfileSource):
     @cached_property
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
-        return self._read_times(self._trace, self._attribution)
+        return self._readers[0](self._trace, self._attribution)
 
     def host_events(self, name: str) -> HostEvents:
         """As in ProfileSource."""
         if name not in self._host_events:
             threads = self.timeline.api.threads
-            self._host_events[name] = host_events_of(self._read_events(name), threads)
+            self._host_events[name] = host_events_of(self._readers[1](name), threads)
         return self._host_events[name]
 
     @cached_property
@@ -276,5 +276,6 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
+    "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
 }

@@ -55,7 +55,7 @@ class Lookups:
         self.frame = attribution.frame_of_kernel
         self._steps: dict[str | None, StepsOfKernels] = {}
 
-    @cached_property
+    @property
     def meaning(self) -> Int32:
         """The frame of the call that a kernel works for: its own, or its forward call's."""
         return take(self.attribution.meaning_of_frame, self.frame)

@@ -15,7 +15,7 @@ from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
-from fastprof.model.metadata import About
+from fastprof.model.metadata import About, Memory
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
@@ -173,6 +173,17 @@ class Profile:
         return self._source.host_events("cpu_switches")
 
     @property
+    def memory_events(self) -> Memory:
+        """Allocations and frees; those of Nsight Systems are read with `ranges`.
+
+        torch.profiler records them with `profile_memory=True`, Nsight Systems with
+        `--cuda-memory-usage=true`. Empty if none were recorded.
+        """
+        if self.about.format != "nsys":
+            return self.about.memory
+        return self._source.timeline.memory
+
+    @property
     def paths(self) -> Paths:
         """The call-path tree, which the column `path` of kernels indexes.
 
@@ -309,6 +320,10 @@ class Profile:
         """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
         return self.report("steps", **options)
 
+    def copies(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
+        return self.report("copies", by=by, **options)
+
     def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
         `report`."""
@@ -321,6 +336,10 @@ class Profile:
     def idle(self, gaps: int | None = None, **options: Any) -> Table:
         """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
         return self.report("idle", gaps=gaps, **options)
+
+    def memory(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Allocations and the peak: `profile.memory(by="layer", device="cpu")`; see `report`."""
+        return self.report("memory", by=by, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""

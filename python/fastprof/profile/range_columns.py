@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from fastprof import ops
-from fastprof.model.arrays import Int32
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines
 from fastprof.model.markers.collectives import RECORDED
@@ -18,12 +18,12 @@ from fastprof.model.numbers import without_numbers
 from fastprof.model.trace import Trace
 from fastprof.profile import phases
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.calls import named
+from fastprof.profile.calls import named, outermost_calls
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["RangeColumns"]
+__all__ = ["RangeColumns", "params_of", "steps_at"]
 
 Maker = Callable[[Lookups], Column]
 
@@ -64,14 +64,15 @@ class RangeColumns:
             **shared,
             "op": lambda _: self._of_label(_op),
             "mod": lambda _: self._of_label(lambda meaning: named(meaning).mod),
-            "params": lambda _: self._of_label(_params),
+            "params": lambda _: self._of_label(params_of),
             "phase": phases.of_ranges,
-            "step": lambda _: _step(ranges, steps()),
+            "step": lambda _: steps_at(steps(), ranges.start, ranges.pid),
             "tid": lambda _: Ints(ranges.tid),
             "pid": lambda _: Ints(ranges.pid),
         }
         self.names = list(self._makers)
         self._columns: dict[str, Column] = {}
+        self._calls: Values | None = None
 
     def __len__(self) -> int:
         return len(self.ranges)
@@ -81,6 +82,14 @@ class RangeColumns:
         if name not in self._columns:
             self._columns[name] = self._makers[name](self._lookups)
         return self._columns[name]
+
+    def calls(self, value: Callable[[Meaning], Any]) -> Values:
+        """A property of the call around each range: of the operator that kernels launched in it
+        work for."""
+        if self._calls is None:
+            attribution = self._lookups.attribution
+            self._calls = outermost_calls(attribution, attribution.frame_of_kernel)
+        return self._calls.mapped(value)
 
     def _of_label(self, value: Callable[[Meaning], str | None]) -> Values:
         return Values(self.ranges.label, self.ranges.meanings).mapped(value)
@@ -94,15 +103,15 @@ def _first_frames(attribution: Attribution) -> Int32:
     return first
 
 
-def _step(ranges: RangeInstances, steps: StepsOfKernels) -> Ints:
-    """The number of the step in which a range starts, -1 outside."""
+def steps_at(steps: StepsOfKernels, time: Int64, pid: Int64) -> Ints:
+    """The number of the step of each process at each time, -1 outside."""
     if steps.source == "none":
-        return Ints(np.full(len(ranges), steps.number[0]))
-    number, pid = np.full(len(ranges), -1, np.int64), ranges.pid
+        return Ints(np.full(len(time), steps.number[0]))
+    number = np.full(len(time), -1, np.int64)
     for each in np.unique(steps.pid):
         rows = np.flatnonzero(steps.pid == each)
         own = np.flatnonzero((pid == each) | (each < 0))
-        start = ranges.start[own]
+        start = time[own]
         place = np.searchsorted(steps.start[rows], start, side="right") - 1
         inside = (place >= 0) & (start < steps.end[rows][place])
         number[own] = np.where(inside, steps.number[rows][place], -1)
@@ -120,7 +129,7 @@ def _op(meaning: Meaning) -> str | None:
     return named(meaning).op
 
 
-def _params(meaning: Meaning) -> str | None:
+def params_of(meaning: Meaning) -> str | None:
     """Shapes and types as in the column `params`."""
     call = meaning.call
     if call is None or not meaning.has_arguments:

@@ -11,6 +11,7 @@ from fastprof._core._take import take
 from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
+from fastprof.model.metadata import Memory
 from fastprof.model.timeline import Recorded, RecordedCalls
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
@@ -25,11 +26,15 @@ class DiffersError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The ranges, in the order of `Attribution.ranges`, and API calls of a trace."""
+    """The ranges, in the order of `Attribution.ranges`, and API calls of a trace.
+
+    memory : allocations that only the second reading of the file includes
+    """
 
     ranges: RangeInstances
     api: ApiCalls
     synchronisations: Synchronisations
+    memory: Memory
 
     def launch_ends(self) -> Ints:
         """[kernels] The end of the launching API call."""
@@ -50,7 +55,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         ranges = second.submit(_ranges, trace, attribution, recorded, thread_of, threads)
         api = _api(trace, recorded, thread_of, threads)
         syncs = synchronisations_of(recorded.syncs, recorded.processes, api)
-        return Timeline(ranges.result(), api, syncs)
+        return Timeline(ranges.result(), api, syncs, recorded.memory)
 
 
 def _api(trace: Trace, recorded: Recorded, thread_of: Int32, threads: Threads) -> ApiCalls:

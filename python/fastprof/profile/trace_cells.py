@@ -10,7 +10,7 @@ import numpy as np
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Ints
 from fastprof.profile import gpu_work
-from fastprof.profile.cells import known, numbered, sums
+from fastprof.profile.cells import bits, numbered, sums
 from fastprof.profile.lookups import Lookups
 
 __all__ = ["lookups_of_cells", "partition"]
@@ -21,28 +21,28 @@ def partition(lookups: Lookups) -> tuple[Int32, Int32]:
 
     The costs come last: another thread may compute them.
     """
-    return numbered(_factors(lookups))
+    return numbered(_factors(lookups), len(lookups.trace.kernels))
 
 
 def _factors(lookups: Lookups) -> Iterator[Int32]:
     trace = lookups.trace
     kernels, in_engine = trace.kernels, lookups.attribution.in_engine
     yield kernels.config
-    # Another object, which releases its arrays.
-    paths = Lookups(trace, lookups.attribution, lookups.lines)
-    yield paths.own_paths.place
-    yield paths.meaning_paths.place
-    yield paths.direction
-    del paths
-    yield known(kernels.launch, lookups.frame, kernels.duration)
-    if in_engine is not None:
-        yield in_engine.astype(np.int32)
+
+    def fresh() -> Lookups:
+        """Other lookups, which release their arrays."""
+        return Lookups(trace, lookups.attribution, lookups.lines)
+
+    yield fresh().own_paths.place
+    yield fresh().meaning_paths.place
+    yield fresh().direction
+    flags = [kernels.launch >= 0, lookups.frame >= 0, kernels.duration >= 0]
+    flags += [] if in_engine is None else [in_engine]
     if any(gpu_work.launches_graph(name) for name in trace.strings):
-        replayed, _ = gpu_work.of_graphs(trace)
-        yield replayed.astype(np.int32)
+        flags += [gpu_work.of_graphs(trace)[0]]
+    yield bits(*flags)
     yield lookups.costs.cell
-    yield known(lookups.flops.values, lookups.bytes.values)
-    yield lookups.calls.backward.astype(np.int32)
+    yield bits(lookups.flops.values >= 0, lookups.bytes.values >= 0, lookups.calls.backward)
 
 
 def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookups:

@@ -13,6 +13,8 @@ from fastprof.readers.sqlite.database import Field
 I64, I32 = _column.I64, _column.I32
 
 SIZES, AXES = ("grid", "block"), "XYZ"
+# Kinds of memory: of a copy, and of a memset in Nsight Systems exports and in NVProf files.
+MEMORY = ("srcKind", "dstKind", "memKind", "memoryKind")
 
 
 def config_field(name: str, kind: int = I32, pool: Any = None) -> Field:
@@ -41,6 +43,7 @@ def copy_fields() -> list[Field]:
     return [
         Field("bytes", I64),
         config_field("copyKind"),  # CUpti_ActivityMemcpyKind
+        *map(config_field, MEMORY),
         config_field("graphNodeId", I64),
     ]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof.model.metadata import About, Distributed, GpuFigures, Memory, positive
 from fastprof.readers.kineto.event_columns import KinetoFile
+from fastprof.readers.kineto.threads import numbers_of
 
 _VERSION = re.compile(
     r"(cuda|cudnn|cupti|hip|rocm|roctracer|nccl|rccl|xpu|torch|pytorch)\w*_version\Z"
@@ -43,9 +45,18 @@ def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
     )
     _name_others(file, about)
     _read_names(file, about, set(threads))
-    columns = file.tables["memory"]
-    about.memory = Memory(**{name: columns[name] for name in vars(Memory())})
+    about.memory = _memory(file.tables["memory"])
     return about
+
+
+def _memory(columns: Mapping[str, npt.NDArray[Any]]) -> Memory:
+    names = set(vars(Memory())) - {"pid", "tid", "correlation"}
+    return Memory(
+        **{name: columns[name] for name in names},
+        pid=numbers_of(columns["pid"]),
+        tid=numbers_of(columns["tid"]),
+        correlation=np.full(len(columns["time"]), -1, np.int64),
+    )
 
 
 def _is_plain(value: Any) -> bool:

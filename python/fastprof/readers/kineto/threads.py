@@ -28,9 +28,9 @@ class Threads:
         pairs = _distinct([self._pair(table["pid"], table["tid"]) for table in tables])
         self._pairs = pairs[pairs >= 0]
         width = max(len(self._tids), 1)
-        self.numbers = _numbers(self._tids[self._pairs % width])
+        self.numbers = numbers_of(self._tids[self._pairs % width])
         self.process = (self._pairs // width).astype(np.int32)
-        self.process_numbers = _numbers(self._pids)
+        self.process_numbers = numbers_of(self._pids)
 
     def places(self) -> list[tuple[int, int]]:
         """The pid and tid of each thread; -1 for a text."""
@@ -67,5 +67,6 @@ def _distinct(columns: Sequence[Int64]) -> Int64:
     return np.unique(np.concatenate(heads)) if heads else np.empty(0, np.int64)
 
 
-def _numbers(places: Int64) -> Int64:
+def numbers_of(places: Int64) -> Int64:
+    """Process or thread ids; -1 for a text and if not recorded."""
     return np.where(places <= TEXT_PLACE, -1, places)

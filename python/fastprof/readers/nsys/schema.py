@@ -20,6 +20,7 @@ GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
 SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH_NODES = "CUDA_GRAPH_NODE_EVENTS"
+MEMORY = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 RANGES = ("NVTX_EVENTS", "NVTX_EVENTS_V3", "NVTX_EVENTS_V2")
 STRINGS = "StringIds"
 SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
@@ -34,6 +35,9 @@ START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
 
 # The event that names an NVTX domain.
 DOMAIN = {"NvtxDomainCreate": 75}
+
+# nsys numbers kinds of memory from 0 for pageable (ENUM_CUDA_MEM_KIND), CUPTI from 1.
+FIRST_MEMORY = 1
 
 # A global thread id is hardware, virtual machine, process and thread, 8, 8, 24 and 24 bits.
 PROCESS_SHIFT = 24
@@ -151,6 +155,19 @@ def graph_node_fields(pools: Pools) -> list[Field]:
         Field("nameId", KEY, pool=pools.strings),
         Field("graphNodeId", I64, needed=True),
         Field("originalGraphNodeId", I64),
+    ]
+
+
+def memory_fields() -> list[Field]:
+    return [
+        Field("start", I64, needed=True),
+        Field("globalPid", I64),
+        Field("deviceId", I32),
+        Field("address", I64),
+        Field("bytes", I64, needed=True),
+        Field("memKind", I32),
+        Field("memoryOperationType", I32, needed=True),
+        Field("correlationId", I64),
     ]
 
 

@@ -13,7 +13,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
-from fastprof.readers.nsys import host_events, schema
+from fastprof.readers.nsys import host_events, memory, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.nsys.launches import process_of
@@ -66,6 +66,7 @@ def read(database: Database) -> Recorded:
             correlation=columns["correlationId"],
         ),
         syncs=syncs,
+        memory=memory.read(database),
         strings=strings,
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
         process_of_thread=process,

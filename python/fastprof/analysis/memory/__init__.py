@@ -1,0 +1,1 @@
+"""`memory`: allocations of a trace, and memory snapshots of torch."""

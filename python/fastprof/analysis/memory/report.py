@@ -1,0 +1,197 @@
+"""`memory`: what was allocated, what was live at the peak, and by which code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis import keys
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.cpu_events import CpuEvents, cpu_events
+from fastprof.analysis.memory.allocation_columns import CPU, GPU, AllocationColumns, events_of
+from fastprof.analysis.memory.blocks import Blocks, blocks_of
+from fastprof.analysis.memory.categories import categories
+from fastprof.analysis.memory.headings import COLUMNS, memory_keys
+from fastprof.analysis.memory.overview import lines_of, per_step, values_of
+from fastprof.analysis.memory.rows import Net, rows_of
+from fastprof.analysis.selection import Where, selected
+from fastprof.errors import ReportError
+from fastprof.model.columns import Ints, Values
+from fastprof.model.metadata import About
+from fastprof.model.table import Cells, Table
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["memory"]
+
+
+def memory(
+    profile: Profile,
+    by: str | Sequence[str] | None = None,
+    device: str | int | None = None,
+    where: Where | None = None,
+    steps: str | None = None,
+) -> Table:
+    """Allocations by any keys: live at the peak, allocated, live at the end. See docs/reports.md.
+
+    Sizes are in bytes. Without memory events, the table is empty and a note names the option that
+    records them.
+
+    Parameters
+    ----------
+    by : keys, see docs/reports.md; by default `op`, or without operators `range` or `device`
+    device : `gpu`, `cpu`, `pinned`, `managed` or the number of a GPU; by default all GPUs, or
+        without events of GPUs the CPU
+    where : only these allocations, see `fastprof.analysis.selection`; the lines above the table
+        describe all
+    steps : what a step is, see `Profile.find_steps`
+
+    Raises
+    ------
+    ReportError
+        A key or memory is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed since it was read.
+    """
+    names = (by,) if isinstance(by, str) else tuple(by or ())
+    memory_keys(",".join(names)) if names else names
+    recorded = profile.memory_events if profile.about.format != "dict" else profile.about.memory
+    if not len(recorded):
+        none: dict[str, Cells] = {each.key: Ints(np.empty(0, np.int64)) for each in COLUMNS}
+        return Table(none, COLUMNS, notes=(_ADVICE[profile.about.format],))
+    chosen = str(device).lower() if device is not None else None
+    events = events_of(recorded, _wanted(profile, chosen))
+    found = profile.find_steps(steps)
+    columns = AllocationColumns(profile, recorded, events, found)
+    newest_first = bool(np.any(keys.key_of(columns, "dir").array() == "bprop"))
+    blocks = blocks_of(events, newest_first)
+    names = names or _default(columns)
+    of_blocks = [_key(columns, blocks, found, name) for name in names]
+    events_selected = selected(columns, where)
+    rows = None if events_selected is None else events_selected[blocks.begin[blocks.is_recorded]]
+    net = _net(profile, names, chosen) if rows is None and steps is None else None
+    table = rows_of(blocks, dict(zip(names, of_blocks, strict=True)), rows, net)
+    lead, facts = _overview(profile.about, blocks, columns, found)
+    return Table(
+        table.columns,
+        table.headings,
+        lead=(*lead, ""),
+        notes=(*_notes(profile.about, blocks), *table.notes),
+        total=table.total,
+        facts={"memories": facts},
+    )
+
+
+def _wanted(profile: Profile, device: str | None) -> Callable[[str], bool]:
+    """Whether a memory is selected, by its name."""
+    names = set(events_of(profile.memory_events, lambda name: True).names)
+    if device is None:
+        device = "gpu" if any(name.startswith(GPU) for name in names) else ""
+        device = device or next(name for name in [CPU, *sorted(names)] if name in names).lower()
+    name = f"{GPU} {device}".lower() if device.isdigit() else device
+    found = {each for each in names if name in (each.lower(), each.split()[0].lower())}
+    if not found:
+        listed = ", ".join(sorted(names))
+        raise ReportError(
+            f"expected a memory with events (a number for a GPU), found {device!r}; the file "
+            f"records {listed}"
+        )
+    return found.__contains__
+
+
+def _default(columns: AllocationColumns) -> tuple[str, ...]:
+    for name in ("op", "range"):
+        if keys.key_of(columns, name).ids.max(initial=-1) >= 0:
+            return (name,)
+    return ("device",)
+
+
+def _key(columns: AllocationColumns, blocks: Blocks, steps: StepsOfKernels, name: str) -> Values:
+    """A key of the recorded blocks: of the events that allocate them."""
+    if name == "category":
+        return categories(blocks, columns, steps.source != "none")
+    begin = blocks.begin[blocks.is_recorded]
+    if name == "size":
+        distinct, ids = np.unique(blocks.size[blocks.is_recorded], return_inverse=True)
+        return Values(ids.astype(np.int32), distinct.tolist())
+    found = keys.key_of(columns, name)
+    return Values(found.ids[begin], found.values)
+
+
+def _net(profile: Profile, names: Sequence[str], device: str | None) -> Net | None:
+    """The memory of operators as torch.profiler counts it; None if it has no such keys."""
+    if profile.about.format != "kineto" or set(names) & _WITHOUT_EVENTS or (device or "").isdigit():
+        return None
+    events: CpuEvents = cpu_events(profile)
+    place = device or ("gpu" if "gpu" in events.memory else "cpu")
+    if place not in events.memory:
+        return None
+    return Net(events, events.memory[place], {name: keys.key_of(events, name) for name in names})
+
+
+_WITHOUT_EVENTS: Final = frozenset({"category", "device", "size", "state", "stream"})
+
+
+def _overview(
+    about: About, blocks: Blocks, columns: AllocationColumns, steps: StepsOfKernels
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """The lines above the table, and their values."""
+    lines: list[str] = []
+    values: list[dict[str, Any]] = []
+    pid, step = numbers(columns, "pid"), numbers(columns, "step")
+    for use in blocks.uses:
+        found = per_step(blocks, use, steps, pid[use.rows])
+        at_peak = int(step[use.peak_event]) if use.peak >= 0 and found is not None else -1
+        number = use.name.removeprefix(f"{GPU} ")
+        gpu = about.gpus.get(int(number)) if number.isdigit() else None
+        peak_step = at_peak if at_peak >= 0 else None
+        lines += lines_of(use, found, gpu, peak_step)
+        values.append(values_of(use, found, peak_step))
+    return lines, values
+
+
+def _notes(about: About, blocks: Blocks) -> tuple[str, ...]:
+    notes = []
+    if about.format == "nsys":
+        notes.append(_SEGMENTS)
+    if blocks.is_by_size:
+        notes.append(_BY_SIZE)
+    if any(use.start is None for use in blocks.uses):
+        notes.append(_NO_START)
+    if blocks.lost_frees:
+        notes.append(
+            f"{blocks.lost_frees} blocks without a recorded free end with the next allocation at "
+            "their address"
+        )
+    misfits = sum(use.misfits for use in blocks.uses)
+    if misfits:
+        notes.append(
+            f"after {misfits} events, the recorded total differs from the sum of the recorded "
+            "allocations and frees: some were not recorded"
+        )
+    return tuple(notes)
+
+
+_SEGMENTS: Final = (
+    "nsys records cudaMalloc and cudaFree: segments of PyTorch's allocator, not tensors; for "
+    "tensors, record with torch.profiler and profile_memory=True"
+)
+_BY_SIZE: Final = (
+    "no addresses recorded: a free counts for an allocation of its size, so rows are estimates; "
+    "totals are exact"
+)
+_NO_START: Final = (
+    "live bytes at the start are not recorded: the peak is above the start, and blocks from before "
+    "the capture count only if it frees them"
+)
+_ADVICE: Final = {
+    "kineto": "no memory events: record with torch.profiler.profile(profile_memory=True)",
+    "nsys": "no memory events: record with nsys profile --cuda-memory-usage=true (cudaMalloc), or "
+    "with torch.profiler and profile_memory=True (tensors)",
+    "nvprof": "NVProf records no allocations: record with torch.profiler and profile_memory=True",
+    "dict": "no memory events in dict lines: use the original trace",
+}
