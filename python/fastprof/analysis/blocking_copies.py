@@ -28,15 +28,15 @@ def blocked_ns(profile: Profile, rows: Int64) -> Int64:
     rows : copies, kernel rows
     """
     api = profile.api
-    calls, until, _ = blocking_copies(profile)
+    calls, until = blocking_copies(profile)
     waits = np.zeros(len(api) + 1, np.int64)  # the last for copies without a call
     known = api.end[until] != NEVER
     waits[calls[known]] = (api.end[until] - api.start[calls])[known]
     return waits[api.of_kernel[rows]]
 
 
-def blocking_copies(profile: Profile) -> tuple[Int64, Int64, Int64]:
-    """Copies that wait: rows of `profile.api`, the call at which each ends, all calls that wait.
+def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:
+    """Copies that wait: rows of `profile.api`, and the call at which each ends.
 
     Copies without `Async`; asynchronous ones that a StreamSynchronize follows at once, with it; and
     those that return after the GPU has begun to copy, as from pageable memory.
@@ -47,7 +47,7 @@ def blocking_copies(profile: Profile) -> tuple[Int64, Int64, Int64]:
     row = np.setdiff1d(_long_copies(profile), first)
     rows, until = np.concatenate([alone, first, row]), np.concatenate([alone, second, row])
     order = np.argsort(rows, kind="stable")
-    return rows[order], until[order], np.concatenate([alone, second])
+    return rows[order], until[order]
 
 
 def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:

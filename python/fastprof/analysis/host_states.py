@@ -119,9 +119,9 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         end = np.where(end == NEVER, np.int64(last), end)
         return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
-    copies, until, waits = blocking_copies(profile)
+    copies, until = blocking_copies(profile)
     is_sync = _of_class(api, SYNC)
-    is_sync[waits] = False
+    is_sync[until] = False
     return HostStates(
         [
             events(ranges, loader_ranges(profile, data)),
