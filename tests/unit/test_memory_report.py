@@ -1,4 +1,4 @@
-"""`memory`: the peak, what was live then, and by which code."""
+"""`memory` of traces: the peak, the blocks live at the peak, growth, categories."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_blocks_that_outlive_their_step_are_kept(tmp_path: Path) -> None:
         recorder.trace.annotation(100 * step, 100 * step + 90, f"ProfilerStep#{step}")
         recorder.trace.op(100 * step + 10, 100 * step + 80, "aten::mm")
         recorder.memory(100 * step + 20, 16, step + 1)
-    table = recorder.profile(tmp_path).memory("category,step".split(","))
+    table = recorder.profile(tmp_path).memory(["category", "step"])
     found = {(row["category"], row["step"]): row["at_end_bytes"] for row in table.rows()}
     assert found == {("kept", 0): 16, ("kept", 1): 16, ("unknown", 2): 16}
     assert facts(table)["steps"]["growth_bytes"] == 16

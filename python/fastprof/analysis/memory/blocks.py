@@ -30,6 +30,7 @@ class Events:
     address : int64 [events], equal for the events of one address in one process; -1 if unknown
     allocated, reserved : int64 [events], bytes of the memory after the event, -1 if unknown
     row : int64 [events], the event's row in its source
+    is_complete : whether every block that is live after the last event has an event
     """
 
     names: list[str]
@@ -40,6 +41,7 @@ class Events:
     allocated: Int64
     reserved: Int64
     row: Int64
+    is_complete: bool = False
 
     def __len__(self) -> int:
         return len(self.size)
@@ -110,6 +112,8 @@ class Blocks:
         allocated, reserved = self.events.allocated[rows], self.events.reserved[rows]
         known = np.flatnonzero(allocated >= 0)
         start = int(allocated[known[0]] - above[known[0]]) if len(known) else None
+        if self.events.is_complete:
+            start = int(self.size[~self.is_recorded & (self.memory == number)].sum())
         off = 0 if start is None else int((allocated[known] != start + above[known]).sum())
         return Use(
             name=self.events.names[number],

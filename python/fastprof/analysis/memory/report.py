@@ -1,4 +1,4 @@
-"""`memory`: what was allocated, what was live at the peak, and by which code."""
+"""`memory`: peak memory, the blocks live at the peak, and the code that allocates them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.memory.allocation_columns import CPU, GPU, AllocationColumns, events_of
 from fastprof.analysis.memory.blocks import Blocks, blocks_of
 from fastprof.analysis.memory.categories import categories
-from fastprof.analysis.memory.headings import COLUMNS, memory_keys
+from fastprof.analysis.memory.headings import memory_keys
 from fastprof.analysis.memory.overview import lines_of, per_step, values_of
-from fastprof.analysis.memory.rows import Net, rows_of
+from fastprof.analysis.memory.rows import Net, empty_table, rows_of
 from fastprof.analysis.selection import Where, selected
 from fastprof.errors import ReportError
-from fastprof.model.columns import Ints, Values
+from fastprof.model.columns import Values
 from fastprof.model.metadata import About
-from fastprof.model.table import Cells, Table
+from fastprof.model.table import Table
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -61,8 +61,7 @@ def memory(
     memory_keys(",".join(names)) if names else names
     recorded = profile.memory_events if profile.about.format != "dict" else profile.about.memory
     if not len(recorded):
-        none: dict[str, Cells] = {each.key: Ints(np.empty(0, np.int64)) for each in COLUMNS}
-        return Table(none, COLUMNS, notes=(_ADVICE[profile.about.format],))
+        return empty_table(_ADVICE[profile.about.format], {})
     chosen = str(device).lower() if device is not None else None
     events = events_of(recorded, _wanted(profile, chosen))
     found = profile.find_steps(steps)
@@ -133,7 +132,7 @@ def _net(profile: Profile, names: Sequence[str], device: str | None) -> Net | No
     return Net(events, events.memory[place], {name: keys.key_of(events, name) for name in names})
 
 
-_WITHOUT_EVENTS: Final = frozenset({"category", "device", "size", "state", "stream"})
+_WITHOUT_EVENTS: Final = frozenset({"category", "device", "size", "stream"})
 
 
 def _overview(
