@@ -41,7 +41,7 @@ fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask, i
   for (int64_t i = 0; i < rows->n; i++) {
     int32_t g = rows->group[i];
     int64_t value = rows->value[i];
-    if (g < 0 || !mask[i] || value == rows->none || value <= 0) continue;
+    if (g < 0 || (mask && !mask[i]) || value == rows->none || value <= 0) continue;
     if (__builtin_add_overflow(sum[g], value, &sum[g])) sum[g] = INT64_MAX;
   }
   return FP_OK;

@@ -25,7 +25,7 @@ typedef struct {
 fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *stats);
 
 /* sum[g] = the sum of the known, positive numbers of each group where mask is not 0. A sum that
- * exceeds 64 bits is INT64_MAX. mask: [n] */
+ * exceeds 64 bits is INT64_MAX. mask: [n], NULL for all numbers */
 fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask, int64_t *sum);
 
 /* count[g] = the number of distinct ids of each group, of ids that occur in one group only;

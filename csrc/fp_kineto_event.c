@@ -78,6 +78,7 @@ static const known_key KEYS[] = {
     ARG("Process Group Name", FP_FIELD_COLLECTIVE + 8),
     ARG("Src Rank", FP_FIELD_COLLECTIVE + 9),
     ARG("Dst Rank", FP_FIELD_COLLECTIVE + 10),
+    ARG("Process Group Description", FP_FIELD_COLLECTIVE + 11),
     ARG("kernel_file", FP_FIELD_TRITON),
     ARG("kernel_hash", FP_FIELD_TRITON + 1),
     ARG("kernel_backend", FP_FIELD_TRITON + 2),

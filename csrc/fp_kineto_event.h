@@ -53,7 +53,7 @@ typedef enum {
   FP_FIELD_STRIDES,
   FP_FIELD_CONCRETE,
   FP_FIELD_COLLECTIVE, /* first field of the collective part */
-  FP_FIELD_COLLECTIVE_LAST = FP_FIELD_COLLECTIVE + 10,
+  FP_FIELD_COLLECTIVE_LAST = FP_FIELD_COLLECTIVE + 11,
   FP_FIELD_TRITON, /* first field of the Triton part, which also has the grid */
   FP_FIELD_TRITON_LAST = FP_FIELD_TRITON + 6,
   FP_FIELDS

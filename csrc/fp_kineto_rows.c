@@ -99,6 +99,12 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
                             {"pid", PLACE, FP_FIELD_PID},
                             {"tid", PLACE, FP_FIELD_TID},
                             {"value", META, FP_FIELD_META_NAME}},
+    [FP_KINETO_SYNCS] = {{"start", TIME, FP_FIELD_TS},
+                         {"duration", TIME, FP_FIELD_DUR},
+                         {"name", NAME, FP_FIELD_NAME},
+                         {"device", SMALL, FP_FIELD_DEVICE},
+                         {"stream", SMALL, FP_FIELD_STREAM},
+                         {"correlation", NUMBER, FP_FIELD_CORRELATION}},
 };
 
 typedef struct {
@@ -130,6 +136,7 @@ static const category_class CLASSES[] = {
     {"python_function", {FP_KINETO_RANGES, -1}},
     {"gpu_user_annotation", {FP_KINETO_GPU_ANNOTATIONS, -1}},
     {"fwdbwd", {FP_KINETO_FLOWS, -1}},
+    {"cuda_sync", {FP_KINETO_SYNCS, -1}},
 };
 
 static int equals_ignoring_case(const char *small, const char *text, size_t length) {

@@ -12,6 +12,7 @@ typedef enum {
   FP_KINETO_FLOWS,           /* ends of arrows from forward to backward */
   FP_KINETO_MEMORY,          /* allocations and frees */
   FP_KINETO_METADATA,        /* names of processes and threads */
+  FP_KINETO_SYNCS,           /* synchronisations that CUPTI recorded */
   FP_KINETO_TABLES,
 } fp_kineto_table;
 

@@ -57,6 +57,17 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMSET": """
         start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid? value
         bytes graphNodeId?@2021 memKind?""",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": """
+        start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid?
+        deprecatedSyncType?@2025 syncType eventId eventSyncId?@2025""",
+    "OSRT_API": """
+        start end eventClass globalTid? nameId returnValue nestingLevel? callchainId
+        argumentsId@2025""",
+    "COMPOSITE_EVENTS": "id* start cpu? threadState? globalTid? cpuCycles",
+    "SAMPLING_CALLCHAINS": """
+        id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP?
+        unwindMethod? stackDepth""",
+    "SCHED_EVENTS": "start cpu isSchedIn globalTid? threadState?@2022 threadBlock?@2022",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": """@2021
         start globalPid deviceId contextId address pc bytes memKind memoryOperationType name:TEXT?
         correlationId? localMemoryPoolAddress?@2022 localMemoryPoolReleaseThreshold?@2022

@@ -48,12 +48,16 @@ static void statistics_are_those_of_loops(int32_t n, int32_t n_groups) {
     group[i] = random_below(n_groups + 1) - 1;
     value[i] = random_below(30) - 5;
     id[i] = random_below(MOST) - 1;
-    mask[i] = (uint8_t)random_below(2);
   }
   const fp_groups_rows rows = {group, value, n, NONE, n_groups};
   const fp_groups_stats stats = {of_groups[0], of_groups[1], of_groups[2], of_groups[3], squares};
   CHECK(fp_groups_reduce(&rows, &stats) == FP_OK);
   CHECK(fp_groups_median(&rows, stats.count, scratch, of_groups[4], median) == FP_OK);
+  for (int32_t i = 0; i < n; i++) mask[i] = 1;
+  CHECK(fp_groups_sum_where(&rows, mask, of_groups[4]) == FP_OK);
+  CHECK(fp_groups_sum_where(&rows, NULL, of_groups[5]) == FP_OK);
+  for (int32_t g = 0; g < n_groups; g++) CHECK(of_groups[4][g] == of_groups[5][g]);
+  for (int32_t i = 0; i < n; i++) mask[i] = (uint8_t)random_below(2);
   CHECK(fp_groups_sum_where(&rows, mask, of_groups[5]) == FP_OK);
   CHECK(fp_groups_distinct(&rows, id, MOST, home, of_groups[4]) == FP_OK);
   for (int32_t g = 0; g < n_groups; g++) {

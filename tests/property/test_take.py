@@ -139,11 +139,26 @@ def test_rows_are_alike_where_all_numbers_are(columns):
     assert [rows[first[i]] for i in ids] == rows
 
 
+def test_many_distinct_rows_are_numbered_in_order_of_appearance():
+    few = np.arange(200_000) % 50_000
+    left, right = (few % 7).astype(np.int32), few // 7 * 2**40
+    ids, first = _pools.alike([left, right])
+    assert np.array_equal(ids, few)
+    assert np.array_equal(first, np.arange(50_000))
+
+
 def test_columns_that_cannot_be_compared_row_by_row_are_refused():
     two, three = np.zeros(2, np.int64), np.zeros(3, np.int32)
     with pytest.raises(ValueError, match="lengths differ"):
         _pools.alike([two, three])
     with pytest.raises(ValueError, match="33 columns"):
         _pools.alike([two] * 33)
-    with pytest.raises(ValueError, match="256 bytes"):
-        _pools.alike([np.zeros((2, 40))])
+
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(st.integers(-3, 3)) | st.lists(st.integers(-(2**40), 2**40)) | st.lists(INT64))
+def test_rows_are_sorted_like_python_sorts_them(numbers):
+    order = _take.ascending(frozen(numbers, np.int64))
+    assert order.tolist() == sorted(range(len(numbers)), key=numbers.__getitem__)

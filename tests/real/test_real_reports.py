@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import numpy as np
 import pytest
 
-from fastprof.analysis.intervals import union_ns
 from fastprof.analysis.key_names import KEY_NAMES
 from open_traces import profile
 from real_data import traces
@@ -70,7 +68,3 @@ def test_r50_has_the_times_that_tensorboard_shows():
     assert kernels == {
         "backward": 538, "forward": 280, "optimizer": 483, "zero_grad": 161, "copy": 54,
     }  # fmt: skip
-
-
-def test_union_of_no_intervals_is_nothing():
-    assert union_ns(np.empty(0, np.int64), np.empty(0, np.int64)) == 0

@@ -262,9 +262,6 @@ CALLED_FROM_OUTSIDE = {
     "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
-    "algorithm_bytes": "docs/guide.md",
-    "bus_bytes": "docs/guide.md",
-    "kind_of": "docs/guide.md",
     "_repr_html_": "notebooks",
 }
 

@@ -46,7 +46,7 @@ def row(file, table, i=0):
 
 
 def rows_of(file):
-    return {table: len(columns["pid"]) for table, columns in file.tables.items()}
+    return {table: len(next(iter(columns.values()))) for table, columns in file.tables.items()}
 
 
 def refusal(text):

@@ -70,7 +70,7 @@ def test_a_command_prints_the_table_of_its_report(
     assert output_of(name, trace, "--markdown", "--limit", "0") == table.markdown()
     if not isinstance(table, Tables):
         known = {each.key for each in reports.find(name).columns}
-        assert known >= set(table) - {"dir", "op", "shape"}
+        assert known >= set(table) - {"dir", "op", "shape", "collective"}
     assert all(each.about for each in reports.find(name).columns)
 
 

@@ -6,11 +6,13 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 
 import fastprof
 from exports import Export
 from fastprof.analysis.stats.headings import TABLES
+from fastprof.analysis.stats.statistics import Statistics
 from fastprof.cli import main
 from fastprof.errors import ReportError
 from kineto_files import KinetoFile
@@ -78,6 +80,18 @@ def test_queue_times_are_those_of_kernels_that_waited(profile):
         (100, 1, 0, 2, 1, 27.5, 27.5, 5, 50, 31.8, 6.0, 6.0, 2, 10, 5.7,
          20.0, 20.0, 20, 20, 0.0, 12.0, 12.0, 4, 20, 11.3, "cudaLaunchKernel", "gemm"),
     ]  # fmt: skip
+
+
+def test_a_few_rows_of_a_large_table_have_the_statistics_of_all_rows():
+    random, n_groups = np.random.default_rng(0), 70_000
+    ids = random.integers(-1, n_groups, 200_000).astype(np.int32)
+    values = random.integers(0, 1000, len(ids))
+    columns, rows = Statistics(ids, values, n_groups).times(), np.array([69_999, 5, 5_000, 0])
+    for column in columns:
+        assert len(column.take(rows)) == 4 < len(column) == n_groups
+        assert np.array_equal(column.take(rows).values, column.values[rows], equal_nan=True)
+    medians = [np.round(np.median(values[ids == group]), 1) for group in rows]
+    assert columns[4].take(rows).values.tolist() == medians
 
 
 def test_ranges_projected_on_the_gpu(profile):

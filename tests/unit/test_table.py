@@ -140,6 +140,20 @@ def test_rows_sort_by_number_and_by_text_with_unknowns_last():
         TABLE.sort("gpu")
 
 
+def test_rows_of_json_are_those_of_python_for_any_value_and_name():
+    cells = ['a "b", 100%\nc', (1, 2), [], True, None]
+    table = Table(
+        {
+            '50% "x"': Values(np.array([0, 1, 2, 3, 4, -1], np.int32), cells),
+            "n": Floats(np.array([1.0, 1e300, -0.1, np.inf, np.nan, 12345.6])),
+        }
+    )
+    rows = json.loads(table.to_json())["rows"]
+    assert rows == json.loads(json.dumps(list(table.rows())))
+    lines = [json.dumps(row) for row in table.rows()]
+    assert ",\n".join(lines) in table.to_json()
+
+
 def test_select_shows_the_columns_in_the_order_asked():
     table = TABLE.select(["max_ns", "op"])
     assert table.text(1).splitlines()[3].split() == ["max(ns)", "op"]

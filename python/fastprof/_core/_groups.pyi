@@ -15,7 +15,7 @@ class GroupStats:
     def median(self) -> npt.NDArray[np.float64]: ...
 
 def sum_where(
-    group: npt.NDArray[np.int32], value: _Int64, mask: npt.NDArray[np.uint8], n_groups: int
+    group: npt.NDArray[np.int32], value: _Int64, mask: npt.NDArray[np.uint8] | None, n_groups: int
 ) -> _Int64: ...
 def distinct_ids(
     group: npt.NDArray[np.int32], ids: npt.NDArray[np.int32], n_groups: int, n_ids: int

@@ -4,9 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
+
+
+class computed_once(Generic[Result]):
+    """A cached property; one thread at a time computes those of an instance, others wait."""
+
+    def __init__(self, make: Callable[[Any], Result]) -> None:
+        self._make, self._name = make, ""
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Result:
+        if instance is None:
+            raise AttributeError(f"{self._name} is an attribute of instances")
+        kept: dict[str, Any] = instance.__dict__
+        with kept.setdefault("_lock", RLock()):
+            if self._name not in kept:
+                kept[self._name] = self._make(instance)
+            found: Result = kept[self._name]
+            return found
 
 
 class SecondThread:

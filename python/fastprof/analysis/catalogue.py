@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from fastprof.analysis import layers_columns, lines_columns, ranges_columns
+from fastprof.analysis import (
+    copies_columns,
+    idle_columns,
+    launches_columns,
+    layers_columns,
+    lines_columns,
+    overlap_columns,
+    ranges_columns,
+    steps_columns,
+)
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.memory import headings as memory_headings
@@ -77,6 +86,17 @@ add(
 )
 add(
     Report(
+        name="idle",
+        about="why the GPU waits: causes, where to look, the longest gaps",
+        description=idle_columns.DESCRIPTION,
+        function="fastprof.analysis.idle:idle",
+        columns=idle_columns.ALL,
+        options=idle_columns.OPTIONS,
+        limit=20,
+    )
+)
+add(
+    Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
         description=stats_headings.DESCRIPTION,
@@ -107,8 +127,56 @@ add(
 )
 add(
     Report(
+        name="steps",
+        about="the length of each step, what the GPU does in it, and what differs in outliers",
+        description=steps_columns.DESCRIPTION,
+        function="fastprof.analysis.steps_report:steps",
+        columns=steps_columns.COLUMNS,
+        options=(STEPS, WHERE, *PEAKS),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="overlap",
+        about="communication hidden behind compute and exposed, bandwidth of collectives",
+        description=overlap_columns.DESCRIPTION,
+        function="fastprof.analysis.overlap:overlap",
+        columns=overlap_columns.COLUMNS,
+        options=(
+            by("device,collective,process_group,group_size,message_bytes,message_type,stream"),
+            STEPS,
+            WHERE,
+        ),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="launches",
+        about="how launch-bound the work is: launch calls, latency and queue of the GPU",
+        description=launches_columns.DESCRIPTION,
+        function="fastprof.analysis.launches:launches",
+        columns=launches_columns.COLUMNS,
+        options=(by("op; kind without operators"), STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="copies",
+        about="memory copies and memsets: rate against the bus, and what waits for them",
+        description=copies_columns.DESCRIPTION,
+        function="fastprof.analysis.copies:copies",
+        columns=copies_columns.COLUMNS,
+        options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
+        limit=20,
+    )
+)
+add(
+    Report(
         name="memory",
-        about="peak memory, the blocks live at the peak and their code; also of torch's memory snapshots",
+        about="peak memory, the blocks live at the peak and their code; reads torch's snapshots too",
         description=memory_headings.DESCRIPTION,
         function="fastprof.analysis.memory.report:memory",
         of_snapshot="fastprof.analysis.memory.snapshot:memory_snapshot",

@@ -8,19 +8,18 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis import keys
+from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.cpu_events import CpuEvents, Measure, counted, joined_ids
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals
 from fastprof.analysis.key_names import heading_of
-from fastprof.analysis.measures import measures, ratio, shown, totals
+from fastprof.analysis.measures import TimeInSteps, measures, ratio, shown, totals
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
-from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["cpu_table"]
 
@@ -28,10 +27,10 @@ _NONE: Final = np.iinfo(np.int64).min
 
 
 def cpu_table(
-    profile: Profile,
+    cells: KernelCells,
     events: CpuEvents,
     names: Sequence[str],
-    steps: StepsOfKernels,
+    in_steps: TimeInSteps,
     ideal: Ideals,
     where: Where | None = None,
 ) -> Table:
@@ -39,9 +38,9 @@ def cpu_table(
 
     Kernels and CPU events with equal keys are one row. GPU measures are those of `summary`.
     """
-    both = [_joined(keys.key_of(profile, name), keys.key_of(events, name)) for name in names]
-    n = len(profile)
-    groups = group(both, n + len(events), _rows(profile, events, where))
+    both = [_joined(keys.key_of(cells, name), keys.key_of(events, name)) for name in names]
+    n = len(cells)
+    groups = group(both, n + len(events), _rows(cells, events, where))
     columns: dict[str, Cells] = {
         name: Values(key.ids[groups.first], key.values)
         for name, key in zip(names, both, strict=True)
@@ -51,7 +50,7 @@ def cpu_table(
     if n:
         of_cpu["cpu_calls"] = of_cpu.pop("calls")
         total["cpu_calls"] = total.pop("calls")
-        of_gpu = measures(profile, Grouping(groups.ids[:n], groups.n), steps, ideal)
+        of_gpu = measures(cells, Grouping(groups.ids[:n], groups.n), in_steps, ideal)
         columns |= {name: of_cpu[name] for name in of_cpu} | of_gpu
         total |= totals(of_gpu)
     else:
@@ -68,11 +67,11 @@ def _joined(left: Values, right: Values) -> Values:
     )
 
 
-def _rows(profile: Profile, events: CpuEvents, where: Where | None) -> Bools | None:
-    of_kernels, of_events = selected(profile, where), selected(events, where)
-    if of_kernels is None or of_events is None:
+def _rows(cells: KernelCells, events: CpuEvents, where: Where | None) -> Bools | None:
+    of_cells, of_events = selected(cells, where), selected(events, where)
+    if of_cells is None or of_events is None:
         return None
-    return np.concatenate([of_kernels, of_events])
+    return np.concatenate([of_cells, of_events])
 
 
 def _measures(events: CpuEvents, groups: Grouping, nested: bool) -> dict[str, Cells]:

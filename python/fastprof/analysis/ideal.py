@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.columns import Columns, numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.ops.compute_types import COMPUTE_TYPES
-from fastprof.profile.profile import Profile
 
 __all__ = [
     "BANDWIDTH",
@@ -50,18 +48,21 @@ _NARROW: Final = frozenset({"fp16", "bf16", "fp8", "int8"})
 
 @dataclass(frozen=True)
 class Ideals:
-    """The ideal time of every kernel.
+    """The ideal time of each row, a kernel or a cell.
 
     Parameters
     ----------
-    ideal : float64 [kernels], ns; 0 if unknown
-    is_counted : bool [kernels], whether the ideal time is known: the kernel's own, or for a helper
-        that of its call group
-    at_peak : float64 [kernels], ns, FLOPs / peak; 0 if unknown
-    bound : int8 [kernels], COMPUTE, BANDWIDTH or -1
-    has_roof : bool [kernels], False for communication and copies to, from and between GPUs
+    per_flop, per_byte : float64 [rows], ns; at most one is not 0
+    ideal : float64 [rows], ns; 0 if unknown
+    is_counted : bool [rows], whether the ideal time is known: the row's own, or for a helper that
+        of its call group
+    at_peak : float64 [rows], ns, FLOPs / peak; 0 if unknown
+    bound : int8 [rows], COMPUTE, BANDWIDTH or -1
+    has_roof : bool [rows], False for communication and copies to, from and between GPUs
     """
 
+    per_flop: Floats64
+    per_byte: Floats64
     ideal: Floats64
     is_counted: Bools
     at_peak: Floats64
@@ -69,21 +70,12 @@ class Ideals:
     has_roof: Bools
 
 
-_kept: Final[WeakKeyDictionary[Profile, Ideals]] = WeakKeyDictionary()
+def ideals_of(source: Columns, devices: Mapping[int, Device], roof: str = "peak") -> Ideals:
+    """The ideal times of rows, kernels or cells, at the peaks of these GPUs.
 
-
-def _kept_ideals(profile: Profile) -> Ideals:
-    """The ideal times at the peaks of the profile's own GPUs; computed once per profile."""
-    if profile not in _kept:
-        _kept[profile] = _ideals(profile, profile.devices)
-    return _kept[profile]
-
-
-def ideals_of(profile: Profile, devices: Mapping[int, Device], roof: str = "peak") -> Ideals:
-    """The ideal times at the peaks of these GPUs; `roof` is "peak" or "practical"."""
-    if roof == "peak" and devices == profile.devices:
-        return _kept_ideals(profile)
-    return _ideals(profile, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
+    roof : "peak" or "practical"
+    """
+    return _ideals(source, devices, PRACTICAL if roof == "practical" else (1.0, 1.0))
 
 
 def against_ideal(
@@ -93,11 +85,11 @@ def against_ideal(
 
     NaN where no ideal time is known.
 
-    time : [kernels], ns
+    time : [rows], ns
     """
     counted = groups.sums(time, ideal.is_counted)
     rows = groups.ids[ideal.is_counted]
-    is_known = np.zeros(groups.n + 1, bool)  # the last for kernels in no group
+    is_known = np.zeros(groups.n + 1, bool)  # the last for rows in no group
     is_known[rows] = True
     total = np.where(is_known[:-1], groups.sums(ideal.ideal), np.nan)
     share = np.full(groups.n, np.nan)
@@ -105,30 +97,30 @@ def against_ideal(
     return total, counted - total, share
 
 
-def _ideals(
-    profile: Profile, devices: Mapping[int, Device], shares: tuple[float, float] = (1.0, 1.0)
-) -> Ideals:
-    """Compute the ideal time of every kernel.
+def _ideals(source: Columns, devices: Mapping[int, Device], shares: tuple[float, float]) -> Ideals:
+    """Compute the ideal time of each row.
 
     devices : the GPUs by number
     shares : attainable shares of the tensor-core peak and of the bandwidth
     """
-    has_roof = _has_roof(profile)
-    device = key_of(profile, "device")
-    keys = [device, *(key_of(profile, name) for name in ("dir", "op", "shape"))]
-    calls = group(keys, len(profile), has_roof)
-    code = _codes(profile)
+    has_roof = _has_roof(source)
+    device = key_of(source, "device")
+    keys = [device, *(key_of(source, name) for name in ("dir", "op", "shape"))]
+    calls = group(keys, len(source), has_roof)
+    code = _codes(source)
     parts = _parts(calls, code)
     work = code < _HELPER
-    flops, bytes_ = (np.where(work, numbers(profile, name), -1) for name in ("flops", "bytes"))
+    flops, bytes_ = (np.where(work, numbers(source, name), -1) for name in ("flops", "bytes"))
     peak, bandwidth = _rates(device, devices, shares, parts.first, code)
     per_flop, per_byte, known = _coefficients(parts, flops, bytes_, peak, bandwidth)
     has_ideal = np.append(known, False)[parts.ids] & ((flops >= 0) | (bytes_ >= 0))
-    of_group = np.zeros(calls.n + 1, bool)  # the last for kernels without a roof
+    of_group = np.zeros(calls.n + 1, bool)  # the last for rows without a roof
     # A memset alone does not do the work of an operator of unknown cost.
-    of_group[calls.ids[has_ideal & ~_is_one_of(profile, "class", _OF_DRIVER)]] = True
+    of_group[calls.ids[has_ideal & ~_is_one_of(source, "class", _OF_DRIVER)]] = True
     of_compute, of_bytes = (np.append(each, 0.0)[parts.ids] for each in (per_flop, per_byte))
     return Ideals(
+        of_compute,
+        of_bytes,
         np.maximum(flops, 0) * of_compute + np.maximum(bytes_, 0) * of_bytes,
         has_ideal | (of_group[calls.ids] & ~work),
         np.maximum(flops, 0) * np.append(np.nan_to_num(1e9 / peak), 0.0)[parts.ids],
@@ -137,29 +129,29 @@ def _ideals(
     )
 
 
-def _has_roof(profile: Profile) -> Bools:
+def _has_roof(source: Columns) -> Bools:
     """False for communication, and for copies that leave the memory of a GPU."""
-    found = ~_is_one_of(profile, "class", frozenset({"communication"}))
-    if "copy_direction" in profile.names:
-        found &= ~_is_one_of(profile, "copy_direction", _LEAVES)
+    found = ~_is_one_of(source, "class", frozenset({"communication"}))
+    if "copy_direction" in source.names:
+        found &= ~_is_one_of(source, "copy_direction", _LEAVES)
     return found
 
 
-def _is_one_of(profile: Profile, name: str, values: frozenset[str]) -> Bools:
-    """[kernels] Whether a column has one of these values."""
-    column = texts(profile, name)
+def _is_one_of(source: Columns, name: str, values: frozenset[str]) -> Bools:
+    """[rows] Whether a column has one of these values."""
+    column = texts(source, name)
     found: Bools = np.array([*(each in values for each in column.values), False])[column.ids]
     return found
 
 
-def _codes(profile: Profile) -> Int32:
-    """[kernels] Class, compute type and tensor cores of each kernel; `_HELPER` for helpers."""
-    kinds, types, cores = (texts(profile, name) for name in ("class", "compute_type", "tc"))
+def _codes(source: Columns) -> Int32:
+    """[rows] Class, compute type and tensor cores of each row; `_HELPER` for helpers."""
+    kinds, types, cores = (texts(source, name) for name in ("class", "compute_type", "tc"))
     product = np.array([*(each in PRODUCTS for each in kinds.values), False], np.int32)[kinds.ids]
     code: Int32 = (product * np.int32(_N_TYPES) + types.ids + np.int32(1)) * np.int32(_N_CORES)
     core = np.array([*(("0", "1", "-").index(each) for each in cores.values), -1], np.int32)
     code += core[cores.ids] + np.int32(1)
-    code[numbers(profile, "helper") == 1] = _HELPER
+    code[numbers(source, "helper") == 1] = _HELPER
     return code
 
 

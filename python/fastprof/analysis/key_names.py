@@ -39,7 +39,15 @@ KEY_NAMES: Final = {
     "tc": "tensor cores: 1 used, 0 not used, - not applicable",
     "launch": "API call that launched it",
     "direction": "direction of a copy: HtoD, DtoH, DtoD, ...",
+    "memory": "memory of a copy besides that of the device: pageable, pinned, managed, ...; else device",
+    "size": "bytes of a copy or memset",
+    "size_class": "class of that size: < 4 kB, 4-64 kB, 64 kB-1 MB, ...",
     "context": "CUDA context",
+    "collective": "collective of a communication kernel: all_reduce, all_gather, send_recv, ...",
+    "process_group": "process group of a collective: name and description",
+    "group_size": "ranks of that group",
+    "message_bytes": "size of a collective, as NCCL's tests define it",
+    "message_type": "type of a collective's elements",
 }
 ALIASES: Final = {"class": "kind", "params": "shape", "module": "mod", "pid": "process"}
 

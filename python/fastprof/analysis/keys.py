@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._core._pools import alike
-from fastprof.analysis.columns import Columns
+from fastprof.analysis.columns import Columns, numbers
 from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
 from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, unknown
@@ -119,6 +119,41 @@ def _dtype(profile: Columns) -> Values:
     return _column("params")(profile).mapped(of)
 
 
+def _of_message(name: str) -> Callable[[Columns], Values]:
+    """A key of communication kernels; CPU events and dict lines have none."""
+    return lambda profile: (
+        _as_values(profile.column(name)) if "start" in profile.names else unknown(len(profile))
+    )
+
+
+def _memory(profile: Columns) -> Values:
+    """The memory of copies and memsets, `device` only if there is no other."""
+
+    def other(text: str) -> str:
+        return " -> ".join(each for each in text.split(" -> ") if each != "device") or "device"
+
+    return _column("copy_memory")(profile).mapped(other)
+
+
+_SIZE_CLASSES: Final = (
+    (4_000, "< 4 kB"),
+    (64_000, "4-64 kB"),
+    (1_000_000, "64 kB-1 MB"),
+    (16_000_000, "1-16 MB"),
+    (256_000_000, "16-256 MB"),
+)
+
+
+def _size_class(profile: Columns) -> Values:
+    """Classes of the bytes of copies and memsets."""
+    if "copied" not in profile.names:
+        return unknown(len(profile))
+    limits, names = zip(*_SIZE_CLASSES, strict=True)
+    copied = numbers(profile, "copied")
+    place = np.searchsorted(limits, copied, "right").astype(np.int32)
+    return Values(np.where(copied < 0, np.int32(-1), place), [*names, ">= 256 MB"])
+
+
 def _constant(value: Any, n: int) -> Values:
     return unknown(n) if value is None else Values(np.zeros(n, np.int32), [value])
 
@@ -158,5 +193,13 @@ _MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "tc": _column("tc"),
     "launch": _column("launch"),
     "direction": _column("copy_direction"),
+    "memory": _memory,
+    "size": _column("copied"),
+    "size_class": _size_class,
     "context": _column("context"),
+    "collective": _of_message("collective"),
+    "process_group": _of_message("process_group"),
+    "group_size": _of_message("group_size"),
+    "message_bytes": _of_message("message_bytes"),
+    "message_type": _of_message("message_type"),
 }

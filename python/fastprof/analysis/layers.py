@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.cells import Cells as KernelCells
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import ideals_of
@@ -75,9 +77,11 @@ def layers(
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    kernels, paths, first = _paths(profile, depth, selected(profile, where))
-    ideal = ideals_of(profile, devices)
-    work = _Work(paths, path_sums(profile, kernels, profile.find_steps(steps), ideal), first)
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    groups, paths, first = _paths(cells, depth, selected(cells, where))
+    sums = path_sums(cells, groups, found, ideals_of(cells, devices))
+    work = _Work(paths, sums, first)
     rows = work.rows()
     of_instances: dict[str, Cells] = {}
     if fold:
@@ -141,13 +145,13 @@ class _Work:
 
 
 def _paths(
-    profile: Profile, depth: int | None, selection: Bools | None
+    cells: KernelCells, depth: int | None, selection: Bools | None
 ) -> tuple[Grouping, list[Path], list[int]]:
-    """The kernels of equal layers, the layers of each group, and the time of its first launch."""
-    layer = texts(profile, "layer")
-    recomputed = _recomputed(profile)
-    kernels = group([layer, recomputed], len(profile), selection)
-    first = kernels.first.tolist()
+    """The cells of equal layers, the layers of each group, and the time of its first launch."""
+    layer = texts(cells, "layer")
+    recomputed = _recomputed(cells)
+    groups = group([layer, recomputed], len(cells), selection)
+    first = groups.first.tolist()
     paths: list[Path] = [layer.at(row) or () for row in first]
     again = [i for i, row in enumerate(first) if recomputed.at(row)]
     if again:
@@ -155,19 +159,19 @@ def _paths(
         moved = attached([paths[i] for i in again], [paths[i] for i in others])
         for i, path in zip(again, moved, strict=True):
             paths[i] = path
-    times = kernels.stats(_launch_times(profile), NO_TIME).min
-    return kernels, [path[:depth] for path in paths], times.tolist()
+    times = cells.grouped(groups).stats(_launch_times(cells.profile), NO_TIME).min
+    return groups, [path[:depth] for path in paths], times.tolist()
 
 
-def _recomputed(profile: Profile) -> Values:
-    """Whether each kernel is part of a recomputed forward pass."""
-    if "phase" not in profile.names:
-        return Values(np.zeros(len(profile), np.int32), [False])
-    return texts(profile, "phase").mapped(lambda phase: phase == RECOMPUTE)
+def _recomputed(cells: KernelCells) -> Values:
+    """Whether each cell is part of a recomputed forward pass."""
+    if "phase" not in cells.names:
+        return Values(np.zeros(len(cells), np.int32), [False])
+    return texts(cells, "phase").mapped(lambda phase: phase == RECOMPUTE)
 
 
 def _launch_times(profile: Profile) -> Int64:
-    """The time of each launch, of the start on the GPU where the launch is unknown."""
+    """[kernels] The time of each launch, of the start on the GPU where the launch is unknown."""
     if "launch_start" not in profile.names:
         return np.arange(len(profile))
     launch, start = numbers(profile, "launch_start"), numbers(profile, "start")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import ideals_of
@@ -88,12 +89,13 @@ def lines(
         raise ReportError(f"by: expected {' or '.join(_BY)}, found {by!r}")
     globs = [files] if isinstance(files, str) else list(files)
     sources = SourceFiles(source)
-    traces = texts(profile, "trace")
-    kernels = group([traces], len(profile), selected(profile, where))
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    traces = texts(cells, "trace")
+    groups = group([traces], len(cells), selected(cells, where))
     devices = devices_with(profile, gpu, peak, bandwidth)
-    ideal = ideals_of(profile, devices)
-    sums = path_sums(profile, kernels, profile.find_steps(steps), ideal)
-    stacks = [list(traces.at(row) or ()) for row in kernels.first.tolist()]
+    sums = path_sums(cells, groups, found, ideals_of(cells, devices))
+    stacks = [list(traces.at(row) or ()) for row in groups.first.tolist()]
     chosen, notes = _chosen(profile, stacks, globs)
     row_of = {each: _BY[by](each, sources) for each in {each for own in chosen for each in own}}
     work = _Work([[row_of[each] for each in own] for own in chosen], sums)

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.threads import SecondThread
+from fastprof._core._groups import GroupStats
+from fastprof._core._take import take
+from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping
 from fastprof.analysis.ideal import Ideals, against_ideal
 from fastprof.analysis.summary_columns import ABOVE_ROOF, MEASURES
-from fastprof.model.arrays import Bools
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = [
+    "TimeInSteps",
     "calls",
     "in_counted_steps",
     "measures",
@@ -31,6 +33,7 @@ __all__ = [
     "ratio",
     "shown",
     "tensor_cores",
+    "time_in_steps",
     "totals",
 ]
 
@@ -38,63 +41,89 @@ _TENSOR_CORES, _OTHER_CORES = "1", "0"
 _NONE: Final = np.iinfo(np.int64).min
 
 
+class TimeInSteps(NamedTuple):
+    """The GPU time in counted steps.
+
+    Parameters
+    ----------
+    time : int64 [cells], ns
+    n_steps : the number of counted steps, 0 if steps are unknown
+    """
+
+    time: Int64
+    n_steps: int
+
+
+def time_in_steps(cells: KernelCells, steps: StepsOfKernels) -> TimeInSteps:
+    """The GPU time of each cell in counted steps."""
+    n_steps = 0 if steps.source == "none" else step_count(steps)
+    if not n_steps:
+        return TimeInSteps(np.zeros(len(cells), np.int64), 0)
+    time = numbers(cells.profile, "sil")
+    return TimeInSteps(cells.sum_where(time, in_counted_steps(steps)), n_steps)
+
+
 def measures(
-    profile: Profile,
+    cells: KernelCells,
     groups: Grouping,
-    steps: StepsOfKernels,
+    in_steps: TimeInSteps,
     ideal: Ideals,
     wanted: Collection[str] | None = None,
 ) -> dict[str, Cells]:
-    """The measures of each group; see `analysis.summary_columns` for units and help.
+    """The measures of each group of cells; see `analysis.summary_columns` for units and help.
 
     wanted : only these; None for all
     """
-    found = _Measures(profile, groups, steps, ideal)
+    found = _Measures(cells, groups, in_steps, ideal)
     names = [each.key for each in MEASURES if wanted is None or each.key in wanted]
-    if "median_ns" not in names:
-        return {name: found.make(name) for name in names}
-    with SecondThread() as second:
-        median = second.submit(found.gpu.median)
-        columns = {name: found.make(name) for name in names if name != "median_ns"}
-        columns["median_ns"] = Floats(median.result())
-    return {name: columns[name] for name in names}
+    return {name: found.make(name) for name in names}
 
 
 class _Measures:
-    """The measures of groups of kernels, each computed on request."""
+    """The measures of groups of cells, each computed on request."""
 
     def __init__(
-        self, profile: Profile, groups: Grouping, steps: StepsOfKernels, ideal: Ideals
+        self, cells: KernelCells, groups: Grouping, in_steps: TimeInSteps, ideal: Ideals
     ) -> None:
-        self._profile, self._groups, self._steps, self._ideal = profile, groups, steps, ideal
-        self._time = np.ascontiguousarray(numbers(profile, "sil"), np.int64)
-        self.gpu = groups.stats(self._time)
+        self._cells, self._groups, self._in_steps, self._ideal = cells, groups, in_steps, ideal
+        self._time = numbers(cells, "sil")
+        self._gpu = groups.stats(self._time).sum
         self._work: dict[str, Ints] = {}
+
+    @cached_property
+    def of_kernels(self) -> GroupStats:
+        """The statistics of the kernels' GPU time."""
+        return self._cells.grouped(self._groups).stats(numbers(self._cells.profile, "sil"))
 
     def make(self, name: str) -> Cells:
         """The column of a name in MEASURES."""
         return _MAKERS[name](self)
 
     def calls(self) -> Cells:
-        return Ints(calls(self._profile, self._groups))
+        return Ints(calls(self._cells, self._groups))
+
+    def kernels(self) -> Cells:
+        return Ints(self._groups.stats(self._cells.kernels).sum)
+
+    def gpu(self) -> Cells:
+        return Ints(self._gpu, none=_NONE)
 
     def share(self) -> Cells:
-        total = int(self.gpu.sum.sum())
-        return Floats(ratio(self.gpu.sum, np.full(self._groups.n, total)))
+        return Floats(ratio(self._gpu, np.full(self._groups.n, int(self._gpu.sum()))))
 
     def step(self) -> Cells:
-        return Floats(per_step(self._groups, self._time, self._steps))
+        return Floats(per_step(self._groups, self._in_steps))
 
     def work(self, name: str) -> Ints:
         """FLOPs or bytes of the kernels with a known count."""
         if name not in self._work:
-            of_groups = self._groups.stats(numbers(self._profile, name))
+            of_groups = self._groups.stats(numbers(self._cells, name))
             self._work[name] = Ints(np.where(of_groups.count > 0, of_groups.sum, -1))
         return self._work[name]
 
     def rate(self, name: str) -> Cells:
         """FLOPs or bytes per second of the kernels with a known count."""
-        known = numbers(self._profile, name) >= 0
+        known = numbers(self._cells, name) >= 0
         counted = self._groups.sum_where(self._time, known)
         return Floats(ratio(np.maximum(self.work(name).values, 0), counted) * 1e9)
 
@@ -107,20 +136,20 @@ class _Measures:
         return Values((self.roof[1] < 0).astype(np.int32), ["", ABOVE_ROOF])
 
     def tensor_cores(self) -> Cells:
-        return Floats(tensor_cores(self._profile, self._groups, self._time))
+        return Floats(tensor_cores(self._cells, self._groups, self._time))
 
 
 _MAKERS: Final[dict[str, Callable[[_Measures], Cells]]] = {
     "calls": _Measures.calls,
-    "kernels": lambda of: Ints(of._groups.counts),
-    "gpu_ns": lambda of: Ints(of.gpu.sum, none=_NONE),
+    "kernels": _Measures.kernels,
+    "gpu_ns": _Measures.gpu,
     "share": _Measures.share,
     "step_ns": _Measures.step,
-    "mean_ns": lambda of: Floats(ratio(of.gpu.sum, of.gpu.count)),
-    "median_ns": lambda of: Floats(of.gpu.median()),
-    "min_ns": lambda of: Ints(of.gpu.min),
-    "max_ns": lambda of: Ints(of.gpu.max),
-    "std_ns": lambda of: Floats(np.sqrt(ratio(of.gpu.squares, of.gpu.count))),
+    "mean_ns": lambda of: Floats(ratio(of.of_kernels.sum, of.of_kernels.count)),
+    "median_ns": lambda of: Floats(of.of_kernels.median()),
+    "min_ns": lambda of: Ints(of.of_kernels.min),
+    "max_ns": lambda of: Ints(of.of_kernels.max),
+    "std_ns": lambda of: Floats(np.sqrt(ratio(of.of_kernels.squares, of.of_kernels.count))),
     "flops": lambda of: of.work("flops"),
     "flop_per_s": lambda of: of.rate("flops"),
     "bytes": lambda of: of.work("bytes"),
@@ -133,38 +162,33 @@ _MAKERS: Final[dict[str, Callable[[_Measures], Cells]]] = {
 }
 
 
-def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats64:
     """Quotients; NaN where the divisor is 0."""
     out = np.full(len(above), np.nan)
     np.divide(above, below, out=out, where=np.asarray(below) != 0)
     return out
 
 
-def per_step(groups: Grouping, time: npt.NDArray[np.int64], steps: StepsOfKernels) -> Floats64:
-    """GPU time per counted step; NaN without steps."""
-    n = step_count(steps)
-    if steps.source == "none" or not n:
-        return np.full(groups.n, np.nan)
-    return groups.sum_where(time, in_counted_steps(steps)) / n
+def per_step(groups: Grouping, in_steps: TimeInSteps) -> Floats64:
+    """[groups] GPU time per counted step; NaN without steps."""
+    return ratio(groups.stats(in_steps.time).sum, np.full(groups.n, in_steps.n_steps))
 
 
 def in_counted_steps(steps: StepsOfKernels) -> Bools:
     """[kernels] Whether means over steps include the kernel."""
-    return np.append(steps.is_counted, False)[steps.of_kernel]
+    return take(steps.is_counted, steps.of_kernel, False)
 
 
-def calls(profile: Profile, groups: Grouping) -> npt.NDArray[np.int64]:
+def calls(cells: KernelCells, groups: Grouping) -> Int64:
     """[groups] The number of distinct calls; -1 if the profile has no column `call`."""
-    if "call" not in profile.names:
+    if "call" not in cells.names:
         return np.full(groups.n, -1, np.int64)
-    return groups.distinct_counts(numbers(profile, "call"))
+    return cells.grouped(groups).distinct_counts(numbers(cells.profile, "call"))
 
 
-def tensor_cores(
-    profile: Profile, groups: Grouping, time: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """The share of the time with tensor cores, of kernels that could use them."""
-    column = texts(profile, "tc")
+def tensor_cores(cells: KernelCells, groups: Grouping, time: Int64) -> Floats64:
+    """[groups] The share of the time with tensor cores, of kernels that could use them."""
+    column = texts(cells, "tc")
     of = {value: column.ids == i for i, value in enumerate(column.values)}
     none = np.zeros(len(column), bool)
     used, unused = of.get(_TENSOR_CORES, none), of.get(_OTHER_CORES, none)

@@ -19,7 +19,7 @@ from fastprof.profile.facts import gpu_names, step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["PARTS", "PART_COLUMNS", "overview"]
+__all__ = ["PARTS", "PART_COLUMNS", "BusyTimes", "overview"]
 
 PARTS: Final = ("phase", "kind")
 PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "kernels")
@@ -27,30 +27,50 @@ _MOST: Final = 8  # rows of a part
 _BETWEEN: Final = " " * 4
 
 
+class BusyTimes:
+    """The time lines of the GPUs. Needs no costs.
+
+    Attributes
+    ----------
+    all, in_steps : dict of int to Busy
+        Of all work, and of that in counted steps.
+    kernels_in_steps : int
+        The number of kernels in counted steps.
+    """
+
+    def __init__(self, profile: Profile, steps: StepsOfKernels) -> None:
+        """Add up the times of the kernels."""
+        counted = in_counted_steps(steps)
+        self.all: dict[int, Busy] = busy_by_device(profile)
+        self.in_steps: dict[int, Busy] = busy_by_device(profile, counted)
+        self.kernels_in_steps = int(np.count_nonzero(counted))
+
+
 def overview(
     profile: Profile,
     steps: StepsOfKernels,
     parts: dict[str, Table],
     devices: Mapping[int, Device],
-    busy: Mapping[int, Busy],
+    busy: BusyTimes,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Lines of text, and the values in them for JSON.
 
     parts : the tables by the keys of PARTS, with PART_COLUMNS
     devices : the GPUs by number
-    busy : the time line of each GPU
     """
     gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
-    span, work = (sum(getattr(each, name) for each in busy.values()) for name in ("span", "busy"))
+    span, work = (
+        sum(getattr(each, name) for each in busy.all.values()) for name in ("span", "busy")
+    )
     facts: dict[str, Any] = {"span_ns": span or None, "busy_ns": work if span else None}
     n = 0 if steps.source == "none" else step_count(steps)
     lines = [f"{gpus}, {len(profile)} kernels, copies and memsets"]
     if n and not isnan(steps.mean):
-        found, more = _of_steps(profile, steps, n)
+        found, more = _of_steps(steps, busy, n)
         lines = [f"{gpus}, {steps.description}", *found]
         facts |= more
     elif span:
-        on = f" on {len(busy)} GPUs" if len(busy) > 1 else ""
+        on = f" on {len(busy.all)} GPUs" if len(busy.all) > 1 else ""
         lines.append(f"{quantity(span, 'ns')}{on}: {_busy(work, span)}")
     of_steps = utilisation(profile, steps, devices)
     facts["utilisation"] = of_steps
@@ -62,13 +82,11 @@ def overview(
     return (*lines, "", *_side_by_side(blocks), ""), facts
 
 
-def _of_steps(profile: Profile, steps: StepsOfKernels, n: int) -> tuple[list[str], dict[str, Any]]:
+def _of_steps(steps: StepsOfKernels, busy: BusyTimes, n: int) -> tuple[list[str], dict[str, Any]]:
     """Length of the steps, and how much of it the GPU works: means over the counted steps."""
-    counted = in_counted_steps(steps)
-    busy = busy_by_device(profile, counted)
     # Steps of several processes run at the same time, each on its own GPUs.
-    work = sum(each.busy for each in busy.values()) / max(len(busy), 1) / n
-    kernels = np.count_nonzero(counted) / n
+    work = sum(each.busy for each in busy.in_steps.values()) / max(len(busy.in_steps), 1) / n
+    kernels = busy.kernels_in_steps / n
     scale = scale_of("ns", steps.mean)
     line = (
         f"step {quantity(steps.mean, 'ns')} ± {steps.spread / scale.size:.2g} "

@@ -13,16 +13,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.ideal import Ideals
-from fastprof.analysis.measures import calls, in_counted_steps, ratio
+from fastprof.analysis.measures import calls, ratio, time_in_steps
 from fastprof.analysis.summary_columns import ABOVE_ROOF
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats
-from fastprof.profile.facts import step_count
 from fastprof.profile.phases import BACKWARD, FORWARD
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["OPTIONAL", "Sums", "path_sums"]
@@ -47,8 +46,8 @@ class Sums:
     ----------
     of : arrays [paths] by name, int64 except ideal_ns. gpu_ns, forward_ns, backward_ns; steps_ns,
         the GPU time in counted steps; kernels, calls (-1: not recorded); flops, bytes, and the
-        number of kernels where they are known, n_flops, n_bytes; flops_ns, the GPU time of kernels
-        with known flops; ideal_ns, roof_ns and n_roof, ideal time, GPU time and number of kernels
+        number of cells where they are known, n_flops, n_bytes; flops_ns, the GPU time of kernels
+        with known flops; ideal_ns, roof_ns and n_roof, ideal time, GPU time and number of cells
         with an ideal time
     n_steps : the number of counted steps, 0 if steps are unknown
     """
@@ -118,35 +117,35 @@ def _added(
 
 
 def path_sums(
-    profile: Profile, paths: Grouping, steps: StepsOfKernels, ideal: Ideals | None = None
+    cells: KernelCells, paths: Grouping, steps: StepsOfKernels, ideal: Ideals | None = None
 ) -> Sums:
-    """The sums over the kernels of each path; those of ideal times if `ideal` has them."""
-    time = numbers(profile, "sil")
+    """The sums over the cells of each path; those of ideal times if `ideal` has them."""
+    time = numbers(cells, "sil")
     gpu = paths.stats(time).sum
     of: dict[str, Numbers] = {
         "gpu_ns": gpu,
-        "kernels": paths.counts,
-        "calls": calls(profile, paths),
+        "kernels": paths.stats(cells.kernels).sum,
+        "calls": calls(cells, paths),
     }
     for part in (FORWARD, BACKWARD):
-        of[f"{part}_ns"] = paths.stats(np.where(_in_part(profile, part), time, -1)).sum
+        of[f"{part}_ns"] = paths.stats(np.where(_in_part(cells, part), time, -1)).sum
     for name in ("flops", "bytes"):
-        values = paths.stats(numbers(profile, name))
+        values = paths.stats(numbers(cells, name))
         of[name], of[f"n_{name}"] = values.sum, values.count
-    known = numbers(profile, "flops") >= 0
+    known = numbers(cells, "flops") >= 0
     of["flops_ns"] = paths.stats(np.where(known, time, -1)).sum
     if ideal is not None:
         roof = paths.stats(np.where(ideal.is_counted, time, -1))
         of["roof_ns"], of["n_roof"] = roof.sum, roof.count
         of["ideal_ns"] = paths.sums(ideal.ideal)
-    counted = in_counted_steps(steps)
-    of["steps_ns"] = paths.stats(np.where(counted, time, -1)).sum
-    return Sums(of, 0 if steps.source == "none" else step_count(steps))
+    in_steps = time_in_steps(cells, steps)
+    of["steps_ns"] = paths.stats(in_steps.time).sum
+    return Sums(of, in_steps.n_steps)
 
 
-def _in_part(profile: Profile, part: str) -> npt.NDArray[np.bool_]:
-    """Whether each kernel is in the forward or backward phase; dict lines have directions only."""
-    has_phases = "phase" in profile.names
-    column = texts(profile, "phase" if has_phases else "dir")
+def _in_part(cells: KernelCells, part: str) -> npt.NDArray[np.bool_]:
+    """Whether each cell is in the forward or backward phase; dict lines have directions only."""
+    has_phases = "phase" in cells.names
+    column = texts(cells, "phase" if has_phases else "dir")
     value = part if has_phases else _DIRECTIONS[part]
     return np.asarray(np.array([*(each == value for each in column.values), False])[column.ids])

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.intervals import BusyTime
+from fastprof.analysis.gpu_work import sweep, work_of_device
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
@@ -46,7 +46,7 @@ def spans(profile: Profile, ranges: Int32, rows: Bools | None) -> Spans:
     included = (thread >= 0) & (launched != NO_TIME)
     work = np.flatnonzero(included if rows is None else included & rows)
     work = work[np.lexsort((launched[work], thread[work], device[work]))]
-    busy = {gpu: _busy(device == gpu, start, end) for gpu in np.unique(device[work]).tolist()}
+    work_of = work_of_device(profile)
     thread_of_range = instances.thread[ranges]
     for inside in _runs(work, device[work], thread[work]):
         places = np.flatnonzero(thread_of_range == thread[inside[0]])
@@ -57,14 +57,9 @@ def spans(profile: Profile, ranges: Int32, rows: Bools | None) -> Spans:
         places, first, last = places[some], first[some], last[some]
         begin = _reduced(np.minimum, start[inside], first, last)
         finish = _reduced(np.maximum, end[inside], first, last)
-        until = busy[device[inside[0]]].until
         found.projected[places] += finish - begin
-        found.idle[places] += finish - begin - (until(finish) - until(begin))
+        found.idle[places] += sweep(work_of[int(device[inside[0]])], (begin, finish))[:, 0]
     return found
-
-
-def _busy(rows: Bools, start: Int64, end: Int64) -> BusyTime:
-    return BusyTime(start[rows], end[rows])
 
 
 def _runs(rows: Int64, *keys: Int32) -> list[Int64]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.layer_tree import Path, in_tree_order, with_ancestors
@@ -137,9 +138,13 @@ def _work(profile: Profile, rows: Bools | None) -> _Work:
     direction = texts(profile, "dir")
     is_backward = np.array([*(each == "bprop" for each in direction.values), False])
     home = Values(np.where(is_backward[direction.ids], other, inside.ids), names)
-    kernels = group([inside, home], len(profile), rows)
-    paths = [(inside.at(row) or (), home.at(row) or ()) for row in kernels.first.tolist()]
-    return _Work(paths, path_sums(profile, kernels, profile.find_steps()))
+    factors = [inside.ids, home.ids] + ([] if rows is None else [rows.astype(np.int32)])
+    cells = cells_of(profile).refined(factors)
+    some = None if rows is None else rows[cells.first]
+    groups = group([cells.picked(inside), cells.picked(home)], len(cells), some)
+    first = cells.first[groups.first].tolist()
+    paths = [(inside.at(row) or (), home.at(row) or ()) for row in first]
+    return _Work(paths, path_sums(cells, groups, profile.find_steps()))
 
 
 def _folded(ranges: Values) -> Values:

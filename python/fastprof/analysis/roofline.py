@@ -8,6 +8,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._cells import short_time
+from fastprof.analysis.cells import Cells as KernelCells
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.ideal import (
@@ -19,7 +22,16 @@ from fastprof.analysis.ideal import (
 )
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.measures import calls, per_step, ratio, shown, tensor_cores, totals
+from fastprof.analysis.measures import (
+    TimeInSteps,
+    calls,
+    per_step,
+    ratio,
+    shown,
+    tensor_cores,
+    time_in_steps,
+    totals,
+)
 from fastprof.analysis.missing import missing
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.roofline_columns import ROOFLINE, ROOFS
@@ -27,13 +39,13 @@ from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import ABOVE_ROOF
 from fastprof.analysis.utilisation import utilisation, utilisation_text
 from fastprof.errors import ReportError
-from fastprof.model.columns import Ints, RepeatedInts, Values
+from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.profile.cells import SUMS
 from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["roofline"]
 
@@ -78,16 +90,16 @@ def roofline(
     if roof not in ROOFS:
         raise ReportError(f"roof: expected {' or '.join(ROOFS)}, found {roof!r}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    rows = selected(profile, where)
-    found = profile.find_steps(steps)
-    ideal = ideals_of(profile, devices, roof)
-    key_columns = [key_of(profile, name) for name in names]
-    groups = group(key_columns, len(profile), rows)
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, names, where)
+    ideal = ideals_of(cells, devices, roof)
+    key_columns = [key_of(cells, name) for name in names]
+    groups = group(key_columns, len(cells), selected(cells, where))
     columns: dict[str, Cells] = {
         name: Values(key.ids[groups.first], key.values)
         for name, key in zip(names, key_columns, strict=True)
     }
-    measured = _measures(profile, groups, found, ideal, devices)
+    measured = _measures(cells, groups, time_in_steps(cells, found), ideal, devices)
     of_steps = utilisation(profile, found, devices)
     table = Table(
         {**columns, **measured},
@@ -113,30 +125,30 @@ def roofline(
 
 
 def _measures(
-    profile: Profile,
+    cells: KernelCells,
     groups: Grouping,
-    steps: StepsOfKernels,
+    in_steps: TimeInSteps,
     ideal: Ideals,
     devices: Mapping[int, Device],
 ) -> dict[str, Cells]:
-    time = np.maximum(numbers(profile, "sil"), 0)
-    helper = numbers(profile, "helper") == 1
+    time = np.maximum(numbers(cells, "sil"), 0)
+    helper = numbers(cells, "helper") == 1
     flops, bytes_ = (
-        groups.stats(np.where(helper, -1, numbers(profile, name))) for name in ("flops", "bytes")
+        groups.stats(np.where(helper, -1, numbers(cells, name))) for name in ("flops", "bytes")
     )
     ideal_ns, lost_ns, share = against_ideal(groups, ideal, time)
     counted = ideal_ns + lost_ns
     at_peak = groups.sums(ideal.at_peak)
     work, moved = (np.where(each.count > 0, each.sum, -1) for each in (flops, bytes_))
-    type_ = _most(groups, texts(profile, "compute_type").ids, np.where(helper, 0, time), 7)
+    type_ = _most(groups, texts(cells, "compute_type").ids, np.where(helper, 0, time), 7)
     return {
-        "calls": Ints(calls(profile, groups)),
-        "kernels": Ints(groups.counts),
+        "calls": Ints(calls(cells, groups)),
+        "kernels": Ints(groups.stats(cells.kernels).sum),
         "gpu_ns": Ints(groups.stats(time).sum),
-        "step_ns": Floats(per_step(groups, time, steps)),
+        "step_ns": Floats(per_step(groups, in_steps)),
         "ideal_ns": Floats(ideal_ns),
         "lost_ns": Floats(lost_ns),
-        "bound": Values(_bounds(profile, groups, ideal, share, devices), BOUNDS),
+        "bound": Values(_bounds(cells, groups, ideal, share, devices), BOUNDS),
         "peak_share": Floats(share),
         "flop_per_s": Floats(ratio(np.maximum(work, 0), counted) * 1e9),
         "attainable_flop_per_s": Floats(ratio(np.maximum(work, 0), ideal_ns) * 1e9),
@@ -144,11 +156,11 @@ def _measures(
         "bytes_per_s": Floats(ratio(np.maximum(moved, 0), counted) * 1e9),
         "intensity": Floats(ratio(np.where(work >= 0, work, np.nan), np.maximum(moved, 0))),
         "compute_type": Values(type_, list(COMPUTE_TYPES)),
-        "tc_share": Floats(tensor_cores(profile, groups, time)),
+        "tc_share": Floats(tensor_cores(cells, groups, time)),
         "flops": Ints(work),
         "bytes": Ints(moved),
         "helper_ns": Ints(groups.stats(np.where(helper, time, 0)).sum),
-        "flag": Values(_flags(profile, groups, ideal, lost_ns), [*FLAGS, ""]),
+        "flag": Values(_flags(cells, groups, ideal, lost_ns), [*FLAGS, ""]),
     }
 
 
@@ -161,27 +173,30 @@ def _most(groups: Grouping, code: npt.NDArray[Any], weight: npt.NDArray[Any], n:
 
 
 def _bounds(
-    profile: Profile,
+    cells: KernelCells,
     groups: Grouping,
     ideal: Ideals,
     share: Floats64,
     devices: Mapping[int, Device],
 ) -> npt.NDArray[np.int32]:
     """Index into BOUNDS of each group, -1 if unknown: that of the work with the most time."""
-    time = np.maximum(numbers(profile, "sil"), 0)
+    time = np.maximum(numbers(cells, "sil"), 0)
     bound = _most(groups, ideal.bound, time, BANDWIDTH + 1)
     sms = np.array([devices[number].sms or 0 for number in devices] + [0])
-    device = key_of(profile, "device")
+    device = key_of(cells, "device")
     place = np.array([list(devices).index(number) for number in device.values] + [-1])
-    small = _blocks(profile) < sms[place[device.ids]]
-    short = (time < _SHORT) & (small | (ideal.ideal < _TOO_SHORT)) & (ideal.bound >= 0)
-    is_short = groups.sums(time, short) > 0.5 * groups.sums(time, ideal.bound >= 0)
+    is_small = (_blocks(cells) < sms[place[device.ids]]).view(np.uint8)
+    duration, flops, bytes_ = (numbers(cells.profile, name) for name in SUMS)
+    coefficients = is_small, ideal.per_flop, ideal.per_byte
+    short = short_time(cells.of_kernel, duration, flops, bytes_, *coefficients, _SHORT, _TOO_SHORT)
+    has_bound = ideal.bound >= 0
+    is_short = groups.sums(short, has_bound) > 0.5 * groups.sums(time, has_bound)
     latency = is_short & (bound >= 0) & (share < 0.5)
     return np.where(latency, BOUNDS.index("latency"), bound).astype(np.int32)
 
 
 def _some(groups: Grouping, *rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
-    """For each property of kernels, whether some kernel of each group has it."""
+    """For each property of cells, whether some cell of each group has it."""
     bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(rows))
     place = ((groups.ids + 1) << np.int64(len(rows))) + bits
     counts = np.bincount(place, minlength=(groups.n + 1) << len(rows))
@@ -194,25 +209,18 @@ def _some(groups: Grouping, *rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[np
     return found
 
 
-def _blocks(profile: Profile) -> npt.NDArray[np.int64]:
-    """[kernels] The number of blocks; large if unknown."""
-    grid = profile.column("grid")
-    if isinstance(grid, RepeatedInts):
-        return _product(grid.distinct)[grid.ids]
-    return _product(numbers(profile, "grid"))
-
-
-def _product(grid: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    blocks = grid.astype(np.int64).prod(axis=1)
+def _blocks(cells: KernelCells) -> npt.NDArray[np.int64]:
+    """[cells] The number of blocks; large if unknown."""
+    blocks = numbers(cells, "grid").astype(np.int64).prod(axis=1)
     return np.where(blocks < 0, np.iinfo(np.int64).max, blocks)
 
 
 def _flags(
-    profile: Profile, groups: Grouping, ideal: Ideals, lost: Floats64
+    cells: KernelCells, groups: Grouping, ideal: Ideals, lost: Floats64
 ) -> npt.NDArray[np.int32]:
     """Index into FLAGS of each group, len(FLAGS) for none."""
-    works = ideal.has_roof & (numbers(profile, "helper") != 1)
-    flops, bytes_ = numbers(profile, "flops") >= 0, numbers(profile, "bytes") >= 0
+    works = ideal.has_roof & (numbers(cells, "helper") != 1)
+    flops, bytes_ = numbers(cells, "flops") >= 0, numbers(cells, "bytes") >= 0
 
     has_roof, has_cost, known, partial = _some(
         groups,

@@ -13,13 +13,13 @@ from fastprof.analysis.columns import Columns
 from fastprof.analysis.key_names import condition
 from fastprof.model.arrays import Bools
 
-__all__ = ["Where", "selected"]
+__all__ = ["Where", "keys_in", "selected"]
 
 Where = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
-def selected(profile: Columns, where: Where | None) -> Bools | None:
-    """bool [kernels], or of CPU events, or None if all are selected.
+def selected(source: Columns, where: Where | None) -> Bools | None:
+    """bool [rows of the columns], or None if all are selected.
 
     where : patterns by key, or texts KEY=PATTERN and KEY!=PATTERN; patterns of one key are
         alternatives, keys are combined; the pattern `na` matches unknown values
@@ -32,13 +32,24 @@ def selected(profile: Columns, where: Where | None) -> Bools | None:
     conditions = _conditions(where)
     if not conditions:
         return None
-    rows = np.ones(len(profile), bool)
+    rows = np.ones(len(source), bool)
     for (name, is_wanted), patterns in conditions.items():
-        column = keys.key_of(profile, name)
+        column = keys.key_of(source, name)
         match = re.compile("|".join(fnmatch.translate(each) for each in patterns)).match
         fits = [match(str(value)) is not None for value in column.values]
         rows &= np.array([*fits, match("na") is not None], bool)[column.ids] == is_wanted
     return rows
+
+
+def keys_in(where: Where | None) -> list[str]:
+    """The keys of the conditions.
+
+    Raises
+    ------
+    ReportError
+        A condition is malformed.
+    """
+    return [name for name, _ in _conditions(where)]
 
 
 def _conditions(where: Where | None) -> dict[tuple[str, bool], list[str]]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
+from fastprof.analysis.cells import Cells as KernelCells
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import Ideals, ideals_of
-from fastprof.analysis.intervals import busy_by_device
 from fastprof.analysis.key_names import check_keys, heading_of
-from fastprof.analysis.measures import measures, shown, totals
+from fastprof.analysis.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.missing import NO_GPU_WORK, missing
-from fastprof.analysis.overview import PART_COLUMNS, PARTS, overview
+from fastprof.analysis.overview import PART_COLUMNS, PARTS, BusyTimes, overview
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
@@ -62,81 +63,73 @@ def summary(
         `cpu` for a file that contains no ranges or has changed since it was read.
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
-    rows = selected(profile, where)
-    with SecondThread() as second:
-        costs = second.submit(lambda: [profile.column(name) for name in _OF_COSTS])
-        of_parts = {name: keys.key_of(profile, name) for name in PARTS} if rows is None else {}
-        costs.result()
-        events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
-        names = (by,) if isinstance(by, str) else tuple(by or _default(profile, events))
-        check_keys(names)
+    with computing_costs(profile):
         found = profile.find_steps(steps)
-        notes = second.submit(missing, profile, ("op", "shapes", "cost"))
-        ideal = ideals_of(profile, devices)
-        lead = second.submit(_overview, profile, of_parts, found, ideal, devices)
+        busy = None if where else BusyTimes(profile, found)
+        cells = cells_of(profile)
+    events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
+    names = (by,) if isinstance(by, str) else tuple(by or _default(cells, events))
+    check_keys(names)
+    cells = cells_of(profile, names, where)
+    ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, found)
+    with SecondThread() as second:
         if events is not None:
-            table = cpu_table(profile, events, names, found, ideal, where)
+            making = second.submit(cpu_table, cells, events, names, in_steps, ideal, where)
         else:
-            by_name = {name: of_parts.get(name) or keys.key_of(profile, name) for name in names}
-            table = _grouped(profile, by_name, found, ideal, rows)
-        if not len(profile):
-            note = (
-                advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
-            )
-            return replace(table, notes=(note,))
-        lines, facts = lead.result()
-        footer = notes.result()
+            making = second.submit(_grouped, cells, names, in_steps, ideal, selected(cells, where))
+        lines, facts = _overview(cells, found, in_steps, ideal, devices, busy)
+        footer = missing(profile, ("op", "shapes", "cost"))
+        table = making.result()
+    if not len(profile):
+        note = advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
+        return replace(table, notes=(note,))
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         footer += (*peaks_lines(devices), CLOCKS)
     return replace(table, notes=footer, lead=lines, facts=facts)
 
 
 def _overview(
-    profile: Profile,
-    of_parts: dict[str, Values],
+    cells: KernelCells,
     steps: StepsOfKernels,
+    in_steps: TimeInSteps,
     ideal: Ideals,
     devices: Mapping[int, Device],
+    busy: BusyTimes | None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The lines above the table of all work; none for a part of it."""
-    if not of_parts or not len(profile):
+    if busy is None or not len(cells):
         return (), {}
-    parts = {
-        name: _grouped(profile, {name: key}, steps, ideal, None, PART_COLUMNS)
-        for name, key in of_parts.items()
-    }
-    return overview(profile, steps, parts, devices, busy_by_device(profile))
-
-
-_OF_COSTS: Final = ("op", "flops", "bytes", "tc", "params")
+    parts = {name: _grouped(cells, (name,), in_steps, ideal, None, PART_COLUMNS) for name in PARTS}
+    return overview(cells.profile, steps, parts, devices, busy)
 
 
 def _has_ranges_only(profile: Profile) -> bool:
     return not len(profile) and any((profile.contents.ranges or {}).values())
 
 
-def _default(profile: Profile, events: CpuEvents | None) -> tuple[str, ...]:
+def _default(cells: KernelCells, events: CpuEvents | None) -> tuple[str, ...]:
     """The keys that answer the first question with what the file records."""
-    if events is not None and not len(profile):
+    if events is not None and not len(cells):
         return ("dir", "op") if keys.key_of(events, "dir").ids.max(initial=-1) >= 0 else ("op",)
-    if any(keys.key_of(profile, "op").values):
+    if any(keys.key_of(cells, "op").values):
         return "dir", "op"
-    return ("range", "kind") if keys.key_of(profile, "range").values else ("kind", "kernel")
+    return ("range", "kind") if keys.key_of(cells.profile, "range").values else ("kind", "kernel")
 
 
 def _grouped(
-    profile: Profile,
-    by: dict[str, Values],
-    steps: StepsOfKernels,
+    cells: KernelCells,
+    by: Sequence[str],
+    in_steps: TimeInSteps,
     ideal: Ideals,
-    rows: Bools | None = None,
+    rows: Bools | None,
     wanted: Collection[str] | None = None,
 ) -> Table:
-    groups = group(list(by.values()), len(profile), rows)
+    of_cells = {name: keys.key_of(cells, name) for name in by}
+    groups = group(list(of_cells.values()), len(cells), rows)
     columns: dict[str, Cells] = {
-        name: Values(key.ids[groups.first], key.values) for name, key in by.items()
+        name: Values(key.ids[groups.first], key.values) for name, key in of_cells.items()
     }
-    of_groups = measures(profile, groups, steps, ideal, wanted)
+    of_groups = measures(cells, groups, in_steps, ideal, wanted)
     table = Table(
         {**columns, **of_groups},
         (*map(heading_of, by), *shown(MEASURES, of_groups)),

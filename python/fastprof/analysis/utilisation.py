@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fastprof._core._groups import sum_where
+from fastprof._core._take import distinct, take
+from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.ideal import PRODUCTS
 from fastprof.analysis.intervals import busy_by_device
-from fastprof.model.arrays import Bools
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.quantity import quantity
@@ -24,27 +26,28 @@ from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["utilisation", "utilisation_text"]
+__all__ = ["model_products", "utilisation", "utilisation_text"]
 
 _MODEL: Final = ("forward", "backward")
 _RECOMPUTED: Final = "recompute"
 _COPIES: Final = ("memcpy", "memset")
 
 
-class _Work(NamedTuple):
+class _Products(NamedTuple):
     """Products of a profile.
 
     Parameters
     ----------
-    model, hardware : float64 [kernels], FLOPs of the model; with recomputation
-    unknown : bool [kernels], products of unknown cost
-    products : bool [kernels], all kernels of products
+    is_product : bool [kernels], all kernels of calls with at least one product by its name
+    flops : int64 [cells], their FLOPs
+    in_model, in_hardware : bool [cells], whether the FLOPs are those of the model; with
+        recomputation
     """
 
-    model: Floats64
-    hardware: Floats64
-    unknown: Bools
-    products: Bools
+    is_product: Bools
+    flops: Int64
+    in_model: Bools
+    in_hardware: Bools
 
 
 def utilisation(
@@ -64,24 +67,23 @@ def utilisation(
           above are lower bounds
         - steps: number, mfu and hfu of each step
     """
-    work = _work(profile)
-    found = _peaks(profile, devices, work.model)
+    cells = cells_of(profile)
+    work = _products(cells)
+    found = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
     if found is None or "start" not in profile.names:
         return None
     name, peaks = found
     length = steps.length.astype(np.float64)
-    capacity = _peak_of_steps(profile, steps, peaks) * np.where(length > 0, length, np.nan) * 1e-9
-    model, hardware = (_by_step(steps, each) for each in (work.model, work.hardware))
+    capacity = _peak_of_steps(cells, steps, peaks) * np.where(length > 0, length, np.nan) * 1e-9
+    model, hardware = _by_step(cells, steps, work)
     rows = np.flatnonzero(steps.is_counted & ~np.isnan(capacity))
     if not len(rows):
         return None
     # Capacity of a step of median length.
     typical = float(np.median(length[rows]) * np.mean(capacity[rows] / length[rows]))
-    kernels = ~_is_one_of(texts(profile, "class"), _COPIES)
-    busy = busy_by_device(profile, kernels)
+    busy = busy_by_device(profile, cells.flags(~_is_one_of(texts(cells, "class"), _COPIES)))
     at_work = sum(each.busy * 1e-9 * peaks[number] for number, each in busy.items())
-    time = np.maximum(numbers(profile, "sil"), 0)
-    of_products = float(time[work.products].sum())
+    of_products = int(cells.sum_where(numbers(profile, "sil"), work.is_product).sum())
     return {
         "compute_type": name,
         "peak_flop_per_s": sum(peaks.values()),
@@ -90,8 +92,8 @@ def utilisation(
         "step_ns": float(np.median(length[rows])),
         "mfu": float(model[rows].mean()) / typical,
         "hfu": float(hardware[rows].mean()) / typical,
-        "mfu_busy": float(work.model.sum()) / at_work if at_work else None,
-        "unknown_share": float(time[work.unknown].sum()) / of_products if of_products else 0.0,
+        "mfu_busy": float(work.flops[work.in_model].sum()) / at_work if at_work else None,
+        "unknown_share": _unknown(cells) / of_products if of_products else 0.0,
         "steps": [
             {"number": number, "mfu": _known(m), "hfu": _known(h)}
             for number, m, h in zip(
@@ -99,6 +101,19 @@ def utilisation(
             )
         ],
     }
+
+
+def model_products(
+    profile: Profile, devices: Mapping[int, Device]
+) -> tuple[Bools, dict[int, float]] | None:
+    """Whether the FLOPs of each kernel are those of the model, and the peak of each GPU in FLOP/s.
+
+    The peak is that of the type with the most of these FLOPs. None without FLOPs or their peak.
+    """
+    cells = cells_of(profile)
+    work = _products(cells)
+    found = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
+    return None if found is None else (work.is_product & cells.flags(work.in_model), found[1])
 
 
 def utilisation_text(found: dict[str, Any] | None) -> str:
@@ -131,29 +146,38 @@ def _is_one_of(column: Values, names: tuple[str, ...] | frozenset[str]) -> Bools
     return found
 
 
-def _work(profile: Profile) -> _Work:
-    """The kernels of all calls with at least one kernel that is a product by its name."""
-    flops, call = numbers(profile, "flops"), numbers(profile, "call")
-    by_name = _is_one_of(texts(profile, "class"), PRODUCTS)
-    of_call = np.zeros(int(call.max(initial=-1)) + 2, bool)  # the last for -1
-    of_call[call[by_name]] = True
-    of_call[-1] = False
-    products = of_call[call] | by_name
-    counts = np.where(products, np.maximum(flops, 0), 0).astype(np.float64)
-    model, hardware = counts, counts
-    if "phase" in profile.names:
-        phases = texts(profile, "phase")
-        in_model = _is_one_of(phases, _MODEL)
-        model = np.where(in_model, counts, 0.0)
-        hardware = np.where(in_model | _is_one_of(phases, (_RECOMPUTED,)), counts, 0.0)
-    return _Work(model, hardware, by_name & (flops < 0), products)
+def _by_name(cells: Cells) -> Bools:
+    """[cells] Whether the kernels are products by their name."""
+    return _is_one_of(texts(cells, "class"), PRODUCTS)
+
+
+def _unknown(cells: Cells) -> int:
+    """The GPU time of products of unknown cost, ns."""
+    unknown = _by_name(cells) & (numbers(cells, "flops") < 0)
+    return int(np.maximum(numbers(cells, "sil")[unknown], 0).sum())
+
+
+def _products(cells: Cells) -> _Products:
+    by_name = cells.flags(_by_name(cells))
+    call = numbers(cells.profile, "call")
+    of_call = np.zeros(int(call.max(initial=-1)) + 1, bool)
+    of_call[call[by_name & (call >= 0)]] = True
+    is_product = take(of_call, call, False) | by_name
+    flops = cells.sum_where(numbers(cells.profile, "flops"), is_product)
+    if "phase" not in cells.names:
+        every = np.ones(len(cells), bool)
+        return _Products(is_product, flops, every, every)
+    phases = texts(cells, "phase")
+    in_model = _is_one_of(phases, _MODEL)
+    in_hardware = in_model | _is_one_of(phases, (_RECOMPUTED,))
+    return _Products(is_product, flops, in_model, in_hardware)
 
 
 def _peaks(
-    profile: Profile, devices: Mapping[int, Device], flops: Floats64
+    cells: Cells, devices: Mapping[int, Device], flops: Int64
 ) -> tuple[str, dict[int, float]] | None:
     """The compute type with the most FLOPs, and its peak on each GPU."""
-    types, cores = texts(profile, "compute_type"), texts(profile, "tc")
+    types, cores = texts(cells, "compute_type"), texts(cells, "tc")
     uses_cores = _is_one_of(cores, ("1",))
     n = len(COMPUTE_TYPES)
     sums = np.bincount(2 * types.ids + 2 + uses_cores, flops, 2 * n + 2)[2:].reshape(n, 2)
@@ -169,14 +193,26 @@ def _peaks(
     return (name, known) if len(known) == len(peaks) else None
 
 
-def _peak_of_steps(profile: Profile, steps: StepsOfKernels, peaks: Mapping[int, float]) -> Floats64:
+def _peak_of_steps(cells: Cells, steps: StepsOfKernels, peaks: Mapping[int, float]) -> Floats64:
     """[steps] The sum of the peaks of the GPUs that work in each step."""
-    device = numbers(profile, "device")
-    found = np.zeros(len(steps))
+    device = numbers(cells, "device")
+    found = np.zeros(len(steps) + 1)  # the last for kernels outside of all steps
     for number, peak in peaks.items():
-        found += peak * (_by_step(steps, (device == number).astype(np.float64)) > 0)
-    return found
+        own = device == number
+        step = steps.of_kernel if own.all() else steps.of_kernel[cells.flags(own)]
+        used, _ = distinct(step, len(steps))
+        found[used] += peak
+    return found[:-1]
 
 
-def _by_step(steps: StepsOfKernels, values: npt.NDArray[np.float64]) -> Floats64:
-    return np.bincount(steps.of_kernel + 1, values, len(steps) + 1)[1:].astype(np.float64)
+def _by_step(cells: Cells, steps: StepsOfKernels, work: _Products) -> tuple[Floats64, Floats64]:
+    """[steps] The FLOPs of the model, and those with recomputation."""
+
+    def sums(wanted: Bools) -> Floats64:
+        rows = (work.is_product & cells.flags(wanted)).view(np.uint8)
+        flops = numbers(cells.profile, "flops")
+        return sum_where(steps.of_kernel, flops, rows, len(steps)).astype(np.float64)
+
+    model = sums(work.in_model)
+    is_recomputed = work.flops[work.in_hardware & ~work.in_model].any()
+    return model, sums(work.in_hardware) if is_recomputed else model

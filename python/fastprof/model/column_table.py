@@ -54,6 +54,10 @@ def _traced(key: str, header: str, kind: Kind, about: str) -> ColumnInfo:
     return ColumnInfo(key, header, kind, max(len(header), 12), about)
 
 
+def _requested(key: str, header: str, kind: Kind, about: str) -> ColumnInfo:
+    return ColumnInfo(key, header, kind, max(len(header), 12), about, on_request=True)
+
+
 COLUMNS: Final = (
     ColumnInfo("idx", "Idx", "number", 7, "number of the kernel, from 1"),
     ColumnInfo("seq", "SeqId", "numbers", 7, "autograd number that links forward and backward"),
@@ -101,14 +105,12 @@ TRACE_COLUMNS: Final = (
     _traced("correlation", "Correlation", "number", "correlation id, unique in its process"),
     _traced("launch", "Launch", "text", "API call that launched it"),
     _traced("launch_start", "LaunchStart(ns)", "number", "start of the launching API call"),
-    ColumnInfo(
-        "launch_end",
-        "LaunchEnd(ns)",
-        "number",
-        13,
-        "end of the launching API call",
-        on_request=True,
-    ),
+    _requested("launch_end", "LaunchEnd(ns)", "number", "end of the launching API call"),
+    _requested("collective", "Collective", "text", "collective of a communication kernel"),
+    _requested("process_group", "ProcessGroup", "text", "process group of the collective"),
+    _requested("group_size", "GroupSize", "number", "ranks of the process group"),
+    _requested("message_bytes", "MessageBytes", "number", "size of the collective in bytes"),
+    _requested("message_type", "MessageType", "text", "type of the collective's elements"),
     _traced("registers", "Registers", "number", "registers per thread"),
     _traced("shared_memory", "SharedMemory", "number", "shared memory per block in bytes"),
     _traced("graph_id", "GraphId", "number", "CUDA graph of the kernel"),
@@ -123,6 +125,7 @@ TRACE_COLUMNS: Final = (
     _traced("path", "Path", "number", "node of the call-path tree"),
     _traced("copied", "Copied", "number", "bytes of a copy or memset (--all)"),
     _traced("copy_direction", "CopyDirection", "text", "HtoD, DtoH, DtoD, ... (--all)"),
+    _traced("copy_memory", "CopyMemory", "text", "memory: pageable -> device, ... (--all)"),
     _traced("damaged", "Damaged", "number", "1 if the recorded time is invalid"),
 )
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from fastprof._core._take import objects, take
 
 Objects = npt.NDArray[np.object_]
+Rows = npt.NDArray[np.integer[Any]]
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -40,6 +41,10 @@ class Ints:
             return None if first == self.none else tuple(int(x) for x in self.values[row])
         value = int(self.values[row])
         return None if value == self.none else value
+
+    def take(self, rows: Rows) -> Ints:
+        """Some rows, in this order."""
+        return Ints(self.values[rows], self.none)
 
     def array(self) -> np.ma.MaskedArray[Any, Any]:
         """A read-only masked array of the same shape; unknown numbers are masked."""
@@ -114,6 +119,10 @@ class Values:
         """The value of one row, or None."""
         index = int(self.ids[row])
         return None if index < 0 else self.values[index]
+
+    def take(self, rows: Rows) -> Values:
+        """Some rows, in this order."""
+        return Values(self.ids[rows], self.values)
 
     def array(self) -> Objects:
         """An object array [n]; None where unknown."""

@@ -36,6 +36,8 @@ class Heading:
         If text is too narrow, columns of the highest rank are omitted first.
     min_width : int
         Characters that its texts keep until columns of a rank above 0 are omitted.
+    largest_unit : str
+        The largest unit in text, such as GB/s; "" for any.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Heading:
     same_unit: str = ""
     rank: int = 0
     min_width: int = 12
+    largest_unit: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._take import ascending as in_order
 from fastprof._system.optional import import_optional
 from fastprof._version import __version__
 from fastprof.errors import UnknownColumnError
 from fastprof.model import table_text
-from fastprof.model.columns import Ints, Values
+from fastprof.model.columns import Ints, Rows, Values
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 from fastprof.model.table_json import object_of, rows_of
@@ -44,6 +45,10 @@ class Floats:
     def array(self) -> npt.NDArray[np.float64]:
         """The numbers."""
         return self.values
+
+    def take(self, rows: Rows) -> Floats:
+        """Some rows, in this order."""
+        return Floats(self.values[rows])
 
     def at(self, row: int) -> float | None:
         """The value of one row, or None."""
@@ -118,15 +123,18 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     def rows(self) -> Iterator[dict[str, Any]]:
         """One dict per row."""
         names = list(self.columns)
-        columns = [_chunks(column) for column in self.columns.values()]
-        for chunk in zip(*columns, strict=True):
+        for chunk in self.chunks():
             for row in zip(*chunk, strict=True):
                 yield dict(zip(names, row, strict=True))
+
+    def chunks(self) -> Iterator[tuple[list[Any], ...]]:
+        """The Python values of each column, for some rows at a time; None where unknown."""
+        return zip(*map(_chunks, self.columns.values()), strict=True)
 
     def take(self, rows: npt.NDArray[np.integer[Any]] | Sequence[int]) -> Table:
         """Some rows, in this order; totals stay those of all rows."""
         picked = np.asarray(rows, np.intp)
-        columns = {name: _at(each, picked) for name, each in self.columns.items()}
+        columns = {name: each.take(picked) for name, each in self.columns.items()}
         layout = None if self.layout is None else self.layout.take(picked)
         return replace(self, columns=columns, layout=layout)
 
@@ -160,15 +168,16 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         UnknownColumnError
             There is no such column; the message names the nearest.
         """
+        return replace(self, layout=None).take(self.order(by, ascending))
+
+    def order(self, by: str, ascending: bool | None = None) -> npt.NDArray[np.intp]:
+        """The indices of the rows in the order of `sort`."""
         if by not in self.columns:
             raise UnknownColumnError(unknown_name("column", by, list(self.columns)))
         column = self.columns[by]
         if ascending is None:
             ascending = isinstance(column, Values)
-        rank = _ranks(column)
-        key = rank if ascending else -rank
-        order = np.argsort(np.where(np.isnan(rank), np.inf, key), kind="stable")
-        return replace(self, layout=None).take(order)
+        return _order(column, ascending)
 
     def text(self, limit: int | None = None, *, width: int | None = None) -> str:
         """Aligned text: title, lead, header, rows, total, notes.
@@ -187,16 +196,17 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
         Unknown numbers are null. `schema` is 1 and changes with the meaning of any value.
         """
-        return object_of(
+        text = object_of(
             {
                 "fastprof": __version__,
                 "schema": SCHEMA,
                 **self.facts,
                 "notes": list(self.notes),
-                "rows": rows_of(self.rows()),
+                "rows": rows_of(self.columns, self.chunks()),
                 "total": self.total,
             }
         )
+        return str(text)
 
     def csv(self) -> str:
         """All rows as CSV; see `write_csv`."""
@@ -208,8 +218,12 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         """Write all rows as CSV: every field quoted, `na` for unknown values, raw units."""
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(self.columns)
-        for row in self.rows():
-            writer.writerow(["na" if value is None else value for value in row.values()])
+        for chunk in self.chunks():
+            columns = (
+                ["na" if value is None else value for value in column] if None in column else column
+                for column in chunk
+            )
+            writer.writerows(zip(*columns, strict=True))
 
     def to_arrow(self) -> pyarrow.Table:
         """An Arrow table; unknowns are null.
@@ -265,20 +279,23 @@ def _chunks(column: Cells) -> Iterator[list[Any]]:
 _ROWS_AT_ONCE: Final = 1 << 14
 
 
-def _at(column: Cells, rows: npt.NDArray[np.intp]) -> Cells:
-    if isinstance(column, Values):
-        return Values(column.ids[rows], column.values)
-    if isinstance(column, Floats):
-        return Floats(column.values[rows])
-    return Ints(column.values[rows], column.none)
-
-
-def _ranks(column: Cells) -> npt.NDArray[np.float64]:
-    """Numbers in the order of the values; NaN for unknown."""
-    if isinstance(column, Floats):
-        return column.values
+def _order(column: Cells, ascending: bool) -> npt.NDArray[np.intp]:
+    """The rows in order of a column, unknowns last; equal ones keep their order."""
     if isinstance(column, Ints):
-        return np.where(column.values == column.none, np.nan, column.values)
+        values = column.values.astype(np.int64, copy=False)
+        keys = values if ascending else ~values  # reverses the order
+        unknown = np.flatnonzero(values == column.none)
+        if not len(unknown):
+            return in_order(keys)
+        known = np.flatnonzero(values != column.none)
+        return np.concatenate([known[in_order(keys[known])], unknown])
+    rank = column.values if isinstance(column, Floats) else _ranks(column)
+    key = rank if ascending else -rank
+    return np.argsort(np.where(np.isnan(rank), np.inf, key), kind="stable")
+
+
+def _ranks(column: Values) -> npt.NDArray[np.float64]:
+    """Numbers in the order of the values; NaN for unknown."""
     rank = np.full(len(column.values) + 1, np.nan)
     order = sorted(range(len(column.values)), key=lambda i: _ordered(column.values[i]))
     rank[order] = np.arange(len(order))

@@ -34,10 +34,6 @@ class Layout:
 
     def take(self, rows: npt.NDArray[np.intp]) -> Layout:
         """The layout of some rows, in this order."""
-        labels = {name: _at(each, rows) for name, each in self.labels.items()}
-        sections = None if self.sections is None else _at(self.sections, rows)
+        labels = {name: each.take(rows) for name, each in self.labels.items()}
+        sections = None if self.sections is None else self.sections.take(rows)
         return Layout(labels, sections, None if self.blank is None else self.blank[rows])
-
-
-def _at(column: Values, rows: npt.NDArray[np.intp]) -> Values:
-    return Values(column.ids[rows], column.values)

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from fastprof.model.columns import Values
-from fastprof.model.heading import Heading, Scale
+from fastprof.model.columns import Rows, Values
+from fastprof.model.heading import UNITS, Heading, Scale
 from fastprof.model.quantity import scale_of
 from fastprof.model.table_layout import Layout
 
@@ -20,6 +20,7 @@ class Column(Protocol):
     """A column of numbers or texts."""
 
     def at(self, row: int) -> Any: ...
+    def take(self, rows: Rows) -> Column: ...
     def array(self) -> Any: ...
 
 
@@ -210,11 +211,14 @@ def _column(table: Table, heading: Heading, n: int) -> _Shown:
     else:
         is_text = False
         of = heading.same_unit if heading.same_unit in table.columns else heading.key
-        largest, are_whole = _largest(table.columns[of], table.total.get(of))
+        largest, are_whole = 0.0, False
+        if heading.unit or heading.decimals is None:
+            largest, are_whole = _largest(table.columns[of], table.total.get(of))
         scale = _scale(heading, largest)
         unit = f"({scale.name})" if scale is not None else ""
         show = _number_format(heading, scale, largest, are_whole)
-    values = [column.at(row) for row in range(n)]
+    first = column.take(np.arange(n))
+    values = [first.at(row) for row in range(n)]
     cells = [_UNKNOWN if value is None else show(value) for value in values]
     if not is_text and table.layout is not None and table.layout.blank is not None:
         blank = table.layout.blank.tolist()
@@ -231,7 +235,10 @@ def _largest(column: Column, total: Any) -> tuple[float, bool]:
 
 
 def _scale(heading: Heading, largest: float) -> Scale | None:
-    return scale_of(heading.unit, largest) if heading.unit else None
+    if not heading.unit:
+        return None
+    limits = [each for each in UNITS[heading.unit] if each.name == heading.largest_unit]
+    return scale_of(heading.unit, min([largest, *(each.size for each in limits)]))
 
 
 def _number_format(

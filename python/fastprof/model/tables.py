@@ -78,8 +78,8 @@ class Tables(Mapping[str, Table]):
     def to_json(self) -> str:
         """One JSON object: fastprof (version), schema, the facts, and rows and notes by table."""
         tables = {
-            name: object_of({"notes": list(each.notes), "rows": rows_of(each.rows())})
+            name: object_of({"notes": list(each.notes), "rows": rows_of(each, each.chunks())})
             for name, each in self.items()
         }
         members = {"fastprof": __version__, "schema": SCHEMA, **self.facts}
-        return object_of({**members, "tables": object_of(tables)})
+        return str(object_of({**members, "tables": object_of(tables)}))

@@ -1,4 +1,4 @@
-"""Recorded: the ranges and API calls of a trace with their times, as a reader returns them.
+"""Recorded: the times of ranges, API calls and other host events, as a reader returns them.
 
 `Recording` drops the times of ranges and most API calls. They are read when first requested.
 """
@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import Memory
+
+# CUPTI's types of synchronisation (CUpti_ActivitySynchronizationType), by number.
+SYNC_KINDS = ("unknown", "event", "stream wait", "stream", "context")
 
 
 @dataclass
@@ -51,8 +54,47 @@ class RecordedRanges:
 
 
 @dataclass
+class RecordedSyncs:
+    """CUPTI's records of synchronisation, in the order of the file.
+
+    Parameters
+    ----------
+    process : index into `Recorded.processes`, -1 if not recorded
+    kind : index into SYNC_KINDS
+    correlation : id of the API call
+    """
+
+    start: Int64
+    end: Int64
+    process: Int32
+    device: Int32
+    stream: Int32
+    kind: Int32
+    correlation: Int64
+
+
+@dataclass
+class RecordedEvents:
+    """Further events of threads, in the order of the file.
+
+    Parameters
+    ----------
+    thread : index into `threads`, -1 if unknown
+    name : index into `names`, -1 if unknown
+    threads : thread id and process id of the operating system
+    """
+
+    start: Int64
+    end: Int64
+    thread: Int32
+    name: Int32
+    names: list[str | None]
+    threads: list[tuple[int, int]]
+
+
+@dataclass
 class Recorded:
-    """The ranges and all API calls of a trace.
+    """The ranges, all API calls and the synchronisations of a trace.
 
     Indices of threads are those of this object, which may differ from those of the Recording.
 
@@ -65,6 +107,7 @@ class Recorded:
     ranges: RecordedRanges
     phase_domain: Values
     calls: RecordedCalls
+    syncs: RecordedSyncs
     strings: list[str | None]
     threads: Int32 | Int64  # thread ids of the operating system
     process_of_thread: Int32  # index into processes

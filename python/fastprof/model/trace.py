@@ -42,6 +42,11 @@ class Activity(IntEnum):
 
 
 # CUpti_ActivityMemcpyKind: source and target. H host, D device, A array, P peer device.
+# CUPTI's kinds of memory (CUpti_ActivityMemoryKind), by number; the last is HIP's.
+MEMORY_KINDS = (
+    *("", "pageable", "pinned", "device", "array", "managed", "device static", "managed static"),
+    "host",
+)
 COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
 
 
@@ -50,7 +55,8 @@ class Configs:
     """Launch configurations of GPU work: one row per distinct combination, of which there are few.
 
     `name` (demangled) indexes Trace.strings; `kind` is an `Activity`; `copy_kind` indexes
-    COPY_KINDS, -1 for kernels, and is None if copies were not read.
+    COPY_KINDS, -1 for kernels, and is None if copies were not read. `source` and `target` index
+    MEMORY_KINDS, -1 if unknown; a memset has no source.
     """
 
     device: Int32
@@ -65,6 +71,8 @@ class Configs:
     graph_node: Int64
     kind: Int32
     copy_kind: Int32 | None = None
+    source: Int32 | None = None
+    target: Int32 | None = None
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -9,7 +9,7 @@ LAUNCH, SYNC, ALLOC, LOAD, COPY, OTHER = "launch", "sync", "alloc", "load", "cop
 
 # The first match decides. Names are without `cuda`, `cu` or `hip` and without a version.
 _CLASSES: Final = (
-    (SYNC, re.compile(r"\w*Synchronize|StreamWait")),
+    (SYNC, re.compile(r"\w*Synchronize")),
     (COPY, re.compile(r"Memcpy\w*Async|Memset|MemPrefetchAsync")),
     (SYNC, re.compile(r"Memcpy")),
     (LOAD, re.compile(r"(?:Module|Library)(?:Load|Unload)|GraphInstantiate|Link(?:Add|Complete)")),
@@ -29,8 +29,8 @@ _AFFIXES: Final = re.compile(r"\A(?:cuda|cu|hip)(?=[A-Z])|(?:_v\d+|_ptsz|_ptds|_
 def class_of(name: str) -> str:
     """launch, sync, alloc, load, copy or other.
 
-    - sync: waits for the GPU or another stream (`*Synchronize`, `*StreamWait*`), and copies
-      without `Async`.
+    - sync: blocks the thread until the GPU is done (`*Synchronize`), and copies without `Async`.
+      `*StreamWait*` only orders streams: other.
     - alloc: allocates, frees, maps or registers memory. load: loads modules, instantiates graphs.
     - copy: asynchronous copies and memsets. launch: kernels, graphs and host functions.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core._take import take
+from fastprof._core._groups import sum_where
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning
@@ -73,6 +73,9 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
     """Count the contents of a trace; linear in its rows."""
     kernels, appended = trace.kernels, trace.appended
     ranges, n_ranges = attribution.ranges, len(attribution.ranges) - appended.ranges
+    n_configs = len(kernels.configs)
+    of_configs = np.bincount(kernels.config, minlength=n_configs)
+    time = sum_where(kernels.config, kernels.duration, None, n_configs)
     is_used = np.zeros(len(trace.launches) + 1, bool)  # the last for kernels without a launch
     is_used[kernels.launch] = True
     counts = np.bincount(ranges.label[:n_ranges], minlength=len(attribution.meanings))
@@ -81,9 +84,9 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
     own_processes = trace.processes[: len(trace.processes) - appended.processes]
     pids = sorted({int(pid) for pid in own_processes.tolist() if pid >= 0})
     return Contents(
-        work=_work(take(kernels.configs.kind, kernels.config), kernels.duration),
+        work=_work(kernels.configs.kind, of_configs, time),
         span=_span(kernels.start, kernels.duration),
-        devices=_counts(take(kernels.configs.device, kernels.config)),
+        devices=_counts(kernels.configs.device, of_configs),
         processes=pids,
         threads=len(trace.threads) - appended.threads,
         launches=int(np.count_nonzero(is_used[:-1])),
@@ -99,14 +102,15 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
 def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Contents:
     """Count the contents of dict lines: kernels, and the ranges around their launches."""
     duration = columns["kDuration"].values
+    ones = np.ones(len(duration), np.int64)
     shapes, types = _tensors([name.call for name in calls.named if name.call is not None])
     some = {key: any(columns[key].values) for key in ("layer", "trace")}
     return Contents(
-        work=_work(np.zeros(len(duration), np.int32), duration),
+        work=_work(np.zeros(len(duration), np.int32), ones, np.maximum(duration, 0)),
         span=None,
-        devices=_counts(columns["device"].values),
+        devices=_counts(columns["device"].values, ones),
         processes=None,
-        threads=len(_counts(columns["tid"].values)),
+        threads=len(_counts(columns["tid"].values, ones)),
         launches=None,
         ranges=None,
         shapes=shapes,
@@ -117,12 +121,13 @@ def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Content
     )
 
 
-def _work(kind: Int32, duration: Int64) -> dict[str, tuple[int, int]]:
+def _work(kind: Int32, kernels: Int64, time: Int64) -> dict[str, tuple[int, int]]:
+    """Number and GPU time of each kind; kernels, time: [rows] of each row."""
     found = {}
     for activity in Activity:
         rows = kind == activity
-        if n := int(np.count_nonzero(rows)):
-            found[activity.name.lower()] = n, int(np.maximum(duration[rows], 0).sum())
+        if n := int(kernels[rows].sum()):
+            found[activity.name.lower()] = n, int(time[rows].sum())
     return found
 
 
@@ -132,10 +137,12 @@ def _span(start: Int64, duration: Int64) -> tuple[int, int] | None:
     return int(start.min()), int((start + np.maximum(duration, 0)).max())
 
 
-def _counts(column: npt.NDArray[Any]) -> dict[int, int]:
-    """How often each number occurs; -1 is not counted."""
-    values, counts = np.unique(column, return_counts=True)
-    return {v: n for v, n in zip(values.tolist(), counts.tolist(), strict=True) if v >= 0}
+def _counts(column: npt.NDArray[Any], kernels: Int64) -> dict[int, int]:
+    """The kernels with each number, -1 left out; kernels: [rows] of each row."""
+    values, place = np.unique(column, return_inverse=True)
+    counts = np.zeros(len(values), np.int64)
+    np.add.at(counts, place, kernels)
+    return {v: n for v, n in zip(values.tolist(), counts.tolist(), strict=True) if v >= 0 and n}
 
 
 def _ranges(trace: Trace, meanings: list[Meaning], counts: list[int]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,19 @@ from fastprof.profile.calls import ANNOUNCED, CallsOfKernels, Named
 NO_SHAPES = "its range has no shapes (record_shapes=True records them)"
 SHAPES_MISSING = "its range has no shapes, though record_shapes was on"
 NEVER_HAS_SHAPES = "such a range never has shapes, and no operator inside it launched these kernels"
+
+
+class Calls(NamedTuple):
+    """The calls of rows: those of `CallsOfKernels`."""
+
+    named: list[Named]
+    call: Int32
+    backward: Bools
+
+    @classmethod
+    def of(cls, calls: CallsOfKernels, rows: Int32 | slice = slice(None)) -> Calls:
+        """The calls of some kernels."""
+        return cls(calls.named, calls.call[rows], calls.backward[rows])
 
 
 class Without(enum.Enum):
@@ -137,9 +151,10 @@ def cover(
     launched: Bools,
     inside: Bools,
     lines: Values,
-    calls: CallsOfKernels,
+    calls: Calls,
     flops: Ints,
     record_shapes: bool,
+    kernels: Int64 | None = None,
     counted: Bools | None = None,
     graphs: Callable[[], tuple[Bools, Bools]] | None = None,
 ) -> Coverage:
@@ -147,13 +162,15 @@ def cover(
 
     Parameters
     ----------
-    duration : ns [kernels]; -1: unknown, counts as 0
-    launched, inside : [kernels] whether a launch, a range is known
-    lines : tuples [kernels], the source lines of each
-    flops : [kernels] -1: unknown
+    duration : ns [rows]; -1: unknown, counts as 0
+    launched, inside : [rows] whether a launch, a range is known
+    lines : tuples [rows], the source lines of each
+    calls : [rows]
+    flops : [rows] -1: unknown
     record_shapes : whether torch recorded the shapes of any call
-    counted : [kernels] which rows count; default: all
-    graphs : returns two flags [kernels]: replayed by a graph launch; a graph recorded as a whole
+    kernels : [rows] the kernels that each row stands for; default: one
+    counted : [rows] which rows count; default: all
+    graphs : returns two flags [rows]: replayed by a graph launch; a graph recorded as a whole
     """
     time = duration if duration.min(initial=0) >= 0 else np.maximum(duration, 0)
     if counted is not None:
@@ -175,8 +192,10 @@ def cover(
     if graphs is not None and np.any(calls.call[rows] < 0):
         for flags, number in zip(graphs(), (_CAPTURE, _NODES), strict=True):
             why[flags] = number
-    n = len(time) if counted is None else int(np.count_nonzero(counted))
-    unknown = _unknown(rows, calls, time, why)
+    if kernels is None:
+        kernels = np.ones(len(time), np.int64)
+    n = int(kernels.sum() if counted is None else kernels[counted].sum())
+    unknown = _unknown(rows, calls, time, kernels, why)
     return Coverage(int(time.sum()), known, n, record_shapes, unknown)
 
 
@@ -185,19 +204,19 @@ _LAUNCH, _RANGE, _OPERATOR, _CAPTURE, _NODES = range(len(_WHYS))
 
 
 def _unknown(
-    rows: npt.NDArray[np.intp], calls: CallsOfKernels, time: Int64, why: Int32
+    rows: npt.NDArray[np.intp], calls: Calls, time: Int64, kernels: Int64, why: Int32
 ) -> list[tuple[Named | Without, str, int, int]]:
     """By call (or reason for having none) and direction: number of kernels and their time."""
     call = calls.call[rows]
     name = np.where(call >= 0, call + len(_WHYS), why[rows]).astype(np.int32)
     names: list[Named | Without] = [*_WHYS, *calls.named]
     used, place = distinct(name * 2 + calls.backward[rows], 2 * len(names))
-    kernels = np.bincount(place, minlength=len(used)).tolist()
-    times = np.zeros(len(used), np.int64)
-    np.add.at(times, place, time[rows])
+    sums = np.zeros((2, len(used)), np.int64)
+    np.add.at(sums[0], place, kernels[rows])
+    np.add.at(sums[1], place, time[rows])
     return [
         (names[key // 2], _direction(names[key // 2], key % 2), *counts)
-        for key, *counts in zip(used, kernels, times.tolist(), strict=True)
+        for key, *counts in zip(used, *sums.tolist(), strict=True)
     ]
 
 

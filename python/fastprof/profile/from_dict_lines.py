@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fastprof._core import _link
 from fastprof._core._take import take
+from fastprof._system.threads import computed_once
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.column_table import COLUMNS
@@ -24,10 +25,11 @@ from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import SourceLines, each_part_once
 from fastprof.model.metadata import About
 from fastprof.profile import kernel_types
+from fastprof.profile.cells import Cells, cells_of_columns
 from fastprof.profile.checks import Totals, mistake, totals_of
 from fastprof.profile.costs import cost
 from fastprof.profile.counts import Contents, contents_of_lines
-from fastprof.profile.coverage import Coverage, cover
+from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.dict_line_calls import calls_of_lines
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels, timeless_step
@@ -71,10 +73,15 @@ class DictLineSource(ProfileSource):
             tid.values != tid.none,
             _inside(columns),
             self.source_lines,
-            self.calls,
+            Calls.of(self.calls),
             self.costs.flops,
             any(", sizes = [" in text for cell in markers for text in cell),
         )
+
+    @computed_once
+    def cells(self) -> Cells:
+        """As in ProfileSource."""
+        return cells_of_columns(self.column, self.names)
 
     def contents(self) -> Contents:
         """Count the contents."""

@@ -10,20 +10,26 @@ import numpy as np
 
 from fastprof._core import _link
 from fastprof._core._take import take
+from fastprof._system.threads import computed_once
+from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
+from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
+from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.cells import Cells
 from fastprof.profile.counts import Contents, contents_of
-from fastprof.profile.coverage import Coverage, cover
+from fastprof.profile.coverage import Calls, Coverage, cover
+from fastprof.profile.host_events import HostEvents, host_events_of
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.timeline import Timeline
+from fastprof.profile.trace_cells import lookups_of_cells, partition
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 
@@ -32,6 +38,7 @@ class TraceSource(ProfileSource):
     """A trace. Columns are computed on first use.
 
     read_times : reads the timeline from the file of the trace
+    read_events : reads further events of the host by name, None if the format has none
     """
 
     # `step` may group kernels by operator and parameters.
@@ -46,20 +53,28 @@ class TraceSource(ProfileSource):
         attribution: Attribution,
         lines: SourceLines,
         read_times: Callable[[Trace, Attribution], Timeline],
+        read_events: Callable[[str], RecordedEvents | None],
     ) -> None:
         super().__init__(
             trace.name, trace.about, trace.warnings, len(trace.kernels), COLUMNS + TRACE_COLUMNS
         )
         self._trace, self._attribution, self.lines = trace, attribution, lines
         self._lookups = Lookups(trace, attribution, lines)
-        self._read_times = read_times
+        self._readers = read_times, read_events
+        self._host_events: dict[str, HostEvents] = {}
 
     def _copy(self) -> TraceSource:
-        return TraceSource(self._trace, self._attribution, self.lines, self._read_times)
+        return self._of(self._trace, self._attribution)
+
+    def _of(self, trace: Trace, attribution: Attribution) -> TraceSource:
+        """A source for the same file."""
+        return TraceSource(trace, attribution, self.lines, *self._readers)
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":
             return self.timeline.launch_ends()
+        if name in collectives.COLUMNS:
+            return self.messages.column(name)
         return _MAKERS[name](self._lookups)
 
     def steps(self, source: str | None) -> StepsOfKernels:
@@ -69,7 +84,14 @@ class TraceSource(ProfileSource):
     @cached_property
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
-        return self._read_times(self._trace, self._attribution)
+        return self._readers[0](self._trace, self._attribution)
+
+    def host_events(self, name: str) -> HostEvents:
+        """As in ProfileSource."""
+        if name not in self._host_events:
+            threads = self.timeline.api.threads
+            self._host_events[name] = host_events_of(self._readers[1](name), threads)
+        return self._host_events[name]
 
     @cached_property
     def paths(self) -> Paths:
@@ -85,19 +107,44 @@ class TraceSource(ProfileSource):
             self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
         )
 
+    @cached_property
+    def messages(self) -> collectives.Messages:
+        """As in ProfileSource."""
+        return collectives.messages_of(self._lookups)
+
     def _cover(self, copies: bool) -> Coverage:
-        trace, lookups = self._trace, self._lookups
+        cells, lookups = self.cells, self._of_cells._lookups
+        trace = lookups.trace
         return cover(
             trace.kernels.duration,
             trace.kernels.launch >= 0,
             lookups.frame >= 0,
             lookups.source,
-            lookups.calls,
+            Calls.of(self._lookups.calls, cells.first),
             lookups.flops,
             any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings),
+            cells.kernels,
             None if copies else ~gpu_work.are_copies(trace),
             lambda: gpu_work.of_graphs(trace),
         )
+
+    @computed_once
+    def cells(self) -> Cells:
+        """As in ProfileSource."""
+        return Cells(*self._partition, self._of_cells.column)
+
+    @computed_once
+    def _partition(self) -> tuple[Int32, Int32]:
+        """The cell of each kernel, and the first kernel of each cell."""
+        return partition(self._lookups)
+
+    @computed_once
+    def _of_cells(self) -> TraceSource:
+        """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
+        lookups = lookups_of_cells(self._lookups, *self._partition)
+        found = self._of(lookups.trace, lookups.attribution)
+        found._lookups = lookups
+        return found
 
     def contents(self) -> Contents:
         """Count the contents."""
@@ -229,5 +276,6 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),
     "copy_direction": lambda lookups: gpu_work.copy_directions(lookups.trace),
+    "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
 }

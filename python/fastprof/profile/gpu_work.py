@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fastprof._core._pools import alike
 from fastprof._core._take import distinct, take
 from fastprof.model.columns import Ints, SharedValues, Values
-from fastprof.model.trace import COPY_KINDS, Activity, Trace
+from fastprof.model.trace import COPY_KINDS, MEMORY_KINDS, Activity, Trace
 from fastprof.profile.kernel_names import short_name
 
 
@@ -77,9 +77,14 @@ def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_
     """[rows] Whether a graph launch replayed the row; whether the row is an unexpanded graph."""
     is_whole = take(trace.kernels.configs.kind, trace.kernels.config) == Activity.GRAPH
     launched_by = launch_names(trace)
-    replays = [_GRAPH_LAUNCH.match(name) is not None for name in launched_by.values]
+    replays = [launches_graph(name) for name in launched_by.values]
     is_replayed = np.array([*replays, False], bool)[launched_by.ids]
     return is_replayed & ~is_whole, is_whole
+
+
+def launches_graph(name: str | None) -> bool:
+    """Whether an API call of this name replays a graph."""
+    return name is not None and _GRAPH_LAUNCH.match(name) is not None
 
 
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
@@ -120,3 +125,16 @@ def copy_directions(trace: Trace) -> SharedValues:
     kind = np.full(len(configs), -1, np.int32) if configs.copy_kind is None else configs.copy_kind
     known = np.where((kind > 0) & (kind < len(COPY_KINDS)), kind - 1, -1).astype(np.int32)
     return SharedValues(trace.kernels.config, known, list(COPY_KINDS[1:]))
+
+
+def copy_memory(trace: Trace) -> SharedValues:
+    """The memory of each copy and memset: `pageable -> device`, `device`, ..."""
+    configs = trace.kernels.configs
+    if configs.source is None or configs.target is None:
+        return SharedValues(trace.kernels.config, np.full(len(configs), -1, np.int32), [])
+    ids, first = alike([configs.source, configs.target])
+    kinds = [*MEMORY_KINDS, ""]
+    pairs = [(kinds[configs.source[i]], kinds[configs.target[i]]) for i in first.tolist()]
+    names = [" -> ".join(filter(None, pair)) if pair[1] else None for pair in pairs]
+    found = Values(ids, names).mapped(lambda name: name)
+    return SharedValues(trace.kernels.config, found.ids, found.values)

@@ -138,21 +138,33 @@ class RangeInstances(Instances):
     @cached_property
     def recorded_name(self) -> Values:
         """`DOMAIN:NAME` as recorded, with torch's numbers; the default domain has no name."""
+        ids, first = alike(self.name_parts)
+        names = Computed(len(first), lambda rows: self.recorded_names(first[rows]))
+        return Values(ids, cast("list[str]", names))
+
+    @cached_property
+    def name_parts(self) -> list[Int32 | Int64]:
+        """Columns [n] of numbers that agree where ranges have the same recorded name."""
         if self.of_events:
-            return self.name.mapped(lambda name: f":{name}")
+            return [self.name.mapped(lambda name: name).ids]
         label = self.text.mapped(lambda text: text)  # labels of equal text get one id
-        ids, first = alike([label.ids, self.seq, self.op_id, self.domain.ids])
-        domains = [*self.domain.values, ""]
+        return [label.ids, self.seq, self.op_id, self.domain.ids]
 
-        def name(number: int) -> str:
-            row = first[number]
-            text, seq, op_id = self.meanings[self.label[row]], self.seq[row], self.op_id[row]
-            numbers = f", seq = {seq}" if seq >= 0 else ""
-            numbers += f", op_id = {op_id}" if op_id >= 0 else ""
-            whole = text.name + numbers + text.label[len(text.name) :] if numbers else text.label
-            return f"{domains[self.domain.ids[row]]}:{whole}"
-
-        return Values(ids, cast("list[str]", Computed(len(first), name)))
+    def recorded_names(self, rows: Int32) -> list[str]:
+        """The recorded names of some rows."""
+        meanings = [self.meanings[label] for label in self.label[rows].tolist()]
+        if self.of_events:
+            return [f":{meaning.name}" for meaning in meanings]
+        domains, found = [*self.domain.values, ""], []
+        numbers = (each[rows].tolist() for each in (self.domain.ids, self.seq, self.op_id))
+        for meaning, domain, seq, op_id in zip(meanings, *numbers, strict=True):
+            name, text = meaning.name, meaning.label
+            if seq >= 0 or op_id >= 0:
+                of_seq = f", seq = {seq}" if seq >= 0 else ""
+                of_op = f", op_id = {op_id}" if op_id >= 0 else ""
+                text = f"{name}{of_seq}{of_op}{text[len(name) :]}"
+            found.append(f"{domains[domain]}:{text}")
+        return found
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame: start, end, tid, pid, text, seq, level, parent. Unclosed ends are missing.

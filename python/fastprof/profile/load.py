@@ -12,6 +12,7 @@ from fastprof._system import memory
 from fastprof._system.file_state import SameFile
 from fastprof.errors import BadInputError
 from fastprof.model.markers import SourceLines
+from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import Recording, Trace
 from fastprof.ops.user import load_packages
 from fastprof.profile import captured_graphs, checks
@@ -23,7 +24,13 @@ from fastprof.profile.profile import Profile
 from fastprof.profile.recount import recount
 from fastprof.profile.timeline import DiffersError, Timeline, timeline_of
 from fastprof.readers import dict_lines, memory_estimate
-from fastprof.readers.detect import Format, detect_trace, read_timeline, read_trace
+from fastprof.readers.detect import (
+    Format,
+    detect_trace,
+    read_host_events,
+    read_timeline,
+    read_trace,
+)
 from fastprof.readers.sqlite.database import Progress
 
 Path = str | os.PathLike[str]
@@ -134,7 +141,8 @@ def _open(
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     file = SameFile(path, name)
-    source = TraceSource(trace, attribution, lines, _reader_of_times(file))
+    readers = _reader_of_times(file), _reader_of_events(file)
+    source = TraceSource(trace, attribution, lines, *readers)
     return Profile(source, _recounter(file, copies), summary)
 
 
@@ -199,5 +207,17 @@ def _reader_of_times(file: SameFile) -> Callable[[Trace, Attribution], Timeline]
             return timeline_of(trace, attribution, recorded)
         except DiffersError:
             raise file.changed() from None
+
+    return read
+
+
+def _reader_of_events(file: SameFile) -> Callable[[str], RecordedEvents | None]:
+    """A function that reads further events of the host from the file."""
+
+    def read(name: str) -> RecordedEvents | None:
+        file.check()
+        recorded = read_host_events(file.path, name)
+        file.check()
+        return recorded
 
     return read

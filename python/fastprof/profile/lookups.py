@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32, UInt8
 from fastprof.model.columns import Ints, Lists, SeqMarkers, SharedValues, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators
@@ -54,7 +55,7 @@ class Lookups:
         self.frame = attribution.frame_of_kernel
         self._steps: dict[str | None, StepsOfKernels] = {}
 
-    @cached_property
+    @property
     def meaning(self) -> Int32:
         """The frame of the call that a kernel works for: its own, or its forward call's."""
         return take(self.attribution.meaning_of_frame, self.frame)
@@ -135,17 +136,17 @@ class Lookups:
         """Long and short name of every kernel."""
         return gpu_work.names(self.trace)
 
-    @cached_property
+    @computed_once
     def calls(self) -> CallsOfKernels:
         return find_calls(self.trace, self.attribution, self.meaning)
 
-    @cached_property
+    @computed_once
     def costs(self) -> Costs:
         long_names, _ = self.names
         duration, gpus = self.trace.kernels.duration, self.trace.about.gpus.values()
         return cost(self.calls, long_names.values, long_names.ids, duration, gpus)
 
-    @cached_property
+    @computed_once
     def flops(self) -> Ints:
         """The FLOPs; 0 for copies and memsets of unknown cost."""
         flops = self.costs.flops
@@ -154,7 +155,7 @@ class Lookups:
         free = gpu_work.are_copies(self.trace) & (flops.values < 0)
         return Ints(np.where(free, np.int64(0), flops.values))
 
-    @cached_property
+    @computed_once
     def bytes(self) -> Ints:
         """The bytes; for copies and memsets, the recorded ones, whatever the call."""
         moved = self.costs.bytes

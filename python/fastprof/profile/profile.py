@@ -19,10 +19,13 @@ from fastprof.model.metadata import About, Memory
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals, same
+from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
+from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
@@ -141,6 +144,33 @@ class Profile:
     def api(self) -> ApiCalls:
         """All calls of the CUDA or HIP API, with their times and class; see `ranges`."""
         return self._source.timeline.api
+
+    @property
+    def synchronisations(self) -> Synchronisations:
+        """What calls waited for, as CUPTI recorded it; see `ranges`. Empty if it recorded nothing.
+
+        Nsight Systems and NVProf record it always, torch.profiler on request:
+        `torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)`.
+        """
+        return self._source.timeline.synchronisations
+
+    @property
+    def os_calls(self) -> HostEvents:
+        """Calls of the operating system's functions, which nsys records with `--trace osrt`.
+
+        Empty if none were recorded. The first use reads them from the file, as for `ranges`.
+        """
+        return self._source.host_events("os_calls")
+
+    @property
+    def cpu_samples(self) -> HostEvents:
+        """The function that each thread ran, which nsys records with `--sample`; see `os_calls`."""
+        return self._source.host_events("cpu_samples")
+
+    @property
+    def cpu_switches(self) -> HostEvents:
+        """When threads began and ceased to run, recorded with `--cpuctxsw`; see `os_calls`."""
+        return self._source.host_events("cpu_switches")
 
     @property
     def memory_events(self) -> Memory:
@@ -286,6 +316,27 @@ class Profile:
         """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
         return self.report("lines", files=files, **options)
 
+    def steps(self, **options: Any) -> Table:
+        """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
+        return self.report("steps", **options)
+
+    def copies(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
+        return self.report("copies", by=by, **options)
+
+    def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
+        `report`."""
+        return self.report("overlap", by=by, **options)
+
+    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
+        return self.report("launches", by=by, **options)
+
+    def idle(self, gaps: int | None = None, **options: Any) -> Table:
+        """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
+        return self.report("idle", gaps=gaps, **options)
+
     def memory(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Allocations and the peak: `profile.memory(by="layer", device="cpu")`; see `report`."""
         return self.report("memory", by=by, **options)
@@ -351,6 +402,16 @@ def range_columns(profile: Profile) -> RangeColumns:
     return profile._source.range_columns
 
 
+def cells(profile: Profile) -> Cells:
+    """The cells of the kernels."""
+    return profile._source.cells
+
+
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def messages(profile: Profile) -> Messages:
+    """The calls of collectives of a trace."""
+    return profile._source.messages

@@ -11,9 +11,12 @@ from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
+from fastprof.profile.cells import Cells
 from fastprof.profile.checks import Totals
+from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import Coverage
+from fastprof.profile.host_events import HostEvents
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -68,6 +71,11 @@ class ProfileSource(ABC):
     def _make(self, name: str) -> Column:
         """Compute a column."""
 
+    @property
+    @abstractmethod
+    def cells(self) -> Cells:
+        """The cells of the kernels; kept."""
+
     @abstractmethod
     def steps(self, source: str | None) -> StepsOfKernels:
         """The steps by a source, as for `Profile.find_steps`."""
@@ -111,6 +119,16 @@ class ProfileSource(ABC):
         """
         raise self._lacks("ranges and API calls")
 
+    def host_events(self, name: str) -> HostEvents:
+        """The events `os_calls`, `cpu_samples` or `cpu_switches`; read on first use.
+
+        Raises
+        ------
+        BadInputError
+            The file has changed, or it is dict lines, which contain none.
+        """
+        raise self._lacks(name.replace("_", " "))
+
     @property
     def paths(self) -> Paths:
         """The call-path tree.
@@ -132,6 +150,17 @@ class ProfileSource(ABC):
             The file has changed, or it is dict lines, which contain no ranges.
         """
         raise self._lacks("ranges")
+
+    @property
+    def messages(self) -> Messages:
+        """The calls of collectives.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines.
+        """
+        raise self._lacks("the calls of collectives")
 
     def _lacks(self, contents: str) -> BadInputError:
         return BadInputError(

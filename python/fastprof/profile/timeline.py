@@ -8,6 +8,7 @@ import numpy as np
 
 from fastprof._core import _join, _nest, _path
 from fastprof._core._take import take
+from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.metadata import Memory
@@ -15,6 +16,7 @@ from fastprof.model.timeline import Recorded, RecordedCalls
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.host_events import Synchronisations, synchronisations_of
 from fastprof.profile.instances import ApiCalls, EndedElsewhere, RangeInstances, Threads
 
 
@@ -31,6 +33,7 @@ class Timeline:
 
     ranges: RangeInstances
     api: ApiCalls
+    synchronisations: Synchronisations
     memory: Memory
 
     def launch_ends(self) -> Ints:
@@ -48,9 +51,17 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         The second reading differs from the first.
     """
     thread_of, threads = _threads(trace, recorded)
-    ranges = _ranges(trace, attribution, recorded, thread_of, threads)
+    with SecondThread() as second:
+        ranges = second.submit(_ranges, trace, attribution, recorded, thread_of, threads)
+        api = _api(trace, recorded, thread_of, threads)
+        syncs = synchronisations_of(recorded.syncs, recorded.processes, api)
+        return Timeline(ranges.result(), api, syncs, recorded.memory)
+
+
+def _api(trace: Trace, recorded: Recorded, thread_of: Int32, threads: Threads) -> ApiCalls:
     calls = recorded.calls
-    calls.thread = take(thread_of, calls.thread)
+    if not np.array_equal(thread_of, np.arange(len(thread_of))):
+        calls.thread = take(thread_of, calls.thread)
     row = _calls_of_kernels(trace, calls, threads)
     order = _nest.order(calls.start, calls.end)
     if order is not None:
@@ -60,7 +71,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         for name in vars(calls):
             setattr(calls, name, getattr(calls, name)[order])
     names = Values(calls.name, recorded.strings).mapped(lambda name: name)
-    api = ApiCalls(
+    return ApiCalls(
         start=calls.start,
         end=calls.end,
         thread=calls.thread,
@@ -70,7 +81,6 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         of_kernel=row,
         threads=threads,
     )
-    return Timeline(ranges, api, recorded.memory)
 
 
 def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:
@@ -157,8 +167,8 @@ def _calls_of_kernels(trace: Trace, calls: RecordedCalls, threads: Threads) -> I
     join = _join.Join(process, kernels.correlation)
     join.offer(take(process_of_thread, calls.thread), calls.correlation)
     row = join.rows(process, kernels.correlation)
-    found = np.flatnonzero(row >= 0)
-    if np.any(calls.start[row[found]] != launches.start[kernels.launch[found]]):
+    start, launch_start = take(calls.start, row), take(launches.start, kernels.launch)
+    if np.any((start != launch_start) & (row >= 0)):
         raise DiffersError
     return row
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from fastprof._system import memory
 from fastprof.errors import BadInputError
-from fastprof.model.timeline import Recorded
+from fastprof.model.timeline import Recorded, RecordedEvents
 from fastprof.model.trace import Recording
 from fastprof.readers import memory_estimate, torch_snapshot
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.kineto import reader as kineto
 from fastprof.readers.kineto import timeline as kineto_timeline
 from fastprof.readers.kineto.event_columns import GZIP_MAGIC
+from fastprof.readers.nsys import host_events as nsys_host_events
 from fastprof.readers.nsys import reader as nsys
 from fastprof.readers.nsys import report as nsys_report
 from fastprof.readers.nsys import schema as nsys_schema
@@ -204,6 +205,25 @@ def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None
         if nsys.recognises(database.tables):
             return nsys_timeline.read(database)
         return nvprof_timeline.read(database)
+
+
+def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
+    """Read events that only Nsight Systems records; None for other formats.
+
+    name : os_calls, cpu_samples or cpu_switches
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read, is damaged, or is not a trace.
+    """
+    file, _ = detect_trace(path).exported()
+    if file.format is not Format.SQLITE:
+        return None
+    with Database(file.path) as database:
+        if not nsys.recognises(database.tables):
+            return None
+        return nsys_host_events.READERS[name](database)
 
 
 def _unknown_tables(database: Database) -> BadInputError:

@@ -96,18 +96,22 @@ def sum_where(const int32_t[::1] group, const int64_t[::1] value, const uint8_t[
               int32_t n_groups):
     """The sum of the positive numbers of each group where the mask is not 0, int64 [n_groups].
 
-    A sum that exceeds 64 bits is the largest int64.
+    A sum that exceeds 64 bits is the largest int64. Without a mask, all numbers count.
     """
     cdef fp_groups_rows rows
+    cdef const uint8_t *mask_address = NULL
     cdef int64_t[::1] total = np.zeros(n_groups + 1, np.int64)
     cdef fp_status status
-    if not group.shape[0] == value.shape[0] == mask.shape[0]:
-        raise ValueError(f"lengths differ: {group.shape[0]}, {value.shape[0]}, {mask.shape[0]}")
+    n_masked = group.shape[0] if mask is None else mask.shape[0]
+    if not group.shape[0] == value.shape[0] == n_masked:
+        raise ValueError(f"lengths differ: {group.shape[0]}, {value.shape[0]}, {n_masked}")
     if group.shape[0]:
+        if mask is not None:
+            mask_address = &mask[0]
         rows.group, rows.value, rows.n = &group[0], &value[0], group.shape[0]
         rows.none, rows.n_groups = -1, n_groups
         with nogil:
-            status = fp_groups_sum_where(&rows, &mask[0], &total[0])
+            status = fp_groups_sum_where(&rows, mask_address, &total[0])
         check(status, "sums of groups")
     return np.asarray(total)[:n_groups]
 

@@ -51,7 +51,9 @@ NONE = INT64_MIN
 # Base of pids and tids that are strings: this number minus the id in the pool "places".
 TEXT_PLACE = -(INT64_MAX // 2) - 1
 # In the order of the enums of fp_kineto_rows.h and fp_kineto_texts.h.
-TABLES = ("gpu", "launches", "ranges", "gpu_annotations", "flows", "memory", "metadata")
+TABLES = (
+    "gpu", "launches", "ranges", "gpu_annotations", "flows", "memory", "metadata", "syncs",
+)
 POOLS = ("names", "labels", "stacks", "places", "categories", "root")
 
 
@@ -81,7 +83,7 @@ cdef class KinetoReader:
     """
 
     cdef fp_kineto *kineto
-    cdef fp_kineto_rows tables[7]
+    cdef fp_kineto_rows tables[8]
     cdef readonly str name
     cdef list arrays
 

@@ -1,16 +1,28 @@
 """Pools that store distinct texts or numbers once and give them dense ids in insertion order."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from fastprof._core._c cimport FP_OK, fp_status
+from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
+
+
+cdef extern from "fp_alike.h":
+    ctypedef struct fp_alike_column:
+        const char *values
+        size_t size
+    ctypedef struct fp_alike_table:
+        uint64_t *slots
+        size_t n_slots
+    int FP_ALIKE_SLOTS
+    fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, int n_columns,
+                       int64_t n, int64_t *next, int32_t *id, int32_t *first,
+                       int32_t *n_distinct) nogil
+    void fp_alike_move(const fp_alike_table *from_, const fp_alike_table *to) nogil
 
 
 cdef enum:
     _MOST_COLUMNS = 32
-    _MOST_BYTES = 256
 
 
 cdef class Names:
@@ -149,7 +161,7 @@ def alike(columns):
     Parameters
     ----------
     columns : list of arrays [n] or [n, sides]
-        Numbers, C-contiguous; at most 32 columns and 256 bytes per row.
+        Numbers, C-contiguous; at most 32 columns.
 
     Returns
     -------
@@ -159,40 +171,36 @@ def alike(columns):
         The first row with each id.
     """
     cdef const char[:, ::1] column
-    cdef const char *start[_MOST_COLUMNS]
-    cdef size_t size[_MOST_COLUMNS]
-    cdef char values[_MOST_BYTES]
-    cdef char *end
-    cdef Names pool = Names()
-    cdef int64_t i, n = len(columns[0])
+    cdef fp_alike_column each[_MOST_COLUMNS]
+    cdef fp_alike_table table, larger
+    cdef uint64_t[::1] slots, more
+    cdef int64_t n = len(columns[0]), next_row = 0
     cdef int k, n_columns = len(columns)
     cdef int32_t n_found = 0
-    cdef fp_status status = FP_OK
-    if any(len(each) != n for each in columns):
-        raise ValueError(f"lengths differ: {[len(each) for each in columns]}")
+    cdef fp_status status
+    if any(len(other) != n for other in columns):
+        raise ValueError(f"lengths differ: {[len(other) for other in columns]}")
     ids, firsts = np.empty(n, np.int32), np.empty(n, np.int32)
     if n == 0:
         return ids, firsts
-    if n_columns > _MOST_COLUMNS or sum(each[0].nbytes for each in columns) > _MOST_BYTES:
-        raise ValueError(f"expected at most {_MOST_COLUMNS} columns and {_MOST_BYTES} bytes per "
-                         f"row, found {n_columns} columns")
+    if n_columns > _MOST_COLUMNS:
+        raise ValueError(f"expected at most {_MOST_COLUMNS} columns, found {n_columns} columns")
     cdef int32_t[::1] id = ids
     cdef int32_t[::1] first = firsts
     for k in range(n_columns):
         column = columns[k].reshape(n, -1).view(np.int8)
-        size[k] = column.shape[1]
-        start[k] = &column[0, 0]
-    with nogil:
-        for i in range(n):
-            end = values
-            for k in range(n_columns):
-                memcpy(end, start[k] + i * size[k], size[k])
-                end += size[k]
-            status = fp_names_intern(pool.pool, values, end - values, &id[i])
-            if status != FP_OK:
-                break
-            if id[i] == n_found:
-                first[n_found] = i
-                n_found += 1
+        each[k].values, each[k].size = &column[0, 0], column.shape[1]
+    slots = np.zeros(FP_ALIKE_SLOTS, np.uint64)
+    while True:
+        table.slots, table.n_slots = &slots[0], slots.shape[0]
+        with nogil:
+            status = fp_alike(&table, each, n_columns, n, &next_row, &id[0], &first[0], &n_found)
+        if status != FP_MORE:
+            break
+        more = np.zeros(slots.shape[0] * 4, np.uint64)
+        larger.slots, larger.n_slots = &more[0], more.shape[0]
+        with nogil:
+            fp_alike_move(&table, &larger)
+        slots = more
     check(status, "alike rows")
     return ids, firsts[:n_found].copy()

@@ -1,7 +1,7 @@
-"""Look up values by index (-1 for none), find distinct indices, remove rows."""
+"""Look up values by index (-1 for none), find distinct indices, sort and remove rows."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from fastprof._core._c cimport FP_E_INDEX, fp_status
 from fastprof._core._status cimport check
@@ -15,6 +15,11 @@ cdef extern from "fp_take.h":
                                int32_t *place) nogil
     void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
                          int64_t n_gaps) nogil
+
+cdef extern from "fp_radix.h":
+    int FP_RADIX_COUNTS
+    void fp_radix_sort(uint64_t *items, uint64_t *scratch, int64_t n, int low,
+                       int64_t *count) nogil
 
 
 def take(values, const int32_t[::1] index, int64_t none=-1, out=None):
@@ -129,3 +134,28 @@ def without(items, const int64_t[::1] rows):
         with nogil:
             fp_take_without(&memory[0], size, n, &rows[0], n_gaps)
     return items[:n - n_gaps]
+
+
+def ascending(const int64_t[::1] values):
+    """The rows in ascending order of their numbers, int64 [n]; equal ones keep their order."""
+    cdef int64_t n = values.shape[0], i
+    cdef uint64_t least, span
+    cdef int low = int(n).bit_length()
+    if n == 0:
+        return np.empty(0, np.int64)
+    numbers = np.asarray(values)
+    least = <uint64_t><int64_t>numbers.min()
+    span = <uint64_t><int64_t>numbers.max() - least
+    if span >> (63 - low):
+        return np.argsort(numbers, kind="stable")
+    # The number in the high bits, the row in the low ones.
+    packed = np.empty(n, np.uint64)
+    cdef uint64_t[::1] items = packed
+    cdef uint64_t[::1] scratch = np.empty(n, np.uint64)
+    cdef int64_t[::1] count = np.empty(FP_RADIX_COUNTS, np.int64)
+    with nogil:
+        for i in range(n):
+            items[i] = (<uint64_t>values[i] - least) << low | <uint64_t>i
+        fp_radix_sort(&items[0], &scratch[0], n, low, &count[0])
+    packed &= np.uint64((1 << low) - 1)
+    return packed.view(np.int64)

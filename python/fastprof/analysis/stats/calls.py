@@ -11,35 +11,35 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.stats.gpu import of_kinds
-from fastprof.analysis.stats.statistics import Statistics
+from fastprof.analysis.stats.statistics import Statistics, known_duration
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells
 from fastprof.model.trace import NEVER
 from fastprof.profile.profile import Profile
 
-__all__ = ["cuda_api_sum", "cuda_kern_exec_sum"]
+__all__ = ["cuda_api_sum", "cuda_kern_exec_sum", "printed"]
 
 # nsys prints versions of five digits: cudaLaunchKernel, but cudaGraphLaunch_v10000.
 _VERSION: Final = re.compile(r"_v\d{4}\Z")
 
 
-def _printed(names: Values) -> Values:
+def printed(names: Values) -> Values:
+    """Names of API calls as nsys prints them."""
     return names.mapped(lambda name: _VERSION.sub("", name))
 
 
 def cuda_api_sum(profile: Profile) -> list[Cells]:
     """API calls by name."""
     api = profile.api
-    names = _printed(api.name)
-    duration = np.where(api.end == NEVER, -1, api.end - api.start)
-    stats = Statistics(names.ids, duration, len(names.values))
+    names = printed(api.name)
+    stats = Statistics(names.ids, known_duration(api.start, api.end), len(names.values))
     return [*stats.times(), Values(np.arange(len(names.values), dtype=np.int32), names.values)]
 
 
 def cuda_kern_exec_sum(profile: Profile) -> list[Cells]:
     """Kernels by process, thread, GPU, launching call and name: total, API, queue, kernel time."""
     api = profile.api
-    names, calls = texts(profile, "name"), _printed(api.name)
+    names, calls = texts(profile, "name"), printed(api.name)
     duration = numbers(profile, "sil")
     call = api.of_kernel
     known = take(api.end, call, NEVER) != NEVER

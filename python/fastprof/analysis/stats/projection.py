@@ -127,12 +127,14 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
     found = _projected(profile)
     ranges, rows = found.ranges, found.rows
 
-    def stack(number: int) -> str:
-        row, above = int(rows[number]), []
+    def stack(row: int) -> str:
+        above = []
         while row >= 0:
             above.append(f":{row}")
             row = int(ranges.parent[row])
         return "".join(reversed(above))
+
+    stacks = Computed(len(rows), lambda numbers: [stack(row) for row in rows[numbers].tolist()])
 
     return [
         found.names,
@@ -148,7 +150,7 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
         Ints(found.n_children),
         Ints(rows),
         Ints(ranges.parent[rows]),
-        Values(np.arange(len(rows), dtype=np.int32), cast("list[str]", Computed(len(rows), stack))),
+        Values(np.arange(len(rows), dtype=np.int32), cast("list[str]", stacks)),
     ]
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import numpy as np
+import numpy.typing as npt
 
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.stats import calls, gpu, projection, ranges
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.model.table import Cells, Table
@@ -53,9 +55,24 @@ def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
         chosen = [name for name, each in TABLES.items() if each.is_default]
         if "start" not in profile.names:  # dict lines
             chosen = ["cuda_gpu_kern_sum"]
-    tables = {name: _table(profile, name) for name in chosen}
+    tables = _tables(profile, chosen)
     filled = {name: table for name, table in tables.items() if table.n_rows or names}
     return cast(Table, Tables(filled or tables))
+
+
+def _tables(profile: Profile, names: Sequence[str]) -> dict[str, Table]:
+    """The tables by name. The table of ranges is made on a second thread."""
+    if _LARGEST not in names:
+        return {name: _table(profile, name) for name in names}
+    _ = profile.ranges  # read before two threads need them
+    with SecondThread() as second:
+        largest = second.submit(_table, profile, _LARGEST)
+        tables = {name: _table(profile, name) for name in names if name != _LARGEST}
+        tables[_LARGEST] = largest.result()
+    return {name: tables[name] for name in names}
+
+
+_LARGEST: Final = "nvtx_sum"
 
 
 def _table(profile: Profile, name: str) -> Table:
@@ -63,21 +80,17 @@ def _table(profile: Profile, name: str) -> Table:
     table = Table(
         dict(zip(kind.columns, columns, strict=True)), kind.headings, f"{kind.title} ({name})"
     )
-    return _in_order(_without_empty(table))
+    rows = _in_order(table)
+    counts = next((each for each in ("Instances", "Num Calls", "Count") if each in table), None)
+    if counts is not None:  # groups without members are left out
+        rows = rows[np.ma.getdata(table[counts])[rows] > 0]
+    return table.take(rows)
 
 
-def _without_empty(table: Table) -> Table:
-    """The rows of groups with at least one member."""
-    counts = [each for each in ("Instances", "Num Calls", "Count") if each in table]
-    if not counts or np.all(table[counts[0]] > 0):
-        return table
-    return table.take(np.flatnonzero(table[counts[0]] > 0))
-
-
-def _in_order(table: Table) -> Table:
+def _in_order(table: Table) -> npt.NDArray[np.intp]:
     """Largest totals first; traces in order of start."""
     by = next((name for name in _ORDER if name in table), None)
     if by is None:
         count, each = (np.ma.getdata(table[name]).astype(float) for name in ("Count", "TAvg (ns)"))
-        return table.take(np.argsort(-count * each, kind="stable"))
-    return table.sort(by, ascending=by == "Projected Start (ns)")
+        return np.argsort(-count * each, kind="stable")
+    return table.order(by, ascending=by == "Projected Start (ns)")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._groups import GroupStats
+from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
-from fastprof.model.columns import Ints
+from fastprof.model.columns import Rows
+from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.table import Cells, Floats
+from fastprof.model.trace import NEVER
 
-__all__ = ["Statistics", "mean", "rounded", "shares"]
+__all__ = ["Statistics", "known_duration", "mean", "rounded"]
 
 Floats64 = npt.NDArray[np.float64]
 _BYTES_OF_MB = 1e6
+_FEW_GROUPS = 1 << 16
 
 
 def rounded(values: Floats64, decimals: int = 1) -> Floats:
@@ -21,14 +27,16 @@ def rounded(values: Floats64, decimals: int = 1) -> Floats:
     return Floats(np.round(values, decimals))
 
 
+def known_duration(start: Int64, end: Int64) -> Int64:
+    """End - start; -1 if the end is unknown."""
+    duration = end - start
+    duration[end == NEVER] = -1
+    return duration
+
+
 def mean(total: npt.NDArray[np.number], count: Int64) -> Floats64:
     """total / count; NaN if the count is 0."""
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def shares(total: Int64) -> Floats:
-    """The percentages of a total."""
-    return rounded(np.asarray(total * (100 / max(float(total.sum()), 1.0)), np.float64))
 
 
 class Statistics:
@@ -42,25 +50,26 @@ class Statistics:
     """
 
     def __init__(self, ids: Int32, values: Int64, n: int) -> None:
-        self._stats = GroupStats(ids, np.ascontiguousarray(values, np.int64), n)
+        self._ids, self._values, self._n = ids, np.ascontiguousarray(values, np.int64), n
+        self._stats = GroupStats(ids, self._values, n)
         self.count, self.sum = self._stats.count, self._stats.sum
 
     def spread(self) -> list[Cells]:
         """Mean, median, minimum, maximum and standard deviation of each group."""
         stats = self._stats
         return [
-            rounded(mean(stats.sum, stats.count)),
-            rounded(stats.median()),
-            Ints(stats.min),
-            Ints(stats.max),
-            rounded(self._deviation()),
+            self._rounded(self._mean),
+            self._rounded(self._medians()),
+            DerivedInts(self._n, lambda rows: stats.min[rows]),
+            DerivedInts(self._n, lambda rows: stats.max[rows]),
+            self._rounded(self._deviation),
         ]
 
     def spread_in_mb(self) -> list[Cells]:
         """The same of bytes, in MB."""
-        stats = self._stats
+        stats, every = self._stats, slice(None)
         numbers = (
-            mean(stats.sum, stats.count), stats.median(), stats.min, stats.max, self._deviation()
+            self._mean(every), stats.median(), stats.min, stats.max, self._deviation(every)
         )  # fmt: skip
         known = stats.count > 0
         return [rounded(np.where(known, each / _BYTES_OF_MB, np.nan), 3) for each in numbers]
@@ -71,10 +80,35 @@ class Statistics:
 
     def times(self) -> list[Cells]:
         """Percentage of the total, total, count and spread: the first columns of most tables."""
-        return [shares(self.sum), Ints(self.sum), Ints(self.count), *self.spread()]
+        percent = 100 / max(float(self.sum.sum()), 1.0)
+        share = self._rounded(lambda rows: np.asarray(self.sum[rows] * percent, np.float64))
+        total = DerivedInts(self._n, lambda rows: self.sum[rows])
+        count = DerivedInts(self._n, lambda rows: self.count[rows])
+        return [share, total, count, *self.spread()]
 
-    def _deviation(self) -> Floats64:
+    def _rounded(self, make: Callable[[Rows | slice], Floats64]) -> DerivedFloats:
+        return DerivedFloats(self._n, lambda rows: np.round(make(rows), 1))
+
+    def _mean(self, rows: Rows | slice) -> Floats64:
+        return mean(self.sum[rows], self.count[rows])
+
+    def _medians(self) -> Callable[[Rows | slice], Floats64]:
+        """The medians of some groups; of few, without those of the others."""
+        if self._n <= _FEW_GROUPS:
+            every = self._stats.median()
+            return lambda rows: every[rows]
+
+        def median(rows: Rows | slice) -> Floats64:
+            if isinstance(rows, slice) or len(rows) > _FEW_GROUPS:
+                return self._stats.median()[rows]
+            place = np.full(self._n, -1, np.int32)
+            place[rows] = np.arange(len(rows), dtype=np.int32)
+            return GroupStats(take(place, self._ids), self._values, len(rows)).median()
+
+        return median
+
+    def _deviation(self, rows: Rows | slice) -> Floats64:
         """Of a sample; 0 for a single number, NaN for none."""
-        count = self.count
-        variance = self._stats.squares / np.maximum(count - 1, 1)
+        count = self.count[rows]
+        variance = self._stats.squares[rows] / np.maximum(count - 1, 1)
         return np.where(count > 0, np.sqrt(variance), np.nan)

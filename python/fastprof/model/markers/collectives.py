@@ -1,4 +1,4 @@
-"""Converts the PyTorch profiler's record of a collective to a call of c10d's operator.
+"""Reads the PyTorch profiler's record of a collective, and converts it to a call of c10d.
 
 `record_param_comms` contains the collective's name, the element counts of this rank's input and
 output, their type and the number of ranks. The enclosing c10d event has none of these when shapes
@@ -9,11 +9,12 @@ Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp and ProcessGroupNCCL.cpp
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 
-__all__ = ["RECORDED", "recorded"]
+__all__ = ["RECORDED", "Collective", "call_of", "recorded"]
 
 RECORDED: Final = "record_param_comms"
 
@@ -53,32 +54,71 @@ _TYPES: Final = {
 }
 
 
-def recorded(pairs: str) -> Call | None:
-    """The call in `"key":value` pairs, such as `"Collective name":"allreduce","In msg nelems":8`.
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """The record of one call of a collective; None for values that it lacks.
 
-    Returns
-    -------
-    Call or None
-        The c10d operator with flat tensors and the number of ranks as the keyword `ranks`. None if
-        the pairs contain no known collective or no sizes.
+    Parameters
+    ----------
+    name : str
+        torch's name of the collective, such as `_allgather_base`.
+    given, got : int or None
+        Elements of this rank's input and output.
+    dtype : str or None
+        torch's name of the type (`float32`).
+    ranks : int or None
+        Number of ranks of the process group.
+    group : str or None
+        Name of the process group, followed by its description if it has one: `0 default_pg`.
+    """
+
+    name: str
+    given: int | None
+    got: int | None
+    dtype: str | None
+    ranks: int | None
+    group: str | None
+
+
+def recorded(pairs: str) -> Collective | None:
+    """The record in `"key":value` pairs, such as `"Collective name":"allreduce","dtype":"Float"`.
+
+    None if the pairs contain no name of a collective.
     """
     try:
         fields = json.loads(f"{{{pairs}}}")
     except (ValueError, RecursionError):
         return None
-    name = fields.get("Collective name")
-    operator = _OPERATORS.get(name) if isinstance(name, str) else None
-    given, got = (_count(fields.get(key)) for key in ("In msg nelems", "Out msg nelems"))
-    if operator is None or given is None or got is None:
+    name, dtype = fields.get("Collective name"), fields.get("dtype")
+    if not isinstance(name, str) or not name:
         return None
-    dtype = fields.get("dtype")
     plain = dtype.lower() if isinstance(dtype, str) else None
-    of_type = None if plain is None else _TYPES.get(plain, plain)
+    group, about = (fields.get(f"Process Group {key}") for key in ("Name", "Description"))
+    described = isinstance(about, str) and about not in ("", "undefined", group)
+    return Collective(
+        name=name,
+        given=_count(fields.get("In msg nelems")),
+        got=_count(fields.get("Out msg nelems")),
+        dtype=None if plain is None else _TYPES.get(plain, plain),
+        ranks=_count(fields.get("Group size")),
+        group=(f"{group} {about}" if described else group) if isinstance(group, str) else None,
+    )
+
+
+def call_of(record: Collective | None) -> Call | None:
+    """The call of the c10d operator, with flat tensors and the number of ranks as `ranks`.
+
+    None if the collective or its sizes are unknown.
+    """
+    if record is None:
+        return None
+    operator = _OPERATORS.get(record.name)
+    if operator is None or record.given is None or record.got is None:
+        return None
     op, order = operator
-    values = _values(order, Tensor((given,), of_type), Tensor((got,), of_type))
-    ranks = _count(fields.get("Group size"))
-    named = Arg("ranks", UNKNOWN if ranks is None else ranks)
-    return Call("c10d", op, (*(Arg("", value) for value in values), named))
+    given, got = (Tensor((count,), record.dtype) for count in (record.given, record.got))
+    named = Arg("ranks", UNKNOWN if record.ranks is None else record.ranks)
+    return Call("c10d", op, (*(Arg("", value) for value in _values(order, given, got)), named))
 
 
 def _count(value: Any) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 from fastprof.model.markers.aten_schemas import n_before
-from fastprof.model.markers.collectives import RECORDED, recorded
+from fastprof.model.markers.collectives import RECORDED, call_of, recorded
 from fastprof.model.markers.frames import is_library_frame
 from fastprof.model.markers.literal import parsed
 from fastprof.model.markers.meaning import Kind, Meaning
@@ -62,10 +62,11 @@ def read_event(label: str) -> Meaning | str:
         return _python(name)
     if _ANNOTATION.match(name):
         return name
-    collective = recorded(texts[4]) if name == RECORDED and len(texts) > 4 else None
-    if collective is not None:
-        meaning = torch_meaning(name, name, collective.args, _frames(stack), _layers(hierarchy))
-        return replace(meaning, call=collective)
+    record = recorded(texts[4]) if name == RECORDED and len(texts) > 4 else None
+    call = call_of(record)
+    if call is not None:
+        meaning = torch_meaning(name, name, call.args, _frames(stack), _layers(hierarchy))
+        return replace(meaning, call=call, collective=record)
     dims, types, strides, concrete = _own(
         name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
     )
@@ -74,7 +75,8 @@ def read_event(label: str) -> Meaning | str:
         return name
     arguments = _arguments(dims, types, strides, concrete)
     text = name if dims is None else f"{name}, sizes = {_sizes_text(_shapes(dims))}"
-    return torch_meaning(text, name, arguments, _frames(stack), _layers(hierarchy))
+    meaning = torch_meaning(text, name, arguments, _frames(stack), _layers(hierarchy))
+    return meaning if record is None else replace(meaning, collective=record)
 
 
 def _own(name: str, columns: list[Any]) -> list[Any]:

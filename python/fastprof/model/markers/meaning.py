@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastprof.model.call import Call
+from fastprof.model.markers.collectives import Collective
 
 EVALUATE: Final = "autograd::engine::evaluate_function: "  # prefix of a node's name
 
@@ -59,6 +60,8 @@ class Meaning:
     engine : bool
         Whether the autograd engine runs the range, and hence backward, whatever its name: gradient
         accumulation and hooks are plain operators.
+    collective : Collective or None
+        The profiler's record of a collective.
     """
 
     kind: Kind
@@ -74,6 +77,7 @@ class Meaning:
     autograd_node: bool = False
     recompute: bool = False
     engine: bool = False
+    collective: Collective | None = None
 
     @property
     def is_operator(self) -> bool:

@@ -1,10 +1,11 @@
 """Collective communication."""
 
-from fastprof.ops.collectives import bandwidth, custom, distributed, functional
+from fastprof.ops.collectives import bandwidth, custom, distributed, functional, messages
 
 __all__ = [
     "bandwidth",
     "custom",
     "distributed",
     "functional",
+    "messages",
 ]

@@ -23,6 +23,7 @@ REDUCE: Final = "reduce"
 GATHER: Final = "gather"
 SCATTER: Final = "scatter"
 SEND_RECEIVE: Final = "send_recv"
+BARRIER: Final = "barrier"  # moves nothing
 
 COLLECTIVES: Final = (
     ALL_REDUCE,
@@ -38,6 +39,8 @@ COLLECTIVES: Final = (
 
 # Words in names without underscores; the first match wins.
 _WORDS: Final = (
+    ("barrier", BARRIER),
+    ("crossdevicereduce", ALL_REDUCE),  # vLLM's and SGLang's kernels
     ("allreduce", ALL_REDUCE),
     ("allgather", ALL_GATHER),
     ("reducescatter", REDUCE_SCATTER),

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from fastprof._core._cells import busy
 from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import RepeatedInts
@@ -165,7 +166,8 @@ def steps_of_kernels(
             first = max(before, steps.start[rows[0]]) if ends_known else before
             ends = np.maximum.accumulate(gpu_end[rows])
             gpu_length[rows[1:]] = np.diff(ends)
-            gpu_length[rows[0]] = ends[0] - first if first != NO_TIME else -1
+            # With clocks that differ, the work may end before its range starts.
+            gpu_length[rows[0]] = ends[0] - first if NO_TIME != first <= ends[0] else -1
     length = end - steps.start if ends_known else gpu_length
     is_counted, notes = np.ones(len(steps), bool), set()
     for _, rows in rows_of_process:
@@ -210,17 +212,15 @@ def timeless_step(n_kernels: int, reason: str) -> StepsOfKernels:
 
 def _gpu_times(kernels: Kernels, of_kernel: Int32, n: int) -> tuple[Int64, Int64]:
     """[steps] Start of the first and end of the last GPU work of each step."""
-    order = np.argsort(of_kernel, kind="stable")
-    step = of_kernel[order]
-    order, step = order[np.searchsorted(step, 0) :], step[np.searchsorted(step, 0) :]
-    first = np.flatnonzero(np.diff(step, prepend=np.int32(-1)))
-    starts, ends = np.full((2, n), NO_TIME)
-    if len(first):
-        start = kernels.start[order]
-        starts[step[first]] = np.minimum.reduceat(start, first)
-        start += np.maximum(kernels.duration[order], 0)
-        ends[step[first]] = np.maximum.reduceat(start, first)
-    return starts, ends
+    starts, ends, _ = busy(
+        kernels.start,
+        kernels.duration,
+        of_kernel + np.int32(1),
+        np.arange(-1, n, dtype=np.int32),
+        n,
+    )
+    has_work = starts <= ends
+    return np.where(has_work, starts, NO_TIME), np.where(has_work, ends, NO_TIME)
 
 
 def _end_before(kernels: Kernels, process: int, of_kernel: Int32, time: int) -> int:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._column import TOGETHER
 from fastprof.model.arrays import Int32
 from fastprof.model.trace import Activity, Configs, Kernels
-from fastprof.readers.cupti.schema import AXES, SIZES
+from fastprof.readers.cupti.schema import AXES, MEMORY, SIZES
 from fastprof.readers.sqlite.database import ALL_ROWS, Columns, Database, Field, TableRows
 from fastprof.readers.trace_columns import joined
+
+_MEMORY_KINDS: Final = 8  # of CUPTI
 
 
 class Work(NamedTuple):
@@ -39,11 +41,14 @@ def one_after_the_other(works: Sequence[Work]) -> Work:
     return Work(joined([work.rows for work in works]), configs)
 
 
-def kernels_of(works: Mapping[Activity, Work], process: str | None) -> Kernels:
+def kernels_of(
+    works: Mapping[Activity, Work], process: str | None, first_memory: int = 0
+) -> Kernels:
     """GPU work in order of start, without launch and origin.
 
     works : tables by activity; kernels must have all columns of cupti_schema and `name`
     process : the column with the process, None if not recorded
+    first_memory : the number in MEMORY_KINDS of the table's memory kind 0
     """
     for kind, work in works.items():
         work.configs["kind"] = np.full(len(work.configs["deviceId"]), kind, np.int32)
@@ -61,14 +66,15 @@ def kernels_of(works: Mapping[Activity, Work], process: str | None) -> Kernels:
         process=np.full(len(duration), -1, np.int32) if process is None else rows[process],
         correlation=rows["correlationId"],
         config=rows[TOGETHER],
-        configs=_configs_of(configs),
+        configs=_configs_of(configs, first_memory),
         launch=np.empty(0, np.int32),
         origin=None,
         copied=rows.get("bytes"),
     )
 
 
-def _configs_of(columns: Columns) -> Configs:
+def _configs_of(columns: Columns, first_memory: int) -> Configs:
+    source, *targets = (_memory(columns.get(name), first_memory) for name in MEMORY)
     static, dynamic = columns["staticSharedMemory"], columns["dynamicSharedMemory"]
     grid, block = (_size(columns, size) for size in SIZES)
     return Configs(
@@ -84,7 +90,17 @@ def _configs_of(columns: Columns) -> Configs:
         graph_node=columns["graphNodeId"],
         kind=columns["kind"],
         copy_kind=columns.get("copyKind"),
+        source=source,
+        target=None if source is None else np.maximum.reduce(targets),
     )
+
+
+def _memory(column: Int32 | None, first: int) -> Int32 | None:
+    """Numbers of memory kinds as indices of MEMORY_KINDS."""
+    if column is None:
+        return None
+    known = (column >= 0) & (column + first < _MEMORY_KINDS)
+    return np.where(known, column + np.int32(first), np.int32(-1))
 
 
 def _size(columns: Columns, size: str) -> Int32:

@@ -13,6 +13,8 @@ from fastprof.readers.sqlite.database import Field
 I64, I32 = _column.I64, _column.I32
 
 SIZES, AXES = ("grid", "block"), "XYZ"
+# Kinds of memory: of a copy, and of a memset in Nsight Systems exports and in NVProf files.
+MEMORY = ("srcKind", "dstKind", "memKind", "memoryKind")
 
 
 def config_field(name: str, kind: int = I32, pool: Any = None) -> Field:
@@ -41,5 +43,16 @@ def copy_fields() -> list[Field]:
     return [
         Field("bytes", I64),
         config_field("copyKind"),  # CUpti_ActivityMemcpyKind
+        *map(config_field, MEMORY),
         config_field("graphNodeId", I64),
+    ]
+
+
+def sync_fields() -> list[Field]:
+    """Of synchronisations."""
+    return [
+        Field("start", I64, needed=True),
+        Field("end", I64, needed=True),
+        Field("streamId", I64),
+        Field("correlationId", I64),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import (
     COPY_KINDS,
+    MEMORY_KINDS,
     NEVER,
     Activity,
     Captured,
@@ -160,6 +162,8 @@ def _configs_of(file: KinetoFile, columns: dict[str, npt.NDArray[Any]], copies: 
         graph_node=columns["graph_node"],
         kind=_ACTIVITIES[columns["kind"]],
         copy_kind=_copy_kinds(file.names)[columns["name"]] if copies else None,
+        source=_memory_kinds(file.names, "source")[columns["name"]] if copies else None,
+        target=_memory_kinds(file.names, "target")[columns["name"]] if copies else None,
     )
 
 
@@ -174,6 +178,21 @@ def _copy_kinds(names: list[str]) -> Int32:
     number = {kind: i for i, kind in enumerate(COPY_KINDS) if kind}
     words = [name.split()[1:2] if name.lower().startswith("memcpy") else [] for name in names]
     return np.array([*(number.get(word[0], -1) if word else -1 for word in words), -1], np.int32)
+
+
+# The kinds of memory in a name: `Memcpy HtoD (Pageable -> Device)`, `Memset (Device)`.
+_MEMORY = re.compile(r"Mem(?:cpy|set)\b[^(]*\((?:(?P<source>[^()]*) -> )?(?P<target>[^()]*)\)\Z")
+
+
+def _memory_kinds(names: list[str], end: str) -> Int32:
+    """The kind of memory by name of a copy or memset; -1 at the end.
+
+    end : source or target
+    """
+    number = {kind: i for i, kind in enumerate(MEMORY_KINDS) if kind}
+    found = [_MEMORY.match(name) for name in names]
+    kinds = [-1 if each is None else number.get(str(each[end]).lower(), -1) for each in found]
+    return np.array([*kinds, -1], np.int32)
 
 
 def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:

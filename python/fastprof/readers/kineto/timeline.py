@@ -8,12 +8,16 @@ import numpy as np
 
 from fastprof._core._kineto import NONE
 from fastprof.model.columns import unknown
-from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
+from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
 from fastprof.model.trace import NEVER
 from fastprof.readers.kineto import event_columns
+from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.reader import api_calls, read_ranges
 from fastprof.readers.kineto.threads import Threads
 from fastprof.readers.sqlite.database import Progress
+
+# Kineto's names of CUPTI's types of synchronisation, in the order of SYNC_KINDS.
+_SYNC_NAMES = ("Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
 
 
 def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Recorded:
@@ -49,8 +53,27 @@ def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Reco
             name=events["name"][rows],
             correlation=events["correlation"][rows],
         ),
+        syncs=_syncs(file),
         strings=list(file.names),
         threads=threads.numbers,
         process_of_thread=threads.process,
         processes=threads.process_numbers.astype(np.int32),
+    )
+
+
+def _syncs(file: KinetoFile) -> RecordedSyncs:
+    """CUPTI's records of synchronisation (`enable_cuda_sync_events`), without their process."""
+    events = file.tables["syncs"]
+    rows = np.flatnonzero(events["start"] != NONE)
+    start, duration = events["start"][rows], events["duration"][rows]
+    number = {name: kind for kind, name in enumerate(_SYNC_NAMES)}
+    kinds = np.array([number.get(name, 0) for name in [*file.names, ""]], np.int32)
+    return RecordedSyncs(
+        start=start,
+        end=np.where(duration == NONE, NEVER, start + np.maximum(duration, 0)),
+        process=np.full(len(rows), -1, np.int32),
+        device=events["device"][rows],
+        stream=events["stream"][rows],
+        kind=kinds[events["name"][rows]],
+        correlation=events["correlation"][rows],
     )

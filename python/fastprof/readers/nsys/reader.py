@@ -101,4 +101,4 @@ def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kern
     if copies:
         for kind, table in ((Activity.MEMCPY, schema.COPIES), (Activity.MEMSET, schema.SETS)):
             kinds[kind] = gpu_work.scan(database, table, schema.copy_fields(pools))
-    return gpu_work.kernels_of(kinds, "globalPid")
+    return gpu_work.kernels_of(kinds, "globalPid", schema.FIRST_MEMORY)

@@ -23,6 +23,11 @@ GRAPH_NODES = "CUDA_GRAPH_NODE_EVENTS"
 MEMORY = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 RANGES = ("NVTX_EVENTS", "NVTX_EVENTS_V3", "NVTX_EVENTS_V2")
 STRINGS = "StringIds"
+SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+OS_CALLS = "OSRT_API"
+SAMPLES = "COMPOSITE_EVENTS"
+CALL_CHAINS = "SAMPLING_CALLCHAINS"
+SWITCHES = "SCHED_EVENTS"
 
 # Event types of NVTX_EVENTS, unless the table ENUM_NSYS_EVENT_TYPE redefines them.
 PUSH_POP = {"NvtxPushPopRange": 59, "NvtxtPushPopRange": 70}
@@ -30,6 +35,9 @@ START_END = {"NvtxStartEndRange": 60, "NvtxtStartEndRange": 71}
 
 # The event that names an NVTX domain.
 DOMAIN = {"NvtxDomainCreate": 75}
+
+# nsys numbers kinds of memory from 0 for pageable (ENUM_CUDA_MEM_KIND), CUPTI from 1.
+FIRST_MEMORY = 1
 
 # A global thread id is hardware, virtual machine, process and thread, 8, 8, 24 and 24 bits.
 PROCESS_SHIFT = 24
@@ -101,6 +109,43 @@ def launch_fields(pools: Pools) -> list[Field]:
 def call_fields(pools: Pools) -> list[Field]:
     """Of all API calls, with their ends."""
     return [*launch_fields(pools), Field("end", I64, NEVER)]
+
+
+def sync_fields(pools: Pools) -> list[Field]:
+    return [
+        *cupti_schema.sync_fields(),
+        Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
+        Field("deviceId", I64),
+        Field("syncType", I64),
+    ]
+
+
+def os_call_fields(pools: Pools) -> list[Field]:
+    return [*event_fields(pools), Field("end", I64), Field("nameId", KEY, pool=pools.strings)]
+
+
+def event_fields(pools: Pools) -> list[Field]:
+    """Of events of threads."""
+    return [
+        Field("start", I64, needed=True),
+        Field("globalTid", KEY, pool=pools.threads, needed=True),
+    ]
+
+
+def sample_fields(pools: Pools) -> list[Field]:
+    return [*event_fields(pools), Field("id", I64)]
+
+
+def call_chain_fields(pools: Pools) -> list[Field]:
+    return [
+        Field("stackDepth", I64, needed=True),  # the filter column
+        Field("id", I64, needed=True),
+        Field("symbol", KEY, pool=pools.strings),
+    ]
+
+
+def switch_fields(pools: Pools) -> list[Field]:
+    return [*event_fields(pools), Field("isSchedIn", I64)]
 
 
 def graph_node_fields(pools: Pools) -> list[Field]:

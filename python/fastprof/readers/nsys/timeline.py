@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fastprof._core import _column
 from fastprof._core._pools import alike
-from fastprof._core._take import take
+from fastprof._core._take import take, without
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
-from fastprof.readers.nsys import memory, schema
+from fastprof.readers.nsys import host_events, memory, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.nsys.launches import process_of
@@ -38,28 +40,32 @@ def read(database: Database) -> Recorded:
         ranges.pieces.help(database)
         running.result()
         helping.result()
-    calls.adopt(pools)
-    ranges.pieces.adopt(pools)
-    columns = calls.together()
-    rows = ranges.pieces.together()
-    is_name = np.isin(rows["eventType"], ranges.types[2])
+        calls.adopt(pools)
+        ranges.pieces.adopt(pools)
+        joining = second.submit(lambda _: ranges.pieces.together())
+        columns = calls.together()
+        np.maximum(columns["start"], columns["end"], out=columns["end"])
+        rows = joining.result()
+    is_name = _is_among(rows["eventType"], ranges.types[2])
     # Few exports name domains, and few events do.
     events = _domain_events(database, ranges, pools) if is_name.any() else None
     strings = texts_of(database, pools.strings)
     names = {} if events is None else _domain_names(events, pools, strings)
     threads = pools.threads.values()
     process = process_of(np.arange(len(threads), dtype=np.int32), pools, schema.PROCESS_SHIFT)
+    syncs = host_events.syncs(database, pools)
     own, phase_domain = _ranges(ranges, rows, ~is_name, strings, threads, names)
     return Recorded(
         ranges=own,
         phase_domain=phase_domain,
         calls=RecordedCalls(
             start=columns["start"],
-            end=np.maximum(columns["start"], columns["end"]),
+            end=columns["end"],
             thread=columns["globalTid"],
             name=columns["nameId"],
             correlation=columns["correlationId"],
         ),
+        syncs=syncs,
         memory=memory.read(database),
         strings=strings,
         threads=(threads & schema.LOW_24_BITS).astype(np.int32),
@@ -108,19 +114,27 @@ def _ranges(
     moved = reading.moved(columns)
     phases = moved[has_name[moved]]
     has_name[moved] = False
-    order = ("start", "end", "globalTid", "domainId", "eventType")
-    _, _, phase_thread, phase_domain, _ = trace_columns.in_order(dict(columns), phases, order)
-    start, end, thread, domain, kind = trace_columns.in_order(
-        columns, np.flatnonzero(has_name), order
-    )
+    needed = ("start", "end", "globalTid", "domainId", "eventType")
+    _, _, phase_thread, phase_domain, _ = trace_columns.in_order(dict(columns), phases, needed)
+    others = np.flatnonzero(~has_name)
+    kept = {name: without(columns[name], others) for name in needed}
+    start, end, thread, domain, kind = trace_columns.in_order(kept, slice(None), needed)
     ranges = RecordedRanges(
         start=start,
         end=end,
         thread=thread,
         domain=_domains(threads, thread, domain, names),
-        is_push_pop=np.isin(kind, reading.types[0]),
+        is_push_pop=_is_among(kind, reading.types[0]),
     )
     return ranges, _domains(threads, phase_thread, phase_domain, names)
+
+
+def _is_among(values: Int32, few: Sequence[int]) -> Bools:
+    """np.isin, faster for a few numbers."""
+    found = np.zeros(len(values), bool)
+    for number in few:
+        found |= values == number
+    return found
 
 
 def _domains(threads: Int64, thread: Int32, number: Int64, names: DomainNames) -> Values:

@@ -19,6 +19,8 @@ MARKERS = "CUPTI_ACTIVITY_KIND_MARKER"
 COPIES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
 SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
 STRINGS = "StringTable"
+SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+CONTEXTS = "CUPTI_ACTIVITY_KIND_CONTEXT"
 
 I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANGE, _column.TEXT
 
@@ -72,6 +74,14 @@ def launch_fields(pools: Pools) -> list[Field]:
 def call_fields(pools: Pools) -> list[Field]:
     """Of all API calls, with their ends."""
     return [*launch_fields(pools), Field("end", I64, NEVER)]
+
+
+def sync_fields() -> list[Field]:
+    return [*cupti_schema.sync_fields(), Field("contextId", I64), Field("type", I64)]
+
+
+def context_fields() -> list[Field]:
+    return [Field("contextId", I64, needed=True), Field("deviceId", I64, needed=True)]
 
 
 def marker_fields(pools: Pools) -> list[Field]:

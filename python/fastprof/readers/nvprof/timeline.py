@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof.model.columns import unknown
-from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
+from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
 from fastprof.readers import trace_columns
+from fastprof.readers.cupti.syncs import syncs_of
 from fastprof.readers.nvprof import schema
 from fastprof.readers.nvprof.call_names import CALL_NAMES
 from fastprof.readers.nvprof.reader import name_calls, process_of_thread_in, read_ranges
@@ -46,8 +47,22 @@ def read(database: Database) -> Recorded:
             name=columns["name"],
             correlation=columns["correlationId"],
         ),
+        syncs=_syncs(database),
         strings=list(names),
         threads=pools.threads.values() & schema.LOW_32_BITS,
         process_of_thread=process_of_thread_in(pools)[:-1],
         processes=pools.processes.values().astype(np.int32),
     )
+
+
+def _syncs(database: Database) -> RecordedSyncs:
+    """CUPTI's records of synchronisation. The file records neither their process nor device."""
+    columns = database.scan(schema.SYNCS, schema.sync_fields())
+    contexts = database.scan(schema.CONTEXTS, schema.context_fields())
+    device_of = dict(
+        zip(contexts["contextId"].tolist(), contexts["deviceId"].tolist(), strict=True)
+    )
+    used, place = np.unique(columns["contextId"], return_inverse=True)
+    devices = np.array([device_of.get(context, -1) for context in used.tolist()], np.int64)
+    nowhere = np.full(len(place), -1, np.int32)
+    return syncs_of(columns, nowhere, devices[place], columns["type"])

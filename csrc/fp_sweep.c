@@ -1,0 +1,120 @@
+#include "fp_sweep.h"
+
+#include <string.h>
+
+/* The state at the time `now`. */
+typedef struct {
+  int64_t now;
+  int64_t until[FP_SWEEP_KINDS]; /* the latest end of each kind so far */
+  uint64_t sum[FP_SWEEP_MASKS];
+} sweep;
+
+static fp_status check(const fp_sweep_work *work) {
+  for (int64_t i = 0; i < work->n; i++) {
+    if (work->kind[i] >= FP_SWEEP_MASKS) return FP_E_INDEX;
+    if (i && work->start[i] < work->start[i - 1]) return FP_E_ORDER;
+  }
+  return FP_OK;
+}
+
+/* Kinds end one after another between two starts. */
+static void advance(sweep *at, int64_t to) {
+  while (at->now < to) {
+    int64_t next = to;
+    int mask = 0;
+    for (int k = 0; k < FP_SWEEP_KINDS; k++) {
+      if (at->until[k] <= at->now) continue;
+      mask |= 1 << k;
+      if (at->until[k] < next) next = at->until[k];
+    }
+    at->sum[mask] += (uint64_t)next - (uint64_t)at->now;
+    at->now = next;
+  }
+}
+
+fp_status fp_sweep_until(const fp_sweep_work *work, const int64_t *time, int64_t n_times,
+                         int64_t *by_mask) {
+  fp_status status = check(work);
+  if (status != FP_OK || !n_times) return status;
+  sweep at = {.now = time[0], .until = {INT64_MIN, INT64_MIN, INT64_MIN}};
+  int64_t i = 0;
+  for (int64_t t = 0; t < n_times; t++) {
+    if (t && time[t] < time[t - 1]) return FP_E_ORDER;
+    for (; i < work->n && work->start[i] < time[t]; i++) {
+      advance(&at, work->start[i]);
+      for (int k = 0; k < FP_SWEEP_KINDS; k++)
+        if (work->kind[i] >> k & 1 && work->end[i] > at.until[k]) at.until[k] = work->end[i];
+    }
+    advance(&at, time[t]);
+    memcpy(by_mask + t * FP_SWEEP_MASKS, at.sum, sizeof at.sum);
+  }
+  return FP_OK;
+}
+
+static int64_t end_of(const fp_sweep_work *work, int64_t i) {
+  return work->end[i] > work->start[i] ? work->end[i] : work->start[i];
+}
+
+fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
+                        int64_t *n_gaps) {
+  *n_gaps = 0;
+  if (work->n > INT32_MAX) return FP_E_TOO_MANY;
+  fp_status status = check(work);
+  int64_t last = 0;
+  for (int64_t i = 1; status == FP_OK && i < work->n; i++) {
+    int64_t until = end_of(work, last);
+    if (work->start[i] > until) {
+      if (*n_gaps < room)
+        gaps[*n_gaps] = (fp_sweep_gap){until, work->start[i], (int32_t)last, (int32_t)i};
+      ++*n_gaps;
+    }
+    if (end_of(work, i) >= until) last = i;
+  }
+  return status;
+}
+
+static int lowest_kind(uint8_t kind) {
+  int k = 0;
+  while (k < FP_SWEEP_KINDS - 1 && !(kind >> k & 1)) k++;
+  return k;
+}
+
+/* The union of the work of kinds below a limit, up to a time that only grows. */
+typedef struct {
+  const fp_sweep_work *work;
+  int limit;
+  int64_t next, until;
+  uint64_t sum;
+} cover;
+
+static uint64_t covered(cover *of, int64_t time) {
+  const fp_sweep_work *work = of->work;
+  for (; of->next < work->n && work->start[of->next] < time; of->next++) {
+    if (lowest_kind(work->kind[of->next]) >= of->limit) continue;
+    int64_t begin = work->start[of->next], end = work->end[of->next];
+    if (begin < of->until) begin = of->until;
+    if (end <= begin) continue;
+    of->sum += (uint64_t)end - (uint64_t)begin;
+    of->until = end;
+  }
+  return of->until > time ? of->sum - ((uint64_t)of->until - (uint64_t)time) : of->sum;
+}
+
+fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) {
+  fp_status status = check(work);
+  if (status != FP_OK) return status;
+  int64_t until[FP_SWEEP_KINDS] = {INT64_MIN, INT64_MIN, INT64_MIN};
+  cover lower[FP_SWEEP_KINDS];
+  for (int k = 0; k < FP_SWEEP_KINDS; k++) lower[k] = (cover){work, k, 0, INT64_MIN, 0};
+  for (int64_t i = 0; i < work->n; i++) {
+    int k = lowest_kind(work->kind[i]);
+    int64_t begin = work->start[i] > until[k] ? work->start[i] : until[k];
+    own[i] = 0;
+    if (work->end[i] <= begin) continue;
+    until[k] = work->end[i];
+    uint64_t before = covered(&lower[k], begin);
+    uint64_t taken = covered(&lower[k], work->end[i]) - before;
+    own[i] = (int64_t)((uint64_t)work->end[i] - (uint64_t)begin - taken);
+  }
+  return FP_OK;
+}

@@ -1,0 +1,40 @@
+/* fp_sweep.h: when work of each kind runs, and when none does. */
+#ifndef FP_SWEEP_H
+#define FP_SWEEP_H
+
+#include <stdint.h>
+
+#include "fp_status.h"
+
+/* A set of kinds is a mask below FP_SWEEP_MASKS. */
+enum { FP_SWEEP_KINDS = 3, FP_SWEEP_MASKS = 1 << FP_SWEEP_KINDS };
+
+/* Intervals in order of start, which may overlap. An end before its start counts as the start. */
+typedef struct {
+  const int64_t *start, *end; /* [n] */
+  const uint8_t *kind;        /* [n] mask */
+  int64_t n;
+} fp_sweep_work;
+
+/* Measures how long work of exactly these kinds runs before each time, from time[0]. Times ascend.
+ * Sums wrap at 64 bits; the difference of two rows is the time between them.
+ * by_mask: [n_times][FP_SWEEP_MASKS]; mask 0: no work */
+fp_status fp_sweep_until(const fp_sweep_work *work, const int64_t *time, int64_t n_times,
+                         int64_t *by_mask);
+
+/* A gap without work: from the end of the work `before` to the start of the work `after`. */
+typedef struct {
+  int64_t start, end;
+  int32_t before, after; /* indices: the last to end, ties to the later; the first to start */
+} fp_sweep_gap;
+
+/* Finds all gaps between the first and the last work; *n_gaps counts those beyond `room` too. */
+fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
+                        int64_t *n_gaps);
+
+/* Divides the time with work among the work: each moment belongs to one piece, that of the lowest
+ * kind, and of these to the first to start. The sum is the length of the union.
+ * own: [n] */
+fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own);
+
+#endif

@@ -1,0 +1,87 @@
+"""Copies that the host waits for."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers, texts
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.trace import NEVER
+from fastprof.profile.instances import ApiCalls
+from fastprof.profile.profile import Profile
+
+__all__ = ["blocked_ns", "blocking_copies"]
+
+# The longest time between a copy and the call that waits for it: torch makes them back to back.
+_PAIR_NS: Final = 20_000
+# The shortest asynchronous copy that is said to block if the copy begins before the call returns.
+_BLOCKS_NS: Final = 10_000
+
+
+def blocked_ns(profile: Profile, rows: Int64) -> Int64:
+    """The time that the host waits in the call of each copy, ns; 0 if it does not wait.
+
+    rows : copies, kernel rows
+    """
+    api = profile.api
+    calls, until = blocking_copies(profile)
+    waits = np.zeros(len(api) + 1, np.int64)  # the last for copies without a call
+    known = api.end[until] != NEVER
+    waits[calls[known]] = (api.end[until] - api.start[calls])[known]
+    return waits[api.of_kernel[rows]]
+
+
+def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:
+    """Copies that wait: rows of `profile.api`, and the call at whose end the wait ends.
+
+    Copies without `Async`; asynchronous ones that a StreamSynchronize follows at once, with it; and
+    those that return after the GPU has begun to copy, as from pageable memory.
+    """
+    api = profile.api
+    alone = np.flatnonzero(_named(api, _SYNC_COPY))
+    first, second = _copies_and_waits(api)
+    row = np.setdiff1d(_long_copies(profile), first)
+    rows, until = np.concatenate([alone, first, row]), np.concatenate([alone, second, row])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], until[order]
+
+
+def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:
+    """Asynchronous copies, and the StreamSynchronize that follows each at once."""
+    is_copy, is_wait = _named(api, _ASYNC_COPY), _named(api, _STREAM_WAIT)
+    rows = np.flatnonzero(is_copy | is_wait)
+    rows = rows[np.argsort(api.thread[rows], kind="stable")]
+    first, second = rows[:-1], rows[1:]
+    after = api.start[second] - np.minimum(api.end[first], api.start[second])
+    follows = is_copy[first] & is_wait[second] & (api.thread[first] == api.thread[second])
+    follows &= after <= _PAIR_NS
+    return first[follows], second[follows]
+
+
+def _long_copies(profile: Profile) -> Int64:
+    """Calls of asynchronous copies from or to the host that return after the GPU has begun them."""
+    api = profile.api
+    direction = texts(profile, "copy_direction")
+    is_copy = np.array([*("H" in each for each in direction.values), False])[direction.ids]
+    copies = np.flatnonzero(is_copy & (api.of_kernel >= 0))
+    call: Int32 = api.of_kernel[copies]
+    end = take(api.end, call)
+    blocks = (end != NEVER) & (end > numbers(profile, "start")[copies])
+    blocks &= end - api.start[call] >= _BLOCKS_NS
+    blocks &= _named(api, _ASYNC_COPY)[call]
+    return call[blocks].astype(np.int64)
+
+
+_SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")
+_ASYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy\w*Async")
+_STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
+
+
+def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Bools:
+    """[calls] Whether the name of each begins with a pattern."""
+    fits = [bool(pattern.match(name or "")) for name in api.name.values]
+    return np.array([*fits, False], bool)[api.name.ids]

@@ -1,0 +1,128 @@
+"""The cells of a profile as rows of reports, in place of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._groups import sum_where
+from fastprof._core._take import take
+from fastprof._system.threads import SecondThread
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.key_names import ALIASES
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.selection import Where, keys_in
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Column, Ints, Values
+from fastprof.model.metadata import About
+from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
+from fastprof.profile.profile import Profile, cells
+
+__all__ = ["Cells", "cells_of", "computing_costs"]
+
+# Keys in which the kernels of a cell may differ.
+_WITHIN_CELLS: Final = frozenset(
+    {
+        *("process", "thread", "launch", "range", "step"),
+        *("collective", "process_group", "group_size", "message_bytes", "message_type"),
+    }
+)
+
+
+class Cells:
+    """Kernels that agree in all grouping keys in use, with the columns of a Profile.
+
+    `sil`, `flops` and `bytes` are sums over the kernels of each cell, -1 if unknown.
+
+    Attributes
+    ----------
+    profile : Profile
+    about : About
+    names : list of str
+        The columns.
+    of_kernel : int32 [kernels]
+        The cell of each; cells are in order of their first kernel.
+    first : int32 [cells]
+        The first kernel of each.
+    """
+
+    def __init__(self, profile: Profile, of_kernel: Int32, first: Int32) -> None:
+        """Wrap a refinement of the cells of the profile."""
+        self.profile, self.of_kernel, self.first = profile, of_kernel, first
+        self.about: About = profile.about
+        self.names: list[str] = profile.names
+        self._base = cells(profile)
+        self._columns: dict[str, Column] = {}
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def column(self, name: str) -> Column:
+        """A column of `names` [cells]; of columns within cells, the value of the first kernel."""
+        if name not in self._columns:
+            self._columns[name] = self._make(name)
+        return self._columns[name]
+
+    def _make(self, name: str) -> Column:
+        if name not in SUMS and name not in OF_CELLS:
+            return picked(self.profile.column(name), self.first)
+        if len(self) == len(self._base):
+            return self._base.column(name)
+        if name in SUMS:
+            return Ints(sums(numbers(self.profile, name), self.of_kernel, self.first))
+        return picked(self._base.column(name), self._base.of_kernel[self.first])
+
+    @cached_property
+    def kernels(self) -> Int64:
+        """[cells] The number of kernels."""
+        return np.bincount(self.of_kernel, minlength=len(self)).astype(np.int64)
+
+    def refined(self, factors: Iterable[Int32]) -> Cells:
+        """Cells whose kernels also agree in some numbers, each [kernels]."""
+        return Cells(self.profile, *numbered([self.of_kernel, *factors], len(self.of_kernel)))
+
+    def picked(self, key: Values) -> Values:
+        """[cells] A key [kernels] of which the cells are a refinement."""
+        return Values(key.ids[self.first], key.values)
+
+    def grouped(self, groups: Grouping) -> Grouping:
+        """Groups of cells as groups of kernels."""
+        return Grouping(take(groups.ids, self.of_kernel), groups.n)
+
+    def flags(self, of_cells: Bools) -> Bools:
+        """[kernels] The flag of each kernel's cell."""
+        return take(of_cells, self.of_kernel, False)
+
+    def sum_where(self, values: npt.NDArray[Any], mask: Bools) -> Int64:
+        """[cells] Sums of the positive numbers of some kernels; values, mask: [kernels]."""
+        found = np.ascontiguousarray(values, np.int64)
+        return sum_where(self.of_kernel, found, mask.view(np.uint8), len(self))
+
+
+@contextmanager
+def computing_costs(profile: Profile) -> Iterator[None]:
+    """Compute the costs on a second thread, which `cells_of` waits for."""
+    with SecondThread() as second:
+        for name in ("flops", "bytes", "call"):
+            if name in profile.names:
+                second.submit(profile.column, name)
+        yield
+
+
+def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = None) -> Cells:
+    """The cells whose kernels agree in all keys but those of times.
+
+    by, where : further keys in use
+    """
+    base = cells(profile)
+    found = Cells(profile, base.of_kernel, base.first)
+    names = {ALIASES.get(name, name) for name in (*by, *keys_in(where))} & _WITHIN_CELLS
+    if not names:
+        return found
+    return found.refined(key_of(profile, name).ids for name in sorted(names))

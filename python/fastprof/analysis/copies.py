@@ -1,0 +1,199 @@
+"""`copies`: memory copies and memsets by direction, memory and size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis import keys
+from fastprof.analysis.blocking_copies import blocked_ns
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.copies_columns import COLUMNS
+from fastprof.analysis.copies_overview import overview
+from fastprof.analysis.copy_peaks import copy_peaks
+from fastprof.analysis.gpu_work import own_ns, work_of_device
+from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.key_names import check_keys, heading_of
+from fastprof.analysis.measures import in_counted_steps, ratio, shown
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Cells, Floats, Table
+from fastprof.profile.facts import step_count
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["copies"]
+
+_BY: Final = ("direction", "memory", "size_class")
+_TOTALS: Final = (
+    *("copies", "bytes", "time_ns", "step_ns", "mean_ns", "max_ns"),
+    *("blocking", "blocked_ns", "exposed_ns"),
+)
+
+
+def copies(
+    profile: Profile,
+    by: str | Sequence[str] | None = None,
+    where: Where | None = None,
+    steps: str | None = None,
+    bus: float | None = None,
+) -> Table:
+    """Memory copies and memsets by any keys, the longest first. See docs/reports.md.
+
+    The profile must be opened with `copies=True`.
+
+    Parameters
+    ----------
+    by : keys, see `fastprof.analysis.key_names`; by default direction, memory and size_class
+    where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
+    bus : peak of the bus between host and GPU in GB/s, each direction; by default that of the
+        fastest PCIe bus that the GPU supports
+
+    Raises
+    ------
+    ReportError
+        A key is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed since it was read.
+    """
+    names = (by,) if isinstance(by, str) else tuple(by or _BY)
+    check_keys(names)
+    found = profile.find_steps(steps)
+    wanted, chosen = of_kinds(profile, "memcpy", "memset"), selected(profile, where)
+    rows = np.flatnonzero(wanted if chosen is None else wanted & chosen)
+    if not len(rows):
+        return _empty(names, bool(wanted.any()))
+    peaks = copy_peaks(profile, rows, bus)
+    work = _work(profile, rows, peaks.of_copy, found)
+    by_name = {name: _key(profile, name, rows) for name in names}
+    groups = group(list(by_name.values()), len(rows))
+    columns: dict[str, Cells] = {
+        name: Values(key.ids[groups.first], key.values) for name, key in by_name.items()
+    }
+    measured = _measures(work, groups) | _places(profile, work, groups)
+    of_all = _measures(work, Grouping(np.zeros(len(rows), np.int32), 1))
+    total = {name: of_all[name].at(0) for name in _TOTALS}
+    return Table(
+        {**columns, **measured},
+        (*map(heading_of, names), *shown(COLUMNS, measured)),
+        lead=(*overview(profile, found, rows, total), ""),
+        notes=(*peaks.notes(), *_notes(profile, work)),
+        total=total,
+        facts={"buses": peaks.facts()},
+    ).sort("time_ns")
+
+
+def _empty(names: Sequence[str], has_copies: bool) -> Table:
+    none: Cells = Ints(np.empty(0, np.int64))
+    columns = dict.fromkeys((*names, *(each.key for each in COLUMNS)), none)
+    note = "no memory copies or memsets; in Python, open the trace with copies=True"
+    if has_copies:
+        note = "--where selects no copy or memset"
+    return Table(columns, (*map(heading_of, names), *COLUMNS), notes=(note,))
+
+
+def _key(profile: Profile, name: str, rows: Int64) -> Values:
+    """A key of some rows; the direction of a memset is `memset`."""
+    column = keys.key_of(profile, name)
+    if name != "direction":
+        return Values(column.ids[rows], column.values)
+    is_set = of_kinds(profile, "memset")[rows]
+    ids = np.where(is_set, np.int32(len(column.values)), column.ids[rows])
+    return Values(ids, [*column.values, "memset"])
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Copies and memsets.
+
+    Parameters
+    ----------
+    rows : int64 [copies], kernel rows
+    time : int64 [copies], ns, 0 if unknown
+    n_bytes : int64 [copies], -1 if unknown
+    peaks : float64 [copies], bytes per second, NaN if unknown
+    blocked : int64 [copies], ns that the host waits
+    exposed : int64 [copies], ns during which the GPU only copies
+    is_counted : bool [copies], in a step that means include
+    n_steps : those steps, 0 if steps are not known
+    """
+
+    rows: Int64
+    time: Int64
+    n_bytes: Int64
+    peaks: Floats64
+    blocked: Int64
+    exposed: Int64
+    is_counted: Bools
+    n_steps: int
+
+
+def _work(profile: Profile, rows: Int64, peaks: Floats64, steps: StepsOfKernels) -> _Work:
+    exposed = np.zeros(len(profile), np.int64)
+    for work in work_of_device(profile).values():
+        exposed[work.rows] = own_ns(work)
+    return _Work(
+        rows=rows,
+        time=np.maximum(numbers(profile, "sil")[rows], 0).astype(np.int64),
+        n_bytes=np.ascontiguousarray(numbers(profile, "copied")[rows], np.int64),
+        peaks=peaks,
+        blocked=blocked_ns(profile, rows),
+        exposed=exposed[rows],
+        is_counted=in_counted_steps(steps)[rows],
+        n_steps=0 if steps.source == "none" else step_count(steps),
+    )
+
+
+def _measures(work: _Work, groups: Grouping) -> dict[str, Cells]:
+    time, size = groups.stats(work.time), groups.stats(work.n_bytes)
+    is_known = (work.n_bytes >= 0) & (work.time > 0)
+    copied = groups.sum_where(work.n_bytes, is_known)
+    has_peak = is_known & ~np.isnan(work.peaks)
+    ideal = groups.sums(np.where(has_peak, work.n_bytes / work.peaks * 1e9, 0.0))
+    per_step = groups.sum_where(work.time, work.is_counted) / max(work.n_steps, 1)
+    return {
+        "copies": Ints(groups.counts),
+        "bytes": Ints(np.where(size.count > 0, size.sum, -1)),
+        "time_ns": Ints(time.sum),
+        "step_ns": Floats(per_step if work.n_steps else np.full(groups.n, np.nan)),
+        "mean_ns": Floats(ratio(time.sum, time.count)),
+        "max_ns": Ints(time.max),
+        "bytes_per_s": Floats(ratio(copied, groups.sum_where(work.time, is_known)) * 1e9),
+        "peak_share": Floats(ratio(ideal, groups.sum_where(work.time, has_peak))),
+        "blocking": Ints(groups.sums(work.blocked > 0).astype(np.int64)),
+        "blocked_ns": Ints(groups.stats(work.blocked).sum),
+        "exposed_ns": Ints(groups.stats(work.exposed).sum),
+    }
+
+
+def _places(profile: Profile, work: _Work, groups: Grouping) -> dict[str, Cells]:
+    """Line, layer and operator of the longest copy of each group."""
+    longest = np.zeros(groups.n, np.int64)
+    order = np.argsort(work.time, kind="stable")
+    longest[groups.ids[order]] = work.rows[order]  # the last one assigned is the longest
+    found: dict[str, Cells] = {}
+    best = np.full(groups.n, None, object)
+    for name in ("op", "layer", "line"):
+        key = keys.key_of(profile, name)
+        column = Values(key.ids[longest], key.values)
+        found[f"longest_{name}"] = column
+        best = np.where(column.ids >= 0, column.array(), best)
+    names = [each for each in dict.fromkeys(best.tolist()) if each is not None]
+    place = {each: i for i, each in enumerate(names)}
+    ids = np.array([place.get(each, -1) for each in best.tolist()], np.int32)
+    return {"longest_at": Values(ids, names), **found}
+
+
+def _notes(profile: Profile, work: _Work) -> list[str]:
+    missing = int(np.count_nonzero(profile.api.of_kernel[work.rows] < 0))
+    if not missing:
+        return []
+    return [f"launch not recorded for {missing} copies and memsets: blocked excludes them"]

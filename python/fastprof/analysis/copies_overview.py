@@ -1,0 +1,68 @@
+"""The answer first: the lines above the table of `copies`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isnan
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.model.arrays import Int64
+from fastprof.model.quantity import quantity
+from fastprof.profile.facts import gpu_names
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["overview"]
+
+
+def overview(
+    profile: Profile, steps: StepsOfKernels, rows: Int64, total: Mapping[str, Any]
+) -> list[str]:
+    """Lines of text.
+
+    rows : the copies and memsets, kernel rows
+    total : their measures together
+    """
+    gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
+    lines = [gpus]
+    work = (
+        f"{total['copies']} copies and memsets of {quantity(total['bytes'] or 0, 'bytes')} take "
+        f"{quantity(total['time_ns'], 'ns')}"
+    )
+    if total["step_ns"] is not None and not isnan(steps.mean):
+        lines = [f"{gpus}, {steps.description}", *steps.notes]
+        share = f"{total['step_ns'] / steps.mean:.1%} of the step"
+        work += f", {quantity(total['step_ns'], 'ns')} per step ({share})"
+    lines += [
+        work,
+        f"exposed {quantity(total['exposed_ns'], 'ns')}, during which the GPU only copies; the "
+        f"host waits {quantity(total['blocked_ns'], 'ns')} in {total['blocking']} of them",
+    ]
+    return [*lines, *_pageable(profile, rows)]
+
+
+def _pageable(profile: Profile, rows: Int64) -> list[str]:
+    """The copies from and to pageable memory, and what to do."""
+    direction, memory = texts(profile, "copy_direction"), texts(profile, "copy_memory")
+    size = np.maximum(numbers(profile, "copied")[rows], 0)
+    lines = []
+    for name, word, how in _ADVICE:
+        own = np.array([*(each == name for each in direction.values), False])[direction.ids[rows]]
+        pageable = np.array([*("pageable" in each for each in memory.values), False])
+        found = own & pageable[memory.ids[rows]]
+        if found.any():
+            share = size[found].sum() / max(size[own].sum(), 1)
+            lines.append(
+                f"{name}: {np.count_nonzero(found)} of {np.count_nonzero(own)} copies {word} "
+                f"pageable memory, {share:.1%} of the bytes; {how}"
+            )
+    return lines
+
+
+_ADVICE: Final = (
+    ("HtoD", "from", "pinned memory and non_blocking=True let them overlap with kernels"),
+    ("DtoH", "to", "each waits for the work before it, as .item() and .cpu() do"),
+)

@@ -1,0 +1,85 @@
+"""The peak rate of each copy and memset: that of the bus or of the GPU's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.model.arrays import Int64
+from fastprof.model.bus import Bus, bus_of
+from fastprof.model.quantity import quantity
+from fastprof.profile.profile import Profile
+
+__all__ = ["CopyPeaks", "copy_peaks"]
+
+# Directions over the bus, and within a GPU. Copies between GPUs take a bus that is not recorded.
+_OVER_BUS: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH"})
+_WITHIN: Final = frozenset({"DtoD", "DtoA", "AtoD", "AtoA"})
+
+
+class CopyPeaks(NamedTuple):
+    """Peaks of copies.
+
+    Parameters
+    ----------
+    of_copy : float64 [copies], bytes per second; NaN if unknown
+    buses : the bus of each GPU with copies over it, None if unknown
+    is_given : whether the user gave the peak of the bus
+    """
+
+    of_copy: Floats64
+    buses: dict[int, Bus | None]
+    is_given: bool
+
+    def notes(self) -> list[str]:
+        """What the peaks of buses assume."""
+        found = [bus for bus in self.buses.values() if bus is not None]
+        lines = []
+        if found and not self.is_given:
+            named = (f"{each.name}, {quantity(each.peak, 'bytes/s')}" for each in found)
+            lines.append(
+                f"peak of the bus: {'; '.join(dict.fromkeys(named))} in each direction, the most "
+                "that the GPU supports; the machine may have less: --bus GB/s"
+            )
+        if None in self.buses.values():
+            lines.append("peak of the bus unknown, as the bus of the GPU is: --bus GB/s")
+        return lines
+
+    def facts(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {
+            str(device): None if bus is None else {"name": bus.name, "bytes_per_s": bus.peak}
+            for device, bus in self.buses.items()
+        }
+
+
+def copy_peaks(profile: Profile, rows: Int64, bus: float | None) -> CopyPeaks:
+    """The peaks of some copies and memsets.
+
+    bus : peak of the bus in GB/s, None for that of the GPU's generation
+    """
+    device = numbers(profile, "device")[rows]
+    over_bus, within = (_has(profile, rows, names) for names in (_OVER_BUS, _WITHIN))
+    sets = of_kinds(profile, "memset")[rows]
+    of_copy, buses = np.full(len(rows), np.nan), {}
+    for number, each in profile.devices.items():
+        own = device == number
+        if each.bandwidth is not None:
+            of_copy[own & sets] = each.bandwidth
+            of_copy[own & within] = each.bandwidth / 2  # reads and writes
+        if np.any(own & over_bus):
+            found = bus_of(each) if bus is None else Bus("--bus", bus * 1e9)
+            buses[number] = found
+            of_copy[own & over_bus] = np.nan if found is None else found.peak
+    return CopyPeaks(of_copy, buses, bus is not None)
+
+
+def _has(profile: Profile, rows: Int64, names: Sequence[str] | frozenset[str]) -> Any:
+    directions = texts(profile, "copy_direction")
+    wanted = np.array([*(each in names for each in directions.values), False], bool)
+    return wanted[directions.ids[rows]]

@@ -1,0 +1,149 @@
+"""The work of each GPU on its time line: what runs when, and the gaps without work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof._core._sweep import Sweep
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers, texts
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.model.columns import RepeatedInts
+from fastprof.profile.profile import Profile
+
+__all__ = [
+    "COMMUNICATION",
+    "COMPUTE",
+    "COPY",
+    "Gaps",
+    "GpuWork",
+    "gaps",
+    "ns_with",
+    "own_ns",
+    "sweep",
+    "work_of_device",
+]
+
+COMPUTE: Final = 1
+COMMUNICATION: Final = 2
+COPY: Final = 4  # copies and memsets
+_KIND_OF_CLASS: Final = {"communication": COMMUNICATION, "memcpy": COPY, "memset": COPY}
+_N_MASKS: Final = 8
+
+
+@dataclass(frozen=True)
+class GpuWork:
+    """The work of a GPU on all streams, in order of start.
+
+    Parameters
+    ----------
+    rows : int32 [work], kernel rows
+    start, end : int64 [work], ns; work of unknown duration ends at its start
+    kind : uint8 [work], COMPUTE, COMMUNICATION or COPY
+    """
+
+    rows: Int32
+    start: Int64
+    end: Int64
+    kind: UInt8
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Start of the first and end of the last work, ns; (0, 0) without work."""
+        return (int(self.start[0]), int(self.end.max())) if len(self) else (0, 0)
+
+
+class Gaps(NamedTuple):
+    """The gaps of a GPU: times without work between its first and last work.
+
+    Parameters
+    ----------
+    start, end : int64 [gaps], ns
+    before, after : int32 [gaps], kernel rows: the work that ends last before the gap, and the work
+        that begins at its end
+    """
+
+    start: Int64
+    end: Int64
+    before: Int32
+    after: Int32
+
+
+def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, GpuWork]:
+    """The work of each GPU, by number, ascending; empty if the file has no times.
+
+    -1 is the number of work whose GPU is not recorded. Unexpanded CUDA graphs and work of unknown
+    class count as compute.
+
+    rows : the work to include, bool [kernels]; None for all
+    """
+    if "start" not in profile.names or not len(profile):
+        return {}
+    start, device = numbers(profile, "start"), numbers(profile, "device")
+    end = start + np.maximum(numbers(profile, "sil"), 0)
+    classes = texts(profile, "class")
+    of_class = np.array([_KIND_OF_CLASS.get(each, COMPUTE) for each in classes.values], np.uint8)
+    kind = take(of_class, classes.ids, COMPUTE)
+    found = {}
+    column = profile.column("device")
+    used = np.unique(column.distinct if isinstance(column, RepeatedInts) else device)
+    for each in used.tolist():
+        own = device == each if rows is None else (device == each) & rows
+        places = np.flatnonzero(own).astype(np.int32)
+        if len(places):
+            found[each] = GpuWork(places, take(start, places), take(end, places), kind[places])
+    return found
+
+
+def sweep(work: GpuWork, windows: tuple[Int64, Int64]) -> Int64:
+    """How long exactly each set of kinds runs in each window.
+
+    Parameters
+    ----------
+    windows : start and end, int64 [windows] each, ns; in any order, may overlap
+
+    Returns
+    -------
+    int64 [windows, 8]
+        ns by the sum of the kinds that run: `[:, 0]` idle, `[:, COMPUTE | COPY]` both at once.
+    """
+    begin, finish = windows
+    times, place = np.unique(
+        np.concatenate([begin, np.maximum(begin, finish)]), return_inverse=True
+    )
+    until = Sweep(work.start, work.end, work.kind).until(times)
+    n = len(begin)
+    found: Int64 = until[place[n:]] - until[place[:n]]
+    return found
+
+
+def ns_with(by_mask: Int64, kinds: int, without: int = 0) -> Int64:
+    """The part of `sweep` with at least one of some kinds: their union, ns [windows].
+
+    without : kinds that do not run at that time
+    """
+    masks = [each for each in range(_N_MASKS) if each & kinds and not each & without]
+    found: Int64 = by_mask[:, masks].sum(axis=1)
+    return found
+
+
+def gaps(work: GpuWork) -> Gaps:
+    """The gaps of a GPU, in order."""
+    start, end, before, after = Sweep(work.start, work.end, work.kind).gaps()
+    return Gaps(start, end, take(work.rows, before), take(work.rows, after))
+
+
+def own_ns(work: GpuWork) -> Int64:
+    """The part of the GPU's busy time that is each work's own, ns [work].
+
+    Each moment with work belongs to one: compute before communication before copies, of these the
+    first to start. Sums over any groups of work add up to the busy time.
+    """
+    return Sweep(work.start, work.end, work.kind).own()

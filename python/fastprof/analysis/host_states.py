@@ -1,0 +1,239 @@
+"""What host threads do besides launching: data loading, allocation, copies and synchronisation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.intervals import BusyTime
+from fastprof.analysis.thread_events import ThreadEvents, by_thread
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.trace import NEVER
+from fastprof.profile.api_classes import ALLOC, LOAD, SYNC
+from fastprof.profile.instances import ApiCalls, Instances
+from fastprof.profile.profile import Profile
+
+__all__ = ["HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
+
+
+class State(IntEnum):
+    """What a thread does. Where several apply, the first counts."""
+
+    DATA_LOADING = 0  # fetches a batch
+    ALLOC = 1  # allocates, frees or registers memory, loads a module, instantiates a graph
+    BLOCKING_COPY = 2  # copies, and waits for the copy
+    SYNC = 3  # waits for the GPU
+
+
+class HostStates:
+    """The states of each thread over time.
+
+    Threads are indices into `profile.api.threads`, as in `profile.api.thread` and
+    `profile.ranges.thread`.
+
+    Attributes
+    ----------
+    events : list of ThreadEvents [states]
+    """
+
+    def __init__(self, events: Sequence[ThreadEvents]) -> None:
+        """events : [states], of `profile.ranges` for DATA_LOADING, else of `profile.api`"""
+        self.events = events
+        self._of_thread: dict[int, list[BusyTime | None]] = {}
+
+    def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
+        """[windows, states] The ns that a thread spends in each state, and in none before it.
+
+        Parameters
+        ----------
+        thread : int32 [windows], -1 if unknown: in no state
+        begin, end : int64 [windows], ns; a window that ends before it begins is empty
+        """
+        found = np.zeros((len(thread), len(State)), np.int64)
+        end = np.maximum(end, begin)
+        for each, rows in by_thread(thread):
+            united = self._unions(each)
+            if united[-1] is None:
+                continue
+            rows = rows[_may_overlap(united[-1], begin[rows], end[rows])]
+            before: Int64 = np.zeros(len(rows), np.int64)
+            for state, times in zip(State, united, strict=True):
+                if times is not None:
+                    upto = times.until(end[rows]) - times.until(begin[rows])
+                    found[rows, state] = upto - before
+                    before = upto
+        return found
+
+    def _unions(self, thread: int) -> list[BusyTime | None]:
+        """[states] The time in each state or one before it; None for none."""
+        if thread not in self._of_thread:
+            self._of_thread[thread] = list(self._united(thread))
+        return self._of_thread[thread]
+
+    def _united(self, thread: int) -> Iterator[BusyTime | None]:
+        start = end = np.empty(0, np.int64)
+        for events in self.events:
+            own = events.thread == thread
+            start = np.concatenate([start, events.start[own]])
+            end = np.concatenate([end, events.end[own]])
+            order = np.argsort(start, kind="stable")
+            yield BusyTime(start[order], end[order]) if len(order) else None
+
+
+def _may_overlap(times: BusyTime, begin: Int64, end: Int64) -> Int64:
+    """The windows that may overlap the intervals; all of them unless they are in order."""
+    if np.any(begin[1:] < begin[:-1]) or np.any(end[1:] < end[:-1]):
+        return np.arange(len(begin))
+    first = np.searchsorted(end, times.start, "right")
+    last = np.maximum(np.searchsorted(begin, times.end, "left"), first)
+    n = len(begin) + 1
+    inside = np.cumsum(np.bincount(first, minlength=n) - np.bincount(last, minlength=n))
+    return np.flatnonzero(inside[:-1])
+
+
+def host_states(profile: Profile, data: str | None = None) -> HostStates:
+    """The states of all threads of a trace. Reads the file again on first use.
+
+    data : a regular expression for names of further ranges that load data
+
+    Raises
+    ------
+    ReportError
+        The expression is invalid.
+    BadInputError
+        The file has changed, or it is dict lines.
+    """
+    ranges, api = profile.ranges, profile.api
+    last = max(int(each[each != NEVER].max(initial=0)) for each in (ranges.end, api.end))
+
+    def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
+        end = instances.end[rows if until is None else until]
+        end = np.where(end == NEVER, np.int64(last), end)
+        return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
+
+    copies, until, waits = _blocking_copies(profile)
+    is_sync = _of_class(api, SYNC)
+    is_sync[waits] = False
+    return HostStates(
+        [
+            events(ranges, loader_ranges(profile, data)),
+            events(api, np.flatnonzero(_of_class(api, ALLOC) | _of_class(api, LOAD))),
+            events(api, copies, until),
+            events(api, np.flatnonzero(is_sync)),
+        ]
+    )
+
+
+def launching_threads(profile: Profile) -> Int32:
+    """[kernels] The thread that launched each kernel, as in `HostStates`; -1 if not recorded."""
+    return take(profile.api.thread, profile.api.of_kernel)
+
+
+_LOADS: Final = re.compile(
+    r".*DataLoader\w*\.__next__"  # torch's annotation
+    r"|torch/utils/data/dataloader\.py\(\d+\): __next__"  # its Python frame
+    r"|DataLoader"  # fastprof.init()
+    r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
+)
+_NAMED_SO: Final = re.compile(
+    r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I
+)
+
+
+def loader_ranges(profile: Profile, data: str | None = None) -> Int64:
+    """The rows of `profile.ranges` that fetch a batch.
+
+    Ranges of torch's DataLoader and of Lightning, your own ranges with such a name (`data_load`,
+    `next batch`), and those that the regular expression `data` is found in.
+
+    Raises
+    ------
+    ReportError
+        The expression is invalid.
+    """
+    try:
+        wanted = None if data is None else re.compile(data)
+    except re.error as error:
+        raise ReportError(f"invalid regular expression {data!r}: {error}") from None
+    meanings = profile.ranges.meanings
+    fits = np.array([_loads(meaning, wanted) for meaning in meanings], bool)
+    return np.flatnonzero(fits[profile.ranges.label])
+
+
+def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
+    if wanted is not None and wanted.search(meaning.name):
+        return True
+    if meaning.kind == Kind.ARGUMENT:
+        return meaning.call is not None and meaning.call.op == "DataLoader"
+    is_user = meaning.kind == Kind.USER
+    return bool(_LOADS.fullmatch(meaning.name) or (is_user and _NAMED_SO.fullmatch(meaning.name)))
+
+
+# The longest time between a copy and the call that waits for it: torch makes them back to back.
+_PAIR_NS: Final = 20_000
+# The shortest asynchronous copy that is said to block if the copy begins before the call returns.
+_BLOCKS_NS: Final = 10_000
+
+
+def _blocking_copies(profile: Profile) -> tuple[Int64, Int64, Int64]:
+    """Copies that wait: rows of `profile.api`, the call at which each ends, all calls that wait.
+
+    Copies without `Async`; asynchronous ones that a StreamSynchronize follows at once, with it; and
+    those that return after the GPU has begun to copy, as from pageable memory.
+    """
+    alone = np.flatnonzero(_named(profile.api, _SYNC_COPY))
+    first, second = _copies_and_waits(profile.api)
+    row = np.setdiff1d(_long_copies(profile), first)
+    rows, until = np.concatenate([alone, first, row]), np.concatenate([alone, second, row])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], until[order], np.concatenate([alone, second])
+
+
+def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:
+    """Asynchronous copies, and the StreamSynchronize that follows each at once."""
+    is_copy, is_wait = _named(api, _ASYNC_COPY), _named(api, _STREAM_WAIT)
+    rows = np.flatnonzero(is_copy | is_wait)
+    rows = rows[np.argsort(api.thread[rows], kind="stable")]
+    first, second = rows[:-1], rows[1:]
+    after = api.start[second] - np.minimum(api.end[first], api.start[second])
+    follows = is_copy[first] & is_wait[second] & (api.thread[first] == api.thread[second])
+    follows &= after <= _PAIR_NS
+    return first[follows], second[follows]
+
+
+def _long_copies(profile: Profile) -> Int64:
+    """Calls of asynchronous copies from or to the host that return after the GPU has begun them."""
+    api = profile.api
+    direction = texts(profile, "copy_direction")
+    is_copy = np.array([*("H" in each for each in direction.values), False])[direction.ids]
+    copies = np.flatnonzero(is_copy & (api.of_kernel >= 0))
+    call = api.of_kernel[copies]
+    known = api.end[call] != NEVER
+    blocks = known & (api.end[call] > numbers(profile, "start")[copies])
+    blocks &= api.end[call] - api.start[call] >= _BLOCKS_NS
+    blocks &= _named(api, _ASYNC_COPY)[call]
+    found: Int64 = call[blocks].astype(np.int64)
+    return found
+
+
+_SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")
+_ASYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy\w*Async")
+_STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
+
+
+def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Bools:
+    """[calls] Whether the name of each begins with a pattern."""
+    fits = [bool(pattern.match(name or "")) for name in api.name.values]
+    return np.array([*fits, False], bool)[api.name.ids]
+
+
+def _of_class(api: ApiCalls, name: str) -> Bools:
+    return np.array([*(each == name for each in api.call_class.values), False])[api.call_class.ids]

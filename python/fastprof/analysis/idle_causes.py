@@ -1,0 +1,281 @@
+"""Why a GPU has no work: what the host did during each gap before it launched the next work."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.gpu_work import Gaps
+from fastprof.analysis.host_activity import HostActivity, system_waits
+from fastprof.analysis.host_states import HostStates, State, host_states
+from fastprof.analysis.thread_events import ThreadEvents
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.api_classes import LAUNCH
+from fastprof.profile.profile import Profile
+
+__all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "split"]
+
+
+class Cause(IntEnum):
+    """Why the GPU waits. The first ones are the `State` of a host thread."""
+
+    DATA_LOADING = State.DATA_LOADING
+    ALLOC = State.ALLOC
+    BLOCKING_COPY = State.BLOCKING_COPY
+    SYNC = State.SYNC
+    OTHER_THREAD = 4
+    SYSTEM = 5
+    LAUNCH_BOUND = 6
+    HOST_BOUND = 7
+    LATENCY = 8
+    DEPENDENCY = 9
+    UNKNOWN = 10
+    SHORT = 11  # gaps that are too short to be examined
+
+
+CAUSES: Final = (
+    "data loading", "alloc/load", "blocking copy", "sync", "other thread", "operating system",
+    "launch-bound", "host-bound", "launch latency", "dependency", "unknown", "short gaps",
+)  # fmt: skip
+
+_LATENCY_NS: Final = 30_000  # the GPU begins work sooner after its launch
+_BETWEEN_NS: Final = 5_000  # and after the work before it
+DRAINED_NS: Final = 20_000  # a call that waits for the GPU returns sooner after its last work
+_SHORT_NS: Final = 50_000  # a gap that one operator can fill
+_LOADS_NS: Final = 100_000  # the first launch of a kernel takes as long if it loads its code
+
+
+class Host:
+    """What the host threads of a trace do.
+
+    data : a regular expression for names of further ranges that load data
+    """
+
+    def __init__(self, profile: Profile, data: str | None = None) -> None:
+        self.profile = profile
+        self.states: HostStates = host_states(profile, data)
+        self.system: ThreadEvents = system_waits(profile)
+
+    @cached_property
+    def activity(self) -> HostActivity:
+        """When each thread is active. Takes longer than the other ones, and is seldom needed."""
+        return HostActivity(self.profile, self.states, self.system)
+
+
+class Split(NamedTuple):
+    """The causes of gaps.
+
+    Parameters
+    ----------
+    main : uint8 [gaps], the `Cause` that takes most of each gap
+    ns : int64 [gaps], the time that it takes
+    thread : int32 [gaps], the thread that launched the next work, -1 if not recorded
+    other : int32 [gaps], the thread that ran before it in the gap, -1 for none
+    launch : int64 [gaps], ns, the start of the launch, at most the end of the gap; NO_TIME
+    totals : int64 [causes], ns; the sum is that of the gaps
+    n_late : how many launches start after their work
+    """
+
+    main: UInt8
+    ns: Int64
+    thread: Int32
+    other: Int32
+    launch: Int64
+    totals: Int64
+    n_late: int
+
+
+def split(gaps: Gaps, host: Host) -> Split:
+    """Divide each gap of a GPU among its causes."""
+    n, parts = len(gaps.start), []
+    for first in range(0, n or 1, _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        parts.append(_split(Gaps._make(each[some] for each in gaps), host))
+    *columns, totals, n_late = zip(*parts, strict=True)
+    return Split._make([*map(np.concatenate, columns), np.sum(totals, axis=0), sum(n_late)])
+
+
+_AT_ONCE: Final = 1 << 16
+
+
+def _split(gaps: Gaps, host: Host) -> Split:
+    profile, begin, end = host.profile, gaps.start, gaps.end
+    call = take(profile.api.of_kernel, gaps.after)
+    thread = take(profile.api.thread, call)
+    launch = take(numbers(profile, "launch_start"), gaps.after)
+    known = launch != NO_TIME
+    done = np.maximum(numbers(profile, "launch_end")[gaps.after], launch)
+    ns = np.zeros((len(begin), len(Cause)), np.int64)
+    # The host prepares the launch, the call runs, the GPU begins.
+    called = np.where(known, np.clip(launch, begin, end), end)
+    returned = np.clip(done, called, end)
+    _of_gpu(ns, begin, end, returned, np.where(known, done, end))
+    _of_call(host, ns, gaps, called, returned)
+    rows = np.flatnonzero(known & (called > begin))
+    late = _Late(rows, thread[rows], call[rows], begin[rows], called[rows], (end - begin)[rows])
+    other = np.full(len(begin), -1, np.int32)
+    other[rows] = _of_host(host, ns, late)
+    ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
+    main = ns.argmax(axis=1)
+    return Split(
+        main.astype(np.uint8),
+        ns[np.arange(len(main)), main],
+        thread,
+        other,
+        np.where(known, called, NO_TIME),
+        ns.sum(axis=0),
+        int(np.count_nonzero(launch > end)),
+    )
+
+
+def _of_gpu(ns: Int64, begin: Int64, end: Int64, returned: Int64, done: Int64) -> None:
+    """The time after the call that launches has returned."""
+    waits = (end - done >= _LATENCY_NS) & (end - begin >= _BETWEEN_NS)
+    ns[:, Cause.DEPENDENCY] = np.where(waits, end - returned, 0)
+    ns[:, Cause.LATENCY] = np.where(waits, 0, end - returned)
+
+
+def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) -> None:
+    """The time within the call that launches: a copy may block, the first launch loads code."""
+    rows = np.flatnonzero(returned > called)
+    after, spent = gaps.after[rows], (returned - called)[rows]
+    api = host.profile.api
+    call = take(api.of_kernel, after)
+    inside = host.states.covered(api.thread[call], called[rows], returned[rows])
+    ns[rows, : len(State)] += inside
+    rest = spent - inside.sum(axis=1)
+    long = np.flatnonzero(api.end[call] - api.start[call] >= _LOADS_NS)
+    loads = np.zeros(len(rows), bool)
+    loads[long] = _loads_code(host.profile, after[long], call[long])
+    ns[rows, Cause.ALLOC] += np.where(loads, rest, 0)
+    ns[rows, Cause.LATENCY] += np.where(loads, 0, rest)
+
+
+def _loads_code(profile: Profile, kernels: Int32, call: Int32) -> Bools:
+    """Which of these kernels their GPU runs for the first time."""
+    classes = profile.api.call_class
+    of_class = np.array([*(each == LAUNCH for each in classes.values), False], bool)
+    is_launch: Bools = of_class[classes.ids[call]]
+    if not is_launch.any():
+        return is_launch
+    name, device = texts(profile, "name").ids, numbers(profile, "device")
+    first = np.zeros(len(kernels), bool)
+    for each in np.unique(device[kernels]).tolist():
+        of_device = np.flatnonzero(device == each)[::-1]
+        first_of = np.full(int(name.max(initial=-1)) + 2, -1, np.int64)
+        first_of[name[of_device]] = of_device
+        first |= first_of[name[kernels]] == kernels
+    return first & is_launch
+
+
+class _Late(NamedTuple):
+    """Gaps during which the next work is launched, up to the launch.
+
+    Parameters
+    ----------
+    rows : int64 [late], the gaps
+    thread, call : int32 [late], of the launch
+    begin, end : int64 [late], ns, from the start of the gap to the launch
+    length : int64 [late], ns, of the gap
+    """
+
+    rows: Int64
+    thread: Int32
+    call: Int32
+    begin: Int64
+    end: Int64
+    length: Int64
+
+    def take(self, rows: Int64) -> _Late:
+        return _Late._make(each[rows] for each in self)
+
+
+def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
+    """The time before the launch. Returns the thread that ran before, int32 [late]."""
+    inside = host.states.covered(late.thread, late.begin, late.end)
+    ns[late.rows, : len(State)] += inside
+    rest = late.end - late.begin - inside.sum(axis=1)
+    other = np.full(len(rest), -1, np.int32)
+    rows = np.flatnonzero((rest > 0) & _may_follow(host.profile, late))
+    rows = rows[_has_company(host.profile, late.thread[rows])]
+    if len(rows):
+        found, other[rows] = _of_others(host, ns, late.take(rows))
+        rest[rows] -= found
+    if len(host.system.thread):
+        rest -= _of_system(host.activity, ns, late)
+    drained = _waited(host.states, late, late.thread)
+    drained = np.where(drained < 0, _waited(host.states, late, other), drained)
+    by_length = np.where(late.length < _SHORT_NS, Cause.LAUNCH_BOUND, Cause.HOST_BOUND)
+    ns[late.rows, np.where(drained >= 0, drained, by_length)] += rest
+    return other
+
+
+def _has_company(profile: Profile, thread: Int32) -> Bools:
+    """Whether the process of each thread has other threads."""
+    pids, counts = np.unique(profile.api.threads.pid, return_counts=True)
+    found: Bools = np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
+    return found
+
+
+def _may_follow(profile: Profile, late: _Late) -> Bools:
+    """Whether the launching thread may have waited for another one.
+
+    The gap is long, or another thread made the API call before the launch.
+    """
+    before = profile.api.thread[np.maximum(late.call - 1, 0)]
+    found: Bools = (late.length >= _SHORT_NS) | (before != late.thread)
+    return found
+
+
+def _thread_before(profile: Profile, thread: Int32, time: Int64) -> Int32:
+    """The thread that made the last API call before each time, -1 unless another of the process."""
+    api, pid = profile.api, profile.api.threads.pid
+    call = np.searchsorted(api.start, time, "left") - 1
+    before = np.where(call >= 0, api.thread[call], np.int32(-1))
+    differs = (before >= 0) & (before != thread) & (pid[before] == pid[thread])
+    return np.where(differs, before, np.int32(-1))
+
+
+def _of_others(host: Host, ns: Int64, late: _Late) -> tuple[Int64, Int32]:
+    """The time during which the launching thread is idle and others of its process are active.
+
+    Returns it, and the thread that ran before the launching thread, [late].
+    """
+    activity = host.activity
+    begin = activity.next(late.thread, late.begin, late.end)
+    other = _thread_before(host.profile, late.thread, begin)
+    inside = host.states.covered(other, late.begin, begin)
+    ns[late.rows, : len(State)] += inside
+    window = late.thread, late.begin, late.end
+    active = activity.covered("process", *window) - activity.covered("own", *window)
+    spent = np.maximum(active, inside.sum(axis=1))
+    ns[late.rows, Cause.OTHER_THREAD] += spent - inside.sum(axis=1)
+    return spent, other
+
+
+def _of_system(activity: HostActivity, ns: Int64, late: _Late) -> Int64:
+    """The rest of the time during which the launching thread is in the operating system."""
+    window = late.thread, late.begin, late.end
+    found = activity.covered("system", *window) - activity.covered("process", *window)
+    ns[late.rows, Cause.SYSTEM] += found
+    return found
+
+
+def _waited(states: HostStates, late: _Late, thread: Int32) -> Int64:
+    """The state in which the thread waited for the GPU until about the start of the gap, or -1.
+
+    It could launch nothing ahead of time, whatever it did after.
+    """
+    found, until = np.full(len(thread), -1), late.begin - DRAINED_NS
+    for state in (State.SYNC, State.BLOCKING_COPY):
+        _, end = states.events[state].last(thread, late.begin + 1)
+        waits = end >= until
+        until = np.where(waits, end, until)
+        found = np.where(waits, state, found)
+    return found

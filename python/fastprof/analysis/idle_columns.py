@@ -1,0 +1,103 @@
+"""The headings and help of `idle`. Imports no numpy, for `--help` and docs/reports.md."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.analysis.options import STEPS, choice
+from fastprof.model.heading import Heading
+from fastprof.profile.reports import Option
+
+__all__ = ["ALL", "BY", "COLUMNS", "DESCRIPTION", "OF_GAPS", "OPTIONS"]
+
+BY: Final = ("cause", "step", "range", "line", "layer")
+
+
+def _microseconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e12:
+        raise ValueError(f"expected microseconds, 0 or more, found {text!r}")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not int(text):
+        raise ValueError(f"expected a positive number, found {text!r}")
+    return int(text)
+
+
+OPTIONS: Final = (
+    Option("gaps", "list the N longest gaps", "N", _count),
+    Option(
+        "min", "gaps shorter than this are one row, `short gaps` (default: 1)", "US",
+        _microseconds, 1.0,
+    ),
+    Option("data", "ranges that load data, in addition to those of data loaders", "REGEX"),
+    choice("by", "a row per cause, or per step, range, line or layer of the next work", BY),
+    STEPS,
+)  # fmt: skip
+
+_CAUSE: Final = Heading("cause", "cause", "", "why the GPU waits, see above", min_width=16)
+_DEVICE: Final = Heading("device", "GPU", "", "GPU number")
+_PLACES: Final = (
+    Heading(
+        "call",
+        "call",
+        "",
+        "API call or function of the operating system in which the host waits; for dependency, "
+        "what the work waits for",
+        rank=1,
+        min_width=16,
+    ),
+    Heading("line", "line", "", "source line of your code", keeps_end=True, min_width=24),
+    Heading("op", "op", "", "operator", rank=2),
+    Heading("range", "range", "", "your innermost range, numbers folded", keeps_end=True, rank=3),
+    Heading("layer", "layer", "", "layer", keeps_end=True, rank=4),
+)
+
+COLUMNS: Final = (
+    _DEVICE,
+    _CAUSE,
+    Heading("step", "step", "", "with --by step: step of the next work"),
+    Heading("ns", "idle", "ns", "time without GPU work; with --by cause, its part by the cause"),
+    Heading("share", "time", "share", "share of the GPU's time line"),
+    Heading("gaps", "gaps", "", "number of gaps; with --by cause, those it takes most of"),
+    Heading("longest_ns", "longest", "ns", "longest of these gaps"),
+    *_PLACES,
+)
+
+OF_GAPS: Final = (
+    Heading("at_ns", "at", "ns", "start of the gap, from the first work of all GPUs", digits=6),
+    Heading("start_ns", "start", "", "start of the gap on the trace's clock, ns", in_text=False),
+    Heading("ns", "idle", "ns", "length of the gap"),
+    _CAUSE,
+    _DEVICE,
+    Heading("before", "before", "", "kernel or copy that ends at the start of the gap", rank=6),
+    Heading("after", "after", "", "kernel or copy that begins at its end", rank=5),
+    Heading("step", "step", "", "step of the work after the gap", rank=7),
+    *_PLACES,
+)
+
+ALL: Final = (*COLUMNS, *(each for each in OF_GAPS if each.key not in {col.key for col in COLUMNS}))
+
+DESCRIPTION: Final = """\
+Why the GPU has no work. A gap is a time during which a GPU runs nothing, on any
+stream. The host's part of a gap ends with the launch of the next work; it is
+divided by what the launching thread did:
+  data loading      inside a data loader, or a range that --data matches
+  alloc/load        allocates or frees memory, loads a module or a kernel
+  blocking copy     copies and waits: .item(), .cpu(), pageable memory
+  sync              waits for the GPU; also what follows until the launch, as the
+                    host could launch nothing ahead of time
+  other thread      idle, while another thread of the process runs
+  operating system  in a function of the operating system (nsys --trace osrt)
+  launch-bound      Python and operators, in gaps under 50 us
+  host-bound        Python and operators, in longer gaps
+The rest of the gap:
+  launch latency    from the launch to the start on the GPU
+  dependency        launched long before: waits for an event, a copy or a stream
+  unknown           the launch is not in the file
+"""

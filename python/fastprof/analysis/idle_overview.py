@@ -1,0 +1,102 @@
+"""The lines around the table of `idle`: what each GPU does, and what is not known."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.gpu_work import (
+    COMMUNICATION,
+    COMPUTE,
+    COPY,
+    GpuWork,
+    ns_with,
+    sweep,
+)
+from fastprof.model.quantity import quantity
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.advice import advice_on
+from fastprof.profile.profile import Profile
+
+__all__ = ["notes", "overview"]
+
+_STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
+_MOST_GPUS: Final = 8
+
+
+def overview(profile: Profile, work: dict[int, GpuWork]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """A line for each GPU and one on the queue, and the values in them for JSON."""
+    of_devices = {device: _of_device(each) for device, each in work.items()}
+    starved = _starved(profile)
+    lines = [_line(device, found) for device, found in list(of_devices.items())[:_MOST_GPUS]]
+    if len(of_devices) > _MOST_GPUS:
+        lines.append(f"... {len(of_devices) - _MOST_GPUS} more GPUs")
+    if starved is not None:
+        lines.append(f"{starved:.1%} of the kernels start within 10 us of their launch (starved)")
+    facts = {
+        "gpus": [{"device": device, **found} for device, found in of_devices.items()],
+        "starved": starved,
+    }
+    return (*lines, ""), facts
+
+
+def _of_device(work: GpuWork) -> dict[str, Any]:
+    first, last = work.span
+    by_mask = sweep(work, (np.array([first]), np.array([last])))
+    communication = int(ns_with(by_mask, COMMUNICATION)[0])
+    exposed = int(ns_with(by_mask, COMMUNICATION, without=COMPUTE)[0])
+    return {
+        "span_ns": last - first,
+        "busy_ns": int(ns_with(by_mask, COMPUTE | COMMUNICATION | COPY)[0]),
+        "idle_ns": int(by_mask[0, 0]),
+        "compute_ns": int(ns_with(by_mask, COMPUTE)[0]),
+        "communication_ns": communication,
+        "exposed_communication_ns": exposed,
+        "exposed_copy_ns": int(ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION)[0]),
+        "overlap": 1 - exposed / communication if communication else None,
+    }
+
+
+def _line(device: int, found: dict[str, Any]) -> str:
+    """The time line in parts that add up."""
+    span = found["span_ns"]
+    hidden = "" if found["overlap"] is None else f" ({found['overlap']:.0%} hidden)"
+    parts = {
+        "compute": found["compute_ns"],
+        f"exposed communication{hidden}": found["exposed_communication_ns"],
+        "exposed copies": found["exposed_copy_ns"],
+    }
+    shown = [f"{name} {quantity(ns, 'ns')}" for name, ns in parts.items() if ns]
+    gpu = f"GPU {device}" if device >= 0 else "GPU not recorded"
+    idle = f"idle {quantity(found['idle_ns'], 'ns')}, {found['idle_ns'] / max(span, 1):.1%}"
+    return f"{gpu}, {quantity(span, 'ns')}: {', '.join([*shown, idle])}"
+
+
+def _starved(profile: Profile) -> float | None:
+    """The share of kernels that start right after their launch; None without launches."""
+    start, returned = numbers(profile, "start"), numbers(profile, "launch_end")
+    kind = texts(profile, "kind")
+    is_kernel = np.array([*(each in ("kernel", "graph") for each in kind.values), False])[kind.ids]
+    known = (returned != NO_TIME) & is_kernel
+    n = np.count_nonzero(known)
+    return float(np.count_nonzero(start[known] - returned[known] < _STARVED_NS) / n) if n else None
+
+
+def notes(profile: Profile, n_late: int) -> tuple[str, ...]:
+    """What is missing or inconsistent, a line each.
+
+    n_late : gaps whose next work starts before its launch
+    """
+    if "start" not in profile.names:
+        return ("dict lines contain no times: use the original trace",)
+    if not len(profile):
+        return (advice_on(profile.about, profile.contents, "range"),)
+    found = []
+    launched = numbers(profile, "launch_start") != NO_TIME
+    if not launched.any():
+        found.append("causes unknown: no API calls in the file; record with nsys profile -t cuda")
+    if n_late:
+        found.append(f"{n_late} launches start after their work: the clocks of host and GPU differ")
+    return tuple(found)

@@ -1,0 +1,161 @@
+"""The lines above and below the table of `overlap`."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.exposure import Exposure, TimeLine
+from fastprof.analysis.keys import key_of
+from fastprof.model.arrays import Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.heading import Heading
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Floats, Table
+from fastprof.profile.collectives import COMMUNICATION
+from fastprof.profile.profile import Profile, messages
+
+__all__ = ["NO_TIMES", "lead", "notes"]
+
+Rows: TypeAlias = npt.NDArray[np.intp]
+
+NO_TIMES: Final = "dict lines contain no times: use the original trace"
+_NO_COMMUNICATION: Final = (
+    "no communication kernels: neither NCCL, RCCL, MSCCL, NVSHMEM nor an all-reduce of a serving "
+    "stack"
+)
+_WAITING: Final = (
+    "times include waiting for other ranks; fastprof batch compares the ranks of a run"
+)
+_GRAPHS: Final = (
+    "{} CUDA graphs recorded without their kernels count as compute: record with "
+    "--cuda-graph-trace=node"
+)
+_DAMAGED: Final = "{} communication kernels with an impossible duration count as 0"
+_TWICE: Final = (
+    "{} of communication at the same time as other communication counts once, for the kernel that "
+    "started first"
+)
+_SAME_STREAM: Final = (
+    "GPU {}: {} of the communication runs on stream {}, which runs most of the compute; work on "
+    "one stream cannot overlap: pass async_op=True, or use another stream"
+)
+_SIZES: Final = "message sizes known for {:.1%} of the communication time{}"
+_SHAPES: Final = {
+    "nsys": ": wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)",
+    "kineto": ": profile(record_shapes=True), or a PyTorch of 2024 or later",
+}
+_RANKS: Final = "no bus bandwidth without the number of ranks, which {}"
+_GROUPS: Final = {"kineto": "torch.profiler records since 2024"}
+
+_ENOUGH: Final = 0.95
+_SHARE_OF_COMPUTE: Final = 0.5
+
+
+def lead(found: Exposure) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The time line of each GPU as text, and for JSON."""
+    if not found.of_device:
+        return (), {}
+    lines = list(found.of_device.values())
+
+    def column(name: str) -> Int64:
+        return np.array([getattr(each, name) for each in lines], np.int64)
+
+    shares = [np.nan if each.hidden_share is None else each.hidden_share for each in lines]
+    devices = [device if device >= 0 else None for device in found.of_device]
+    table = Table(
+        {
+            "device": Ints(np.array(list(found.of_device), np.int64)),
+            **{each.key: Ints(column(each.key)) for each in _OF_GPUS},
+            "hidden_share": Floats(np.array(shares)),
+        },
+        (_GPU, *_OF_GPUS, _HIDDEN),
+    )
+    facts = [
+        {"device": device}
+        | {f"{name}_ns": getattr(each, name) for name in (*TimeLine._fields, "hidden")}
+        | {"hidden_share": each.hidden_share}
+        for device, each in zip(devices, lines, strict=True)
+    ]
+    return (*table.text().splitlines(), _IDENTITY, ""), {"gpus": facts}
+
+
+_GPU: Final = Heading("device", "GPU")
+_OF_GPUS: Final = tuple(
+    Heading(key, header, "ns", same_unit="span")
+    for key, header in (
+        ("span", "span"),
+        ("compute", "compute"),
+        ("exposed_communication", "exposed"),
+        ("exposed_copy", "copy"),
+        ("idle", "idle"),
+        ("communication", "comm"),
+    )
+)
+_HIDDEN: Final = Heading("hidden_share", "hidden", "share", decimals=1)
+_IDENTITY: Final = "span = compute + exposed communication + exposed copies + idle"
+
+
+def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
+    """What is missing, estimated or left out.
+
+    rows : the communication kernels of the table
+    """
+    classes = key_of(profile, "kind")
+    if COMMUNICATION not in classes.values:
+        return (_NO_COMMUNICATION,)
+    if not len(rows):
+        return ()
+    duration = numbers(profile, "sil")[rows]
+    time = np.maximum(duration, 0).astype(np.int64)
+    total = int(time.sum())
+    lines = [*_same_stream(profile, classes, rows), *_unknown(profile, rows, time)]
+    twice = total - int(found.hidden[rows].sum() + found.exposed[rows].sum())
+    if twice:
+        lines.append(_TWICE.format(quantity(twice, "ns")))
+    if damaged := np.count_nonzero(duration < 0):
+        lines.append(_DAMAGED.format(damaged))
+    if "graph" in classes.values:
+        graphs = np.count_nonzero(classes.ids == classes.values.index("graph"))
+        lines += [_GRAPHS.format(graphs)] if graphs else []
+    return (*lines, _WAITING)
+
+
+def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
+    """A line for each GPU where communication runs on the stream with most of the compute."""
+    other = [name in (COMMUNICATION, "memcpy", "memset") for name in classes.values]
+    compute = np.flatnonzero(~np.array([*other, False])[classes.ids])
+    device, stream = (key_of(profile, name) for name in ("device", "stream"))
+    size = len(stream.values) + 1
+    place = (device.ids + 1).astype(np.int64) * size + stream.ids + 1
+    time = np.maximum(numbers(profile, "sil"), 0)
+    n = (len(device.values) + 1) * size
+    sums = [np.bincount(place[own], time[own], n).reshape(-1, size) for own in (compute, rows)]
+    lines = {}
+    for i, (computing, communicating) in enumerate(zip(*sums, strict=True)):
+        most = int(computing.argmax())
+        share = communicating[most] / max(communicating.sum(), 1)
+        if most and share and computing[most] >= _SHARE_OF_COMPUTE * computing.sum():
+            number = device.values[i - 1] if i else "na"
+            lines[number] = _SAME_STREAM.format(number, f"{share:.0%}", stream.values[most - 1])
+    return [line for _, line in sorted(lines.items(), key=str)]
+
+
+def _unknown(profile: Profile, rows: Rows, time: Int64) -> list[str]:
+    """A line for sizes, or else numbers of ranks, that are unknown for part of the time."""
+    message = messages(profile).message
+    parts = ([each.size for each in message.values], [each.bus for each in message.values])
+    total = max(int(time.sum()), 1)
+    sized, ranked = (
+        time[np.array([*(each is not None for each in part), False])[message.ids[rows]]].sum()
+        / total
+        for part in parts
+    )
+    kind = profile.about.format
+    lines = [_SIZES.format(sized, _SHAPES.get(kind, ""))] if sized < _ENOUGH else []
+    if ranked < _ENOUGH * sized:
+        lines.append(_RANKS.format(_GROUPS.get(kind, "is not recorded")))
+    return lines

@@ -1,0 +1,139 @@
+"""How much GPU work is launched and not yet started, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.grouping import Floats64
+from fastprof.model.arrays import Int64
+from fastprof.model.trace import NEVER
+from fastprof.profile.instances import ApiCalls
+from fastprof.profile.profile import Profile
+
+__all__ = ["QueueDepth", "queue_depths"]
+
+_BINS: Final = 40
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class QueueDepth:
+    """The queue of a process on a GPU: kernels, graphs, copies and memsets.
+
+    Parameters
+    ----------
+    pid, device : process and GPU, -1 if not recorded
+    start, end : from the first launch to the last start of work, ns
+    mean : mean number of waiting work over that time
+    most : the largest number
+    empty : ns without waiting work
+    bins : float64 [bins], the mean number in equal parts of that time
+    """
+
+    pid: int
+    device: int
+    start: int
+    end: int
+    mean: float
+    most: int
+    empty: int
+    bins: Floats64
+
+    @property
+    def empty_share(self) -> float:
+        """The share of the time without waiting work."""
+        return self.empty / max(self.end - self.start, 1)
+
+    def sparkline(self) -> str:
+        """The bins as bars: a blank below half a unit of work, the full height for the largest."""
+        height = max(float(self.bins.max()), 1.0)
+        levels = np.ceil(self.bins / height * len(_BARS)).astype(int) - 1
+        blank = self.bins < 0.5
+        return "".join(
+            " " if none else _BARS[max(level, 0)]
+            for none, level in zip(blank.tolist(), levels.tolist(), strict=True)
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {
+            "pid": self.pid if self.pid >= 0 else None,
+            "device": self.device if self.device >= 0 else None,
+            "start_ns": self.start,
+            "end_ns": self.end,
+            "mean": self.mean,
+            "max": self.most,
+            "empty_share": self.empty_share,
+            "depth": [round(each, 3) for each in self.bins.tolist()],
+        }
+
+
+def queue_depths(profile: Profile, api: ApiCalls) -> list[QueueDepth]:
+    """The queue of each process and GPU with launches, in order of the GPU.
+
+    api : the API calls of the profile
+    """
+    return sorted(_queues(profile, api), key=lambda queue: (queue.device, queue.pid))
+
+
+def _queues(profile: Profile, api: ApiCalls) -> Iterator[QueueDepth]:
+    launched = take(api.end, api.of_kernel, NEVER)
+    known = launched != NEVER
+    start, begin = numbers(profile, "start"), take(api.start, api.of_kernel)
+    pid, device = (
+        np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("pid", "device")
+    )
+    ids, first = alike([pid, device])
+    for queue, row in enumerate(first.tolist()):
+        rows = known if len(first) == 1 else known & (ids == queue)
+        if rows.any():
+            whole = int(begin[rows].min()), int(start[rows].max())
+            rows = rows & (start > launched)
+            yield _depth(int(pid[row]), int(device[row]), whole, launched[rows], start[rows])
+
+
+def _depth(
+    pid: int, device: int, window: tuple[int, int], joins: Int64, leaves: Int64
+) -> QueueDepth:
+    """The queue of work that waits from `joins` to `leaves`, which are ascending.
+
+    window : its time; may end before it begins, if the clocks of host and GPU differ
+    """
+    begin, end = window[0], max(window)
+    span = max(end - begin, 1)
+    leaves, in_order = leaves - begin, np.sort(joins) - begin
+    depth = np.arange(1, len(joins) + 1) - np.searchsorted(leaves, in_order, "right")
+    edges = np.linspace(0, span, _BINS + 1)
+    waited = _until(in_order, edges) - _until(leaves, edges)
+    return QueueDepth(
+        pid=pid,
+        device=device,
+        start=begin,
+        end=end,
+        mean=float((leaves.sum() - in_order.sum()) / span),
+        most=int(depth.max(initial=0)),
+        empty=span - _union(joins - begin, leaves),
+        bins=np.maximum(np.diff(waited), 0) * (_BINS / span),
+    )
+
+
+def _union(start: Int64, end: Int64) -> int:
+    """The length of the union of intervals, in order of end."""
+    later = np.minimum.accumulate(start[::-1])[::-1]  # the first start of this and later intervals
+    until = end.copy()
+    np.minimum(until[:-1], later[1:], out=until[:-1])
+    return int(np.maximum(until - start, 0).sum())
+
+
+def _until(times: Int64, edges: Floats64) -> Floats64:
+    """The time since each of some sorted times, summed, at each edge."""
+    n = np.searchsorted(times, edges)
+    since: Floats64 = n * edges - np.append(0.0, np.cumsum(times, dtype=np.float64))[n]
+    return since

@@ -1,0 +1,90 @@
+"""The headings and help of `steps`. Imports no numpy, for `--help` and docs/reports.md."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.model.heading import Heading
+
+__all__ = ["COLUMNS", "DESCRIPTION", "NOT_AVERAGED", "OUTLIER"]
+
+OUTLIER: Final = "outlier"
+NOT_AVERAGED: Final = "not averaged"
+
+
+def _time(key: str, header: str, about: str, rank: int = 0) -> Heading:
+    return Heading(key, header, "ns", about, same_unit="wall_ns", rank=rank)
+
+
+COLUMNS: Final = (
+    Heading("step", "step", "", "number of the step"),
+    Heading("pid", "pid", "", "process"),
+    Heading("device", "gpu", "", "GPU number"),
+    Heading(
+        "wall_ns",
+        "wall",
+        "ns",
+        "from the end of the GPU work of the preceding step to the end of its own: busy + idle",
+    ),
+    _time("busy_ns", "busy", "part of wall in which the GPU works, on any stream"),
+    _time("compute_ns", "compute", "part of wall with kernels other than communication", rank=1),
+    _time("communication_ns", "comm", "part of wall with communication", rank=2),
+    _time("exposed_communication_ns", "exposed comm", "the same without compute"),
+    _time("hidden_communication_ns", "hidden comm", "the same with compute", rank=3),
+    _time("copy_ns", "copies", "part of wall with copies or memsets", rank=3),
+    _time("exposed_copy_ns", "exposed copy", "the same without compute and communication"),
+    _time("idle_ns", "idle", "part of wall without GPU work"),
+    Heading(
+        "sync_ns",
+        "sync",
+        "ns",
+        "host time in synchronising calls and blocking copies: sum over the threads that launch "
+        "work on the GPU",
+        same_unit="wall_ns",
+        rank=1,
+    ),
+    Heading(
+        "data_loading_ns",
+        "data loading",
+        "ns",
+        "host time in data loading on these threads",
+        same_unit="wall_ns",
+        rank=1,
+    ),
+    Heading(
+        "alloc_ns",
+        "alloc",
+        "ns",
+        "host time in allocation, free and loading of modules on these threads",
+        same_unit="wall_ns",
+        rank=2,
+    ),
+    Heading(
+        "host_ns",
+        "host",
+        "ns",
+        "host time: length of the step's range",
+        same_unit="wall_ns",
+        rank=3,
+    ),
+    Heading(
+        "kernels", "kernels", "", "kernels, graphs, copies and memsets launched in the step", rank=1
+    ),
+    Heading("flops", "work", "flop", "floating point operations of known cost", in_text=False),
+    Heading("mfu", "mfu", "share", "model FLOPs by wall and peak of the GPU", rank=2),
+    Heading("is_counted", "counted", "", "1 if the means include the step", in_text=False),
+    Heading("flag", "flag", "", "outlier; not averaged: see the notes"),
+)
+
+DESCRIPTION: Final = """\
+The length of each step on the GPU, and how the GPU spends it. A step ends with its last GPU work
+and starts where the preceding step ends, so the steps divide the time line: work of another step
+inside this time counts. With several GPUs, a step has a row per GPU.
+
+  wall      = busy + idle
+  wall      = compute + exposed comm + exposed copy + idle
+  exposed   communication without compute; copies without compute and communication
+  outlier   wall differs from the median by over 10 % and by over 5 times the median deviation
+
+The lines above the table compare each outlier with the mean of the other steps.
+"""

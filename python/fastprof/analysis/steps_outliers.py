@@ -1,0 +1,141 @@
+"""Steps that take far longer or shorter than the others, and what differs in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.grouping import Floats64, group
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.steps_sums import HOST_TIMES
+from fastprof.analysis.steps_windows import Lane, Windows
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Values
+from fastprof.profile.profile import Profile
+
+__all__ = ["PARTS", "Outlier", "is_outlier", "outliers_of"]
+
+PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+
+_LEAST: Final = 3  # steps
+_SHARE: Final = 0.1  # of the median
+_DEVIATIONS: Final = 5  # median absolute deviations
+_MOST_OPS: Final = 3
+
+
+class Outlier(NamedTuple):
+    """A step that differs, on one GPU.
+
+    Parameters
+    ----------
+    row : of the windows
+    over_ns : wall less the mean of the other averaged steps
+    changes : the same for each of PARTS, which add up to `over_ns`, and for HOST_TIMES and kernels
+        where they are known
+    ops : GPU time of the operators (kernels without operators) that differ most, less its mean
+    """
+
+    row: int
+    over_ns: float
+    changes: dict[str, float]
+    ops: dict[str, float]
+
+
+def is_outlier(wall: Int64, averaged: Bools) -> Bools:
+    """Whether each step of a GPU is an outlier; see `steps_columns.DESCRIPTION`.
+
+    wall : [rows] ns, -1 if unknown
+    averaged : [rows] the steps that give the median
+    """
+    known = wall[averaged]
+    if len(known) < _LEAST:
+        return np.zeros(len(wall), bool)
+    median = np.median(known)
+    off = np.abs(wall - median)
+    is_far = off > max(_SHARE * median, _DEVIATIONS * np.median(np.abs(known - median)))
+    # The end of the capture may cut a step that is not averaged.
+    found: Bools = (wall >= 0) & is_far & (averaged | (wall > median))
+    return found
+
+
+def outliers_of(
+    profile: Profile,
+    windows: Windows,
+    columns: Mapping[str, Int64],
+    averaged: Bools,
+    outlier: Bools,
+    most: int,
+) -> list[Outlier]:
+    """The outliers that differ most from the mean of the other steps.
+
+    Parameters
+    ----------
+    columns : PARTS, HOST_TIMES and kernels, int64 [rows]; -1 if unknown
+    averaged, outlier : bool [rows]
+    most : how many
+    """
+    found = []
+    for lane, rows in windows.by_lane():
+        normal = rows[averaged[rows] & ~outlier[rows]]
+        own = rows[outlier[rows]]
+        if not len(normal) or not len(own):
+            continue
+        over = windows.wall[own] - windows.wall[normal].mean()
+        largest = np.argsort(-np.abs(over), kind="stable")[:most]
+        ops = _Ops(profile, lane, windows, rows, normal)
+        for row, more in zip(own[largest].tolist(), over[largest].tolist(), strict=True):
+            changes = {
+                name: float(values[row] - values[normal].mean())
+                for name in (*PARTS, *HOST_TIMES, "kernels")
+                for values in (columns[name],)
+                if values[row] >= 0
+            }
+            found.append(Outlier(row, more, changes, ops.changes(row)))
+    return sorted(found, key=lambda each: -abs(each.over_ns))[:most]
+
+
+class _Ops:
+    """The GPU time of each operator in the windows of a lane, by the start of its kernels."""
+
+    def __init__(
+        self, profile: Profile, lane: Lane, windows: Windows, rows: Int64, normal: Int64
+    ) -> None:
+        """Add up the rows that others are compared with.
+
+        rows, normal : of the windows: all of the lane, those to compare with
+        """
+        self._names = _names(profile)
+        self._ids = take(self._names.ids, lane.selected.rows)
+        self._time = lane.selected.end - lane.selected.start
+        rows = rows[windows.is_known[rows]]
+        place = np.searchsorted(windows.start[rows], lane.selected.start, "right") - 1
+        self._row = np.append(rows, -1)[place]
+        self._row[lane.selected.start >= windows.end[self._row]] = -1
+        self._mean = self._sums(np.isin(self._row, normal)) / len(normal)
+
+    def _sums(self, kernels: Bools) -> Floats64:
+        n = len(self._names.values) + 1
+        sums = np.bincount(self._ids[kernels] + 1, self._time[kernels], n)[1:]
+        return sums.astype(np.float64)
+
+    def changes(self, row: int) -> dict[str, float]:
+        """The largest differences of a row from the mean, by name."""
+        over = self._sums(self._row == row) - self._mean
+        largest = np.argsort(-np.abs(over), kind="stable")[:_MOST_OPS].tolist()
+        return {self._names.values[each]: float(over[each]) for each in largest if over[each]}
+
+
+def _names(profile: Profile) -> Values:
+    """[kernels] Direction and operator; the kernel's name in files without operators."""
+    op, direction = key_of(profile, "op"), key_of(profile, "dir")
+    if not op.values:
+        return key_of(profile, "kernel")
+    pairs = group([op, direction], len(profile))
+    names = []
+    for row in pairs.first.tolist():
+        name, way = op.at(row), direction.at(row)
+        names.append("work without operator" if name is None else f"{name} {way or ''}".rstrip())
+    return Values(pairs.ids, names)

@@ -1,0 +1,139 @@
+"""The lines above the table of `steps`: lengths, what a step consists of, and outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.steps_outliers import PARTS, Outlier
+from fastprof.analysis.steps_sums import HOST_TIMES
+from fastprof.analysis.steps_windows import Lane, Windows
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.quantity import quantity, scale_of
+
+__all__ = ["lengths", "outlier_facts", "outlier_lines", "part_lines"]
+
+_MOST_LANES: Final = 8
+_SMALL: Final = 0.05  # parts of a difference below this share are omitted
+_NAMES: Final = {
+    "compute_ns": "compute",
+    "exposed_communication_ns": "exposed communication",
+    "exposed_copy_ns": "exposed copies",
+    "idle_ns": "idle",
+    "sync_ns": "sync",
+    "data_loading_ns": "data loading",
+    "alloc_ns": "allocation",
+}
+
+
+def lengths(
+    windows: Windows, columns: Mapping[str, Int64], averaged: Bools
+) -> list[dict[str, Any]]:
+    """Per GPU: mean, spread, median, least and greatest wall, and the mean of each part."""
+    found = []
+    for lane, rows in windows.by_lane():
+        rows = rows[averaged[rows]]
+        wall = windows.wall[rows]
+        if not len(rows):
+            continue
+        found.append(
+            {
+                "pid": lane.pid if lane.pid >= 0 else None,
+                "device": lane.device if lane.device >= 0 else None,
+                "steps": len(rows),
+                "mean_ns": float(wall.mean()),
+                "std_ns": float(wall.std(ddof=1)) if len(rows) > 1 else 0.0,
+                "median_ns": float(np.median(wall)),
+                "min_ns": int(wall.min()),
+                "max_ns": int(wall.max()),
+                **{name: float(columns[name][rows].mean()) for name in ("busy_ns", *PARTS)},
+            }
+        )
+    return found
+
+
+def part_lines(found: Sequence[Mapping[str, Any]], is_step: bool) -> Iterator[str]:
+    """A line per GPU."""
+    pids = {each["pid"] for each in found}
+    for each in found[:_MOST_LANES]:
+        name = f"process {each['pid']}, " if len(pids) > 1 else ""
+        name = f"{name}GPU {each['device']}: " if len(found) > 1 else ""
+        mean = each["mean_ns"]
+        text = f"{name}{'step' if is_step else 'capture'} {quantity(mean, 'ns')}"
+        if each["steps"] > 1:
+            size = scale_of("ns", mean).size
+            text += (
+                f" ± {each['std_ns'] / size:.2g} (median {quantity(each['median_ns'], 'ns')}, "
+                f"{quantity(each['min_ns'], 'ns')} to {quantity(each['max_ns'], 'ns')})"
+            )
+        parts = [f"{_NAMES[part]} {quantity(each[part], 'ns')}" for part in PARTS if each[part]]
+        share = each["busy_ns"] / mean if mean else 0.0
+        yield f"{text}: {', '.join(parts)}; GPU busy {share:.1%}"
+    if len(found) > _MOST_LANES:
+        yield f"... {len(found) - _MOST_LANES} more GPUs"
+
+
+def outlier_lines(
+    found: Sequence[Outlier], n_outliers: int, windows: Windows, number: Int64
+) -> Iterator[str]:
+    """A line per outlier.
+
+    number : [rows] the number of the step
+    """
+    several = len({int(windows.lane[each.row]) for each in found}) > 1 or len(windows.lanes) > 1
+    for each in found:
+        lane = windows.lanes[windows.lane[each.row]]
+        where = f" on GPU {lane.device}" if several else ""
+        wall = quantity(float(windows.wall[each.row]), "ns")
+        way = "over" if each.over_ns > 0 else "under"
+        yield (
+            f"outlier: step {number[each.row]}{where} takes {wall}, "
+            f"{quantity(abs(each.over_ns), 'ns')} {way} the mean of the others: "
+            f"{'; '.join(_differences(each))}"
+        )
+    if n_outliers > len(found):
+        yield f"... {n_outliers - len(found)} more outliers, see the column flag"
+
+
+def _differences(outlier: Outlier) -> Iterator[str]:
+    least = _SMALL * abs(outlier.over_ns)
+    for names, title in ((PARTS, ""), (HOST_TIMES, "host: ")):
+        changes = {name: outlier.changes.get(name, 0.0) for name in names}
+        large = sorted(
+            (name for name in names if abs(changes[name]) >= least and changes[name]),
+            key=lambda name: -abs(changes[name]),
+        )
+        if large:
+            yield title + ", ".join(f"{_NAMES[name]} {_signed(changes[name])}" for name in large)
+    ops = [f"{op} {_signed(time)}" for op, time in outlier.ops.items() if abs(time) >= least]
+    if ops:
+        yield f"GPU time: {', '.join(ops)}"
+    kernels = outlier.changes.get("kernels", 0.0)
+    if abs(kernels) >= 1:
+        yield f"kernels {kernels:+.0f}"
+
+
+def _signed(time: float) -> str:
+    return ("+" if time >= 0 else "-") + quantity(abs(time), "ns")
+
+
+def outlier_facts(
+    found: Sequence[Outlier], windows: Windows, number: Int64
+) -> list[dict[str, Any]]:
+    """The outliers for JSON; differences from the mean of the other steps."""
+    return [
+        {
+            "step": int(number[each.row]),
+            "device": _known(windows.lanes[windows.lane[each.row]]),
+            "over_ns": each.over_ns,
+            "changes": each.changes,
+            "ops": each.ops,
+        }
+        for each in found
+    ]
+
+
+def _known(lane: Lane) -> int | None:
+    return lane.device if lane.device >= 0 else None

@@ -1,0 +1,169 @@
+"""`steps`: the length of each step on each GPU, and how the GPU spends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof._system.threads import SecondThread
+from fastprof.analysis.measures import shown
+from fastprof.analysis.missing import NO_GPU_WORK
+from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.steps_columns import COLUMNS, NOT_AVERAGED, OUTLIER
+from fastprof.analysis.steps_outliers import is_outlier, outliers_of
+from fastprof.analysis.steps_overview import lengths, outlier_facts, outlier_lines, part_lines
+from fastprof.analysis.steps_sums import host_times, launched_work
+from fastprof.analysis.steps_windows import Windows, times_of, windows_of
+from fastprof.analysis.timeline_notes import timeline_notes
+from fastprof.model.arrays import Bools
+from fastprof.model.columns import Ints
+from fastprof.model.table import Cells, Table, texts
+from fastprof.profile.advice import advice_on
+from fastprof.profile.facts import gpu_names
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["steps"]
+
+_MOST_OUTLIERS: Final = 5
+_NOT_ZERO: Final = (
+    "communication_ns", "exposed_communication_ns", "hidden_communication_ns", "copy_ns",
+    "exposed_copy_ns", "data_loading_ns", "alloc_ns", "sync_ns",
+)  # fmt: skip
+
+
+def steps(
+    profile: Profile,
+    steps: str | None = None,
+    where: Where | None = None,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> Table:
+    """A row per step and GPU, in order of step.
+
+    Parameters
+    ----------
+    steps : what a step is, see `Profile.find_steps`
+    where : only this work counts as busy, and only steps with such work are rows; see
+        `fastprof.analysis.selection`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+
+    Raises
+    ------
+    ReportError
+        A key, GPU or figure is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed since it was read.
+    """
+    devices, rows = devices_with(profile, gpu, peak, bandwidth), selected(profile, where)
+    found = profile.find_steps(steps)
+    windows = windows_of(profile, found, rows)
+    if not len(windows):
+        return _table({}, (), (_why_empty(profile),), {})
+    with SecondThread() as second:
+        host = second.submit(host_times, profile, windows, found)
+        notes = second.submit(timeline_notes, profile)
+        columns: dict[str, Cells] = launched_work(profile, windows, found, devices)
+        columns |= {name: Ints(each) for name, each in times_of(windows).items()}
+        columns |= {name: Ints(each) for name, each in host.result().items()}
+        return _of_windows(profile, found, windows, columns, notes.result())
+
+
+def _why_empty(profile: Profile) -> str:
+    if "start" not in profile.names:
+        return "dict lines contain no times: run fastprof steps on the original trace"
+    return advice_on(profile.about, profile.contents, "op") if not len(profile) else NO_GPU_WORK
+
+
+def _of_windows(
+    profile: Profile,
+    steps: StepsOfKernels,
+    windows: Windows,
+    columns: dict[str, Cells],
+    defects: tuple[str, ...],
+) -> Table:
+    wall, number = windows.wall, steps.number[windows.step]
+    averaged = steps.is_counted[windows.step] & windows.is_known & ~windows.is_cut
+    outlier = np.zeros(len(windows), bool)
+    for _, rows in windows.by_lane():
+        outlier[rows] = is_outlier(wall[rows], averaged[rows])
+    outlier &= ~windows.is_cut
+    host = steps.end - steps.start
+    lane = [windows.lanes[each] for each in windows.lane.tolist()]
+    columns |= {
+        "step": Ints(number),
+        "pid": Ints(np.array([each.pid for each in lane], np.int64)),
+        "device": Ints(np.array([each.device for each in lane], np.int64)),
+        "wall_ns": Ints(wall),
+        "host_ns": Ints(np.where(steps.source == "none", -1, host)[windows.step]),
+        "is_counted": Ints(averaged.astype(np.int64)),
+        "flag": texts(_flags(outlier, averaged)),
+    }
+    values = {name: each.values for name, each in columns.items() if isinstance(each, Ints)}
+    of_gpus = lengths(windows, values, averaged)
+    found = outliers_of(profile, windows, values, averaged, outlier, _MOST_OUTLIERS)
+    gpus = gpu_names(profile.about, profile.column("device"))
+    lead = (
+        ", ".join(filter(None, [gpus, steps.description])),
+        *part_lines(of_gpus, steps.source != "none"),
+        *outlier_lines(found, int(outlier.sum()), windows, number),
+        "",
+    )
+    facts = {"lengths": of_gpus, "outliers": outlier_facts(found, windows, number)}
+    notes = (*steps.notes, *_notes(profile, steps, windows, values), *defects)
+    return _table(columns, lead, notes, facts)
+
+
+def _flags(outlier: Bools, averaged: Bools) -> list[str]:
+    return [
+        OUTLIER if far else "" if counts else NOT_AVERAGED
+        for far, counts in zip(outlier.tolist(), averaged.tolist(), strict=True)
+    ]
+
+
+def _notes(
+    profile: Profile,
+    steps: StepsOfKernels,
+    windows: Windows,
+    values: Mapping[str, np.ndarray],
+) -> Iterator[str]:
+    if windows.is_cut.any():
+        cut = ", ".join(map(str, np.unique(steps.number[windows.step[windows.is_cut]]).tolist()))
+        yield (
+            f"step {cut} starts at its first GPU work and is not averaged: the end of the work "
+            "before is not recorded"
+        )
+    outside = int(np.count_nonzero(steps.of_kernel < 0))
+    if outside:
+        yield f"outside of all steps: {outside} kernels and copies, busy time where they run"
+    devices = [lane.device for lane in windows.lanes]
+    if len(set(devices)) < len(devices):
+        yield "processes use the same GPU numbers: each row has the work of its own process only"
+    if (values["sync_ns"] < 0).all():
+        yield "host times unknown: no API calls in the file; record them with nsys profile -t cuda"
+
+
+def _table(
+    columns: dict[str, Cells],
+    lead: tuple[str, ...],
+    notes: tuple[str, ...],
+    facts: dict[str, Any],
+) -> Table:
+    none: Cells = Ints(np.empty(0, np.int64))
+    found = {each.key: columns.get(each.key, none) for each in COLUMNS}
+    several = {name for name in ("pid", "device") if len(set(found[name].array().tolist())) > 1}
+    headings = [
+        replace(
+            each,
+            in_text=each.in_text and (each.key not in ("pid", "device") or each.key in several),
+        )
+        for each in COLUMNS
+    ]
+    return Table(found, shown(headings, found, _NOT_ZERO), lead=lead, notes=notes, facts=facts)

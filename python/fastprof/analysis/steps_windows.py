@@ -1,0 +1,195 @@
+"""The time line of each GPU, divided into the windows of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.gpu_work import (
+    COMMUNICATION,
+    COMPUTE,
+    COPY,
+    GpuWork,
+    ns_with,
+    sweep,
+    work_of_device,
+)
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["TIMES", "Lane", "Windows", "times_of", "windows_of"]
+
+
+class Lane(NamedTuple):
+    """The work of a process on a GPU.
+
+    Parameters
+    ----------
+    pid, device : -1 if not recorded
+    work : all its work
+    selected : the part that counts
+    """
+
+    pid: int
+    device: int
+    work: GpuWork
+    selected: GpuWork
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The time of each step on each GPU: one row per step and lane, in order of step.
+
+    Parameters
+    ----------
+    lanes : the lanes
+    lane : int32 [rows], index into `lanes`
+    step : int32 [rows], row of the StepsOfKernels
+    start, end : int64 [rows], ns; equal where the step has no GPU work
+    is_known : bool [rows], False without GPU work
+    is_cut : bool [rows], whether the window starts at the step's first GPU work, as the end of the
+        work before is not recorded
+    """
+
+    lanes: list[Lane]
+    lane: Int32
+    step: Int32
+    start: Int64
+    end: Int64
+    is_known: Bools
+    is_cut: Bools
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @property
+    def wall(self) -> Int64:
+        """[rows] Length in ns; -1 if unknown."""
+        return np.where(self.is_known, self.end - self.start, -1)
+
+    def by_lane(self) -> Iterator[tuple[Lane, Int64]]:
+        """Each lane with its rows."""
+        for i, lane in enumerate(self.lanes):
+            yield lane, np.flatnonzero(self.lane == i)
+
+    def take(self, rows: Int64) -> Windows:
+        """Some rows, in this order."""
+        return Windows(
+            self.lanes,
+            self.lane[rows],
+            self.step[rows],
+            self.start[rows],
+            self.end[rows],
+            self.is_known[rows],
+            self.is_cut[rows],
+        )
+
+
+def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
+    """The windows of all steps on the GPUs of their process.
+
+    A window ends with the GPU work of its step and starts where the window of the preceding step
+    ends: windows divide the time line. The process has one window per step on all its GPUs.
+    Without steps, the window of a GPU reaches from its first to its last work.
+
+    rows : the work that counts, bool [kernels]; None for all
+    """
+    lanes = list(_lanes(profile, rows))
+    start, end, is_cut = _of_steps(steps)
+    found = []
+    for i, lane in enumerate(lanes):
+        own = np.flatnonzero((steps.pid == lane.pid) | (steps.pid == -1) | (lane.pid == -1))
+        if steps.source == "none":
+            first, last = lane.work.span
+            start, end = np.full(len(steps), first), np.full(len(steps), last)
+        found.append((np.full(len(own), i, np.int32), own.astype(np.int32), start[own], end[own]))
+    if not found:
+        no_rows, no_times, nowhere = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, bool)
+        return Windows([], no_rows, no_rows, no_times, no_times, nowhere, nowhere)
+    columns = zip(*found, strict=True)
+    lane_of, step = (np.concatenate(each) for each in (next(columns), next(columns)))
+    start, end = (np.concatenate(each) for each in columns)
+    order = np.lexsort((lane_of, step))
+    lane_of, step = lane_of[order], step[order]
+    is_known = steps.gpu_end[step] != NO_TIME
+    made = Windows(lanes, lane_of, step, start[order], end[order], is_known, is_cut[step])
+    return made if rows is None else made.take(_with_work(made, steps))
+
+
+def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
+    """The rows whose step launched selected work."""
+    has_work = np.zeros(len(windows), bool)
+    for lane, rows in windows.by_lane():
+        of_steps = take(steps.of_kernel, lane.selected.rows)
+        counts = np.bincount(of_steps + 1, minlength=len(steps) + 1)[1:]
+        has_work[rows] = counts[windows.step[rows]] > 0
+    return np.flatnonzero(has_work)
+
+
+def _lanes(profile: Profile, rows: Bools | None) -> Iterator[Lane]:
+    """Processes may use the same number for different GPUs."""
+    pid = numbers(profile, "pid") if "pid" in profile.names else np.empty(0, np.int64)
+    used = np.unique(pid).tolist()
+    for each in used:
+        own = None if len(used) == 1 else pid == each
+        work = work_of_device(profile, own)
+        selected = work if rows is None else work_of_device(profile, rows & (pid == each))
+        for device, all_work in work.items():
+            some = selected.get(device, _part(all_work, 0))
+            yield Lane(each, device, all_work, some)
+
+
+def _part(work: GpuWork, n: int) -> GpuWork:
+    return GpuWork(work.rows[:n], work.start[:n], work.end[:n], work.kind[:n])
+
+
+def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64, Bools]:
+    """[steps] Start and end of each window, and whether it starts at the step's first work."""
+    end = steps.gpu_end.copy()
+    for pid in np.unique(steps.pid):
+        own = np.flatnonzero((steps.pid == pid) & (end != NO_TIME))
+        end[own] = np.maximum.accumulate(end[own])
+    has_work = end != NO_TIME
+    is_cut = has_work & (steps.gpu_length < 0)
+    length = np.where(is_cut, end - np.where(has_work, steps.gpu_start, end), steps.gpu_length)
+    return end - np.maximum(length, 0), end, is_cut
+
+
+TIMES = (
+    "busy_ns", "compute_ns", "communication_ns", "exposed_communication_ns",
+    "hidden_communication_ns", "copy_ns", "exposed_copy_ns", "idle_ns",
+)  # fmt: skip
+
+
+def times_of(windows: Windows) -> dict[str, Int64]:
+    """What the GPU does in each window, by the names in TIMES; int64 [rows], ns; -1 if unknown.
+
+    busy_ns + idle_ns, and compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns, are
+    the length of the window.
+    """
+    found = {name: np.full(len(windows), -1, np.int64) for name in TIMES}
+    for lane, rows in windows.by_lane():
+        rows = rows[windows.is_known[rows]]
+        by_mask = sweep(lane.selected, (windows.start[rows], windows.end[rows]))
+        communication = ns_with(by_mask, COMMUNICATION)
+        exposed = ns_with(by_mask, COMMUNICATION, without=COMPUTE)
+        values = (
+            ns_with(by_mask, COMPUTE | COMMUNICATION | COPY),
+            ns_with(by_mask, COMPUTE),
+            communication,
+            exposed,
+            communication - exposed,
+            ns_with(by_mask, COPY),
+            ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION),
+            by_mask[:, 0],
+        )
+        for name, each in zip(TIMES, values, strict=True):
+            found[name][rows] = each
+    return found

@@ -1,0 +1,217 @@
+"""The message of a collective: its kind, size, type and group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fastprof.model.call import Call, Tensor
+from fastprof.model.markers.collectives import Collective
+from fastprof.ops.collectives.bandwidth import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    BARRIER,
+    BROADCAST,
+    COLLECTIVES,
+    GATHER,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    SEND_RECEIVE,
+    algorithm_bytes,
+    bus_bytes,
+    kind_of,
+)
+from fastprof.ops.registry import argument, find
+from fastprof.ops.tensor import byte_count, canonical_type, elements, short_type
+
+__all__ = ["Message", "of_call", "of_kernel", "of_record"]
+
+# Collectives whose output has the size of the input, where a rank has both.
+_ALIKE: Final = frozenset({ALL_REDUCE, REDUCE, BROADCAST, SEND_RECEIVE})
+_OF_FORMULAS: Final = __name__.rpartition(".")[0] + "."
+_TORCH: Final = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The message of one call of a collective; None where unknown.
+
+    Parameters
+    ----------
+    kind : str or None
+        One of `bandwidth.COLLECTIVES`, or barrier.
+    given, got : int or None
+        Bytes of this rank's input and output.
+    dtype : str or None
+        Short name of the type (`fp32`).
+    ranks : int or None
+        Number of ranks of the process group.
+    group : str or None
+        Name and description of the process group.
+    """
+
+    kind: str | None
+    given: int | None = None
+    got: int | None = None
+    dtype: str | None = None
+    ranks: int | None = None
+    group: str | None = None
+
+    @property
+    def size(self) -> int | None:
+        """Algorithm bytes, see `bandwidth.algorithm_bytes`."""
+        if self.kind not in COLLECTIVES:
+            return None
+        known = [each for each in (self.given, self.got) if each is not None]
+        needed = {ALL_GATHER: self.got, REDUCE_SCATTER: self.given}.get(self.kind, known)
+        if needed is None or needed == []:
+            return None
+        return algorithm_bytes(self.kind, self.given or 0, self.got or 0)
+
+    @property
+    def bus(self) -> float | None:
+        """Bus bytes, see `bandwidth.bus_bytes`."""
+        size = self.size
+        if self.kind is None or size is None:
+            return None
+        if self.kind in (BROADCAST, REDUCE, SEND_RECEIVE):
+            return float(size)
+        return float(bus_bytes(self.kind, size, self.ranks)) if self.ranks else None
+
+
+def of_record(record: Collective) -> Message:
+    """The message of the PyTorch profiler's record of a call."""
+    given, got = (
+        None if count is None else byte_count(count, record.dtype)
+        for count in (record.given, record.got)
+    )
+    kind = kind_of(record.name)
+    return _message(kind, given, got, record.dtype, record.ranks or None, record.group)
+
+
+def of_kernel(name: str, message: Message | None = None) -> Message:
+    """The message with the kind of collective in the kernel's name, if it lacks one.
+
+    Kernels named SendRecv also run all-to-alls; a generic kernel may run any collective.
+    """
+    if message is None:
+        return Message(kind_of(name))
+    return message if message.kind else replace(message, kind=kind_of(name))
+
+
+def of_call(call: Call | None, kernel: str = "") -> Message | None:
+    """The message of a call of a collective's operator; None for any other call.
+
+    kernel : the name of its kernel, for the type of tensors whose types the call does not record
+    """
+    if call is None or not _is_collective(call):
+        return None
+    kind = kind_of(call.op)
+    if kind is None:
+        return None
+    values = {name: argument(call, name) for name in _PARAMETERS}
+    ranks = next((values[name] for name in _RANKS if _is_count(values[name])), None)
+    if isinstance(values["group"], tuple):
+        ranks = len(values["group"])
+    both = _tensors(values["both"])
+    is_input = kind in (REDUCE_SCATTER, SCATTER)
+    given = [*_tensors(values["nested"] if is_input else None), *both[len(both) // 2 :]]
+    got = [*_tensors(None if is_input else values["nested"]), *both[: len(both) // 2]]
+    for names, tensors in ((_INPUTS, given), (_OUTPUTS, got)):
+        tensors += [tensor for name in names for tensor in _tensors(values[name])]
+    if kind == SCATTER and values["nested"]:  # c10d::scatter_(outputs, nested inputs)
+        given, got = _tensors(values["nested"]), _tensors(values["tensors"])
+    default = _type_of_kernel(kernel)
+    types = {canonical_type(tensor.dtype) or default for tensor in (*given, *got)}
+    dtype = types.pop() if len(types) == 1 else None
+    return _message(kind, _bytes(given, default), _bytes(got, default), dtype, ranks, None)
+
+
+_INPUTS: Final = ("inputs", "tensors", "tensor", "x")
+_OUTPUTS: Final = ("outputs", "out")
+_RANKS: Final = ("ranks", "group_size")
+_PARAMETERS: Final = (*_INPUTS, *_OUTPUTS, *_RANKS, "nested", "both", "group")
+
+
+def _is_collective(call: Call) -> bool:
+    if call.mod in _TORCH or call.op.startswith("nccl:"):
+        return True
+    formula = find(call)
+    return formula is not None and formula.function.__module__.startswith(_OF_FORMULAS)
+
+
+def _message(
+    kind: str | None,
+    given: int | None,
+    got: int | None,
+    dtype: str | None,
+    ranks: int | None,
+    group: str | None,
+) -> Message:
+    """The message, with the size and the number of ranks that follow from the others."""
+    if kind == BARRIER:
+        given = got = None
+    elif kind in _ALIKE:
+        sizes = [size for size in (given, got) if size is not None]
+        given = got = max(sizes, default=None)
+    elif kind in (ALL_GATHER, GATHER) and got is None and None not in (given, ranks):
+        got = (given or 0) * (ranks or 0)
+    elif kind in (REDUCE_SCATTER, SCATTER) and given is None and None not in (got, ranks):
+        given = (got or 0) * (ranks or 0)
+    if ranks is None and kind in (ALL_GATHER, REDUCE_SCATTER) and given and got:
+        ranks, left = divmod(max(given, got), min(given, got))
+        ranks = None if left else ranks
+    name = short_type(dtype)
+    return Message(kind, given, got, None if name == "na" else name, ranks, group)
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """The tensors of an argument: a tensor, or a list of them, possibly nested."""
+    if isinstance(value, Tensor):
+        return [value]
+    members = value if isinstance(value, tuple) else ()
+    return [tensor for each in members for tensor in _tensors(each)]
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value > 0
+
+
+# NCCL's reductions: ncclDevKernel_AllReduce_Sum_f32_RING_LL, ncclKernel_AllReduce_RING_LL_Sum_half.
+_REDUCTION: Final = re.compile(
+    r"nccl\w*Reduce\w*_(?:sum|prod|min|max|minmax|premulsum|sumpostdiv)_+"
+    r"(\w+?)(?:_(?:ring|tree|collnet|nvls)\w*)?(?:\(|\Z)",
+    re.IGNORECASE,
+)
+_BITS: Final = (8, 32, 64)
+_TYPES: Final = {
+    "half": "float16",
+    "f16": "float16",
+    "float": "float32",
+    "f32": "float32",
+    "double": "float64",
+    "f64": "float64",
+    "nv_bfloat16": "bfloat16",
+    "bf16": "bfloat16",
+    "hip_bfloat16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    **{f"{sign}{n}": f"{name}{n}" for sign, name in (("i", "int"), ("u", "uint")) for n in _BITS},
+    **{f"{name}{n}_t": f"{name}{n}" for name in ("int", "uint") for n in _BITS},
+}
+
+
+def _type_of_kernel(name: str) -> str | None:
+    """The type of a reduction's operands, from its kernel's name."""
+    match = _REDUCTION.match(name)
+    return None if match is None else _TYPES.get(match[1])
+
+
+def _bytes(tensors: Iterable[Tensor], default: str | None) -> int | None:
+    """Bytes of all tensors; None if there are none, or a type is unknown."""
+    sizes = [byte_count(elements(tensor.shape), tensor.dtype or default) for tensor in tensors]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known and len(known) == len(sizes) else None

@@ -1,0 +1,117 @@
+"""The message of every communication kernel: collective, sizes, type and group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof import ops
+from fastprof._core import _path
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof.model.arrays import Int32
+from fastprof.model.columns import Column, RepeatedInts, Values, unknown
+from fastprof.model.markers import Meaning
+from fastprof.ops.collectives import messages
+from fastprof.profile.lookups import Lookups
+
+__all__ = ["COLUMNS", "COMMUNICATION", "Messages", "messages_of"]
+
+COMMUNICATION: Final = "communication"  # the class of kernels
+
+Rows: TypeAlias = npt.NDArray[np.intp]
+
+# The sources of a message, the best first: the profiler's record, the operator's arguments.
+_SIZED_RECORD, _SIZED_CALL, _RECORD, _CALL = range(4)
+
+
+class Messages(NamedTuple):
+    """The calls of collectives.
+
+    Parameters
+    ----------
+    message : [kernels] the `ops.collectives.messages.Message` of communication kernels
+    call : int32 [kernels], equal for the kernels of one call; -1: no communication
+    """
+
+    message: Values
+    call: Int32
+
+    def column(self, name: str) -> Column:
+        """A column of `COLUMNS`."""
+        values = self.message.mapped(_PARTS[name])
+        if name not in _NUMBERS:
+            return values
+        return RepeatedInts(values.ids + np.int32(1), np.array([-1, *values.values], np.int64))
+
+
+_PARTS: Final[dict[str, Callable[[messages.Message], Any]]] = {
+    "collective": lambda message: message.kind,
+    "process_group": lambda message: message.group,
+    "group_size": lambda message: message.ranks,
+    "message_bytes": lambda message: message.size,
+    "message_type": lambda message: message.dtype,
+}
+_NUMBERS: Final = ("group_size", "message_bytes")
+COLUMNS: Final = tuple(_PARTS)
+
+
+def messages_of(lookups: Lookups) -> Messages:
+    """The call and message of each communication kernel; linear in kernels and frames.
+
+    The message is that of the profiler's record of the call, or of the operator's arguments,
+    whichever has sizes; without ranges around the launch, that of the kernel's name.
+    """
+    names, _ = lookups.names
+    is_communication = [ops.classify(name).kind == COMMUNICATION for name in names.values]
+    rows = np.flatnonzero(np.array([*is_communication, False])[names.ids])
+    n, meanings = len(lookups.frame), lookups.attribution.meanings
+    if not len(rows):
+        return Messages(unknown(n), np.full(n, -1, np.int32))
+    frame, label = _frames(lookups, rows)
+    pair, first = alike([label, names.ids[rows]])
+    found = [
+        _message(None if i < 0 else meanings[i], names.values[j])
+        for i, j in zip(label[first].tolist(), names.ids[rows[first]].tolist(), strict=True)
+    ]
+    ids, call = np.full((2, n), -1, np.int32)
+    ids[rows], call[rows] = pair, _calls(lookups, rows, frame)
+    return Messages(Values(ids, found).mapped(lambda message: message), call)
+
+
+def _frames(lookups: Lookups, rows: Rows) -> tuple[Int32, Int32]:
+    """The range that describes the message best, of those around each launch: frame and label."""
+    attribution = lookups.attribution
+    ranks = np.array([_rank(meaning) for meaning in attribution.meanings], np.uint8)
+    labels = take(attribution.ranges.label, attribution.frame_range)
+    best = take(_path.best(attribution.frame_parent, labels, ranks), lookups.frame[rows])
+    return best, take(labels, best)
+
+
+def _calls(lookups: Lookups, rows: Rows, frame: Int32) -> Int32:
+    """The number of each kernel's call; kernels without a range are calls of their own."""
+    replay = lookups.attribution.replay_of_kernel
+    launch = np.full(len(rows), -1, np.int32) if replay is None else replay[rows]
+    own = np.where(frame < 0, np.arange(len(rows), dtype=np.int32), np.int32(-1))
+    return alike([frame, launch, own])[0]
+
+
+def _rank(meaning: Meaning) -> int:
+    if meaning.collective is not None:
+        return _RECORD if messages.of_record(meaning.collective).size is None else _SIZED_RECORD
+    found = messages.of_call(meaning.call)
+    if found is None:
+        return _path.NO_RANK
+    return _CALL if found.size is None else _SIZED_CALL
+
+
+def _message(meaning: Meaning | None, kernel: str) -> messages.Message:
+    record = None if meaning is None else meaning.collective
+    if record is not None:
+        found: messages.Message | None = messages.of_record(record)
+    else:
+        found = messages.of_call(None if meaning is None else meaning.call, kernel)
+    return messages.of_kernel(kernel, found)

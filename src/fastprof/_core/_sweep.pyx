@@ -1,0 +1,123 @@
+"""When work of each kind runs, and when none does."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from fastprof._core._c cimport fp_status
+from fastprof._core._status cimport check
+
+
+cdef extern from "fp_sweep.h":
+    enum:
+        FP_SWEEP_MASKS
+
+    ctypedef struct fp_sweep_work:
+        const int64_t *start
+        const int64_t *end
+        const uint8_t *kind
+        int64_t n
+
+    ctypedef struct fp_sweep_gap:
+        int64_t start
+        int64_t end
+        int32_t before
+        int32_t after
+
+    fp_status fp_sweep_until(const fp_sweep_work *work, const int64_t *time, int64_t n_times,
+                             int64_t *by_mask) nogil
+    fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
+                            int64_t *n_gaps) nogil
+    fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) nogil
+
+
+cdef class Sweep:
+    """Intervals of work of up to three kinds.
+
+    Parameters
+    ----------
+    start, end : int64 [n]
+        Starts ascend. An end before its start counts as the start.
+    kind : uint8 [n]
+        Masks of the bits 1, 2 and 4.
+    """
+    cdef fp_sweep_work work
+    cdef tuple kept
+
+    def __cinit__(self, const int64_t[::1] start, const int64_t[::1] end,
+                  const uint8_t[::1] kind):
+        if not start.shape[0] == end.shape[0] == kind.shape[0]:
+            raise ValueError(
+                f"lengths differ: {start.shape[0]}, {end.shape[0]}, {kind.shape[0]}")
+        self.kept = start, end, kind
+        self.work.n = start.shape[0]
+        if self.work.n:
+            self.work.start, self.work.end, self.work.kind = &start[0], &end[0], &kind[0]
+
+    def until(self, const int64_t[::1] time):
+        """Measure how long work of exactly these kinds runs before each time, from the first.
+
+        Parameters
+        ----------
+        time : int64 [times]
+            Ascending.
+
+        Returns
+        -------
+        int64 [times, 8]
+            By the mask of kinds; 0: no work.
+        """
+        cdef int64_t n = time.shape[0]
+        found = np.empty((n, FP_SWEEP_MASKS), np.int64)
+        cdef int64_t[:, ::1] by_mask = found
+        cdef fp_status status
+        if n == 0:
+            return found
+        with nogil:
+            status = fp_sweep_until(&self.work, &time[0], n, &by_mask[0, 0])
+        check(status, "times of work")
+        return found
+
+    def gaps(self):
+        """Find the gaps without work, between the first and the last work.
+
+        Returns
+        -------
+        start, end : int64 [gaps]
+        before, after : int32 [gaps]
+            The interval that ends last before the gap, and the first that begins at its end.
+        """
+        cdef int64_t n = 0
+        cdef fp_status status
+        with nogil:
+            status = fp_sweep_gaps(&self.work, NULL, 0, &n)
+        check(status, "gaps between work")
+        found = np.empty(n + 1, _GAP)
+        cdef fp_sweep_gap[::1] gaps = found
+        with nogil:
+            status = fp_sweep_gaps(&self.work, &gaps[0], n, &n)
+        check(status, "gaps between work")
+        return tuple(np.ascontiguousarray(found[name][:n]) for name in _GAP.names)
+
+    def own(self):
+        """Divide the time with work among the intervals.
+
+        Each moment belongs to one interval: one of the lowest kind, of these the first to start.
+
+        Returns
+        -------
+        int64 [n]
+            The sum is the length of the union.
+        """
+        found = np.zeros(self.work.n, np.int64)
+        cdef int64_t[::1] own = found
+        cdef fp_status status
+        if self.work.n == 0:
+            return found
+        with nogil:
+            status = fp_sweep_own(&self.work, &own[0])
+        check(status, "times of work")
+        return found
+
+
+_GAP = np.dtype(
+    [("start", np.int64), ("end", np.int64), ("before", np.int32), ("after", np.int32)])

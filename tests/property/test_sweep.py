@@ -1,0 +1,107 @@
+"""Sums over time by the kinds of work that run, and gaps, against plain Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from intervals import INT64_MAX, INT64_MIN, frozen
+
+from fastprof._core._sweep import Sweep
+from fastprof.analysis.gpu_work import GpuWork, gaps, ns_with, own_ns, sweep
+from fastprof.errors import InternalError
+from hypothesis_profiles import examples
+
+TIME = st.integers(0, 25)
+WORK = st.lists(st.tuples(TIME, TIME, st.sampled_from([1, 2, 4])), max_size=12).map(sorted)
+WINDOWS = st.lists(st.tuples(TIME, TIME), max_size=5)
+
+
+def work_of(rows):
+    start, end, kind = zip(*rows, strict=True) if rows else ((), (), ())
+    return GpuWork(
+        frozen(range(100, 100 + len(rows)), np.int32),
+        frozen(start, np.int64),
+        frozen(end, np.int64),
+        frozen(kind, np.uint8),
+    )
+
+
+def windows_of(rows):
+    array = np.array(rows, np.int64).reshape(-1, 2)
+    return array[:, 0].copy(), array[:, 1].copy()
+
+
+def mask_at(rows, time):
+    """The kinds that run in [time, time + 1)."""
+    return sum({kind for start, end, kind in rows if start <= time < end})
+
+
+@examples(400)
+@given(WORK, WINDOWS)
+def test_each_moment_of_a_window_counts_to_the_kinds_that_run(rows, windows):
+    found = sweep(work_of(rows), windows_of(windows))
+    assert found.shape == (len(windows), 8)
+    for of_window, (begin, end) in zip(found.tolist(), windows, strict=True):
+        expected = [0] * 8
+        for time in range(begin, end):
+            expected[mask_at(rows, time)] += 1
+        assert of_window == expected
+
+
+@examples(400)
+@given(WORK)
+def test_gaps_are_the_times_without_work(rows):
+    found = gaps(work_of(rows))
+    last = max((max(start, end) for start, end, _ in rows), default=0)
+    in_gaps = [t for a, b in zip(found.start, found.end, strict=True) for t in range(a, b)]
+    first = rows[0][0] if rows else 0
+    assert in_gaps == [t for t in range(first, last) if not mask_at(rows, t)]
+    for begin, end, before, after in zip(*found, strict=True):
+        assert max(*rows[before - 100][:2]) == begin
+        assert rows[after - 100][0] == end
+        assert all(start != end for start, *_ in rows[: after - 100])
+
+
+@examples(400)
+@given(WORK)
+def test_each_moment_with_work_belongs_to_one_work(rows):
+    expected = [0] * len(rows)
+    for time in range(25):
+        running = [i for i, (start, end, _) in enumerate(rows) if start <= time < end]
+        if running:
+            lowest = min(rows[i][2] for i in running)
+            expected[next(i for i in running if rows[i][2] == lowest)] += 1
+    assert own_ns(work_of(rows)).tolist() == expected
+
+
+def test_unions_of_kinds():
+    rows = [(0, 10, 1), (5, 20, 2), (8, 30, 4)]
+    found = sweep(work_of(rows), windows_of([(0, 40)]))
+    assert ns_with(found, 1).tolist() == [10]
+    assert ns_with(found, 2, without=1).tolist() == [10]
+    assert ns_with(found, 4, without=1 | 2).tolist() == [10]
+    assert found[0, 0] == 10
+
+
+def test_times_at_the_limits():
+    rows = [(INT64_MIN, INT64_MIN + 5, 1), (INT64_MAX - 3, INT64_MAX, 2)]
+    windows = windows_of([(INT64_MIN, 0), (1, INT64_MAX)])
+    found = sweep(work_of(rows), windows)
+    assert found[0].tolist() == [INT64_MAX - 4, 5, 0, 0, 0, 0, 0, 0]
+    assert found[1].tolist() == [INT64_MAX - 4, 0, 3, 0, 0, 0, 0, 0]
+
+
+def test_input_out_of_order_is_rejected():
+    start, kind = frozen([2, 1], np.int64), frozen([1, 1], np.uint8)
+    times = frozen([0, 5], np.int64)
+    unsorted = Sweep(start, start, kind)
+    with pytest.raises(InternalError):
+        unsorted.until(times)
+    with pytest.raises(InternalError):
+        unsorted.gaps()
+    with pytest.raises(InternalError):
+        Sweep(times, times, kind).until(start)
+    with pytest.raises(InternalError):
+        Sweep(times, times, frozen([1, 8], np.uint8)).until(times)
+    with pytest.raises(ValueError, match="lengths differ"):
+        Sweep(times, times, kind[:1])

@@ -1,0 +1,125 @@
+"""What host threads do, on small traces with known answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastprof
+from exports import Export
+from fastprof.analysis.host_states import host_states, launching_threads, loader_ranges
+from fastprof.errors import ReportError
+from kineto_files import KinetoFile
+
+US = 1000
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def covered(trace: KinetoFile | Export, path: Path, *windows: tuple[int, int]) -> list[list[int]]:
+    """us of data loading, allocation, blocking copies and synchronisation in windows of us."""
+    name = "x.json" if isinstance(trace, KinetoFile) else "x.sqlite"
+    profile = fastprof.open(trace.write(path / name), copies=True)
+    begin, end = (np.array(each, np.int64) * US for each in zip(*windows, strict=True))
+    thread = np.full(len(windows), launching_threads(profile)[0])
+    found = host_states(profile).covered(thread, begin, end)
+    assert not (found % US).any()
+    return (found // US).tolist()
+
+
+def trace_of(*calls: tuple[int, int, str]) -> KinetoFile:
+    """A kernel launched at 0 to 1 us, and API calls with their times in us."""
+    trace = KinetoFile().launch(0, US, 1).kernel(500 * US, 900 * US, 1)
+    for corr, (start, end, name) in enumerate(calls, 2):
+        trace.launch(start * US, end * US, corr, name=name)
+    return trace
+
+
+def test_each_instant_counts_to_the_first_state_that_applies(tmp_path: Path) -> None:
+    trace = trace_of(
+        (20, 30, "cudaMalloc"), (60, 80, "cudaDeviceSynchronize"), (70, 75, "cudaFree")
+    )
+    trace.annotation(10 * US, 25 * US, LOADER)
+    windows = [(0, 100), (22, 28), (65, 72), (80, 90), (50, 40)]
+    assert covered(trace, tmp_path, *windows) == [
+        [15, 10, 0, 15],
+        [3, 3, 0, 0],
+        [0, 2, 0, 5],
+        [0, 0, 0, 0],
+        [0, 0, 0, 0],
+    ]
+
+
+def test_ranges_within_each_other_count_once(tmp_path: Path) -> None:
+    trace = trace_of()
+    for start, end in ((10, 50), (20, 30), (45, 60)):
+        trace.annotation(start * US, end * US, LOADER)
+    assert covered(trace, tmp_path, (0, 100), (25, 47)) == [[50, 0, 0, 0], [22, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([(10, 20, "cudaMemcpy")], [0, 0, 10, 0]),
+        ([(10, 20, "hipMemcpyWithStream")], [0, 0, 10, 0]),
+        ([(10, 12, "cudaMemcpyAsync"), (13, 20, "cudaStreamSynchronize")], [0, 0, 10, 0]),
+        # The wait is for more than the copy.
+        ([(10, 12, "cudaMemcpyAsync"), (13, 20, "cudaDeviceSynchronize")], [0, 0, 0, 7]),
+        ([(10, 12, "cudaMemcpyAsync"), (40, 45, "cudaStreamSynchronize")], [0, 0, 0, 5]),
+        ([(10, 20, "cudaStreamWaitEvent"), (30, 40, "cudaEventQuery")], [0, 0, 0, 0]),
+        ([(10, 20, "hipEventSynchronize")], [0, 0, 0, 10]),
+        ([(10, 20, "cuModuleLoadData")], [0, 10, 0, 0]),
+    ],
+)
+def test_calls_by_state(
+    tmp_path: Path, calls: list[tuple[int, int, str]], expected: list[int]
+) -> None:
+    assert covered(trace_of(*calls), tmp_path, (0, 100)) == [expected]
+
+
+def test_a_copy_that_returns_after_it_has_begun_blocks(tmp_path: Path) -> None:
+    trace = trace_of((10, 40, "cudaMemcpyAsync"), (50, 90, "cudaMemcpyAsync"))
+    trace.copy(30 * US, 35 * US, 2, "Memcpy HtoD (Pageable -> Device)", 64)
+    trace.copy(120 * US, 130 * US, 3, "Memcpy HtoD (Pinned -> Device)", 64)
+    assert covered(trace, tmp_path, (0, 100)) == [[0, 0, 30, 0]]
+
+
+def test_each_thread_has_its_own_states(tmp_path: Path) -> None:
+    trace = trace_of()
+    trace.launch(10 * US, 20 * US, 5, tid=2, name="cudaDeviceSynchronize")
+    assert covered(trace, tmp_path, (0, 100)) == [[0, 0, 0, 0]]
+
+
+def test_an_export_of_nsys(tmp_path: Path) -> None:
+    export = Export().launch(0, US, 1, tid=1).kernel(500 * US, 900 * US, 1)
+    export.launch(10 * US, 20 * US, 2, tid=1, name="cudaMalloc_v3020")
+    export.launch(30 * US, 35 * US, 3, tid=1, name="cudaDeviceSynchronize_v3020")
+    assert covered(export, tmp_path, (0, 100)) == [[0, 10, 0, 5]]
+
+
+@pytest.mark.parametrize(
+    ("name", "loads"),
+    [
+        (LOADER, True),
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", True),
+        ("[pl][profile][_TrainingEpochLoop].train_dataloader_next", True),
+        ("[_EvaluationLoop].val_next", True),
+        ("## data_load ##", True),
+        ("next batch", True),
+        ("wait for tokens 3", False),
+        ("DataLoader.__init__", False),
+        ("forward", False),
+    ],
+)
+def test_ranges_that_load_data(tmp_path: Path, name: str, loads: bool) -> None:
+    trace = trace_of().annotation(10 * US, 20 * US, name)
+    profile = fastprof.open(trace.write(tmp_path / "x.json"))
+    assert len(loader_ranges(profile)) == loads
+    assert len(loader_ranges(profile, r"tokens \d")) == (loads or "tokens" in name)
+
+
+def test_an_invalid_expression_is_an_error(tmp_path: Path) -> None:
+    profile = fastprof.open(trace_of().write(tmp_path / "x.json"))
+    with pytest.raises(ReportError, match=r"invalid regular expression '\('"):
+        loader_ranges(profile, "(")
