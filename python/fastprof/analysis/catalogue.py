@@ -176,7 +176,7 @@ add(
 add(
     Report(
         name="memory",
-        about="peak memory, the blocks live at the peak and their code; reads torch's snapshots too",
+        about="peak memory, the blocks live at the peak and their code; also of torch snapshots",
         description=memory_headings.DESCRIPTION,
         function="fastprof.analysis.memory.report:memory",
         of_snapshot="fastprof.analysis.memory.snapshot:memory_snapshot",

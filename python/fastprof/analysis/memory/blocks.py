@@ -203,7 +203,7 @@ def blocks_of(events: Events, newest_first: bool) -> Blocks:
     newest_first : without addresses, a free matches the newest live allocation of its size, as in
         training; otherwise the oldest
     """
-    is_by_size = bool((events.address < 0).any())
+    is_by_size = bool((events.address == -1).any())
     key = _by_size(events, newest_first) if is_by_size else events.address
     ids, _ = alike([events.memory, key])
     n = len(events)
@@ -230,9 +230,9 @@ def blocks_of(events: Events, newest_first: bool) -> Blocks:
 def _by_size(events: Events, newest_first: bool) -> Int64:
     """[events] A key that a free shares with its allocation, which has the same size."""
     ids, _ = alike([events.memory, np.abs(events.size)])
-    key = np.empty(len(events), np.int64)
+    key, is_allocation = np.empty(len(events), np.int64), events.is_allocation
     for rows in _groups(ids):
-        allocates = events.is_allocation[rows]
+        allocates = is_allocation[rows]
         count = np.cumsum(np.where(allocates, 1, -1))
         # Frees that take the count below its least value so far are of earlier blocks.
         floor = np.minimum.accumulate(np.minimum(count, 0))
