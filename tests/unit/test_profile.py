@@ -39,6 +39,8 @@ kernels
 launches
 layers
 lines
+memory
+memory_events
 name
 names
 os_calls

@@ -70,7 +70,8 @@ def memory_snapshot(
     if steps is not None:
         raise ReportError("--steps: expected a trace, found a memory snapshot, which has no steps")
     names = (by,) if isinstance(by, str) else tuple(by or ())
-    memory_keys(",".join(names)) if names else names
+    if names:
+        memory_keys(",".join(names))
     for name in names:
         if name not in _KEYS:
             raise ReportError(unknown_name("key of a memory snapshot", name, _KEYS))
