@@ -165,53 +165,88 @@ cdef class _Machine:
     cdef bint step_value(self, uint8_t code) except -1:
         """Execute an instruction that adds a value; 0 for another one."""
         cdef object value
-        if code == 0x8c: value = self.text(1)
-        elif code == b"X": value = self.text(4)
-        elif code == 0x8d: value = self.text(8)
-        elif code == b"K": value = self.number(1)
-        elif code == b"M": value = self.number(2)
-        elif code == b"J": value = <int32_t>self.number(4)
-        elif code == 0x8a: value = self.long_int(1)
-        elif code == 0x8b: value = self.long_int(4)
-        elif code == b"G": value = self.decimal()
-        elif code == b"N": value = None
-        elif code == 0x88: value = True
-        elif code == 0x89: value = False
-        elif code == b"}": value = {}
-        elif code == b"]": value = []
-        elif code == b")": value = ()
-        elif code == b"t": value = tuple(self.since_mark())
-        elif 0x85 <= code <= 0x87: value = self.tuple_of(code - 0x84)
-        elif code == b"C": value = self.blob(1)
-        elif code == b"B": value = self.blob(4)
-        elif code == 0x8e: value = self.blob(8)
-        else: return False
+        if code == 0x8c:
+            value = self.text(1)
+        elif code == b"X":
+            value = self.text(4)
+        elif code == 0x8d:
+            value = self.text(8)
+        elif code == b"K":
+            value = self.number(1)
+        elif code == b"M":
+            value = self.number(2)
+        elif code == b"J":
+            value = <int32_t>self.number(4)
+        elif code == 0x8a:
+            value = self.long_int(1)
+        elif code == 0x8b:
+            value = self.long_int(4)
+        elif code == b"G":
+            value = self.decimal()
+        elif code == b"N":
+            value = None
+        elif code == 0x88:
+            value = True
+        elif code == 0x89:
+            value = False
+        elif code == b"}":
+            value = {}
+        elif code == b"]":
+            value = []
+        elif code == b")":
+            value = ()
+        elif code == b"t":
+            value = tuple(self.since_mark())
+        elif 0x85 <= code <= 0x87:
+            value = self.tuple_of(code - 0x84)
+        elif code == b"C":
+            value = self.blob(1)
+        elif code == b"B":
+            value = self.blob(4)
+        elif code == 0x8e:
+            value = self.blob(8)
+        else:
+            return False
         self.stack.append(value)
         return True
 
     cdef bint step(self) except -1:
         """Execute the next instruction; 0 for the last one."""
         cdef uint8_t code = self.take(1)[0]
-        if code == b"h": self.recall(self.number(1))
-        elif code == b"j": self.recall(self.number(4))
-        elif self.step_value(code): return True
-        elif code == 0x94: self.remember(len(self.memo))
-        elif code == b"q": self.remember(self.number(1))
-        elif code == b"r": self.remember(self.number(4))
-        elif code == b"(": self.mark()
-        elif code == b"u": self.put(self.since_mark())
-        elif code == b"e": self.append(self.since_mark())
+        if code == b"h":
+            self.recall(self.number(1))
+        elif code == b"j":
+            self.recall(self.number(4))
+        elif self.step_value(code):
+            return True
+        elif code == 0x94:
+            self.remember(len(self.memo))
+        elif code == b"q":
+            self.remember(self.number(1))
+        elif code == b"r":
+            self.remember(self.number(4))
+        elif code == b"(":
+            self.mark()
+        elif code == b"u":
+            self.put(self.since_mark())
+        elif code == b"e":
+            self.append(self.since_mark())
         elif code == b"a":
             value = self.pop()
             self.append((value,))
         elif code == b"s":
             value = self.pop()
             self.put((self.pop(), value))
-        elif code == b"0": self.pop()
-        elif code == 0x80: self.protocol(self.number(1))
-        elif code == 0x95: self.number(8)
-        elif code == b".": return False
-        else: raise self.refused(code)
+        elif code == b"0":
+            self.pop()
+        elif code == 0x80:
+            self.protocol(self.number(1))
+        elif code == 0x95:
+            self.number(8)
+        elif code == b".":
+            return False
+        else:
+            raise self.refused(code)
         return True
 
 
