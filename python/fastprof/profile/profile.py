@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
+from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
@@ -284,7 +285,9 @@ class Profile(ReportMethods):
         ReportError
             There is no such report, or an option has an invalid value.
         """
-        table = reports.find(name).run(self, **options)
+        found = reports.find(name)
+        with uncollected():
+            table = found.run(self, **options)
         own = table.facts
         # Only JSON needs the facts, and they take as long as a report.
         return replace(table, facts=Deferred(lambda: {**self._facts(options), **own}))
