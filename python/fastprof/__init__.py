@@ -27,6 +27,7 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.analysis.memory.snapshot import memory_snapshot
     from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
     from fastprof.annotate.session import init, uninit
@@ -66,6 +67,7 @@ __all__ = [
     "capture",
     "init",
     "layer",
+    "memory_snapshot",
     "op",
     "open",
     "report",
@@ -88,6 +90,7 @@ _HOMES = {
     "capture": "fastprof.annotate.capture",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
+    "memory_snapshot": "fastprof.analysis.memory.snapshot",
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",
     "report": "fastprof.profile.reports",

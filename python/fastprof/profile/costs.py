@@ -55,24 +55,8 @@ class Costs:
             tables.whole_always,
             tables.other,
         )
-        self._cell: Int32 = row * np.int32(BESIDE + 1) + self._part
+        self._cell = row * np.int32(BESIDE + 1) + self._part
         self._row, self._info = row, info
-
-    @property
-    def cell(self) -> Int32:
-        """[kernels] The row of the tables; with the kernel's name, it determines all but shares."""
-        return self._cell
-
-    def at(self, rows: Int32) -> Costs:
-        """The costs of some kernels, without their shares `flops` and `bytes`."""
-        found = copy(self)
-        for name in ("tc", "flops", "_groups"):
-            found.__dict__.pop(name, None)
-        found._cell, found._part = self._cell[rows], self._part[rows]
-        found._row, found._info = self._row[rows], self._info[rows]
-        own = self.own_reason
-        found.own_reason = SharedValues(own.rows[rows], own.id_of_row, own.values)
-        return found
 
     def helper(self, auxiliary: npt.NDArray[np.bool_]) -> Ints:
         """1 for kernels without a share of their call's cost, else 0; unknown without a call.
@@ -161,6 +145,23 @@ class Costs:
         group, n_groups = _share.pairs(calls.group, calls.n_groups, self._part, n_parts)
         groups = _share.Groups(group, n_groups, self._cell, self._duration, len(tables.flops))
         return groups, np.where(self._part == BESIDE, self._cell, np.int32(-1))
+
+    @property
+    def cell(self) -> Int32:
+        """[kernels] The row of the tables; with the kernel's name, it determines all but shares."""
+        cell: Int32 = self._cell
+        return cell
+
+    def at(self, rows: Int32) -> Costs:
+        """The costs of some kernels, without their shares `flops` and `bytes`."""
+        found = copy(self)
+        for name in ("tc", "flops", "_groups"):
+            found.__dict__.pop(name, None)
+        found._cell, found._part = self._cell[rows], self._part[rows]
+        found._row, found._info = self._row[rows], self._info[rows]
+        own = self.own_reason
+        found.own_reason = SharedValues(own.rows[rows], own.id_of_row, own.values)
+        return found
 
 
 def cost(

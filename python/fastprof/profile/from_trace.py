@@ -23,6 +23,7 @@ from fastprof.profile.cells import Cells
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
+from fastprof.profile.instances import Threads
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
@@ -110,7 +111,13 @@ class TraceSource(ProfileSource):
     @cached_property
     def messages(self) -> collectives.Messages:
         """As in ProfileSource."""
-        return collectives.messages_of(self._lookups)
+        return collectives.messages_of(self._lookups, self._payloads)
+
+    def _payloads(self) -> HostEvents:
+        trace = self._trace
+        pid = take(trace.processes, trace.process_of_thread)
+        threads = Threads(trace.threads.astype(np.int64), pid.astype(np.int64))
+        return host_events_of(self._readers[1]("payloads"), threads)
 
     def _cover(self, copies: bool) -> Coverage:
         cells, lookups = self.cells, self._of_cells._lookups

@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 
 from fastprof import ops
-from fastprof._core._cells import ranks
 from fastprof.model.columns import Ints, Values
 from fastprof.model.trace import Activity
 from fastprof.profile.calls import CallsOfKernels
@@ -59,4 +58,12 @@ def helpers(names: Values, costs: Costs) -> Ints:
 
 def call_numbers(calls: CallsOfKernels) -> Ints:
     """The number of each kernel's call, from 0; unknown without a call."""
-    return Ints(ranks(calls.instance, int(calls.instance.max(initial=-1)) + 1))
+    instance = calls.instance
+    used = np.zeros(int(instance.max(initial=-1)) + 2, bool)  # the last for -1
+    used[instance] = True
+    used[-1] = False
+    distinct = np.flatnonzero(used)
+    number = np.empty(len(used), np.int32)
+    number[distinct] = np.arange(len(distinct), dtype=np.int32)
+    number[-1] = -1
+    return Ints(number[instance])
