@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
-from fastprof._core import _calls, _share
-from fastprof._core._calls import BESIDE, MOST_PARTS
-from fastprof._core._pools import pairs
-from fastprof._core._take import distinct, take
+from fastprof._core import _parts, _share
+from fastprof._core._parts import ALL_PARTS, BESIDE, MOST_PARTS, VARIANTS
+from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call
 from fastprof.model.columns import Ints, SharedValues, Values
@@ -33,166 +32,176 @@ TENSOR_CORE_CELLS = ["0", "1", "-"]
 class Costs:
     """The cost columns of all kernels; -1, or id -1, if unknown.
 
-    Columns are computed on access, from the table cell of each kernel.
+    Columns are computed on access, from the cell of each kernel: a row of the tables, a part of the
+    call, and a tensor core cell.
     """
 
     def __init__(
-        self, tables: _Tables, row: Int32, info: Int32, calls: CallsOfKernels, duration: Int64
+        self,
+        tables: _Tables,
+        cell: Int32,
+        calls: CallsOfKernels,
+        names: SharedValues,
+        duration: Int64,
+        gpus: Iterable[str],
     ) -> None:
-        self._tables, self._calls, self._duration = tables, calls, duration
-        self.gpus: list[str] = []
-        self.own_reason = SharedValues(np.zeros(len(row), np.int32), np.zeros(1, np.int32), [""])
-        self._part = _calls.parts(
-            row,
-            info,
-            calls.group,
-            calls.taken,
-            tables.part_of,
-            tables.sure,
-            tables.main,
-            tables.costed,
-            tables.whole_always,
-            tables.other,
-        )
-        self._cell = row * np.int32(BESIDE + 1) + self._part
-        self._row, self._info = row, info
+        self._tables, self._cell, self._calls = tables, cell, calls
+        self._names, self._duration, self._gpus = names, duration, list(gpus)
 
     def helper(self, auxiliary: npt.NDArray[np.bool_]) -> Ints:
         """1 for kernels without a share of their call's cost, else 0; unknown without a call.
 
-        auxiliary : bool [kernels], decides for calls of unknown cost
+        auxiliary : bool [names + 1], decides for calls of unknown cost; the last without a name
         """
-        found = np.array(self._tables.helper, np.int8)[self._cell]
-        undecided = found == _UNDECIDED
-        if undecided.any():
-            found[undecided] = auxiliary[undecided]
+        found = self._take(np.array(self._tables.helper, np.int8))
+        rows = np.flatnonzero(found == _UNDECIDED)
+        if len(rows):
+            found[rows] = auxiliary[self._name(rows)]
         return Ints(found)
 
-    @property
-    def operand_types(self) -> list[str | None]:
-        """The compute type of each row's operator, for `by_row`; None if unknown."""
-        return self._tables.operand_types
+    def compute_types(self, of_name: Int32, types: Sequence[str]) -> SharedValues:
+        """The compute type of each kernel, by its name and the type of its operands.
 
-    def by_row(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The value of each kernel's row. table : [rows]"""
-        return table[self._row]
+        types : the distinct types
+        of_name : [names + 1, types + 1] index into `types`, -1 for unknown; the last row without a
+            name, the first column for unknown operands
+        """
+        number = {each: i for i, each in enumerate(types, 1)} | {None: 0}
+        operands = np.array([number[each] for each in self._tables.operand_types], np.int32)
+        first = np.arange(len(of_name), dtype=np.int32) * np.int32(of_name.shape[1])
+        names = self._names
+        place = take(take(first[:-1], names.id_of_row, first[-1]), names.rows, first[-1])
+        place += take(np.repeat(operands, ALL_PARTS * VARIANTS), self._cell)
+        return SharedValues(place, of_name.reshape(-1), list(types))
+
+    def _name(self, rows: npt.NDArray[np.intp]) -> Int32:
+        """The ids of the names of some kernels."""
+        return take(self._names.id_of_row, self._names.rows[rows])
+
+    def _take(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The value of each kernel's cell. table : [rows * parts]"""
+        return take(np.repeat(table, VARIANTS), self._cell)
 
     @property
     def mod(self) -> SharedValues:
-        return self._tables.mod.column(self._cell)
+        return self._texts(self._tables.mod)
 
     @property
     def op(self) -> Values:
-        return self._tables.op.column(self._cell)
+        return self._texts(self._tables.op)
 
     @property
     def params(self) -> Values:
-        return self._tables.params.column(self._cell)
+        return self._texts(self._tables.params)
+
+    def _texts(self, table: _Texts) -> SharedValues:
+        return SharedValues(self._cell, np.repeat(table.cells, VARIANTS), table.values)
 
     @cached_property
     def tc(self) -> SharedValues:
-        tc = self._tables.tc
-        place = self._row * np.int32(tc.shape[1]) + self._info
-        return SharedValues(place, tc.reshape(-1).astype(np.int32), TENSOR_CORE_CELLS)
+        variant = np.arange(VARIANTS, dtype=np.int32) - np.int32(1)
+        of_cell = np.tile(variant, len(self._tables.flops))
+        return SharedValues(self._cell, of_cell, TENSOR_CORE_CELLS)
 
     @property
     def tc_reason(self) -> Values:
         """Why tensor cores were not used; "-" if they were used or cannot apply."""
-        not_used = TENSOR_CORE_CELLS.index("0")
-        rows = np.flatnonzero(take(self.tc.id_of_row == not_used, self.tc.rows))
-        reasons = self._tables.reason.column(self._cell[rows])
-        # Without a call, only the kernel's name is known.
-        of_name = self.own_reason.id_of_row  # the last is that of kernels without a name
-        own = take(of_name, self.own_reason.rows[rows], int(of_name[-1]))
-        ids = np.where(reasons.ids < 0, own + np.int32(len(reasons.values)), reasons.ids)
+        reasons, of_cell = self._tables.reason, self.tc.id_of_row
+        rows = np.flatnonzero(take(of_cell == TENSOR_CORE_CELLS.index("0"), self._cell))
+        own: dict[str, int] = {}
+        of_name = [
+            own.setdefault(ops.reason_of_name(name), len(own)) for name in (*self._names.values, "")
+        ]
+        found = reasons.cells[self._cell[rows] // VARIANTS]
+        own_ids = np.array(of_name, np.int32)[self._name(rows)]
+        ids = np.where(found < 0, own_ids + np.int32(len(reasons.values)), found)
         place: dict[str, int] = {}
-        texts = [*reasons.values, *self.own_reason.values]
-        adapted = [*(ops.tensor_cores.for_gpus(each, self.gpus) for each in texts), "-"]
+        texts = [*reasons.values, *own]
+        adapted = [*(ops.tensor_cores.for_gpus(each, self._gpus) for each in texts), "-"]
         new = np.array([place.setdefault(each, len(place)) for each in adapted], np.int32)
-        of_row = np.where(self.tc.id_of_row >= 0, new[-1], np.int32(-1))
-        column = take(of_row, self.tc.rows)
+        column = take(np.where(of_cell >= 0, new[-1], np.int32(-1)), self._cell)
         column[rows] = new[ids]
         return Values(column, list(place))
 
     @property
     def exact(self) -> Ints:
         """0 if flops or bytes are estimates."""
-        return Ints(take(np.array(self._tables.exact, np.int8), self._cell))
+        return Ints(self._take(np.array(self._tables.exact, np.int8)))
 
-    @cached_property
+    @property
     def flops(self) -> Ints:
-        return self._shared("FLOPs", self._tables.flops)
+        return self._shares[0]
 
     @property
     def bytes(self) -> Ints:
-        return self._shared("bytes", self._tables.bytes)
-
-    def _shared(self, what: str, table: list[int]) -> Ints:
-        """Each kernel's share of its part's total."""
-        total = np.array(table, np.int64)
-        groups, alone = self._groups
-        share = take(total, alone)
-        groups.share(total, share)
-        checks.shares(what, *groups.add_up(total, share))
-        return Ints(share)
+        return self._shares[1]
 
     @cached_property
-    def _groups(self) -> tuple[_share.Groups, Int32]:
-        """The kernels that share a cost; the cells of those that do not: -1 for all others."""
-        calls, tables = self._calls, self._tables
+    def _shares(self) -> tuple[Ints, Ints]:
+        """Each kernel's share of its part's FLOPs and bytes."""
+        tables = self._tables
+        part = np.arange(len(tables.flops)) % ALL_PARTS
         n_parts = BESIDE + 1 if tables.has_helpers else BESIDE
-        group, n_groups = _share.pairs(calls.group, calls.n_groups, self._part, n_parts)
-        groups = _share.Groups(group, n_groups, self._cell, self._duration, len(tables.flops))
-        return groups, np.where(self._part == BESIDE, self._cell, np.int32(-1))
+        group, n_groups = _share.pairs(
+            self._calls.group,
+            self._calls.n_groups,
+            self._cell,
+            np.repeat(part.astype(np.int8), VARIANTS),
+            n_parts,
+        )
+        n_cells = len(part) * VARIANTS
+        groups = _share.Groups(group, n_groups, self._cell, self._duration, n_cells)
+        shares = []
+        for what, table in (("FLOPs", tables.flops), ("bytes", tables.bytes)):
+            total = np.array(table, np.int64)
+            share = self._take(np.where(part == BESIDE, total, -1))
+            total = np.repeat(total, VARIANTS)
+            groups.share(total, share)
+            checks.shares(what, *groups.add_up(total, share))
+            shares.append(Ints(share))
+        return shares[0], shares[1]
 
 
 def cost(
-    calls: CallsOfKernels,
-    names: Sequence[str],
-    name_of_kernel: Int32,
-    duration: Int64,
-    gpus: Iterable[str] = (),
+    calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[str] = ()
 ) -> Costs:
     """Compute the cost of every distinct call, to be shared among its kernels.
 
     Parameters
     ----------
-    names, name_of_kernel : distinct kernel names, and the index of each kernel's name (-1: none)
+    names : the name of each kernel
     duration : ns; kernels of the same part of a call share its cost in proportion to their time
     gpus : names of the GPUs, for advice on tensor cores
     """
     infos: dict[ops.KernelInfo, int] = {}
-    info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names]
-    unknown = infos.setdefault(ops.KernelInfo("other"), len(infos))
-    info = take(np.array(info_of_name, np.int32), name_of_kernel, unknown)
-    used, row = _work_of_kernels(calls)
-    found = Costs(_Tables(list(infos), calls.named, used), row, info, calls, duration)
-    found.gpus = list(gpus)
-    texts: dict[str, int] = {}
-    ids = [texts.setdefault(ops.reason_of_name(name), len(texts)) for name in (*names, "")]
-    found.own_reason = SharedValues(name_of_kernel, np.array(ids, np.int32), list(texts))
-    return found
+    info_of_name = [infos.setdefault(ops.classify(name), len(infos)) for name in names.values]
+    without_name = infos.setdefault(ops.KernelInfo("other"), len(infos))
+    shared = names.shared()
+    info = take(np.array(info_of_name, np.int32), shared.id_of_row, without_name)
+    used: dict[_Key, int] = {}
+    row = [used.setdefault(_Key(*each.calls, each.gradient), len(used)) for each in calls.kinds]
+    tables = _Tables(list(infos), calls.named, list(used))
+    cell = _parts.find(
+        (
+            calls.kind,
+            np.array(row, np.int32),
+            shared.rows,
+            np.append(info, np.int32(without_name)),
+            calls.group,
+            calls.taken,
+        ),
+        tables.of_parts(),
+    )
+    return Costs(tables, cell, calls, shared, duration, gpus)
 
 
 class _Key(NamedTuple):
-    """Kernels with the same key have the same cost table row; see CallsOfKernels."""
+    """Kernels with the same key have the same row of the cost tables; see CallKind."""
 
     call: int
     work: int
-    gradient: bool
     helper: int
-
-
-def _work_of_kernels(calls: CallsOfKernels) -> tuple[list[_Key], Int32]:
-    """The distinct keys, and the index of each kernel's key."""
-    if (calls.helper < 0).all() and (calls.call == calls.work).all():
-        key = np.where(calls.work >= 0, calls.work * 2 + calls.gradient, np.int32(-1))
-        used, row = distinct(key, 2 * len(calls.named))
-        return [_Key(key // 2, key // 2, key % 2 == 1, -1) for key in used], row
-    left, _ = pairs(calls.call, calls.helper)
-    row, first = pairs(left, calls.work * 2 + calls.gradient)
-    columns = (calls.call, calls.work, calls.gradient, calls.helper)
-    return [_Key(*key) for key in zip(*(c[first].tolist() for c in columns), strict=True)], row
+    gradient: bool
 
 
 class _Texts:
@@ -205,17 +214,19 @@ class _Texts:
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
 
-    def column(self, cell: Int32) -> SharedValues:
-        """The text of each cell; unknown for cell -1."""
-        return SharedValues(cell, np.array(self._cells, np.int32), list(self._ids))
+    @property
+    def cells(self) -> Int32:
+        """The index into `values` of each cell, -1 for unknown."""
+        return np.array(self._cells, np.int32)
+
+    @property
+    def values(self) -> list[str]:
+        """The distinct texts."""
+        return list(self._ids)
 
 
 class _Tables:
-    """Report cells for each (key, part of the call); rows in the order of `used`.
-
-    `part_of[row, info]` is the part that a kernel of that kind runs, -1 for none; `sure[row, info]`
-    is whether its name identifies the part; `tc[row, info]` is the tensor core cell.
-    """
+    """Report cells for each (key, part of the call); rows in the order of `used`."""
 
     def __init__(self, infos: list[ops.KernelInfo], named: list[Named], used: list[_Key]) -> None:
         self.mod, self.op, self.params, self.reason = _Texts(), _Texts(), _Texts(), _Texts()
@@ -224,37 +235,43 @@ class _Tables:
         self.flops: list[int] = []
         self.bytes: list[int] = []
         self.exact: list[int] = []
-        self.part_of = np.full((len(used), len(infos)), -1, np.int8)
-        self.sure = np.zeros((len(used), len(infos)), bool)
-        self.main = np.zeros((len(used), MOST_PARTS), bool)
-        self.whole_always = np.zeros(len(used), bool)
-        self.costed = np.zeros(len(used), bool)
-        self.other = np.array([info.kind == "other" for info in infos])
-        self.tc = np.full((len(used), len(infos)), -1, np.int8)
+        self._infos = infos
+        self._form: list[int] = []
+        self._forms: list[_Form] = []
         self.has_helpers = any(key.helper >= 0 for key in used)
-        by_form: dict[Hashable, tuple[list[int], list[bool], list[int]]] = {}
-        for row, key in enumerate(used):
+        numbers: dict[Hashable, int] = {}
+        for key in used:
             name = named[key.call] if key.call >= 0 else Named(None, None, None)
             self.operand_types.append(_operand_type(key, named))
             work = _work(key, named)
             if key.helper < 0:
-                self._add(row, name, work)
+                self._add(name, work)
             else:
                 self._add_helper(name, work, named[key.helper])
                 work = None
-            self.helper += _helper_cells(key, bool(self.costed[row]))
+            self.helper += _helper_cells(key, work is not None)
             # Most calls differ in sizes only. So parts are assigned once per form.
             form = (name.call is None, work and tuple(map(_form, work.parts)))
-            if form not in by_form:
-                claims = [_claim(work, info) if work else (-1, True) for info in infos]
-                parts = [part for part, _ in claims]
-                cells = [
-                    _tensor_core(name.call, work, *both) for both in zip(infos, parts, strict=True)
-                ]
-                by_form[form] = parts, [sure for _, sure in claims], cells
-            self.part_of[row], self.sure[row], self.tc[row] = by_form[form]
+            if form not in numbers:
+                numbers[form] = len(numbers)
+                self._forms.append(_Form(infos, name.call, work))
+            self._form.append(numbers[form])
 
-    def _add(self, row: int, name: Named, work: ops.Work | None) -> None:
+    def of_parts(self) -> tuple[npt.NDArray[Any], ...]:
+        """The tables of `_parts.find`; variants are tensor core cells plus 1."""
+        forms = self._forms
+        return (
+            np.array(self._form, np.int32),
+            np.array([form.part_of for form in forms], np.int8),
+            np.array([form.sure for form in forms], bool),
+            (np.array([form.tc for form in forms]) + 1).astype(np.uint8),
+            np.array([form.main for form in forms], bool),
+            np.array([form.costed for form in forms], bool),
+            np.array([form.whole_always for form in forms], bool),
+            np.array([info.kind == "other" for info in self._infos]),
+        )
+
+    def _add(self, name: Named, work: ops.Work | None) -> None:
         if work is None:
             params = ops.tensors_text(name.call) if name.call else NO_CALL
             reason = ops.reason_of_types(name.call) if name.call else ""
@@ -262,9 +279,6 @@ class _Tables:
         else:
             parts = work.parts[:MOST_PARTS]
             mains = [part for part in parts if part.role != "bias"]
-            self.costed[row] = True
-            self.main[row, : len(parts)] = [part.role != "bias" for part in parts]
-            self.whole_always[row] = any(not part.optional for part in mains)
             params = parts[0].params
             cells = [
                 (part.op or name.op, part.params, part.cost, part.no_tensor_cores) for part in parts
@@ -334,9 +348,37 @@ def _known(count: int | None) -> int:
     return -1 if count is None or count >= 1 << 63 else count
 
 
+class _Form:
+    """The parts of calls that differ in sizes only.
+
+    Parameters
+    ----------
+    part_of : [infos] the part that a kernel runs, -1 for none
+    sure : [infos] whether its name identifies the part
+    tc : [infos] index into TENSOR_CORE_CELLS, -1 for unknown
+    main : [MOST_PARTS] whether the part is one of the products
+    costed : whether the cost is known
+    whole_always : whether kernels without a part run the entire call
+    """
+
+    def __init__(
+        self, infos: list[ops.KernelInfo], call: Call | None, work: ops.Work | None
+    ) -> None:
+        claims = [_claim(work, info) if work else (-1, True) for info in infos]
+        self.part_of, self.sure = [part for part, _ in claims], [sure for _, sure in claims]
+        self.tc = [
+            _tensor_core(call, work, info, part)
+            for info, part in zip(infos, self.part_of, strict=True)
+        ]
+        parts = work.parts[:MOST_PARTS] if work else ()
+        self.main = [part.role != "bias" for part in parts] + [False] * (MOST_PARTS - len(parts))
+        self.costed = work is not None
+        self.whole_always = any(part.role != "bias" and not part.optional for part in parts)
+
+
 def _form(part: ops.Part) -> Hashable:
     """The attributes of a part that determine its kernels."""
-    return part.role, part.kernels, part.layout, not part.no_tensor_cores
+    return part.role, part.kernels, part.layout, part.optional, not part.no_tensor_cores
 
 
 def _claim(work: ops.Work, info: ops.KernelInfo) -> tuple[int, bool]:

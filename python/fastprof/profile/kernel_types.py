@@ -41,10 +41,7 @@ def compute_types_of(names: Values, costs: Costs) -> Values:
     table = np.array(
         [[-1 if each is None else _NUMBER[each] for each in row] for row in by_name], np.int32
     )
-    operands = np.array([0 if each is None else 1 + _NUMBER[each] for each in costs.operand_types])
-    # Id -1 counts from the end: the last row.
-    place = names.ids * np.int32(table.shape[1]) + costs.by_row(operands.astype(np.int32))
-    return Values(table.ravel()[place], list(ops.compute_types.COMPUTE_TYPES))
+    return costs.compute_types(table, ops.compute_types.COMPUTE_TYPES)
 
 
 def helpers(names: Values, costs: Costs) -> Ints:
@@ -53,7 +50,7 @@ def helpers(names: Values, costs: Costs) -> Ints:
     If the cost is unknown, the kernel's name decides: it only supports a product.
     """
     auxiliary = [ops.classify(name).auxiliary for name in names.values]
-    return costs.helper(np.array([*auxiliary, False])[names.ids])
+    return costs.helper(np.array([*auxiliary, False]))
 
 
 def call_numbers(calls: CallsOfKernels) -> Ints:

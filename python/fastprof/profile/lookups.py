@@ -143,7 +143,7 @@ class Lookups:
     def costs(self) -> Costs:
         long_names, _ = self.names
         duration, gpus = self.trace.kernels.duration, self.trace.about.gpus.values()
-        return cost(self.calls, long_names.values, long_names.ids, duration, gpus)
+        return cost(self.calls, long_names, duration, gpus)
 
     @cached_property
     def flops(self) -> Ints:

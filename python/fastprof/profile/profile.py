@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
+from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
@@ -316,7 +317,7 @@ class Profile:
         def converted(name: str) -> Result:
             return convert(name, self.column(name))
 
-        with SecondThread() as second:
+        with uncollected(), SecondThread() as second:
             costs = {name: second.submit(converted, name) for name in of_costs}
             done = {name: converted(name) for name in self.names if name not in costs}
             if of_costs:  # the first computes the costs that all need
