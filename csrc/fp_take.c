@@ -45,6 +45,26 @@ fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, in
   return FP_OK;
 }
 
+fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
+                        int32_t *before, int32_t *rank) {
+  const int32_t n_words = n_values / 64 + 1;
+  memset(used, 0, (size_t)n_words * sizeof *used);
+  for (int64_t i = 0; i < n; i++) {
+    if (index[i] < -1 || index[i] >= n_values) return FP_E_INDEX;
+    if (index[i] >= 0) used[index[i] / 64] |= (uint64_t)1 << index[i] % 64;
+  }
+  before[0] = 0;
+  for (int32_t word = 1; word < n_words; word++)
+    before[word] = before[word - 1] + __builtin_popcountll(used[word - 1]);
+  for (int64_t i = 0; i < n; i++) {
+    rank[i] = -1;
+    if (index[i] < 0) continue;
+    const uint64_t below = used[index[i] / 64] & (((uint64_t)1 << index[i] % 64) - 1);
+    rank[i] = before[index[i] / 64] + __builtin_popcountll(below);
+  }
+  return FP_OK;
+}
+
 void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps, int64_t n_gaps) {
   for (int64_t i = 0; i < n_gaps; i++) {
     int64_t first = gaps[i] + 1, end = i + 1 < n_gaps ? gaps[i + 1] : n;

@@ -1,4 +1,4 @@
-/* fp_take.h: look up values by index, number distinct indices, remove items. */
+/* fp_take.h: look up values by index, number distinct indices, find and remove items. */
 #ifndef FP_TAKE_H
 #define FP_TAKE_H
 
@@ -22,6 +22,14 @@ fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32
  *   place    out, [n] */
 fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, int32_t *number,
                            int32_t *used, int32_t *n_used, int32_t *place);
+
+/* rank[i] = the number of distinct indices below index[i]; -1 where index[i] is -1.
+ *   index   [n], -1 .. n_values - 1
+ *   used    scratch, [n_values / 64 + 1]
+ *   before  scratch, [n_values / 64 + 1]
+ *   rank    out, [n] */
+fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
+                        int32_t *before, int32_t *rank);
 
 /* Removes items in place, moving the later ones up.
  *   items  [n] of `size` bytes each

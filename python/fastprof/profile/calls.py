@@ -89,9 +89,14 @@ class CallsOfKernels:
         return len(self.taken)
 
     @property
-    def call_of_kind(self) -> Int32:
-        """[kinds] The call of each kind, -1 for none."""
-        return np.array([kind.call for kind in self.kinds], np.int32)
+    def call(self) -> Int32:
+        """[kernels] The call of each kernel, an index into `named`, -1 for none."""
+        return take(np.array([kind.call for kind in self.kinds], np.int32), self.kind)
+
+    @property
+    def backward(self) -> Bools:
+        """[kernels] Whether the kernel belongs to the backward pass of its call."""
+        return take(np.array([kind.backward for kind in self.kinds], bool), self.kind)
 
 
 def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKernels:

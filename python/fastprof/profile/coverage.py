@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
-from fastprof._core._take import distinct, take
+from fastprof._core._take import distinct
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.profile.calls import ANNOUNCED, CallsOfKernels, Named
@@ -160,20 +160,19 @@ def cover(
         time = np.where(counted, time, 0)
     has_lines = np.array([bool(value) for value in lines.values] + [False])
     has_arguments = np.array([name.call is not None for name in calls.named] + [False])
-    call_of_kind = calls.call_of_kind
     costed = flops.values >= 0
     depths = {
         "launch": launched,
         "range": inside,
-        "op": take(call_of_kind >= 0, calls.kind),
-        "shapes": take(has_arguments[call_of_kind], calls.kind),
+        "op": calls.call >= 0,
+        "shapes": has_arguments[calls.call],
         "cost": costed,
         "source line": has_lines[lines.ids],
     }
     known = {name: int(time[rows].sum()) for name, rows in depths.items()}
     rows = np.flatnonzero(~costed if counted is None else ~costed & counted)
     why = np.where(launched, np.where(inside, _OPERATOR, _RANGE), _LAUNCH).astype(np.int32)
-    if graphs is not None and np.any(call_of_kind[calls.kind[rows]] < 0):
+    if graphs is not None and np.any(calls.call[rows] < 0):
         for flags, number in zip(graphs(), (_CAPTURE, _NODES), strict=True):
             why[flags] = number
     n = len(time) if counted is None else int(np.count_nonzero(counted))
@@ -189,12 +188,10 @@ def _unknown(
     rows: npt.NDArray[np.intp], calls: CallsOfKernels, time: Int64, why: Int32
 ) -> list[tuple[Named | Without, str, int, int]]:
     """By call (or reason for having none) and direction: number of kernels and their time."""
-    kind = calls.kind[rows]
-    call = take(calls.call_of_kind, kind)
-    backward = np.array([each.backward for each in calls.kinds], bool)
+    call = calls.call[rows]
     name = np.where(call >= 0, call + len(_WHYS), why[rows]).astype(np.int32)
     names: list[Named | Without] = [*_WHYS, *calls.named]
-    used, place = distinct(name * 2 + take(backward, kind), 2 * len(names))
+    used, place = distinct(name * 2 + calls.backward[rows], 2 * len(names))
     kernels = np.bincount(place, minlength=len(used)).tolist()
     times = np.zeros(len(used), np.int64)
     np.add.at(times, place, time[rows])

@@ -160,13 +160,19 @@ def _idx(lookups: Lookups) -> Ints:
 
 def _end(lookups: Lookups) -> Ints:
     kernels = lookups.trace.kernels
-    known = kernels.duration >= 0
-    return Ints(np.where(known, kernels.start + kernels.duration, NO_TIME), none=NO_TIME)
+    end = kernels.start + kernels.duration
+    np.copyto(end, NO_TIME, where=kernels.duration < 0)
+    return Ints(end, none=NO_TIME)
 
 
 def _launch_start(lookups: Lookups) -> Ints:
     trace = lookups.trace
     return Ints(take(trace.launches.start, trace.kernels.launch, NO_TIME), none=NO_TIME)
+
+
+def _tid(lookups: Lookups) -> RepeatedInts:
+    trace = lookups.trace
+    return RepeatedInts(lookups.thread + np.int32(1), np.append(np.int32(-1), trace.threads))
 
 
 def _sub(lookups: Lookups) -> Ints:
@@ -181,7 +187,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "idx": _idx,
     "seq": lambda lookups: lookups.numbers[0],
     "altseq": lambda lookups: lookups.numbers[1],
-    "tid": lambda lookups: Ints(take(lookups.trace.threads, lookups.thread)),
+    "tid": _tid,
     "layer": lambda lookups: lookups.layer(lookups.meaning_paths).mapped(each_part_once),
     "trace": lambda lookups: lookups.source,
     "dir": lambda lookups: Values(lookups.direction - np.int32(1), _DIRECTIONS),

@@ -85,7 +85,7 @@ def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
-def kinds(trace: Trace) -> Values:
+def kinds(trace: Trace) -> SharedValues:
     """kernel, graph, memcpy or memset."""
     kernels = trace.kernels
     return SharedValues(

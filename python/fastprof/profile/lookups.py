@@ -228,7 +228,7 @@ class Lookups:
         in `Attribution.ranges`."""
         attribution = self.attribution
         is_user = np.array([m.kind == Kind.USER for m in attribution.meanings], bool)
-        in_user = is_user[attribution.node_label][attribution.node_of_frame]
+        in_user = take(take(is_user, attribution.node_label), attribution.node_of_frame)
         own = np.where(in_user, attribution.frame_range, np.int32(-1))
         innermost = _path.innermost(attribution.frame_parent, own)
         launch_frame = attribution.launch_frame_of_kernel

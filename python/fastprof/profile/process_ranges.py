@@ -16,6 +16,8 @@ def open_at_launch(trace: Trace) -> Values:
     Phases may overlap in any way.
     """
     phases, launches = trace.phases, trace.launches
+    if not len(phases):
+        return Values(np.zeros(len(trace.kernels), np.int32), [()])
     ids: dict[tuple[str, ...], int] = {(): 0}
     of_launch = np.zeros(len(launches), np.int32)
     process_of_phase = take(trace.process_of_thread, phases.thread)

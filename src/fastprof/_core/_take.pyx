@@ -1,7 +1,7 @@
 """Look up values by index (-1 for none), find distinct indices, remove rows."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from fastprof._core._c cimport FP_E_INDEX, fp_status
 from fastprof._core._status cimport check
@@ -13,6 +13,8 @@ cdef extern from "fp_take.h":
     fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values,
                                int32_t *number, int32_t *used, int32_t *n_used,
                                int32_t *place) nogil
+    fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
+                            int32_t *before, int32_t *rank) nogil
     void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
                          int64_t n_gaps) nogil
 
@@ -108,6 +110,24 @@ def distinct(const int32_t[::1] index, int32_t n_values):
         status = fp_take_distinct(&index[0], n, n_values, &number[0], &used[0], &n_used, &place[0])
     check(status, "distinct values")
     return all_used[:n_used].tolist(), places
+
+
+def ranks(const int32_t[::1] index, int32_t n_values):
+    """The number of distinct smaller indices of each element, int32 [n]; -1 where the index is -1.
+
+    index : int32 [n], -1 .. n_values - 1
+    """
+    cdef int64_t n = index.shape[0]
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] rank = out
+    cdef uint64_t[::1] used = np.empty(n_values // 64 + 1, np.uint64)
+    cdef int32_t[::1] before = np.empty(n_values // 64 + 1, np.int32)
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_take_ranks(&index[0], n, n_values, &used[0], &before[0], &rank[0])
+        check(status, "ranks")
+    return out
 
 
 def without(items, const int64_t[::1] rows):
