@@ -117,6 +117,7 @@ static bool find_retyped(const fp_calls_frames *t, int32_t *retyped) {
 static fp_kernel kernel_of(const fp_calls_frames *t, const fp_calls_state *s, int32_t frame,
                            int32_t meaning) {
   fp_kernel k = {-1, -1, -1, -1, -1, -1};
+  if (t->outside && frame >= 0 && t->outside[frame]) meaning = frame;
   if (meaning >= 0 && meaning != frame) k.forward = t->picked[meaning];
   if (frame >= 0) k.own = t->picked[frame];
   k.instance = k.forward >= 0 ? k.forward : k.own;
@@ -258,8 +259,7 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   const size_t n_frames = (size_t)t->n_frames;
   const fp_calls_state s = {scratch, scratch + n_frames, scratch + 2 * n_frames,
                             (uint8_t *)(scratch + 3 * n_frames)};
-  if (t->n_frames > FP_CALLS_MOST_FRAMES || t->n_labels > FP_KINDS_MOST_LABELS)
-    return FP_E_TOO_MANY;
+  if (t->n_frames > FP_CALLS_MOST_FRAMES) return FP_E_TOO_MANY;
   if (!find_retyped(t, s.retyped)) return FP_E_INDEX;
   memset(s.inside, -1, n_frames * sizeof *s.inside);
   memset(s.n_taken, 0, n_frames * sizeof *s.n_taken);

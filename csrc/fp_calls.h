@@ -58,6 +58,8 @@ typedef struct {
   const int32_t *backward; /* [n_frames] the enclosing backward call */
   const int32_t *instance; /* [n_frames] for backward calls: one frame that represents all backward
                               calls of the same forward call */
+  const uint8_t *outside;  /* [n_frames] 1 for work of the engine outside of the node: its own frame
+                              gives its purpose; NULL if there is none */
   const uint16_t *says;    /* [n_labels] FP_CALL_* bits */
   const int32_t *name;     /* [n_labels] number of the operator */
   const int32_t *dtypes;   /* [n_labels] number of the combination of types, -1 for none */
@@ -96,7 +98,7 @@ typedef struct {
  *   scratch           [4, n_frames]
  *   n_groups          out: number of instances
  *
- * FP_E_TOO_MANY beyond FP_CALLS_MOST_FRAMES frames or FP_KINDS_MOST_LABELS labels. */
+ * FP_E_TOO_MANY beyond FP_CALLS_MOST_FRAMES frames. */
 enum { FP_ALL_TAKEN = 255, FP_CALLS_MOST_FRAMES = INT32_MAX / 2 };
 
 fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning,

@@ -22,8 +22,7 @@ typedef struct fp_kinds fp_kinds;
 fp_kinds *fp_kinds_new(void);
 void fp_kinds_free(fp_kinds *kinds);
 
-/* Labels must be below FP_KINDS_MOST_LABELS. Ids are dense, in order of first appearance. */
-enum { FP_KINDS_MOST_LABELS = INT32_MAX / 4 };
+/* Ids are dense, in order of first appearance. */
 fp_status fp_kinds_intern(fp_kinds *kinds, const fp_kind *kind, int32_t *id);
 
 int32_t fp_kinds_count(const fp_kinds *kinds);

@@ -15,6 +15,13 @@
 fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
                   int64_t n, const void *none, void *out);
 
+/* Finds the rows i with flags[index[i]] set.
+ *   flags  [n_values] 0 or 1
+ *   index  [n], -1 .. n_values - 1; rows without an index (-1) are not found
+ *   rows   out, [n + 1], the first *n_rows are found, ascending */
+fp_status fp_take_where(const uint8_t *flags, int64_t n_values, const int32_t *index, int64_t n,
+                        int64_t *rows, int64_t *n_rows);
+
 /* Numbers the distinct indices in ascending order: used[place[i]] == index[i].
  *   index    [n], -1 .. n_values - 1
  *   number   scratch, [n_values + 1]

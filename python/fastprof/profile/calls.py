@@ -138,10 +138,6 @@ def _found(
     bits = _cost_bits(meanings)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, found.frame_parent, label_of_frame)
-    outside = _outside_nodes(meanings, found.frame_parent, label_of_frame)
-    if outside is not None:
-        is_outside = take(outside, found.frame_of_kernel, False)
-        meaning = np.where(is_outside, found.frame_of_kernel, meaning)
     kinds, *columns = _calls.find(
         found.frame_of_kernel,
         meaning,
@@ -157,6 +153,7 @@ def _found(
         bits,
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
         _numbers([_types(call) for call in calls]),
+        _outside_nodes(meanings, found.frame_parent, label_of_frame),
     )
     return [CallKind(*kind) for kind in kinds], *columns
 

@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 
@@ -21,6 +21,19 @@ cdef extern from "fp_kinds.h":
     void fp_kinds_free(fp_kinds *kinds) nogil
     int32_t fp_kinds_count(const fp_kinds *kinds) nogil
     fp_kind fp_kinds_at(const fp_kinds *kinds, int32_t id) nogil
+
+
+cdef extern from "fp_next.h":
+    ctypedef struct fp_next_kernels:
+        const int32_t *launch
+        const int32_t *thread
+        const int64_t *start
+        int64_t n
+        int32_t n_launches
+        int32_t n_threads
+
+    fp_status fp_next(const fp_next_kernels *kernels, const int64_t *rows, int64_t n_rows,
+                      int64_t *last, int64_t *waiting, int64_t *next) nogil
 
 
 cdef extern from "fp_calls.h":
@@ -46,6 +59,7 @@ cdef extern from "fp_calls.h":
         const int32_t *inner
         const int32_t *backward
         const int32_t *instance
+        const uint8_t *outside
         const uint16_t *says
         const int32_t *name
         const int32_t *dtypes
@@ -144,7 +158,7 @@ def instances(backward, meaning, picked):
     return out
 
 
-def find(frame, meaning, frames, says, name, dtypes):
+def find(frame, meaning, frames, says, name, dtypes, outside=None):
     """Find the call that each kernel works for and the call that determines its cost.
 
     Parameters
@@ -173,6 +187,8 @@ def find(frame, meaning, frames, says, name, dtypes):
         Number of the operator.
     dtypes : int32 [labels]
         Number of the combination of types the call uses, -1 for none.
+    outside : bool [frames], optional
+        Work of the engine outside of the node: its own frame gives its purpose.
 
     Returns
     -------
@@ -208,6 +224,13 @@ def find(frame, meaning, frames, says, name, dtypes):
     table.instance = _numbers(instance, table.n_frames)
     cdef const uint16_t[::1] bits = says
     table.says = &bits[0] if table.n_labels else NULL
+    cdef const uint8_t[::1] flags
+    table.outside = NULL
+    if outside is not None and table.n_frames:
+        flags = outside.view(np.uint8)
+        if flags.shape[0] != table.n_frames:
+            raise ValueError(f"expected {table.n_frames} flags, found {flags.shape[0]}")
+        table.outside = &flags[0]
     table.name = _numbers(name, table.n_labels)
     table.dtypes = _numbers(dtypes, table.n_labels)
     cdef const int32_t *own = _numbers(frame, n)
@@ -233,6 +256,41 @@ def find(frame, meaning, frames, says, name, dtypes):
     finally:
         fp_kinds_free(found.kinds)
     return distinct, kinds, groups, all_taken[:n_groups].copy(), instances
+
+
+def following(const int32_t[::1] launch, const int32_t[::1] thread, const int64_t[::1] start,
+              int32_t n_threads, const int64_t[::1] rows):
+    """The kernel launched next on the same thread after each of some kernels.
+
+    Parameters
+    ----------
+    launch : int32 [n], the launch of each kernel, -1 for none
+    thread, start : int32 and int64 [launches]; thread -1 for none
+    rows : int64 [m], kernels with a launch, strictly ascending
+
+    Returns
+    -------
+    int64 [m], -1 for none; None if the kernels of a thread are not in order of launch
+    """
+    cdef fp_next_kernels kernels
+    cdef int64_t n_rows = rows.shape[0]
+    if thread.shape[0] != start.shape[0]:
+        raise ValueError(f"lengths differ: {(thread.shape[0], start.shape[0])}")
+    out = np.empty(n_rows, np.int64)
+    if n_rows == 0:
+        return out
+    kernels.n, kernels.n_launches = launch.shape[0], <int32_t>thread.shape[0]
+    kernels.n_threads = n_threads
+    kernels.launch = &launch[0] if kernels.n else NULL
+    kernels.thread = &thread[0] if kernels.n_launches else NULL
+    kernels.start = &start[0] if kernels.n_launches else NULL
+    cdef int64_t[:, ::1] scratch = np.empty((2, n_threads + 1), np.int64)
+    cdef int64_t[::1] next_ = out
+    cdef fp_status status
+    with nogil:
+        status = fp_next(&kernels, &rows[0], n_rows, &scratch[0, 0], &scratch[1, 0], &next_[0])
+    check(status, "kernels launched next")
+    return None if status == FP_MORE else out
 
 
 cdef list _read(const fp_kinds *kinds):

@@ -1,7 +1,7 @@
 """Look up values by index (-1 for none), find distinct indices, remove rows."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from fastprof._core._c cimport FP_E_INDEX, fp_status
 from fastprof._core._status cimport check
@@ -13,6 +13,8 @@ cdef extern from "fp_take.h":
     fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values,
                                int32_t *number, int32_t *used, int32_t *n_used,
                                int32_t *place) nogil
+    fp_status fp_take_where(const uint8_t *flags, int64_t n_values, const int32_t *index,
+                            int64_t n, int64_t *rows, int64_t *n_rows) nogil
     fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
                             int32_t *before, int32_t *rank) nogil
     void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
@@ -110,6 +112,26 @@ def distinct(const int32_t[::1] index, int32_t n_values):
         status = fp_take_distinct(&index[0], n, n_values, &number[0], &used[0], &n_used, &place[0])
     check(status, "distinct values")
     return all_used[:n_used].tolist(), places
+
+
+def where(flags, const int32_t[::1] index):
+    """The rows whose flag flags[index] is set, int64, ascending; without rows of index -1.
+
+    Parameters
+    ----------
+    flags : bool or uint8 [m], 0 or 1
+    index : int32 [n], -1 .. m - 1
+    """
+    cdef int64_t n = index.shape[0], m = len(flags), n_found = 0
+    cdef const uint8_t[::1] flag = flags.view(np.uint8)
+    found = np.empty(n + 1, np.int64)
+    cdef int64_t[::1] rows = found
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_take_where(&flag[0] if m else NULL, m, &index[0], n, &rows[0], &n_found)
+        check(status, "look-up of flags")
+    return found[:n_found].copy()
 
 
 def ranks(const int32_t[::1] index, int32_t n_values):
