@@ -39,12 +39,22 @@ fp_status fp_take_where(const uint8_t *flags, int64_t n_values, const int32_t *i
   return FP_OK;
 }
 
-fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, int32_t *number,
+/* Index i; below -1 if it is out of bounds. */
+static int32_t index_at(const fp_take_index *index, int64_t i, int32_t n_values) {
+  int32_t at = index->row[i];
+  if (index->inner && at >= 0) at = at < index->n_inner ? index->inner[at] : -2;
+  if (index->outer && at >= 0) at = at < index->n_outer ? index->outer[at] : -2;
+  return at < n_values ? at : -2;
+}
+
+fp_status fp_take_distinct(const fp_take_index *index, int32_t n_values, int32_t *number,
                            int32_t *used, int32_t *n_used, int32_t *place) {
   memset(number, 0, ((size_t)n_values + 1) * sizeof *number);
-  for (int64_t i = 0; i < n; i++) {
-    if (index[i] < -1 || index[i] >= n_values) return FP_E_INDEX;
-    number[index[i] + 1] = 1;
+  for (int64_t i = 0; i < index->n; i++) {
+    const int32_t at = index_at(index, i, n_values);
+    if (at < -1) return FP_E_INDEX;
+    number[at + 1] = 1;
+    place[i] = at + 1;
   }
   *n_used = 0;
   for (int32_t value = -1; value < n_values; value++) {
@@ -52,7 +62,7 @@ fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, in
     number[value + 1] = *n_used;
     used[(*n_used)++] = value;
   }
-  for (int64_t i = 0; i < n; i++) place[i] = number[index[i] + 1];
+  for (int64_t i = 0; i < index->n; i++) place[i] = number[place[i]];
   return FP_OK;
 }
 

@@ -469,7 +469,8 @@ static void indices_are_looked_up(int32_t n) {
   CHECK(fp_take(flags, 1, n_values, index, n, &no_flag, flags_out) == FP_OK);
   CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_OK);
   CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_OK);
-  CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_OK);
+  const fp_take_index indices = {index, NULL, NULL, n, 0, 0};
+  CHECK(fp_take_distinct(&indices, n_values, number, used, &n_used, place) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(out[i] == (index[i] < 0 ? -9 : values[index[i]]));
     CHECK(flags_out[i] == (index[i] < 0 ? no_flag : flags[index[i]]));
@@ -482,7 +483,7 @@ static void indices_are_looked_up(int32_t n) {
     CHECK(fp_take(flags, 1, n_values, index, n, &no_flag, flags_out) == FP_E_INDEX);
     CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_E_INDEX);
     CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_E_INDEX);
-    CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_E_INDEX);
+    CHECK(fp_take_distinct(&indices, n_values, number, used, &n_used, place) == FP_E_INDEX);
   }
   free(flags);
   free(flags_out);

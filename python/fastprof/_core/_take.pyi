@@ -13,7 +13,10 @@ def take(
 ) -> npt.NDArray[_Item]: ...
 def objects(values: list[Any], index: npt.NDArray[np.int32]) -> npt.NDArray[np.object_]: ...
 def distinct(
-    index: npt.NDArray[np.int32], n_values: int
+    index: npt.NDArray[np.int32],
+    n_values: int,
+    inner: npt.NDArray[np.int32] | None = None,
+    outer: npt.NDArray[np.int32] | None = None,
 ) -> tuple[list[int], npt.NDArray[np.int32]]: ...
 def where(
     flags: npt.NDArray[np.bool_], index: npt.NDArray[np.int32]

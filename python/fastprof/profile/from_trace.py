@@ -11,7 +11,7 @@ import numpy as np
 from fastprof._core import _link
 from fastprof._core._take import take
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
-from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
+from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.trace import NO_TIME, Trace
 from fastprof.profile import checks, gpu_work, kernel_types, phases, process_ranges
@@ -170,6 +170,14 @@ def _launch_start(lookups: Lookups) -> Ints:
     return Ints(take(trace.launches.start, trace.kernels.launch, NO_TIME), none=NO_TIME)
 
 
+def _dir(lookups: Lookups) -> Values:
+    attribution = lookups.attribution
+    if attribution.in_engine is not None:
+        return Values(lookups.direction - np.int32(1), _DIRECTIONS)
+    of_node = attribution.direction_of_node - np.int32(1)
+    return SharedValues(lookups.node, of_node, _DIRECTIONS)
+
+
 def _tid(lookups: Lookups) -> RepeatedInts:
     trace = lookups.trace
     return RepeatedInts(lookups.thread + np.int32(1), np.append(np.int32(-1), trace.threads))
@@ -190,7 +198,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "tid": _tid,
     "layer": lambda lookups: lookups.layer(lookups.meaning_paths).mapped(each_part_once),
     "trace": lambda lookups: lookups.source,
-    "dir": lambda lookups: Values(lookups.direction - np.int32(1), _DIRECTIONS),
+    "dir": _dir,
     "sub": _sub,
     "mod": lambda lookups: lookups.costs.mod,
     "op": lambda lookups: lookups.costs.op,

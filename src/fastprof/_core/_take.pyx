@@ -10,9 +10,16 @@ from fastprof._core._status cimport check
 cdef extern from "fp_take.h":
     fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
                       int64_t n, const void *none, void *out) nogil
-    fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values,
-                               int32_t *number, int32_t *used, int32_t *n_used,
-                               int32_t *place) nogil
+    ctypedef struct fp_take_index:
+        const int32_t *row
+        const int32_t *inner
+        const int32_t *outer
+        int64_t n
+        int64_t n_inner
+        int64_t n_outer
+
+    fp_status fp_take_distinct(const fp_take_index *index, int32_t n_values, int32_t *number,
+                               int32_t *used, int32_t *n_used, int32_t *place) nogil
     fp_status fp_take_where(const uint8_t *flags, int64_t n_values, const int32_t *index,
                             int64_t n, int64_t *rows, int64_t *n_rows) nogil
     fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
@@ -85,31 +92,46 @@ def objects(list values, const int32_t[::1] index):
     return out
 
 
-def distinct(const int32_t[::1] index, int32_t n_values):
+def distinct(const int32_t[::1] index, int32_t n_values, inner=None, outer=None):
     """Return the distinct indices and the position of each element among them.
 
     Parameters
     ----------
     index : int32 [n], -1 .. n_values - 1
+    inner, outer : int32, optional
+        The indices are inner[index], or outer[inner[index]]; -1 where any of these is -1.
 
     Returns
     -------
     used : list of int
         The distinct indices, ascending.
     place : int32 [n]
-        used[place] equals index.
+        used[place] equals the indices.
     """
-    cdef int64_t n = index.shape[0]
+    cdef fp_take_index indices
+    cdef const int32_t[::1] of_row
+    cdef const int32_t[::1] of_inner
     cdef int32_t n_used = 0
-    places, all_used = np.empty(n, np.int32), np.empty(n_values + 1, np.int32)
+    indices.n, indices.inner, indices.outer = index.shape[0], NULL, NULL
+    places, all_used = np.empty(indices.n, np.int32), np.empty(n_values + 1, np.int32)
+    if indices.n == 0:
+        return [], places
     cdef int32_t[::1] place = places
     cdef int32_t[::1] used = all_used
     cdef int32_t[::1] number = np.empty(n_values + 1, np.int32)
     cdef fp_status status
-    if n == 0:
-        return [], places
+    # C needs an address if there are no values. Every index must be -1 then.
+    indices.row = &index[0]
+    if inner is not None:
+        indices.n_inner = len(inner)
+        of_row = inner if len(inner) else index
+        indices.inner = &of_row[0]
+    if outer is not None:
+        indices.n_outer = len(outer)
+        of_inner = outer if len(outer) else index
+        indices.outer = &of_inner[0]
     with nogil:
-        status = fp_take_distinct(&index[0], n, n_values, &number[0], &used[0], &n_used, &place[0])
+        status = fp_take_distinct(&indices, n_values, &number[0], &used[0], &n_used, &place[0])
     check(status, "distinct values")
     return all_used[:n_used].tolist(), places
 
