@@ -70,8 +70,8 @@ typedef struct {
   int32_t *kind;     /* [n] its call: an id in `kinds` */
   int32_t *group;    /* [n] instance of the call that determines the cost, numbered in order of
                         appearance, -1 for none */
-  int32_t *instance; /* [n] instance of the reported call: twice the frame that represents it, plus 1
-                        in the backward pass; -1 for none */
+  int32_t *instance; /* [n] instance of the reported call: twice the frame that represents it, plus
+                        1 in the backward pass; -1 for none */
   fp_kinds *kinds;   /* the distinct calls, added to */
 } fp_calls_of;
 

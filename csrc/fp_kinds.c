@@ -56,8 +56,8 @@ static uint64_t pair(int32_t high, int32_t low) {
 /* The slot of the kind, or the empty slot to insert it in. */
 static int32_t *slot_of(const fp_kinds *kinds, const fp_kind *kind) {
   const int32_t flags = kind->is_backward * 2 + kind->is_gradient;
-  uint64_t at = fp_mix(pair(kind->label, kind->work) ^ FP_MIX_0,
-                       pair(flags, kind->helper) ^ FP_MIX_1);
+  uint64_t at =
+      fp_mix(pair(kind->label, kind->work) ^ FP_MIX_0, pair(flags, kind->helper) ^ FP_MIX_1);
   for (at &= kinds->mask;; at = (at + 1) & kinds->mask) {
     const int32_t found = kinds->slots[at];
     if (found < 0 || are_equal(&kinds->values[found], kind)) return &kinds->slots[at];

@@ -30,11 +30,11 @@ typedef struct {
 
 /* One entry of the tables. */
 typedef struct {
-  int8_t part;      /* that the name matches, or -1 */
+  int8_t part; /* that the name matches, or -1 */
   uint8_t variant;
-  uint8_t added;    /* bits that the kernel adds to the state of its group */
+  uint8_t added; /* bits that the kernel adds to the state of its group */
   uint8_t flags;
-  uint8_t n_main;   /* number of products of the call */
+  uint8_t n_main; /* number of products of the call */
 } fp_claim;
 
 /* n kernels: their kind of call, name and instance of the call. */
@@ -49,8 +49,8 @@ typedef struct {
   int64_t n;
 } fp_parts_kernels;
 
-/* Finds the cell of each of n kernels: (row * FP_ALL_PARTS + part) * FP_VARIANTS + variant. The part
- * that it does of its call is 0 to 2, FP_WHOLE or FP_BESIDE.
+/* Finds the cell of each of n kernels: (row * FP_ALL_PARTS + part) * FP_VARIANTS + variant. The
+ * part that it does of its call is 0 to 2, FP_WHOLE or FP_BESIDE.
  *
  * Two kernels of one backward call may match the same gradient and none the other. If the names are
  * ambiguous, one is assigned the other gradient, on the guess that the gradient of the left operand
