@@ -332,9 +332,7 @@ def parts_of_group(members, tables, has_group, n_taken):
 
 
 @examples(800)
-@given(
-    TABLES, KERNELS, some(N_KINDS, 0, N_ROWS - 1), some(N_NAMES + 1, 0, N_INFOS - 1), TAKEN
-)
+@given(TABLES, KERNELS, some(N_KINDS, 0, N_ROWS - 1), some(N_NAMES + 1, 0, N_INFOS - 1), TAKEN)
 def test_each_kernel_does_the_part_that_its_name_and_the_others_say(
     tables, kernels, row_of, info_of, taken
 ):

@@ -88,9 +88,7 @@ def test_kernels_of_one_group_and_part_share_a_cost(rows, n_parts):
         for row in rows
     ]
     cell = frozen(range(len(rows)), np.int32)
-    got, n_pairs = pairs(
-        frozen(group, np.int32), N_GROUPS, cell, frozen(part, np.int8), n_parts
-    )
+    got, n_pairs = pairs(frozen(group, np.int32), N_GROUPS, cell, frozen(part, np.int8), n_parts)
     assert got.dtype == np.int32
     assert (got.tolist(), n_pairs) == (expected, len(numbers))
 

@@ -72,9 +72,7 @@ def test_distinct_indices_are_those_that_occur_in_order(case):
 def test_distinct_indices_can_be_those_of_another_table(case, data):
     values, index = case
     n = data.draw(st.integers(0, 4))
-    inner = data.draw(
-        st.lists(st.integers(-1, n - 1), min_size=len(values), max_size=len(values))
-    )
+    inner = data.draw(st.lists(st.integers(-1, n - 1), min_size=len(values), max_size=len(values)))
     outer = data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n))
     at_inner = [inner[i] if i >= 0 else -1 for i in index]
     at_outer = [outer[i] if i >= 0 else -1 for i in at_inner]

@@ -20,8 +20,8 @@ from fastprof.model.arrays import Int32
 from fastprof.model.call import Arg
 from fastprof.model.markers import Meaning
 from fastprof.ops.serving.lengths import is_batch, is_detailed
-from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.call_kinds import CallKind
+from fastprof.profile.callpath.attribution import Attribution
 
 _BATCH = "batch"  # parameter name in formulas
 _NONE = np.int32(-1)

@@ -171,16 +171,15 @@ def _launched_after(trace: Trace, rows: Int64) -> Int64:
     after = _calls.following(launch, launches.thread, launches.start, n_threads, rows)
     if after is not None:
         return after
-    # Kernels that run in another order than launched.
+    # The GPU runs kernels of a thread in another order than launched.
     thread = take(launches.thread, launch)
     is_concerned = np.zeros(n_threads + 1, bool)  # the last for thread -1
     is_concerned[thread[rows]] = True
     some = np.flatnonzero(is_concerned[thread] & (launch >= 0))
     some = some[np.lexsort((launches.start[launch[some]], thread[some]))]
-    place = np.flatnonzero(np.isin(some, rows))
-    after = _calls.following(launch[some], launches.thread, launches.start, n_threads, place)
-    next_ = np.full(len(trace.kernels), -1, np.int64)
-    next_[some[place]] = np.where(after >= 0, some[after], -1)
+    next_ = np.full(len(launch), -1, np.int64)
+    same = thread[some[1:]] == thread[some[:-1]]
+    next_[some[:-1][same]] = some[1:][same]
     return next_[rows]
 
 

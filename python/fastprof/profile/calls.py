@@ -30,9 +30,9 @@ from fastprof.model.trace import Trace
 from fastprof.ops.registry import Formula
 from fastprof.ops.tensor import canonical_type
 from fastprof.profile.batch_lengths import with_batches
+from fastprof.profile.call_kinds import CallKind
 from fastprof.profile.call_results import InferredResults, infer_results
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.call_kinds import CallKind
 
 Flags = npt.NDArray[np.uint8]
 
@@ -105,9 +105,13 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     meaning : [kernels] the kernel's frame, or of backward kernels that of the forward call
     """
     inferred = infer_results(trace, found)
-    kinds, kind, group, taken, instance = _found(found, meaning, inferred)
+    numbered, kind, group, taken, instance = _found(found, meaning, inferred)
     meanings, kinds, kind, batch = with_batches(
-        found, inferred.meanings, inferred.label_of_frame, kinds, kind
+        found,
+        inferred.meanings,
+        inferred.label_of_frame,
+        [CallKind(*each) for each in numbered],
+        kind,
     )
     for launch in (found.replay_of_kernel, batch):
         if launch is not None:
@@ -118,8 +122,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     number = {label: i for i, label in enumerate(used)}
     return CallsOfKernels(
         named=[
-            replace(named(meanings[label]), exact=label not in inferred.estimated)
-            for label in used
+            replace(named(meanings[label]), exact=label not in inferred.estimated) for label in used
         ],
         kinds=[each.changed(number.__getitem__) for each in kinds],
         kind=kind,
@@ -131,14 +134,14 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
 def _found(
     found: Attribution, meaning: Int32, inferred: InferredResults
-) -> tuple[list[CallKind], Int32, Int32, Flags, Int32]:
+) -> tuple[list[tuple[int, bool, int, bool, int]], Int32, Int32, Flags, Int32]:
     """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
     bits = _cost_bits(meanings)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, found.frame_parent, label_of_frame)
-    kinds, *columns = _calls.find(
+    return _calls.find(
         found.frame_of_kernel,
         meaning,
         (
@@ -155,7 +158,6 @@ def _found(
         _numbers([_types(call) for call in calls]),
         _outside_nodes(meanings, found.frame_parent, label_of_frame),
     )
-    return [CallKind(*kind) for kind in kinds], *columns
 
 
 def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:

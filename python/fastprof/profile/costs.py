@@ -157,9 +157,7 @@ class Costs:
         return shares[0], shares[1]
 
 
-def cost(
-    calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[str] = ()
-) -> Costs:
+def cost(calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[str] = ()) -> Costs:
     """Compute the cost of every distinct call, to be shared among its kernels.
 
     Parameters

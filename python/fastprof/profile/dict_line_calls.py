@@ -19,10 +19,10 @@ from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Tensor
 from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning, read
+from fastprof.profile.call_kinds import CallKind
 from fastprof.profile.call_results import lacks_only_result, output_gradient
 from fastprof.profile.calls import CallsOfKernels, Named, cost_bits, is_complete, named
 from fastprof.profile.dict_line_groups import Grouping, Lines
-from fastprof.profile.call_kinds import CallKind
 
 _KEYS: Final = ("marker", "seqMarker", "op", "mod")
 
