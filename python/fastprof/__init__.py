@@ -27,6 +27,7 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.analysis.diff.compare import Diff, diff
     from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
     from fastprof.annotate.session import init, uninit
@@ -48,6 +49,7 @@ __all__ = [
     "CaptureError",
     "CheckError",
     "Cost",
+    "Diff",
     "FastprofError",
     "InternalError",
     "MissingDependencyError",
@@ -64,6 +66,7 @@ __all__ = [
     "annotate_layers",
     "batch",
     "capture",
+    "diff",
     "init",
     "layer",
     "op",
@@ -79,6 +82,7 @@ _HOMES = {
     "Batch": "fastprof.ranks.result",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
+    "Diff": "fastprof.analysis.diff.compare",
     "Option": "fastprof.profile.reports",
     "Profile": "fastprof.profile.profile",
     "Tensor": "fastprof.model.call",
@@ -86,6 +90,7 @@ _HOMES = {
     "annotate_layers": "fastprof.annotate.layers",
     "batch": "fastprof.ranks.batch",
     "capture": "fastprof.annotate.capture",
+    "diff": "fastprof.analysis.diff.compare",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
     "op": "fastprof.ops",
