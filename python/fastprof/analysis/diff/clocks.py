@@ -14,8 +14,9 @@ __all__ = ["Clocks", "clocks_of"]
 
 _LEAST_CHANGE: Final = 0.01  # smaller factors are no change of clocks
 _SPREAD: Final = 0.02  # a kernel follows the factor if it differs by less
-_LEAST_SHARE: Final = 0.8  # of the time, in kernels that follow the factor
+_LEAST_SHARE: Final = 0.6  # of the kernels, and of their time, that follow the factor
 _LEAST_KERNELS: Final = 3
+_SMALL: Final = 0.001  # of the time; such kernels do not count
 
 
 class Clocks(NamedTuple):
@@ -41,14 +42,15 @@ def clocks_of(before: Int64, after: Int64) -> Clocks | None:
 
     before, after : GPU time of the same kernels, ns a launch times the launches of one side
     """
-    known = (before > 0) & (after > 0)
+    known = (before > 0) & (after > 0) & (before + after > _SMALL * (before + after).sum())
     if np.count_nonzero(known) < _LEAST_KERNELS:
         return None
     ratio = np.log(after[known]) - np.log(before[known])
     weight = (before + after)[known].astype(np.float64)
     middle = _weighted_median(ratio, weight)
-    share = float(weight[np.abs(ratio - middle) < _SPREAD].sum() / weight.sum())
-    if abs(middle) < _LEAST_CHANGE or share < _LEAST_SHARE:
+    follows = np.abs(ratio - middle) < _SPREAD
+    share = float(weight[follows].sum() / weight.sum())
+    if abs(middle) < _LEAST_CHANGE or min(share, follows.mean()) < _LEAST_SHARE:
         return None
     return Clocks(exp(middle), share)
 

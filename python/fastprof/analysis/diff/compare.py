@@ -118,8 +118,9 @@ def diff(
 
 
 def _side(capture: Capture | Sequence[Capture], steps: str | None, where: Where | None) -> Side:
-    several = [capture] if isinstance(capture, Capture) else capture
-    return combined([_of_one(each, steps, where) for each in several])
+    if isinstance(capture, str | os.PathLike | Profile | Side):
+        return _of_one(capture, steps, where)
+    return combined([_of_one(each, steps, where) for each in capture])
 
 
 def _of_one(capture: Capture, steps: str | None, where: Where | None) -> Side:

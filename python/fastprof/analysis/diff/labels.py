@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from fastprof.analysis.diff.matching import TYPES
 from fastprof.analysis.diff.side import UNIT_KEYS
 from fastprof.analysis.diff.waterfall import Waterfall
+from fastprof.analysis.keys import without_types
 
 __all__ = ["labels"]
 
@@ -22,6 +24,8 @@ def labels(found: Waterfall, key: str) -> tuple[list[str | None], list[str | Non
     texts = [half.side.texts(key) for half in found.halves]
     if key not in UNIT_KEYS:
         return texts[0], texts[1]
+    if key == "shape" and TYPES in found.matched.ignored:
+        texts = [[text and without_types(text) for text in each] for each in texts]
     times: list[tuple[Counter[str | None], Counter[str | None]]] = [
         (Counter(), Counter()) for _ in range(found.n_rows)
     ]

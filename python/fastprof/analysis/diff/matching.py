@@ -16,12 +16,14 @@ import numpy as np
 
 from fastprof.analysis.diff.align import aligned
 from fastprof.analysis.diff.side import UNIT_KEYS, Side
+from fastprof.analysis.keys import without_types
 from fastprof.model.arrays import Int64
 
-__all__ = ["HOW", "Matched", "matched"]
+__all__ = ["HOW", "TYPES", "Matched", "matched"]
 
 # How a row was matched: by all keys, or by all but ...
 HOW: Final = ("same", "line", "layer", "phase", "shape", "kernel", "position", "only")
+TYPES: Final = "types"  # of tensors: the part of shapes that not all recorders write
 _LEAST_VOTES: Final = 0.5  # share of the calls of a layer that must align with a renamed one
 
 
@@ -61,9 +63,7 @@ class Matched:
 
 def matched(before: Side, after: Side) -> Matched:
     """Match the groups of two sides; with the sides swapped, the rows are the same."""
-    ignored = tuple(
-        key for key in UNIT_KEYS if key != "range" and before.knows(key) != after.knows(key)
-    )
+    ignored = _recorded_once(before, after)
     sides = [_units(side, ignored) for side in (before, after)]
     is_swapped = [each.units for each in sides] != sorted(
         (each.units for each in sides), key=lambda units: list(map(repr, units))
@@ -88,16 +88,30 @@ class _Units(NamedTuple):
     of_group: Int64
 
 
+def _recorded_once(before: Side, after: Side) -> tuple[str, ...]:
+    """The keys that only one side records; types are a part of shapes."""
+    found = [key for key in UNIT_KEYS if key != "range" and before.knows(key) != after.knows(key)]
+    if "shape" not in found and _has_types(before) != _has_types(after):
+        found.append(TYPES)
+    return tuple(found)
+
+
+def _has_types(side: Side) -> bool:
+    return any(without_types(text) != text for text in side.keys["shape"].values)
+
+
 def _units(side: Side, ignored: Sequence[str]) -> _Units:
     """The units of a side.
 
     Without operators on one side, kernels match by name.
     """
     n = side.n_groups
-    columns = {
+    columns: dict[str, Sequence[str | None]] = {
         name: [None] * n if name in ignored else side.texts(name)
         for name in (*UNIT_KEYS, "kind", "kernel")
     }
+    if TYPES in ignored:
+        columns["shape"] = [text and without_types(text) for text in columns["shape"]]
     ids: dict[Unit, int] = {}
     numbers = []
     for values in zip(*(columns[name] for name in Unit._fields), strict=True):
@@ -212,29 +226,50 @@ def _listed(pairs: Any) -> dict[Any, list[int]]:
 def _renamed(
     left: list[Unit], right: list[Unit], left_rows: list[int], right_rows: list[int]
 ) -> dict[str, str]:
-    """Layers that only one side has, with the layer of the other side whose calls align with theirs.
+    """Layers that only one side has, and those of the other side whose calls align with theirs.
 
-    The longest common subsequence of the calls without their layers decides, by majority.
+    The longest common subsequence of the calls without their layers decides, by majority: of calls
+    with their shapes, then of operators.
     """
-    names = [{unit.layer for unit in units} for units in (left, right)]
-    pairs = aligned(*([_call(unit) for unit in units] for units in (left, right)))
-    votes = Counter(
-        (left[i].layer, right[j].layer)
-        for i, j in pairs
-        if left_rows[i] < 0
-        and right_rows[j] < 0
-        and left[i].layer not in names[1]
-        and right[j].layer not in names[0]
-    )
-    sizes = Counter(unit.layer for unit in (*left, *right))
+    found: dict[str, str] = {}
+    new = _only_in(right, left)
+    for each in (_call, _operator):
+        pairs = aligned([each(unit) for unit in left], [each(unit) for unit in right])
+        old = _only_in(left, right) - found.keys()
+        votes: Counter[tuple[str | None, str | None]] = Counter(
+            (before, after)
+            for i, j in pairs
+            if left_rows[i] < 0 and right_rows[j] < 0
+            for before, after in [(left[i].layer, right[j].layer)]
+            if before in old and after in new
+        )
+        found |= _elected(votes, Counter(unit.layer for unit in (*left, *right)))
+        new -= set(found.values())
+    return found
+
+
+def _only_in(units: list[Unit], others: list[Unit]) -> set[str]:
+    """The layers that only one side has."""
+    layers = {unit.layer for unit in units} - {unit.layer for unit in others}
+    return {layer for layer in layers if layer is not None}
+
+
+def _elected(
+    votes: Counter[tuple[str | None, str | None]], sizes: Counter[str | None]
+) -> dict[str, str]:
+    """The pairs with most votes; each layer is in one pair at most."""
     found: dict[str, str] = {}
     for (old, new), count in sorted(votes.items(), key=lambda vote: (-vote[1], repr(vote[0]))):
+        is_free = old not in found and new not in found.values()
         enough = count >= _LEAST_VOTES * max(sizes[old], sizes[new])
-        if old is not None and new is not None and old not in found and enough:
-            if new not in found.values():
-                found[old] = new
+        if old is not None and new is not None and is_free and enough:
+            found[old] = new
     return found
 
 
 def _call(unit: Unit) -> Hashable:
     return unit._replace(layer=None, line=None, range=None)
+
+
+def _operator(unit: Unit) -> Hashable:
+    return unit._replace(layer=None, line=None, range=None, shape=None, phase=None)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof.analysis.diff.headings import COLUMNS
 from fastprof.analysis.diff.labels import labels
-from fastprof.analysis.diff.reasons import kernels_of, reasons
+from fastprof.analysis.diff.reasons import SAME, Reasons
 from fastprof.analysis.diff.side import values_of
-from fastprof.analysis.diff.waterfall import CALLS, Half, Waterfall
+from fastprof.analysis.diff.waterfall import CALLS, Waterfall
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.measures import shown
@@ -43,13 +42,14 @@ class _Row:
 def rows_table(found: Waterfall, by: Sequence[str]) -> Table:
     """A row for each part and value of the keys, the largest change first."""
     rows = _grouped(found, by)
-    reason, kernels = reasons(found), [kernels_of(half, half.own_ns) for half in found.halves]
+    reasons = Reasons(found)
     n_windows = [half.side.n_windows for half in found.halves]
     lines: list[dict[str, Any]] = []
     for key, row in rows.items():
         line = dict(zip(("part", *by), key, strict=True))
         line |= _numbers(row, n_windows)
-        line["why"] = _why(found, row, reason, kernels, n_windows)
+        calls = (line["calls_before"], line["calls_after"])
+        line["why"] = reasons.of(row.rows, row.own_ns, calls)
         if found.unit == CALLS and line["why"] in ("added", "removed"):
             line |= {"before_ns": None, "after_ns": None, "delta_ns": None, "count_ns": None}
         lines.append(line)
@@ -112,68 +112,13 @@ def _numbers(row: _Row, n_windows: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _why(
-    found: Waterfall,
-    row: _Row,
-    reason: Sequence[str],
-    kernels: Sequence[dict[int, Any]],
-    n_windows: Sequence[int],
-) -> str:
-    """The reason that makes most of the row's change."""
-    if abs(row.delta) <= _SAME * max(row.own_ns) and row.own_ns[0] and row.own_ns[1]:
-        return "same"
-    changes: dict[str, int] = {}
-    for each, change in row.rows.items():
-        changes[reason[each]] = changes.get(reason[each], 0) + change
-    sign = 1 if row.delta >= 0 else -1
-    main = max(changes, key=lambda name: (changes[name] * sign, name))
-    most = max(
-        (each for each in row.rows if reason[each] == main),
-        key=lambda each: (row.rows[each] * sign, -each),
-    )
-    if main == "calls":
-        calls = [count / n for count, n in zip(row.calls, n_windows, strict=True)]
-        if calls[0] == calls[1]:
-            return "slower" if row.delta > 0 else "faster"
-        return (
-            f"{'more' if calls[1] > calls[0] else 'fewer'} calls ({calls[0]:.4g} -> {calls[1]:.4g})"
-        )
-    if main == "kernel":
-        return f"other kernel: {_pair(*(each.get(most, {}) for each in kernels))}"
-    if main == "shape":
-        return f"other shape: {_shapes(found, most)}"
-    if main in ("added", "removed") and all(row.own_ns):
-        return "partly " + main
-    return main
-
-
-_SAME: Final = 0.02  # of the time: such changes are noise
-
-
-def _pair(before: dict[str, int], after: dict[str, int]) -> str:
-    """The kernel with most time on each side, of those that the other side does not run."""
-    gone = {name: ns for name, ns in before.items() if name not in after} or before
-    new = {name: ns for name, ns in after.items() if name not in before} or after
-    old, other = (max(each, key=lambda name: (each[name], name)) for each in (gone, new))
-    return f"{old} -> {other}"
-
-
-def _shapes(found: Waterfall, row: int) -> str:
-    texts = [labels(found, "shape")[i][half.row.tolist().index(row)] for i, half in _both(found)]
-    return str(texts[0])
-
-
-def _both(found: Waterfall) -> list[tuple[int, Half]]:
-    return list(enumerate(found.halves))
-
-
 def _idle(found: Waterfall) -> list[dict[str, Any]]:
     lines = []
     for cause, name in enumerate(CAUSES):
         before, after = (int(half.idle_ns[cause]) for half in found.halves)
         if before or after:
             why = "slower" if after > before else "faster"
-            if abs(after - before) <= _SAME * max(before, after):
+            if abs(after - before) <= SAME * max(before, after):
                 why = "same"
             lines.append(_line(f"idle: {name}", before, after, after - before, why))
     return lines

@@ -9,10 +9,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 
-__all__ = ["COMMUNICATION", "COMPUTE", "COPIES", "KEYS", "UNIT_KEYS", "Side", "combined"]
+__all__ = [
+    "COMMUNICATION",
+    "COMPUTE",
+    "COPIES",
+    "KEYS",
+    "UNIT_KEYS",
+    "Side",
+    "combined",
+    "values_of",
+]
 
 # What the kernels of a group have in common. `kind` and `kernel` tell the kernels of a call apart.
 UNIT_KEYS: Final = ("phase", "dir", "layer", "range", "op", "shape", "line", "part")
@@ -112,10 +121,9 @@ def combined(sides: Sequence[Side]) -> Side:
         {**windows, "rank": rank},
         np.concatenate([side.idle for side in sides]),
         {name: values_of(column) for name, column in zip(KEYS, columns, strict=True)},
-        *(
-            sum(_added(place[i], getattr(side, name), n) for i, side in enumerate(sides))
-            for name in ("calls", "kernels", "gpu_ns")
-        ),
+        _sums(place, [side.calls for side in sides], n),
+        _sums(place, [side.kernels for side in sides], n),
+        _sums(place, [side.gpu_ns for side in sides], n),
         np.concatenate([place[i][side.group] for i, side in enumerate(sides)]),
         np.concatenate([side.window + np.int32(first[i]) for i, side in enumerate(sides)]),
         np.concatenate([side.own_ns for side in sides]),
@@ -128,9 +136,10 @@ def _numbered(side: Side, ids: dict[tuple[Any, ...], int]) -> Int32:
     return np.array([ids.setdefault(each, len(ids)) for each in keys], np.int32)
 
 
-def _added(place: Int32, values: Int64, n: int) -> Int64:
+def _sums(place: Sequence[Int32], values: Sequence[Int64], n: int) -> Int64:
+    """[groups] The sums of numbers of all sides."""
     found = np.zeros(n, np.int64)
-    np.add.at(found, place, values)
+    np.add.at(found, np.concatenate(place), np.concatenate(values))
     return found
 
 

@@ -88,7 +88,7 @@ def _all_gaps(work: GpuWork, begin: int) -> Gaps:
         return found
     first = work.rows[:1]
     edge = Gaps(np.array([begin]), work.start[:1], first, first)
-    return Gaps._make(map(np.concatenate, zip(edge, found, strict=True)))
+    return Gaps._make(np.concatenate(each) for each in zip(edge, found, strict=True))
 
 
 def _cut(found: Gaps, start: Int64, end: Int64) -> tuple[Gaps, Int64]:

@@ -85,21 +85,25 @@ class Waterfall:
         return before, after
 
     @cached_property
-    def is_equal(self) -> Bools:
-        """[rows] Whether both sides do the same calls as often."""
-        calls = _rates(self.before, self.after, self.n_rows, "calls")
-        same = np.array([how in _SAME for how in self.matched.how], bool)
-        equal: Bools = same & (calls[0] == calls[1])
-        return equal
+    def has_equal_calls(self) -> Bools:
+        """[rows] Whether a step has as many calls on both sides."""
+        before, after = self.halves
+        n, m = before.side.n_windows, after.side.n_windows
+        same: Bools = before.sums(before.side.calls, self.n_rows) * m == (
+            after.sums(after.side.calls, self.n_rows) * n
+        )
+        return same
 
     @cached_property
     def same_work(self) -> bool:
         """Whether both sides do the same work: the calls of 99 % of the GPU time are equal."""
-        return self._equal_share >= _SAME_WORK
-
-    @cached_property
-    def _equal_share(self) -> float:
-        return _share(self.is_equal, self.before, self.after)
+        same = np.array([how in _SAME for how in self.matched.how], bool)
+        same &= self.has_equal_calls
+        shares = [
+            half.gpu_ns[same[half.row]].sum() / max(int(half.gpu_ns.sum()), 1)
+            for half in self.halves
+        ]
+        return float(min(shares)) >= _SAME_WORK
 
 
 _SAME: Final = ("same", "line", "layer", "phase")
@@ -109,19 +113,21 @@ def waterfall(before: Side, after: Side) -> Waterfall:
     """Compare two sides."""
     found = matched(before, after)
     n = len(found.how)
-    rows = (found.before, found.after)
-    halves = [_plain(side, row) for side, row in zip((before, after), rows, strict=True)]
+    halves = (_plain(before, found.before), _plain(after, found.after))
     unit = STEPS
     if not (before.has_steps and after.has_steps):
-        plain = Waterfall(halves[0], halves[1], found, WINDOWS, None)
+        plain = Waterfall(*halves, found, WINDOWS, None)
         unit = WINDOWS if plain.same_work else CALLS
     if unit == CALLS:
         halves = _of_equal_calls(*halves, n)
     clocks = clocks_of(*_same_kernels(*halves))
     if clocks is not None:
         shared = _in_both(*halves, n)
-        halves = [_with_clocks(half, clocks, shared) for half in halves]
-    return Waterfall(halves[0], halves[1], found, unit, clocks)
+        halves = (
+            _with_clocks(halves[0], clocks, shared),
+            _with_clocks(halves[1], clocks, shared),
+        )
+    return Waterfall(*halves, found, unit, clocks)
 
 
 def _plain(side: Side, row: Int64) -> Half:
@@ -133,7 +139,7 @@ def _plain(side: Side, row: Int64) -> Half:
     return Half(side, row, own, gpu, np.zeros(side.n_groups, np.int64), idle)
 
 
-def _of_equal_calls(before: Half, after: Half, n_rows: int) -> list[Half]:
+def _of_equal_calls(before: Half, after: Half, n_rows: int) -> tuple[Half, Half]:
     """The times of as many calls as both sides contain; rows of one side and idle time are 0."""
     counts = [half.sums(half.side.calls, n_rows) for half in (before, after)]
     fewer = np.minimum(*counts)
@@ -143,27 +149,11 @@ def _of_equal_calls(before: Half, after: Half, n_rows: int) -> list[Half]:
         own, gpu = (_scaled(each, fewer[half.row], calls) for each in (side.own, side.gpu_ns))
         gpu = np.where(fewer[half.row] > 0, gpu, half.gpu_ns)
         halves.append(Half(side, half.row, own, gpu, half.clocks_ns, np.zeros_like(half.idle_ns)))
-    return halves
+    return halves[0], halves[1]
 
 
 def _scaled(values: Int64, times: Int64, by: Int64) -> Int64:
     return np.rint(values * (times / by)).astype(np.int64)
-
-
-def _rates(before: Half, after: Half, n_rows: int, name: str) -> tuple[Int64, Int64]:
-    """[rows] A count of both sides, per window, times the windows of both."""
-    first = before.sums(getattr(before.side, name), n_rows) * after.side.n_windows
-    second = after.sums(getattr(after.side, name), n_rows) * before.side.n_windows
-    return first, second
-
-
-def _share(rows: Bools, before: Half, after: Half) -> float:
-    """The share of the GPU time in some rows, on the side where it is less."""
-    shares = [
-        half.gpu_ns[rows[half.row]].sum() / max(int(half.gpu_ns.sum()), 1)
-        for half in (before, after)
-    ]
-    return float(min(shares))
 
 
 def _in_both(before: Half, after: Half, n_rows: int) -> Bools:
