@@ -1,0 +1,130 @@
+"""`fastprof.diff`: what changed between two captures, and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from fastprof.analysis.diff.headings import DEFAULT_BY
+from fastprof.analysis.diff.measure import side_of
+from fastprof.analysis.diff.rows import rows_table
+from fastprof.analysis.diff.side import Side, combined
+from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall, waterfall
+from fastprof.analysis.selection import Where
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Table
+from fastprof.profile.load import open as open_profile
+from fastprof.profile.profile import Profile
+
+__all__ = ["Diff", "diff"]
+
+Capture = str | os.PathLike[str] | Profile | Side
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Two captures, compared.
+
+    Parameters
+    ----------
+    found : the rows of the comparison
+    by : keys of the rows
+    """
+
+    found: Waterfall
+    by: tuple[str, ...] = DEFAULT_BY
+
+    @property
+    def before(self) -> Side:
+        """The capture before."""
+        return self.found.before.side
+
+    @property
+    def after(self) -> Side:
+        """The capture after."""
+        return self.found.after.side
+
+    @property
+    def same_work(self) -> bool:
+        """Whether both do the same calls of the same shapes, but for 1 % of the GPU time."""
+        return self.found.same_work
+
+    @cached_property
+    def wall(self) -> dict[str, Any]:
+        """`before_ns`, `after_ns` and `change` of the step; `change` is None without steps."""
+        if self.found.unit == CALLS:
+            return {"before_ns": None, "after_ns": None, "change": None}
+        before, after = self.found.wall_ns
+        change = after / before - 1 if before and self.found.unit == STEPS else None
+        return {"before_ns": before, "after_ns": after, "change": change}
+
+    def table(self, by: Sequence[str] | None = None) -> Table:
+        """What makes the change, the largest part first."""
+        table = rows_table(self.found, self.by if by is None else tuple(by))
+        facts = {"wall": self.wall, "same_work": self.same_work}
+        return replace(table, lead=self._lead(), notes=self._notes(), facts=facts)
+
+    def _lead(self) -> tuple[str, ...]:
+        lines = []
+        for name, side in (("before", self.before), ("after", self.after)):
+            lines.append(f"{name}: {', '.join(filter(None, [*side.names, side.gpus, side.steps]))}")
+        if self.found.unit != CALLS:
+            before, after = self.found.wall_ns
+            change = f" ({after / before - 1:+.1%})" if before else ""
+            lines.append(
+                f"{self.found.unit} {quantity(before, 'ns')} -> {quantity(after, 'ns')}{change}"
+            )
+        return tuple(lines)
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = []
+        ignored = self.found.matched.ignored
+        if ignored:
+            notes.append(f"only one side records {', '.join(ignored)}: not compared")
+        return tuple(notes)
+
+
+def diff(
+    before: Capture | Sequence[Capture],
+    after: Capture | Sequence[Capture],
+    by: Sequence[str] | str = DEFAULT_BY,
+    steps: str | None = None,
+    where: Where | None = None,
+) -> Diff:
+    """Compare two captures, or two runs of several ranks.
+
+    Parameters
+    ----------
+    before, after : files, profiles or sides; a sequence is the ranks of one run
+    by : keys of the rows, see `fastprof.analysis.diff.headings`
+    steps : what a step is, see `Profile.find_steps`
+    where : only this work counts; see `fastprof.analysis.selection`
+
+    Raises
+    ------
+    BadInputError
+        A file cannot be read.
+    ReportError
+        A capture has no GPU work or no times, or a key or condition is invalid.
+    StepsError
+        The source of steps is unknown, or a file has no such steps.
+    """
+    sides = [_side(each, steps, where) for each in (before, after)]
+    keys = tuple(by.split(",")) if isinstance(by, str) else tuple(by)
+    return Diff(waterfall(*sides), keys)
+
+
+def _side(capture: Capture | Sequence[Capture], steps: str | None, where: Where | None) -> Side:
+    if isinstance(capture, str | os.PathLike | Profile | Side):
+        return _of_one(capture, steps, where)
+    return combined([_of_one(each, steps, where) for each in capture])
+
+
+def _of_one(capture: Capture, steps: str | None, where: Where | None) -> Side:
+    if isinstance(capture, Side):
+        return capture
+    profile = capture if isinstance(capture, Profile) else open_profile(capture)
+    return side_of(profile, steps, where)
