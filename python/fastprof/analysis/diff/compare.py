@@ -10,11 +10,11 @@ from typing import Any
 
 from fastprof.analysis.diff.headings import DEFAULT_BY
 from fastprof.analysis.diff.measure import side_of
+from fastprof.analysis.diff.notes import notes, overview
 from fastprof.analysis.diff.rows import rows_table
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall, waterfall
 from fastprof.analysis.selection import Where
-from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
 from fastprof.profile.load import open as open_profile
 from fastprof.profile.profile import Profile
@@ -54,10 +54,13 @@ class Diff:
 
     @cached_property
     def wall(self) -> dict[str, Any]:
-        """`before_ns`, `after_ns` and `change` of the step; `change` is None without steps."""
-        if self.found.unit == CALLS:
-            return {"before_ns": None, "after_ns": None, "change": None}
+        """The step: `before_ns` and `after_ns`, means in ns; `change`, None without steps.
+
+        Without steps, the times are those of the captures.
+        """
         before, after = self.found.wall_ns
+        if self.found.unit == CALLS:
+            before, after = (_mean_wall(side) for side in (self.before, self.after))
         change = after / before - 1 if before and self.found.unit == STEPS else None
         return {"before_ns": before, "after_ns": after, "change": change}
 
@@ -65,26 +68,22 @@ class Diff:
         """What makes the change, the largest part first."""
         table = rows_table(self.found, self.by if by is None else tuple(by))
         facts = {"wall": self.wall, "same_work": self.same_work}
-        return replace(table, lead=self._lead(), notes=self._notes(), facts=facts)
+        return replace(table, lead=self._lead(), notes=notes(self.found), facts=facts)
 
     def _lead(self) -> tuple[str, ...]:
-        lines = []
-        for name, side in (("before", self.before), ("after", self.after)):
-            lines.append(f"{name}: {', '.join(filter(None, [*side.names, side.gpus, side.steps]))}")
-        if self.found.unit != CALLS:
-            before, after = self.found.wall_ns
-            change = f" ({after / before - 1:+.1%})" if before else ""
-            lines.append(
-                f"{self.found.unit} {quantity(before, 'ns')} -> {quantity(after, 'ns')}{change}"
-            )
-        return tuple(lines)
+        sides = zip(("before", "after"), (self.before, self.after), strict=True)
+        return (
+            *(
+                f"{name}: {', '.join(filter(None, [*side.names, side.gpus, side.steps]))}"
+                for name, side in sides
+            ),
+            overview(self.found, self.wall),
+            "",
+        )
 
-    def _notes(self) -> tuple[str, ...]:
-        notes = []
-        ignored = self.found.matched.ignored
-        if ignored:
-            notes.append(f"only one side records {', '.join(ignored)}: not compared")
-        return tuple(notes)
+
+def _mean_wall(side: Side) -> int:
+    return round(int(side.windows["wall_ns"].sum()) / side.n_windows)
 
 
 def diff(

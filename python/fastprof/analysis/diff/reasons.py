@@ -35,7 +35,9 @@ class Reasons:
         self._kernels = [_times_of_kernels(half) for half in found.halves]
         self.of_rows = self._of_rows()
 
-    def of(self, changes: Mapping[int, int], own_ns: list[int], calls: tuple[float, float]) -> str:
+    def of(
+        self, changes: Mapping[int, int], own_ns: tuple[int, int], calls: tuple[float, float]
+    ) -> str:
         """Why several rows together changed: the reason that makes most of their change.
 
         Parameters

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -11,144 +12,173 @@ from fastprof.analysis.diff.headings import COLUMNS
 from fastprof.analysis.diff.labels import labels
 from fastprof.analysis.diff.reasons import SAME, Reasons
 from fastprof.analysis.diff.side import values_of
-from fastprof.analysis.diff.waterfall import CALLS, Waterfall
+from fastprof.analysis.diff.waterfall import CALLS, Half, Waterfall
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.measures import shown
 from fastprof.model.columns import Ints
-from fastprof.model.table import Floats, Table
+from fastprof.model.table import Cells, Floats, Table
 
 __all__ = ["NONE", "rows_table"]
 
 NONE: Final = np.iinfo(np.int64).min  # unknown: changes are negative, too
-_SUMS: Final = ("own_ns", "gpu_ns", "clocks_ns", "calls", "kernels")
 
+Line = dict[str, Any]
 Key = tuple[str | None, ...]
 
 
-class _Row:
-    """Sums of the groups of a row, before and after."""
+@dataclass
+class _Sums:
+    """The sums of the groups that a line shows, of one side: ns of a step, calls and kernels."""
 
-    def __init__(self) -> None:
-        self.own_ns, self.gpu_ns, self.clocks_ns = [0, 0], [0, 0], [0, 0]
-        self.calls, self.kernels = [0, 0], [0, 0]
-        self.rows: dict[int, int] = {}  # those of the waterfall, and their change
+    own_ns: int = 0
+    gpu_ns: int = 0
+    clocks_ns: int = 0
+    calls: int = 0
+    kernels: int = 0
+    n_windows: int = 1
+
+    @property
+    def calls_of_step(self) -> float:
+        return self.calls / self.n_windows
+
+
+@dataclass
+class _Line:
+    """A line: its sums on both sides, and the change of each row of the waterfall in it, ns."""
+
+    before: _Sums = field(default_factory=_Sums)
+    after: _Sums = field(default_factory=_Sums)
+    changes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def clocks_ns(self) -> int:
+        return self.before.clocks_ns + self.after.clocks_ns
 
     @property
     def delta(self) -> int:
-        return self.own_ns[1] - self.own_ns[0] - sum(self.clocks_ns)
+        return self.after.own_ns - self.before.own_ns - self.clocks_ns
+
+    @property
+    def of_count(self) -> int:
+        """The change from more or fewer calls, ns: by the mean time of a call on both sides."""
+        sides = [each for each in (self.before, self.after) if each.calls]
+        if not sides:
+            return 0
+        mean = sum(each.own_ns / each.calls_of_step for each in sides) / len(sides)
+        return round((self.after.calls_of_step - self.before.calls_of_step) * mean)
 
 
 def rows_table(found: Waterfall, by: Sequence[str]) -> Table:
-    """A row for each part and value of the keys, the largest change first."""
-    rows = _grouped(found, by)
-    reasons = Reasons(found)
-    n_windows = [half.side.n_windows for half in found.halves]
-    lines: list[dict[str, Any]] = []
-    for key, row in rows.items():
-        line = dict(zip(("part", *by), key, strict=True))
-        line |= _numbers(row, n_windows)
-        calls = (line["calls_before"], line["calls_after"])
-        line["why"] = reasons.of(row.rows, row.own_ns, calls)
-        if found.unit == CALLS and line["why"] in ("added", "removed"):
-            line |= {"before_ns": None, "after_ns": None, "delta_ns": None, "count_ns": None}
-        lines.append(line)
+    """A line for each part and value of the keys, the largest change first."""
+    grouped, reasons = _grouped(found, by), Reasons(found)
+    lines = [
+        {**dict(zip(("part", *by), key, strict=True)), **_of_groups(line, reasons, found.unit)}
+        for key, line in grouped.items()
+    ]
     if found.unit != CALLS:
-        lines += _idle(found)
+        lines += _of_idle(found)
     if found.clocks is not None:
-        lines.append(_clocks(found, rows))
-    total = sum(line["delta_ns"] or 0 for line in lines)
-    for line in lines:
-        delta = line["delta_ns"]
-        line["share"] = delta / total if total and delta is not None else None
-    lines.sort(key=lambda line: _order(line, by))
+        delta = sum(line.clocks_ns for line in grouped.values())
+        why = f"kernels take {found.clocks.factor:.3f} times as long"
+        lines.append({"part": "clocks", "delta_ns": delta, "why": why})
+    total = sum(each.get("delta_ns") or 0 for each in lines)
+    for each in lines:
+        change = each.get("delta_ns")
+        each["share"] = change / total if total and change is not None else None
+    lines.sort(key=lambda each: _order(each, by))
     return _table(lines, by, found, total)
 
 
-def _order(line: dict[str, Any], by: Sequence[str]) -> tuple[Any, ...]:
-    keys = tuple(line.get(name) or "" for name in ("part", *by))
-    return (
-        -abs(line["delta_ns"] or 0),
-        -max(line["gpu_after_ns"] or 0, line["gpu_before_ns"] or 0),
-        keys,
-    )
+def _order(line: Line, by: Sequence[str]) -> tuple[Any, ...]:
+    """The largest change first, then the most time."""
+    most = max(line.get(name) or 0 for name in ("gpu_before_ns", "gpu_after_ns", "after_ns"))
+    return -abs(line.get("delta_ns") or 0), -most, [line.get(name) or "" for name in ("part", *by)]
 
 
-def _grouped(found: Waterfall, by: Sequence[str]) -> dict[Key, _Row]:
-    rows: dict[Key, _Row] = {}
+def _grouped(found: Waterfall, by: Sequence[str]) -> dict[Key, _Line]:
+    lines: dict[Key, _Line] = {}
     keys = [labels(found, name) for name in ("part", *by)]
-    for i, half in enumerate(found.halves):
-        columns = [each[i] for each in keys]
-        sums = [getattr(half, name) for name in _SUMS[:3]]
-        sums += [getattr(half.side, name) for name in _SUMS[3:]]
-        numbers = zip(*(each.tolist() for each in sums), strict=True)
-        own_keys = zip(*columns, strict=True)
-        for key, values, of in zip(own_keys, numbers, half.row.tolist(), strict=True):
-            row = rows.setdefault(key, _Row())
-            for name, value in zip(_SUMS, values, strict=True):
-                getattr(row, name)[i] += value
-            change = (values[0] if i else -values[0]) - values[2]
-            row.rows[of] = row.rows.get(of, 0) + change
-    return rows
-
-
-def _numbers(row: _Row, n_windows: Sequence[int]) -> dict[str, Any]:
-    (before, after), delta = row.own_ns, row.delta
-    calls = [count / n for count, n in zip(row.calls, n_windows, strict=True)]
-    kernels = [count / n for count, n in zip(row.kernels, n_windows, strict=True)]
-    each = [ns / count if count else 0.0 for ns, count in zip(row.own_ns, calls, strict=True)]
-    mean = sum(each) / 2 if all(calls) else sum(each)
-    return {
-        "before_ns": before,
-        "after_ns": after,
-        "delta_ns": delta,
-        "count_ns": round((calls[1] - calls[0]) * mean),
-        "gpu_before_ns": row.gpu_ns[0],
-        "gpu_after_ns": row.gpu_ns[1],
-        "calls_before": calls[0],
-        "calls_after": calls[1],
-        "kernels_before": kernels[0],
-        "kernels_after": kernels[1],
-    }
-
-
-def _idle(found: Waterfall) -> list[dict[str, Any]]:
-    lines = []
-    for cause, name in enumerate(CAUSES):
-        before, after = (int(half.idle_ns[cause]) for half in found.halves)
-        if before or after:
-            why = "slower" if after > before else "faster"
-            if abs(after - before) <= SAME * max(before, after):
-                why = "same"
-            lines.append(_line(f"idle: {name}", before, after, after - before, why))
+    before, after = (list(zip(*each, strict=True)) for each in zip(*keys, strict=True))
+    for key, row, sums in _groups(found.before, before):
+        line = lines.setdefault(key, _Line())
+        _add(line.before, sums)
+        line.changes[row] = line.changes.get(row, 0) - sums.own_ns - sums.clocks_ns
+    for key, row, sums in _groups(found.after, after):
+        line = lines.setdefault(key, _Line())
+        _add(line.after, sums)
+        line.changes[row] = line.changes.get(row, 0) + sums.own_ns - sums.clocks_ns
     return lines
 
 
-def _clocks(found: Waterfall, rows: dict[Key, _Row]) -> dict[str, Any]:
-    factor = found.clocks.factor if found.clocks else 1.0
-    delta = sum(sum(row.clocks_ns) for row in rows.values())
-    return _line("clocks", None, None, delta, f"kernels take {factor:.3f} times as long")
+def _groups(half: Half, keys: Sequence[Key]) -> Iterable[tuple[Key, int, _Sums]]:
+    """The groups of a side: key, row of the waterfall, sums."""
+    side = half.side
+    columns = (half.own_ns, half.gpu_ns, half.clocks_ns, side.calls, side.kernels)
+    values = zip(*(each.tolist() for each in columns), strict=True)
+    for key, row, (own, gpu, clocks, calls, kernels) in zip(
+        keys, half.row.tolist(), values, strict=True
+    ):
+        yield key, row, _Sums(own, gpu, clocks, calls, kernels, side.n_windows)
 
 
-def _line(part: str, before: int | None, after: int | None, delta: int, why: str) -> dict[str, Any]:
-    none = dict.fromkeys(each.key for each in COLUMNS)
+def _add(sums: _Sums, more: _Sums) -> None:
+    sums.own_ns += more.own_ns
+    sums.gpu_ns += more.gpu_ns
+    sums.clocks_ns += more.clocks_ns
+    sums.calls += more.calls
+    sums.kernels += more.kernels
+    sums.n_windows = more.n_windows
+
+
+def _of_groups(line: _Line, reasons: Reasons, unit: str) -> Line:
+    before, after = line.before, line.after
+    calls = (before.calls_of_step, after.calls_of_step)
+    why = reasons.of(line.changes, (before.own_ns, after.own_ns), calls)
+    is_compared = unit != CALLS or why not in ("added", "removed")
     return {
-        **none, "part": part, "before_ns": before, "after_ns": after, "delta_ns": delta, "why": why,
-    }  # fmt: skip
+        "before_ns": before.own_ns if is_compared else None,
+        "after_ns": after.own_ns if is_compared else None,
+        "delta_ns": line.delta if is_compared else None,
+        "count_ns": line.of_count if unit != CALLS else None,
+        "gpu_before_ns": before.gpu_ns,
+        "gpu_after_ns": after.gpu_ns,
+        "calls_before": calls[0],
+        "calls_after": calls[1],
+        "kernels_before": before.kernels / before.n_windows,
+        "kernels_after": after.kernels / after.n_windows,
+        "why": why,
+    }
 
 
-def _table(lines: list[dict[str, Any]], by: Sequence[str], found: Waterfall, total: int) -> Table:
-    columns: dict[str, Any] = {}
-    for name in ("part", *by, *(each.key for each in COLUMNS[1:])):
-        values = [line.get(name) for line in lines]
-        if name in by or name in ("part", "why"):
-            columns[name] = values_of(values)
-        elif name.endswith("_ns"):
-            known = [NONE if each is None else each for each in values]
-            columns[name] = Ints(np.array(known, np.int64), none=NONE)
-        else:
-            columns[name] = Floats(np.array([np.nan if each is None else each for each in values]))
-    before, after = found.wall_ns
+def _of_idle(found: Waterfall) -> Iterable[Line]:
+    times = zip(CAUSES, *(half.idle_ns.tolist() for half in found.halves), strict=True)
+    for name, before, after in times:
+        if before or after:
+            why = "more" if after > before else "less"
+            if abs(after - before) <= SAME * max(before, after):
+                why = "same"
+            yield {
+                "part": f"idle: {name}",
+                "before_ns": before,
+                "after_ns": after,
+                "delta_ns": after - before,
+                "why": why,
+            }
+
+
+def _table(lines: Sequence[Line], by: Sequence[str], found: Waterfall, total: int) -> Table:
     headings = [COLUMNS[0], *map(heading_of, by), *COLUMNS[1:]]
+    columns = {each.key: _column(each.key, by, lines) for each in headings}
+    before, after = found.wall_ns
     totals = {"before_ns": before, "after_ns": after, "delta_ns": total}
     return Table(columns, shown(headings, columns), total=totals if found.unit != CALLS else {})
+
+
+def _column(name: str, by: Sequence[str], lines: Sequence[Line]) -> Cells:
+    values = [line.get(name) for line in lines]
+    if name in by or name in ("part", "why"):
+        return values_of(values)
+    if name.endswith("_ns"):
+        return Ints(np.array([NONE if each is None else each for each in values], np.int64), NONE)
+    return Floats(np.array([np.nan if each is None else each for each in values], np.float64))

@@ -87,8 +87,12 @@ def _all_gaps(work: GpuWork, begin: int) -> Gaps:
     if not len(work) or begin >= work.start[0]:
         return found
     first = work.rows[:1]
-    edge = Gaps(np.array([begin]), work.start[:1], first, first)
-    return Gaps._make(np.concatenate(each) for each in zip(edge, found, strict=True))
+    return Gaps(
+        np.append(begin, found.start),
+        np.append(work.start[0], found.end),
+        np.append(first, found.before),
+        np.append(first, found.after),
+    )
 
 
 def _cut(found: Gaps, start: Int64, end: Int64) -> tuple[Gaps, Int64]:

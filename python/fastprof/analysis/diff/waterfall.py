@@ -157,11 +157,8 @@ def _scaled(values: Int64, times: Int64, by: Int64) -> Int64:
 
 
 def _in_both(before: Half, after: Half, n_rows: int) -> Bools:
-    found = np.zeros((2, n_rows), bool)
-    for i, half in enumerate((before, after)):
-        found[i, half.row] = True
-    both: Bools = found.all(axis=0)
-    return both
+    used = [np.bincount(half.row, minlength=n_rows) > 0 for half in (before, after)]
+    return np.asarray(used[0] & used[1])
 
 
 def _same_kernels(before: Half, after: Half) -> tuple[Int64, Int64]:
