@@ -18,26 +18,6 @@ fp_status fp_cells_refine(const int32_t *cell, const int32_t *id, int64_t n, int
   return FP_OK;
 }
 
-fp_status fp_cells_ranks(const int32_t *id, int64_t n, int32_t n_ids, uint64_t *used,
-                         int32_t *before, int32_t *rank) {
-  for (int64_t i = 0; i < n; i++) {
-    if (id[i] < -1 || id[i] >= n_ids) return FP_E_INDEX;
-    if (id[i] >= 0) used[id[i] / 64] |= UINT64_C(1) << (id[i] % 64);
-  }
-  int32_t found = 0;
-  for (int32_t w = 0; w < FP_CELLS_WORDS(n_ids); w++) {
-    before[w] = found;
-    found += __builtin_popcountll(used[w]);
-  }
-  for (int64_t i = 0; i < n; i++) {
-    rank[i] = -1;
-    if (id[i] < 0) continue;
-    uint64_t below = used[id[i] / 64] & ((UINT64_C(1) << (id[i] % 64)) - 1);
-    rank[i] = before[id[i] / 64] + __builtin_popcountll(below);
-  }
-  return FP_OK;
-}
-
 static int64_t known(int64_t number) { return number > 0 ? number : 0; }
 
 fp_status fp_cells_short(const fp_cells_kernels *kernels, int64_t longest, double least,

@@ -14,12 +14,6 @@ fp_status fp_cells_refine(const int32_t *cell, const int32_t *id, int64_t n, int
                           int32_t n_ids, int32_t *table, int32_t *refined, int32_t *first,
                           int32_t *n_refined);
 
-/* rank[i] = the number of distinct ids below id[i]; -1 for id -1. id: -1 .. n_ids - 1; used: zeros,
- * [FP_CELLS_WORDS(n_ids)]; before: [FP_CELLS_WORDS(n_ids)]. */
-#define FP_CELLS_WORDS(n_ids) ((n_ids) / 64 + 1)
-fp_status fp_cells_ranks(const int32_t *id, int64_t n, int32_t n_ids, uint64_t *used,
-                         int32_t *before, int32_t *rank);
-
 /* Kernels, [n], and properties of their cells, [n_cells]. */
 typedef struct {
   const int32_t *cell;     /* 0 .. n_cells - 1 */

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from bench.generate import generate
 
 from kineto_files import KinetoFile
+from memory_snapshots import Snapshot, frames
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
@@ -111,6 +112,9 @@ def write_files(folder: Path) -> None:
         trace.write(folder / "traces" / f"net{rank}.pt.trace.json.gz")
     for name in ("net.json.gz", "lenet.json.gz"):
         trace.write(folder / name)
+    snapshot = Snapshot()
+    snapshot.allocate(4096, frames("train.py:7 main"))
+    snapshot.write(folder / "snapshot.pickle")
     (folder / "my_costs.py").write_text(my_costs())
     write_graph(folder)
 

@@ -25,6 +25,7 @@ TABLE_OF_CATEGORY = (
 COLLECTIVE = (
     *("Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size", "Rank"),
     *("In split size", "Out split size", "Process Group Name", "Src Rank", "Dst Rank"),
+    "Process Group Description",
 )
 TRITON = (
     *("kernel_file", "kernel_hash", "kernel_backend", "kernel_name", "kernel_kwargs"),

@@ -60,13 +60,13 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": """
         start end deviceId contextId greenContextId?@2024 streamId correlationId? globalPid?
         deprecatedSyncType?@2025 syncType eventId eventSyncId?@2025""",
-    "OSRT_API": """
+    "OSRT_API": """@2022
         start end eventClass globalTid? nameId returnValue nestingLevel? callchainId
         argumentsId@2025""",
     "COMPOSITE_EVENTS": "id* start cpu? threadState? globalTid? cpuCycles",
     "SAMPLING_CALLCHAINS": """
-        id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP?
-        unwindMethod? stackDepth""",
+        id* symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP?
+        unwindMethod? stackDepth*""",
     "SCHED_EVENTS": "start cpu isSchedIn globalTid? threadState?@2022 threadBlock?@2022",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": """@2021
         start globalPid deviceId contextId address pc bytes memKind memoryOperationType name:TEXT?
@@ -117,7 +117,7 @@ class Column:
     @property
     def definition(self) -> str:
         null = "" if self.nullable else " NOT NULL"
-        return f"{self.name} {self.kind}{null}{' PRIMARY KEY' if self.primary_key else ''}"
+        return f"{self.name} {self.kind}{null}"
 
 
 def tables(schema: str) -> dict[str, list[Column]]:
@@ -144,11 +144,15 @@ def column_names(table: str) -> frozenset[str]:
 
 def create_table(schema: str, table: str, columns: list[Column]) -> str:
     """The CREATE statement: one line up to 2021, later one commented line per column."""
+    keys = [column.name for column in columns if column.primary_key]
+    one = " PRIMARY KEY" if len(keys) == 1 else ""
+    parts = [column.definition + one * column.primary_key for column in columns]
+    parts += [f"PRIMARY KEY ({', '.join(keys)})"] if len(keys) > 1 else []
     if schema <= "2021":
-        return f"CREATE TABLE {table} ({', '.join(column.definition for column in columns)})"
+        return f"CREATE TABLE {table} ({', '.join(parts)})"
     lines = [
-        f"    {column.definition + (',' if column is not columns[-1] else ''):<70}-- {column.name}."
-        for column in columns
+        f"    {part + (',' if part is not parts[-1] else ''):<70}-- {part.split()[0]}."
+        for part in parts
     ]
     return "\n".join([f"CREATE TABLE {table} (", *lines, ")"])
 

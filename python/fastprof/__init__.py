@@ -28,6 +28,7 @@ from fastprof.errors import (
 
 if TYPE_CHECKING:
     from fastprof.analysis.diff.compare import Diff, diff
+    from fastprof.analysis.memory.snapshot import memory_snapshot
     from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
     from fastprof.annotate.session import init, uninit
@@ -69,6 +70,7 @@ __all__ = [
     "diff",
     "init",
     "layer",
+    "memory_snapshot",
     "op",
     "open",
     "report",
@@ -93,6 +95,7 @@ _HOMES = {
     "diff": "fastprof.analysis.diff.compare",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
+    "memory_snapshot": "fastprof.analysis.memory.snapshot",
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",
     "report": "fastprof.profile.reports",

@@ -34,22 +34,6 @@ static void pairs_are_numbered(int32_t n, int32_t n_cells, int32_t n_ids) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
-static void ranks_ascend(int32_t n, int32_t n_ids) {
-  int32_t *id = ARRAY(int32_t, n), *rank = ARRAY(int32_t, n);
-  uint64_t *used = ARRAY(uint64_t, FP_CELLS_WORDS(n_ids));
-  int32_t *before = ARRAY(int32_t, FP_CELLS_WORDS(n_ids));
-  for (int32_t w = 0; w < FP_CELLS_WORDS(n_ids); w++) used[w] = 0;
-  for (int32_t i = 0; i < n; i++) id[i] = random_below(n_ids + 1) - 1;
-  CHECK(fp_cells_ranks(id, n, n_ids, used, before, rank) == FP_OK);
-  for (int32_t i = 0; i < n; i++)
-    for (int32_t j = 0; j < n; j++) CHECK((id[i] < id[j]) == (rank[i] < rank[j]));
-  if (n) {
-    id[0] = n_ids;
-    CHECK(fp_cells_ranks(id, n, n_ids, used, before, rank) == FP_E_INDEX);
-  }
-  free(id), free(rank), free(used), free(before);
-}
-
 static void time_lines_fit(int32_t n, int32_t n_groups) {
   int64_t *start = ARRAY(int64_t, n), *duration = ARRAY(int64_t, n), *lines[3];
   int32_t *id = ARRAY(int32_t, n), *group = ARRAY(int32_t, 3);
@@ -109,7 +93,6 @@ static void short_kernels_add_up(int32_t n, int32_t n_cells) {
 int main(void) {
   for (int i = rounds(2000); i > 0; i--) {
     pairs_are_numbered(random_below(MOST), 1 + random_below(4), random_below(5));
-    ranks_ascend(random_below(MOST), random_below(300));
     time_lines_fit(random_below(MOST), random_below(4));
     short_kernels_add_up(random_below(MOST), 1 + random_below(4));
   }

@@ -1,4 +1,4 @@
-"""Cells, call numbers, short kernels and time lines against plain Python."""
+"""Cells, short kernels and time lines against plain Python."""
 
 import numpy as np
 import pytest
@@ -23,14 +23,6 @@ def test_pairs_are_numbered_in_order_of_first_appearance(rows, n_ids):
     pairs = list(dict.fromkeys(rows))
     assert refined.tolist() == [pairs.index(row) for row in rows]
     assert first.tolist() == [rows.index(pair) for pair in pairs]
-
-
-@examples(200)
-@given(st.lists(st.integers(-1, 200), max_size=30))
-def test_ranks_are_ascending_without_gaps(ids):
-    used = sorted(set(ids) - {-1})
-    found = _cells.ranks(frozen(ids, np.int32), 201)
-    assert found.tolist() == [used.index(each) if each >= 0 else -1 for each in ids]
 
 
 TIME = st.integers(-2, 20)
@@ -101,7 +93,6 @@ def test_cells_and_ids_out_of_bounds_are_refused():
         lambda: _cells.refine(many, 7, one, 1),
         lambda: _cells.refine(none, 7, one, 1),
         lambda: _cells.refine(one, 1, many, 7),
-        lambda: _cells.ranks(many, 7),
         lambda: _cells.busy(ns, ns, many, one, 1),
         lambda: _cells.busy(ns, ns, one, many, 7),
         lambda: _cells.short_time(many, ns, ns, ns, flags, rates, rates, 1, 1.0),

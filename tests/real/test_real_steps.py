@@ -188,3 +188,42 @@ def test_lengths_on_the_gpu_do_not_depend_on_how_far_the_host_runs_ahead() -> No
     found = fastprof.open(real("kineto/resnet_v100_2024_fwdbwd.json.gz")).find_steps()
     assert [round(each / 1e6) for each in found.length.tolist()] == [35, 72, 96, 96, 96]
     assert [round(each / 1e6) for each in found.gpu_length.tolist()] == [101, 96, 96, 96, 95]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        (R50, "DataLoader"),
+        (R50, "Optimizer.step"),
+        ("kineto/train_v100_2022_control.json.gz", "DataLoader"),
+        ("kineto/resnet_v100_2024_fwdbwd.json.gz", "Optimizer.step"),
+        ("kineto/nccl_params.json.gz", "Optimizer.step"),
+        ("kineto/resnet_checkpoint_mi300.json.gz", "Optimizer.step"),
+    ],
+)
+def test_marks_of_torch_give_the_steps_of_the_profiler(path: str, source: str) -> None:
+    profile = fastprof.open(real(path))
+    expected, found = profile.find_steps("ProfilerStep"), profile.find_steps(source)
+    assert found.of_kernel.tolist() == expected.of_kernel.tolist()
+    assert found.gpu_length[1:].tolist() == expected.gpu_length[1:].tolist()
+
+
+def test_a_data_loader_marks_all_iterations_of_an_inference() -> None:
+    """Repetition begins a step with its first kernel: the last step lacks its data loading."""
+    profile = fastprof.open(real("kineto/owlv2_h100.json.gz"), copies=True)
+    by_loader, repeated = profile.find_steps("DataLoader"), profile.find_steps("repetition")
+    assert np.bincount(by_loader.of_kernel).tolist() == [1033] * 5
+    assert [round(each / 1e6) for each in by_loader.gpu_length.tolist()] == [
+        244, 237, 242, 242, 242,
+    ]  # fmt: skip
+    assert [round(each / 1e6) for each in repeated.gpu_length.tolist()] == [
+        238, 237, 242, 245, 115,
+    ]  # fmt: skip
+
+
+def test_launches_of_an_unexpanded_graph_are_steps_on_request() -> None:
+    profile = fastprof.open(real("nsys/cudagraph_a100_nsys2024.sqlite"))
+    found = profile.find_steps("graph")
+    assert found.description == "10 steps, each from a launch of the same CUDA graph"
+    graphs = profile.kernels["kind"] == "graph"
+    assert found.of_kernel[graphs].tolist() == list(range(10))

@@ -308,6 +308,14 @@ def test_no_launches_at_all(profile: Reader) -> None:
     assert read.idle().facts["starved"] is None
 
 
+def test_copies_that_were_not_read(profile: Reader) -> None:
+    trace = Capture().first().copied((30, 31), (110, 120), "Memcpy HtoD (Pinned -> Device)")
+    read = profile(trace.work((50, 55), (150, 160)))
+    assert read.idle().notes == ()
+    note = fastprof.open(read.name).idle().notes[0]
+    assert note.startswith("copies and memsets are missing: their time counts as idle")
+
+
 def test_clocks_that_differ(profile: Reader) -> None:
     trace = Capture().first().work((170, 175), (150, 200)).work((900, 905), (800, 900))
     read = profile(trace)

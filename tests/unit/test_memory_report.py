@@ -1,4 +1,4 @@
-"""`memory`: the peak, what was live then, and by which code."""
+"""`memory` of traces: the peak, the blocks live at the peak, growth, categories."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import fastprof
 import torch_server
 from commands import run
 from exports import PID, Export, global_tid
+from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.analysis.memory.blocks import Blocks, Events, blocks_of
 from kineto_files import KinetoFile
 
@@ -232,7 +233,7 @@ def test_blocks_that_outlive_their_step_are_kept(tmp_path: Path) -> None:
         recorder.trace.annotation(100 * step, 100 * step + 90, f"ProfilerStep#{step}")
         recorder.trace.op(100 * step + 10, 100 * step + 80, "aten::mm")
         recorder.memory(100 * step + 20, 16, step + 1)
-    table = recorder.profile(tmp_path).memory("category,step".split(","))
+    table = recorder.profile(tmp_path).memory(["category", "step"])
     found = {(row["category"], row["step"]): row["at_end_bytes"] for row in table.rows()}
     assert found == {("kept", 0): 16, ("kept", 1): 16, ("unknown", 2): 16}
     assert facts(table)["steps"]["growth_bytes"] == 16
@@ -253,6 +254,8 @@ def test_keys_and_conditions_select_allocations(tmp_path: Path) -> None:
     table = profile.memory("op", where=["op=relu"])
     assert by_key(table, "op", ("at_peak_bytes", "allocations")) == {"relu": (10, 1)}
     assert facts(table)["peak_bytes"] == 110
+    for key in KEY_NAMES:  # those that allocations do not have match nothing
+        assert profile.memory("op", where=[f"{key}=no such value"]).n_rows == 0
 
 
 def test_devices_are_selected_by_name(tmp_path: Path) -> None:
@@ -274,6 +277,10 @@ def test_events_without_time_or_size_are_left_out(tmp_path: Path) -> None:
     recorder = Recorder(total=None).memory(10, 8, 1).memory(20, 0, 2)
     recorder.trace.event("i", "cpu_instant_event", "[memory]", 30, pid=100, tid=1, args={})
     assert facts(recorder.profile(tmp_path).memory())["events"] == 1
+    nothing = Recorder(total=None).memory(10, 0, 1).memory(20, 8, 2, **{"Device Type": 77})
+    table = nothing.profile(tmp_path).memory()
+    assert table.n_rows == 0
+    assert "profile_memory=True" in table.notes[0]
 
 
 def test_the_time_line_has_the_largest_live_bytes_of_each_interval(tmp_path: Path) -> None:

@@ -176,6 +176,22 @@ def test_unknown_sizes_and_ranks_are_reported(tmp_path: Path) -> None:
     assert note_of(table, "message sizes known for 50.0% of the communication time")
 
 
+def test_kernels_without_a_launch_need_an_earlier_recording(tmp_path: Path) -> None:
+    trace = small().kernel(1000, 1400, 99, NCCL, stream=COMM)
+    note = note_of(opened(trace, tmp_path).overlap(), "message sizes")
+    assert "43.7%" in note
+    assert note.endswith("start the recording earlier")
+
+
+def test_barriers_have_no_size_and_lack_none(tmp_path: Path) -> None:
+    trace = KinetoFile()
+    none = {"In msg nelems": 0, "Out msg nelems": 0}
+    collective(trace, 0, 10, (150, 250), **none, **{"Collective name": "barrier"})
+    table = opened(trace, tmp_path).overlap()
+    assert table["collective"].tolist() == ["barrier"]
+    assert [note for note in table.notes if "size" in note or "ranks," in note] == []
+
+
 def test_graphs_without_kernels_and_impossible_durations_are_counted(tmp_path: Path) -> None:
     trace = Export().graph_trace(0, 100, 1).kernel(50, 150, 2, name=NCCL)
     trace.kernel(300, 200, 3, name=NCCL)

@@ -13,6 +13,7 @@ from bench.generate import generate
 import fastprof
 from commands import one_line, run
 from fastprof.analysis.document import reports_page
+from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.model.tables import Tables
 from fastprof.profile import reports
 
@@ -70,7 +71,7 @@ def test_a_command_prints_the_table_of_its_report(
     assert output_of(name, trace, "--markdown", "--limit", "0") == table.markdown()
     if not isinstance(table, Tables):
         known = {each.key for each in reports.find(name).columns}
-        assert known >= set(table) - {"dir", "op", "shape", "collective"}
+        assert known >= set(table) - set(KEY_NAMES)
     assert all(each.about for each in reports.find(name).columns)
 
 

@@ -7,7 +7,6 @@ _UInt8 = npt.NDArray[np.uint8]
 _Float64 = npt.NDArray[np.float64]
 
 def refine(cell: _Int32, n_cells: int, ids: _Int32, n_ids: int) -> tuple[_Int32, _Int32]: ...
-def ranks(ids: _Int32, n_ids: int) -> _Int32: ...
 def busy(
     start: _Int64,
     duration: _Int64,

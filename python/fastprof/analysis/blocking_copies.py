@@ -36,7 +36,7 @@ def blocked_ns(profile: Profile, rows: Int64) -> Int64:
 
 
 def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:
-    """Copies that wait: rows of `profile.api`, and the call at whose end the wait ends.
+    """Copies that wait: rows of `profile.api`, and the call at which each ends.
 
     Copies without `Async`; asynchronous ones that a StreamSynchronize follows at once, with it; and
     those that return after the GPU has begun to copy, as from pageable memory.
@@ -73,7 +73,8 @@ def _long_copies(profile: Profile) -> Int64:
     blocks = (end != NEVER) & (end > numbers(profile, "start")[copies])
     blocks &= end - api.start[call] >= _BLOCKS_NS
     blocks &= _named(api, _ASYNC_COPY)[call]
-    return call[blocks].astype(np.int64)
+    found: Int64 = call[blocks].astype(np.int64)
+    return found
 
 
 _SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")

@@ -176,9 +176,10 @@ add(
 add(
     Report(
         name="memory",
-        about="memory: the peak, what was live then, and by which code; also of torch's snapshots",
+        about="peak memory, the blocks live at the peak and their code; also of torch snapshots",
         description=memory_headings.DESCRIPTION,
         function="fastprof.analysis.memory.report:memory",
+        of_snapshot="fastprof.analysis.memory.snapshot:memory_snapshot",
         columns=memory_headings.COLUMNS,
         options=(memory_headings.BY, memory_headings.DEVICE, STEPS, WHERE),
         limit=20,

@@ -47,7 +47,7 @@ class CopyPeaks(NamedTuple):
                 "that the GPU supports; the machine may have less: --bus GB/s"
             )
         if None in self.buses.values():
-            lines.append("peak of the bus unknown, as the bus of the GPU is: --bus GB/s")
+            lines.append("peak of the bus unknown for this GPU: give it with --bus GB/s")
         return lines
 
     def facts(self) -> dict[str, Any]:

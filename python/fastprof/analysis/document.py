@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fastprof.analysis.key_names import ALIASES, KEY_NAMES
 from fastprof.model.heading import Heading
-from fastprof.profile.reports import Report, all_reports
+from fastprof.profile.reports import Option, Report, all_reports
 
 __all__ = ["reports_page"]
 
@@ -39,13 +39,17 @@ def _section(report: Report) -> str:
     if report.options:
         lines += ["| option | |", "|---|---|"]
         for each in report.options:
-            flag = each.name if each.is_positional else "--" + each.name.replace("_", "-")
-            value = f" {each.metavar}" if each.metavar and not each.is_positional else ""
-            lines.append(f"| `{flag}{_cell(value)}` | {_cell(each.about)} |")
+            lines += [_option(option) for option in (each, each.shorthand) if option]
         lines.append("")
     if report.columns:
         lines += ["| column | unit | |", "|---|---|---|", *_columns(report.columns), ""]
     return "\n".join(lines)
+
+
+def _option(option: Option) -> str:
+    flag = option.name if option.is_positional else "--" + option.name.replace("_", "-")
+    value = f" {option.metavar}" if option.metavar and not option.is_positional else ""
+    return f"| `{flag}{_cell(value)}` | {_cell(option.about)} |"
 
 
 def _columns(columns: tuple[Heading, ...]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.blocking_copies import blocking_copies
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.thread_events import ThreadEvents, by_thread
 from fastprof.errors import ReportError
@@ -119,9 +119,9 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         end = np.where(end == NEVER, np.int64(last), end)
         return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
-    copies, until, waits = _blocking_copies(profile)
+    copies, until = blocking_copies(profile)
     is_sync = _of_class(api, SYNC)
-    is_sync[waits] = False
+    is_sync[until] = False
     return HostStates(
         [
             events(ranges, loader_ranges(profile, data)),
@@ -175,64 +175,6 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
         return meaning.call is not None and meaning.call.op == "DataLoader"
     is_user = meaning.kind == Kind.USER
     return bool(_LOADS.fullmatch(meaning.name) or (is_user and _NAMED_SO.fullmatch(meaning.name)))
-
-
-# The longest time between a copy and the call that waits for it: torch makes them back to back.
-_PAIR_NS: Final = 20_000
-# The shortest asynchronous copy that is said to block if the copy begins before the call returns.
-_BLOCKS_NS: Final = 10_000
-
-
-def _blocking_copies(profile: Profile) -> tuple[Int64, Int64, Int64]:
-    """Copies that wait: rows of `profile.api`, the call at which each ends, all calls that wait.
-
-    Copies without `Async`; asynchronous ones that a StreamSynchronize follows at once, with it; and
-    those that return after the GPU has begun to copy, as from pageable memory.
-    """
-    alone = np.flatnonzero(_named(profile.api, _SYNC_COPY))
-    first, second = _copies_and_waits(profile.api)
-    row = np.setdiff1d(_long_copies(profile), first)
-    rows, until = np.concatenate([alone, first, row]), np.concatenate([alone, second, row])
-    order = np.argsort(rows, kind="stable")
-    return rows[order], until[order], np.concatenate([alone, second])
-
-
-def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:
-    """Asynchronous copies, and the StreamSynchronize that follows each at once."""
-    is_copy, is_wait = _named(api, _ASYNC_COPY), _named(api, _STREAM_WAIT)
-    rows = np.flatnonzero(is_copy | is_wait)
-    rows = rows[np.argsort(api.thread[rows], kind="stable")]
-    first, second = rows[:-1], rows[1:]
-    after = api.start[second] - np.minimum(api.end[first], api.start[second])
-    follows = is_copy[first] & is_wait[second] & (api.thread[first] == api.thread[second])
-    follows &= after <= _PAIR_NS
-    return first[follows], second[follows]
-
-
-def _long_copies(profile: Profile) -> Int64:
-    """Calls of asynchronous copies from or to the host that return after the GPU has begun them."""
-    api = profile.api
-    direction = texts(profile, "copy_direction")
-    is_copy = np.array([*("H" in each for each in direction.values), False])[direction.ids]
-    copies = np.flatnonzero(is_copy & (api.of_kernel >= 0))
-    call = api.of_kernel[copies]
-    known = api.end[call] != NEVER
-    blocks = known & (api.end[call] > numbers(profile, "start")[copies])
-    blocks &= api.end[call] - api.start[call] >= _BLOCKS_NS
-    blocks &= _named(api, _ASYNC_COPY)[call]
-    found: Int64 = call[blocks].astype(np.int64)
-    return found
-
-
-_SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")
-_ASYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy\w*Async")
-_STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
-
-
-def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Bools:
-    """[calls] Whether the name of each begins with a pattern."""
-    fits = [bool(pattern.match(name or "")) for name in api.name.values]
-    return np.array([*fits, False], bool)[api.name.ids]
 
 
 def _of_class(api: ApiCalls, name: str) -> Bools:

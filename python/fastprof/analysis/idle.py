@@ -145,13 +145,15 @@ def _table(
     ordered = [by, *(name for name in names if name != by)] if by else names
     return Table(
         {name: both[name] for name in ordered},
-        _shown([_heading(name) for name in ordered], both, len(work)),
+        _shown([_heading(name, name == by) for name in ordered], both, len(work)),
         total={"ns": total, "share": total / max(int(spans.sum()), 1), "gaps": n_gaps},
     )
 
 
-def _heading(name: str) -> Heading:
-    return next(each for each in COLUMNS if each.key == name)
+def _heading(name: str, is_key: bool) -> Heading:
+    """The heading of a column; text keeps that of the key."""
+    found = next(each for each in COLUMNS if each.key == name)
+    return replace(found, rank=0, min_width=24) if is_key else found
 
 
 def _shown(

@@ -40,7 +40,9 @@ OPTIONS: Final = (
     STEPS,
 )  # fmt: skip
 
-_CAUSE: Final = Heading("cause", "cause", "", "why the GPU waits, see above", min_width=16)
+_CAUSE: Final = Heading(
+    "cause", "cause", "", "why the GPU waits; the causes are listed above", min_width=16
+)
 _DEVICE: Final = Heading("device", "GPU", "", "GPU number")
 _PLACES: Final = (
     Heading(
@@ -84,20 +86,42 @@ OF_GAPS: Final = (
 ALL: Final = (*COLUMNS, *(each for each in OF_GAPS if each.key not in {col.key for col in COLUMNS}))
 
 DESCRIPTION: Final = """\
-Why the GPU has no work. A gap is a time during which a GPU runs nothing, on any
-stream. The host's part of a gap ends with the launch of the next work; it is
-divided by what the launching thread did:
-  data loading      inside a data loader, or a range that --data matches
-  alloc/load        allocates or frees memory, loads a module or a kernel
+Why the GPU has no work. A gap is a time during which a GPU runs nothing on any
+stream. `gaps` and `longest` count a gap to the cause that takes most of it.
+Before the launch of the next work, by what the launching thread does:
+  data loading      fetches a batch: DataLoader, Lightning, ranges of --data
+  alloc/load        allocates or frees memory, loads a module or kernel code
   blocking copy     copies and waits: .item(), .cpu(), pageable memory
-  sync              waits for the GPU; also what follows until the launch, as the
-                    host could launch nothing ahead of time
-  other thread      idle, while another thread of the process runs
-  operating system  in a function of the operating system (nsys --trace osrt)
+  sync              waits for the GPU. After a blocking copy or sync, the rest
+                    of the gap counts too: nothing was launched ahead
+  other thread      idle, while another thread of the process is active
+  operating system  waits in the operating system (nsys --trace osrt)
   launch-bound      Python and operators, in gaps under 50 us
   host-bound        Python and operators, in longer gaps
-The rest of the gap:
-  launch latency    from the launch to the start on the GPU
-  dependency        launched long before: waits for an event, a copy or a stream
+From the launch on:
+  launch latency    the GPU begins
+  dependency        queued: waits for an event, a copy or other work
   unknown           the launch is not in the file
+`call`, `line`, `op`, `range` and `layer` take most of the time of the cause.
+
+$ fastprof idle resnet50.json.gz -w 80
+GPU 0, 996.5 ms: compute 591.5 ms, exposed copies 12.03 ms, idle 392.9 ms, 39.4%
+17.5% of the kernels start within 10 us of their launch (starved)
+
+cause           idle(ms)  time(%)  gaps  longest(ms)  line
+data loading       283.7     28.5     5        62.34  …snet50_profiler_api.py:44
+host-bound          51.2      5.1   402         2.05  …snet50_profiler_api.py:46
+launch latency      29.0      2.9  7490         0.03  …snet50_profiler_api.py:46
+launch-bound        25.8      2.6  1011         0.05  …snet50_profiler_api.py:49
+blocking copy        3.3      0.3    12         0.36  …snet50_profiler_api.py:44
+other thread         0.0      0.0     0           na  na
+dependency           0.0      0.0     1         0.01  …snet50_profiler_api.py:46
+total              392.9     39.4  8921
+(too narrow for call, op, range)
+
+$ fastprof idle resnet50.json.gz --gaps 2 -w 80 -c at_ns,ns,cause,after,line
+ at(ms)  idle(ms)  cause         after         line
+648.322      62.3  data loading  Memcpy_HtoD_  resnet50_profiler_api.py:44
+294.025      60.9  data loading  Memcpy_HtoD_  resnet50_profiler_api.py:44
+  total     123.3
 """

@@ -18,6 +18,7 @@ from fastprof.analysis.gpu_work import (
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.advice import advice_on
+from fastprof.profile.api_classes import COPY as COPY_CALL
 from fastprof.profile.profile import Profile
 
 __all__ = ["notes", "overview"]
@@ -97,6 +98,17 @@ def notes(profile: Profile, n_late: int) -> tuple[str, ...]:
     launched = numbers(profile, "launch_start") != NO_TIME
     if not launched.any():
         found.append("causes unknown: no API calls in the file; record with nsys profile -t cuda")
+    if not _has_copies(profile) and COPY_CALL in profile.api.call_class.values:
+        found.append(
+            "copies and memsets are missing: their time counts as idle; in Python, open the trace "
+            "with copies=True"
+        )
     if n_late:
         found.append(f"{n_late} launches start after their work: the clocks of host and GPU differ")
     return tuple(found)
+
+
+def _has_copies(profile: Profile) -> bool:
+    kind = texts(profile, "kind")
+    is_copy = np.array([*(each in ("memcpy", "memset") for each in kind.values), False], bool)
+    return bool(is_copy[kind.ids].any())

@@ -39,7 +39,7 @@ KEY_NAMES: Final = {
     "tc": "tensor cores: 1 used, 0 not used, - not applicable",
     "launch": "API call that launched it",
     "direction": "direction of a copy: HtoD, DtoH, DtoD, ...",
-    "memory": "memory of a copy besides that of the device: pageable, pinned, managed, ...; else device",
+    "memory": "memory of a copy: pageable, pinned, managed, ...; device if there is no other",
     "size": "bytes of a copy or memset",
     "size_class": "class of that size: < 4 kB, 4-64 kB, 64 kB-1 MB, ...",
     "context": "CUDA context",

@@ -153,7 +153,8 @@ def _size_class(profile: Columns) -> Values:
     """Classes of the bytes of copies and memsets."""
     if "copied" not in profile.names:
         return unknown(len(profile))
-    limits, names = zip(*_SIZE_CLASSES, strict=True)
+    limits = np.array([limit for limit, _ in _SIZE_CLASSES])
+    names = [name for _, name in _SIZE_CLASSES]
     copied = numbers(profile, "copied")
     place = np.searchsorted(limits, copied, "right").astype(np.int32)
     return Values(np.where(copied < 0, np.int32(-1), place), [*names, ">= 256 MB"])

@@ -175,7 +175,8 @@ def _launch_times(profile: Profile) -> Int64:
     if "launch_start" not in profile.names:
         return np.arange(len(profile))
     launch, start = numbers(profile, "launch_start"), numbers(profile, "start")
-    return np.where(launch == NO_TIME, start, launch)
+    unknown = launch == NO_TIME
+    return np.where(unknown, start, launch) if unknown.any() else launch
 
 
 def _columns(work: _Work, rows: list[Path]) -> dict[str, Cells]:

@@ -17,9 +17,15 @@ def by(default: str) -> Option:
 
 STEPS: Final = Option(
     "steps",
-    "what a step is: ProfilerStep, range:REGEX, repetition, anchor:REGEX (an operator or kernel) "
-    "or none (default: the first that applies)",
+    "what a step is: ProfilerStep, range:REGEX, repetition, DataLoader, Optimizer.step, graph, "
+    "anchor:REGEX (an operator or kernel) or none (default: the first that applies)",
     "SOURCE",
+    shorthand=Option(
+        "step_range",
+        "each of your outermost ranges whose name matches is a step: --steps range:PATTERN",
+        "PATTERN",
+        lambda text: f"range:{text}",
+    ),
 )
 
 

@@ -59,6 +59,9 @@ def overlap(
         A key is unknown.
     StepsError
         The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed: exports of Nsight Systems are read again for the payloads of NCCL's
+        ranges.
     """
     names = (by,) if isinstance(by, str) else tuple(by or ())
     if names:

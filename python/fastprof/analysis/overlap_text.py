@@ -9,12 +9,15 @@ import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.exposure import Exposure, TimeLine
+from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Floats, Table
+from fastprof.model.trace import NO_TIME
+from fastprof.ops.collectives.bandwidth import BARRIER
 from fastprof.profile.collectives import COMMUNICATION
 from fastprof.profile.profile import Profile, messages
 
@@ -45,13 +48,18 @@ _SAME_STREAM: Final = (
 )
 _SIZES: Final = "message sizes known for {:.1%} of the communication time{}"
 _SHAPES: Final = {
-    "nsys": ": wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)",
+    "nsys": ": export with nsys export --include-blobs=true, or wrap the run in "
+    "torch.autograd.profiler.emit_nvtx(record_shapes=True)",
     "kineto": ": profile(record_shapes=True), or a PyTorch of 2024 or later",
 }
+_CUT: Final = ": the launches of the rest are not in the file; start the recording earlier"
 _RANKS: Final = "no bus bandwidth without the number of ranks, which {}"
-_GROUPS: Final = {"kineto": "torch.profiler records since 2024"}
+_GROUPS: Final = {
+    "kineto": "torch.profiler records since 2024",
+    "nsys": "NCCL records when it makes a communicator: start the recording before that",
+}
 
-_ENOUGH: Final = 0.95
+_REST: Final = 0.05  # of the time
 _SHARE_OF_COMPUTE: Final = 0.5
 
 
@@ -127,13 +135,15 @@ def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
 def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
     """A line for each GPU where communication runs on the stream with most of the compute."""
     other = [name in (COMMUNICATION, "memcpy", "memset") for name in classes.values]
-    compute = np.flatnonzero(~np.array([*other, False])[classes.ids])
+    is_compute = ~np.array([*other, False])[classes.ids]
+    is_wanted = np.zeros(len(profile), bool)
+    is_wanted[rows] = True
     device, stream = (key_of(profile, name) for name in ("device", "stream"))
     size = len(stream.values) + 1
-    place = (device.ids + 1).astype(np.int64) * size + stream.ids + 1
-    time = np.maximum(numbers(profile, "sil"), 0)
-    n = (len(device.values) + 1) * size
-    sums = [np.bincount(place[own], time[own], n).reshape(-1, size) for own in (compute, rows)]
+    place = (device.ids + np.int32(1)) * np.int32(size) + stream.ids + np.int32(1)
+    streams = Grouping(place, (len(device.values) + 1) * size)
+    time = np.ascontiguousarray(numbers(profile, "sil"), np.int64)
+    sums = [streams.sum_where(time, own).reshape(-1, size) for own in (is_compute, is_wanted)]
     lines = {}
     for i, (computing, communicating) in enumerate(zip(*sums, strict=True)):
         most = int(computing.argmax())
@@ -147,15 +157,16 @@ def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
 def _unknown(profile: Profile, rows: Rows, time: Int64) -> list[str]:
     """A line for sizes, or else numbers of ranks, that are unknown for part of the time."""
     message = messages(profile).message
-    parts = ([each.size for each in message.values], [each.bus for each in message.values])
-    total = max(int(time.sum()), 1)
-    sized, ranked = (
-        time[np.array([*(each is not None for each in part), False])[message.ids[rows]]].sum()
-        / total
-        for part in parts
-    )
-    kind = profile.about.format
-    lines = [_SIZES.format(sized, _SHAPES.get(kind, ""))] if sized < _ENOUGH else []
-    if ranked < _ENOUGH * sized:
+    ids, total = message.ids[rows], max(int(time.sum()), 1)
+    no_size = np.array([each.size is None and each.kind != BARRIER for each in message.values])
+    no_bus = np.array([each.bus is None and each.kind != BARRIER for each in message.values])
+    without = time[no_size[ids]].sum()
+    kind, lines = profile.about.format, []
+    if without > _REST * total:
+        not_launched = time[no_size[ids] & (numbers(profile, "launch_start")[rows] == NO_TIME)]
+        is_cut = not_launched.sum() > without / 2
+        advice = _CUT if is_cut else _SHAPES.get(kind, "")
+        lines.append(_SIZES.format(1 - without / total, advice))
+    if time[no_bus[ids]].sum() - without > _REST * (total - without):
         lines.append(_RANKS.format(_GROUPS.get(kind, "is not recorded")))
     return lines

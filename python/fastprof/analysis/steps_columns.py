@@ -87,4 +87,23 @@ inside this time counts. With several GPUs, a step has a row per GPU.
   outlier   wall differs from the median by over 10 % and by over 5 times the median deviation
 
 The lines above the table compare each outlier with the mean of the other steps.
+
+$ fastprof steps resnet50.json.gz -w 88
+Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
+step 141.1 ms ± 25 (median 126.7 ms, 123 ms to 182.3 ms): compute 99.14 ms, exposed
+  copies 3.257 ms, idle 38.69 ms; GPU busy 72.6%
+outlier: step 5 takes 182.3 ms, 57.13 ms over the mean of the others: idle +55.76 ms
+  (before the first work +44.99 ms, host-bound +9.931 ms); host: sync +36.92 ms, data
+  loading +3.626 ms
+outlier: step 9 takes 163.5 ms, 38.35 ms over the mean of the others: idle +37.97 ms
+  (host-bound +30.22 ms, launch latency +4.524 ms)
+
+step  wall(ms)  busy(ms)  compute(ms)  exposed copy(ms)  idle(ms)  sync(ms)  flag
+   5     182.3     103.5         99.8               3.7      78.8      40.1  outlier
+   6     126.2     102.3         99.2               3.0      23.9       3.2
+   7     127.2     102.2         99.1               3.0      25.0       3.2
+   8     123.0     102.1         99.0               3.1      20.9       3.2
+   9     163.5     102.5         98.8               3.7      61.0       4.0  outlier
+  10     124.4     101.9         99.0               3.0      22.4       3.1
+(too narrow for copies(ms), data loading(ms), host(ms), kernels, mfu(%))
 """

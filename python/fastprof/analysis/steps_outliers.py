@@ -8,15 +8,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.steps_idle import IdleCauses
 from fastprof.analysis.steps_sums import HOST_TIMES
 from fastprof.analysis.steps_windows import Lane, Windows
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.profile.profile import Profile
 
-__all__ = ["PARTS", "Outlier", "is_outlier", "outliers_of"]
+__all__ = ["LARGE", "PARTS", "Outlier", "is_outlier", "outliers_of"]
 
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 
@@ -24,6 +26,7 @@ _LEAST: Final = 3  # steps
 _SHARE: Final = 0.1  # of the median
 _DEVIATIONS: Final = 5  # median absolute deviations
 _MOST_OPS: Final = 3
+LARGE: Final = 0.05  # parts of a difference below this share are not shown
 
 
 class Outlier(NamedTuple):
@@ -36,12 +39,14 @@ class Outlier(NamedTuple):
     changes : the same for each of PARTS, which add up to `over_ns`, and for HOST_TIMES and kernels
         where they are known
     ops : GPU time of the operators (kernels without operators) that differ most, less its mean
+    causes : the parts of the change of idle_ns, if that is large and launches are recorded
     """
 
     row: int
     over_ns: float
     changes: dict[str, float]
     ops: dict[str, float]
+    causes: dict[str, float]
 
 
 def is_outlier(wall: Int64, averaged: Bools) -> Bools:
@@ -85,16 +90,24 @@ def outliers_of(
             continue
         over = windows.wall[own] - windows.wall[normal].mean()
         largest = np.argsort(-np.abs(over), kind="stable")[:most]
-        ops = _Ops(profile, lane, windows, rows, normal)
+        ops, causes = _Ops(profile, lane, windows, rows, normal), None
         for row, more in zip(own[largest].tolist(), over[largest].tolist(), strict=True):
-            changes = {
-                name: float(values[row] - values[normal].mean())
-                for name in (*PARTS, *HOST_TIMES, "kernels")
-                for values in (columns[name],)
-                if values[row] >= 0
-            }
-            found.append(Outlier(row, more, changes, ops.changes(row)))
+            changes = _changes(columns, row, normal)
+            found.append(Outlier(row, more, changes, ops.changes(row), {}))
+            has_causes = len(profile.api) > 0 and lane.selected is lane.work
+            if has_causes and abs(changes["idle_ns"]) >= LARGE * abs(more):
+                causes = causes or IdleCauses(profile, lane, windows, rows, normal)
+                found[-1] = found[-1]._replace(causes=causes.changes(row, changes["idle_ns"]))
     return sorted(found, key=lambda each: -abs(each.over_ns))[:most]
+
+
+def _changes(columns: Mapping[str, Int64], row: int, normal: Int64) -> dict[str, float]:
+    names = (*PARTS, *HOST_TIMES, "kernels")
+    return {
+        name: float(columns[name][row] - columns[name][normal].mean())
+        for name in names
+        if columns[name][row] >= 0
+    }
 
 
 class _Ops:
@@ -110,10 +123,7 @@ class _Ops:
         self._names = _names(profile)
         self._ids = take(self._names.ids, lane.selected.rows)
         self._time = lane.selected.end - lane.selected.start
-        rows = rows[windows.is_known[rows]]
-        place = np.searchsorted(windows.start[rows], lane.selected.start, "right") - 1
-        self._row = np.append(rows, -1)[place]
-        self._row[lane.selected.start >= windows.end[self._row]] = -1
+        self._row = windows.row_of(lane.selected.start, rows)
         self._mean = self._sums(np.isin(self._row, normal)) / len(normal)
 
     def _sums(self, kernels: Bools) -> Floats64:
@@ -130,12 +140,13 @@ class _Ops:
 
 def _names(profile: Profile) -> Values:
     """[kernels] Direction and operator; the kernel's name in files without operators."""
-    op, direction = key_of(profile, "op"), key_of(profile, "dir")
+    cells = cells_of(profile)
+    op, direction = key_of(cells, "op"), key_of(cells, "dir")
     if not op.values:
         return key_of(profile, "kernel")
-    pairs = group([op, direction], len(profile))
+    pairs = group([op, direction], len(cells))
     names = []
     for row in pairs.first.tolist():
         name, way = op.at(row), direction.at(row)
         names.append("work without operator" if name is None else f"{name} {way or ''}".rstrip())
-    return Values(pairs.ids, names)
+    return Values(cells.grouped(pairs).ids, names)

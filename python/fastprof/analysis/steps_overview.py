@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof.analysis.steps_outliers import PARTS, Outlier
+from fastprof.analysis.steps_outliers import LARGE, PARTS, Outlier
 from fastprof.analysis.steps_sums import HOST_TIMES
 from fastprof.analysis.steps_windows import Lane, Windows
 from fastprof.model.arrays import Bools, Int64
@@ -16,7 +16,6 @@ from fastprof.model.quantity import quantity, scale_of
 __all__ = ["lengths", "outlier_facts", "outlier_lines", "part_lines"]
 
 _MOST_LANES: Final = 8
-_SMALL: Final = 0.05  # parts of a difference below this share are omitted
 _NAMES: Final = {
     "compute_ns": "compute",
     "exposed_communication_ns": "exposed communication",
@@ -63,9 +62,9 @@ def part_lines(found: Sequence[Mapping[str, Any]], is_step: bool) -> Iterator[st
         mean = each["mean_ns"]
         text = f"{name}{'step' if is_step else 'capture'} {quantity(mean, 'ns')}"
         if each["steps"] > 1:
-            size = scale_of("ns", mean).size
+            spread = each["std_ns"] / scale_of("ns", mean).size
             text += (
-                f" ± {each['std_ns'] / size:.2g} (median {quantity(each['median_ns'], 'ns')}, "
+                f" ± {float(f'{spread:.2g}'):g} (median {quantity(each['median_ns'], 'ns')}, "
                 f"{quantity(each['min_ns'], 'ns')} to {quantity(each['max_ns'], 'ns')})"
             )
         parts = [f"{_NAMES[part]} {quantity(each[part], 'ns')}" for part in PARTS if each[part]]
@@ -98,21 +97,26 @@ def outlier_lines(
 
 
 def _differences(outlier: Outlier) -> Iterator[str]:
-    least = _SMALL * abs(outlier.over_ns)
-    for names, title in ((PARTS, ""), (HOST_TIMES, "host: ")):
-        changes = {name: outlier.changes.get(name, 0.0) for name in names}
-        large = sorted(
-            (name for name in names if abs(changes[name]) >= least and changes[name]),
-            key=lambda name: -abs(changes[name]),
-        )
-        if large:
-            yield title + ", ".join(f"{_NAMES[name]} {_signed(changes[name])}" for name in large)
-    ops = [f"{op} {_signed(time)}" for op, time in outlier.ops.items() if abs(time) >= least]
-    if ops:
-        yield f"GPU time: {', '.join(ops)}"
-    kernels = outlier.changes.get("kernels", 0.0)
+    causes = ", ".join(_large(outlier.causes, outlier.over_ns))
+    parts = {_NAMES[name]: outlier.changes[name] for name in PARTS}
+    yield ", ".join(
+        f"{text} ({causes})" if text.startswith("idle") and causes else text
+        for text in _large(parts, outlier.over_ns)
+    )
+    host = {_NAMES[name]: outlier.changes.get(name, 0.0) for name in HOST_TIMES}
+    for title, times in (("host", host), ("GPU time", outlier.ops)):
+        if texts := list(_large(times, outlier.over_ns)):
+            yield f"{title}: {', '.join(texts)}"
+    kernels = outlier.changes["kernels"]
     if abs(kernels) >= 1:
         yield f"kernels {kernels:+.0f}"
+
+
+def _large(times: Mapping[str, float], over_ns: float) -> Iterator[str]:
+    """The times that explain a part of a difference, the largest first."""
+    for name in sorted(times, key=lambda each: -abs(times[each])):
+        if times[name] and abs(times[name]) >= LARGE * abs(over_ns):
+            yield f"{name} {_signed(times[name])}"
 
 
 def _signed(time: float) -> str:
@@ -130,6 +134,7 @@ def outlier_facts(
             "over_ns": each.over_ns,
             "changes": each.changes,
             "ops": each.ops,
+            "causes": each.causes,
         }
         for each in found
     ]

@@ -63,17 +63,19 @@ def steps(
         The file has changed since it was read.
     """
     devices, rows = devices_with(profile, gpu, peak, bandwidth), selected(profile, where)
-    found = profile.find_steps(steps)
-    windows = windows_of(profile, found, rows)
-    if not len(windows):
-        return _table({}, (), (_why_empty(profile),), {})
     with SecondThread() as second:
+        if "start" in profile.names:
+            second.submit(lambda: profile.api)  # reads the file again
+        found = profile.find_steps(steps)
+        windows = windows_of(profile, found, rows)
+        if not len(windows):
+            return _table({}, (), (_why_empty(profile),), {})
         host = second.submit(host_times, profile, windows, found)
-        notes = second.submit(timeline_notes, profile)
         columns: dict[str, Cells] = launched_work(profile, windows, found, devices)
         columns |= {name: Ints(each) for name, each in times_of(windows).items()}
+        defects = timeline_notes(profile)
         columns |= {name: Ints(each) for name, each in host.result().items()}
-        return _of_windows(profile, found, windows, columns, notes.result())
+    return _of_windows(profile, found, windows, columns, defects)
 
 
 def _why_empty(profile: Profile) -> str:

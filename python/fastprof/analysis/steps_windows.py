@@ -79,6 +79,12 @@ class Windows:
         for i, lane in enumerate(self.lanes):
             yield lane, np.flatnonzero(self.lane == i)
 
+    def row_of(self, time: Int64, rows: Int64) -> Int64:
+        """The row in which each time is, -1 for none; rows: those of one lane."""
+        rows = rows[self.is_known[rows]]
+        row = np.append(rows, -1)[np.searchsorted(self.start[rows], time, "right") - 1]
+        return np.where((row >= 0) & (time < self.end[row]), row, -1)
+
     def take(self, rows: Int64) -> Windows:
         """Some rows, in this order."""
         return Windows(

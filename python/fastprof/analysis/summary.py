@@ -77,9 +77,9 @@ def summary(
             making = second.submit(cpu_table, cells, events, names, in_steps, ideal, where)
         else:
             making = second.submit(_grouped, cells, names, in_steps, ideal, selected(cells, where))
+        noting = second.submit(missing, profile, ("op", "shapes", "cost"))
         lines, facts = _overview(cells, found, in_steps, ideal, devices, busy)
-        footer = missing(profile, ("op", "shapes", "cost"))
-        table = making.result()
+        table, footer = making.result(), noting.result()
     if not len(profile):
         note = advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
         return replace(table, notes=(note,))

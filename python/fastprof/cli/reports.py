@@ -16,7 +16,7 @@ from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.names import unknown_name
-from fastprof.profile.reports import ENTRY_POINTS, Option, Report, all_reports
+from fastprof.profile.reports import ENTRY_POINTS, Option, Report, all_reports, imported
 
 if TYPE_CHECKING:
     from fastprof.model.table import Table
@@ -67,12 +67,27 @@ class ReportCommand:
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the command and return its exit code."""
         from fastprof.ops.user import load_file
-        from fastprof.profile.load import open as open_trace
 
         self._check(arguments)
-
         for path in arguments.ops:
             load_file(path)
+        try:
+            table = self._table(arguments)
+            text = _written(table, arguments, self._report.limit)
+        except (ReportError, UnknownColumnError) as error:
+            arguments.error(str(error))
+        with output(arguments.output, arguments.file) as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+        return 0
+
+    def _table(self, arguments: argparse.Namespace) -> Table:
+        from fastprof.profile.load import open as open_trace
+        from fastprof.readers.torch_snapshot import is_snapshot
+
+        options = {each.name: getattr(arguments, each.name) for each in self._report.options}
+        of_snapshot = self._report.of_snapshot
+        if of_snapshot is not None and is_snapshot(arguments.file):
+            return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
         with Bar() as bar:
             profile = open_trace(
                 arguments.file,
@@ -83,15 +98,7 @@ class ReportCommand:
             )
         for warning in profile.warnings:
             log(f"warning: {warning}")
-        try:
-            options = {each.name: getattr(arguments, each.name) for each in self._report.options}
-            table = profile.report(self._report.name, **options)
-            text = _written(table, arguments, self._report.limit)
-        except (ReportError, UnknownColumnError) as error:
-            arguments.error(str(error))
-        with output(arguments.output, arguments.file) as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        return 0
+        return profile.report(self._report.name, **options)
 
     def _check(self, arguments: argparse.Namespace) -> None:
         """Check names of columns before reading the trace, if the report declares its columns."""
@@ -126,23 +133,33 @@ def is_file(word: str, known: Collection[str]) -> bool:
 
 
 def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+    """Add an option and its shorthand, of which a command takes one."""
+    if option.shorthand is None:
+        _add_one(parser, option, option.name)
+        return
+    either = parser.add_mutually_exclusive_group()
+    _add_one(either, option, option.name)
+    _add_one(either, option.shorthand, option.name)
+
+
+def _add_one(parser: argparse._ActionsContainer, option: Option, keyword: str) -> None:
     flag = "--" + option.name.replace("_", "-")
     about = option.about.replace("%", "%%")
     if option.is_positional:
         parser.add_argument(
-            option.name,
+            keyword,
             metavar=option.metavar,
             nargs="*",
             type=_typed(option.type),
             help=about,
         )
     elif option.metavar is None:
-        parser.add_argument(flag, dest=option.name, action="store_true", help=about)
+        parser.add_argument(flag, dest=keyword, action="store_true", help=about)
     else:
         further: dict[str, Any] = {"action": "append"} if option.is_repeatable else {}
         parser.add_argument(
             flag,
-            dest=option.name,
+            dest=keyword,
             metavar=option.metavar,
             type=_typed(option.type),
             default=option.default,

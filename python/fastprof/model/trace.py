@@ -199,7 +199,7 @@ def _no_int32() -> Int32:
 
 @dataclass
 class UserRanges:
-    """The user's own ranges, in order of start.
+    """Some of the ranges, such as the user's own, in order of start.
 
     Columns are those of Ranges.
     """
@@ -231,6 +231,8 @@ class Trace:
     captured: Captured | None = None  # None if no graph was captured
     appended: Appended = Appended()
     user_ranges: UserRanges = field(default_factory=UserRanges)  # may mark steps
+    # Ranges of data loaders and optimizers, which may mark steps too.
+    step_marks: UserRanges = field(default_factory=UserRanges)
 
 
 @dataclass(kw_only=True)

@@ -15,8 +15,12 @@ from fastprof._core._take import take
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column, RepeatedInts, Values, unknown
 from fastprof.model.markers import Meaning
+from fastprof.model.trace import NO_TIME
 from fastprof.ops.collectives import messages
+from fastprof.profile import gpu_work
+from fastprof.profile.host_events import HostEvents
 from fastprof.profile.lookups import Lookups
+from fastprof.profile.nccl_ranges import LaunchedBy, calls_of_launches
 
 __all__ = ["COLUMNS", "COMMUNICATION", "Messages", "messages_of"]
 
@@ -59,11 +63,14 @@ _NUMBERS: Final = ("group_size", "message_bytes")
 COLUMNS: Final = tuple(_PARTS)
 
 
-def messages_of(lookups: Lookups) -> Messages:
+def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Messages:
     """The call and message of each communication kernel; linear in kernels and frames.
 
-    The message is that of the profiler's record of the call, or of the operator's arguments,
-    whichever has sizes; without ranges around the launch, that of the kernel's name.
+    The message is that of the profiler's record of the call, of the operator's arguments, or of
+    NCCL's ranges, whichever has sizes; without any, that of the kernel's name.
+
+    read_payloads : reads the ranges with payloads; called for exports of Nsight Systems whose
+        operators record no sizes
     """
     names, _ = lookups.names
     is_communication = [ops.classify(name).kind == COMMUNICATION for name in names.values]
@@ -77,9 +84,32 @@ def messages_of(lookups: Lookups) -> Messages:
         _message(None if i < 0 else meanings[i], names.values[j])
         for i, j in zip(label[first].tolist(), names.ids[rows[first]].tolist(), strict=True)
     ]
+    of_rows = Values(pair, found)
+    groups = np.full(len(rows), -1, np.int32)
+    if lookups.trace.about.format == "nsys" and any(each.size is None for each in found):
+        own = _launched(lookups, rows, read_payloads())
+        of_rows, groups = _joined(of_rows, own.message), own.call
+    of_rows = of_rows.mapped(lambda message: message)
     ids, call = np.full((2, n), -1, np.int32)
-    ids[rows], call[rows] = pair, _calls(lookups, rows, frame)
-    return Messages(Values(ids, found).mapped(lambda message: message), call)
+    ids[rows], call[rows] = of_rows.ids, _calls(lookups, rows, frame, groups)
+    return Messages(Values(ids, of_rows.values), call)
+
+
+def _launched(lookups: Lookups, rows: Rows, events: HostEvents) -> LaunchedBy:
+    """The NCCL calls of kernels that a call launched, not a graph."""
+    trace = lookups.trace
+    thread = lookups.thread[rows]
+    thread[gpu_work.of_graphs(trace)[0][rows]] = -1
+    start = take(trace.launches.start, trace.kernels.launch[rows], NO_TIME)
+    return calls_of_launches(events, thread, start)
+
+
+def _joined(left: Values, right: Values) -> Values:
+    """The messages of both, where `left` has priority."""
+    pair, first = alike([left.ids, right.ids])
+    rows = first.tolist()
+    found = [messages.joined(left.values[left.ids[i]], right.at(i)) for i in rows]
+    return Values(pair, found)
 
 
 def _frames(lookups: Lookups, rows: Rows) -> tuple[Int32, Int32]:
@@ -91,12 +121,16 @@ def _frames(lookups: Lookups, rows: Rows) -> tuple[Int32, Int32]:
     return best, take(labels, best)
 
 
-def _calls(lookups: Lookups, rows: Rows, frame: Int32) -> Int32:
-    """The number of each kernel's call; kernels without a range are calls of their own."""
+def _calls(lookups: Lookups, rows: Rows, frame: Int32, group: Int32) -> Int32:
+    """The number of each kernel's call; kernels without a range are calls of their own.
+
+    group : the NCCL group or call that launched the kernel, -1 if unknown
+    """
     replay = lookups.attribution.replay_of_kernel
     launch = np.full(len(rows), -1, np.int32) if replay is None else replay[rows]
-    own = np.where(frame < 0, np.arange(len(rows), dtype=np.int32), np.int32(-1))
-    return alike([frame, launch, own])[0]
+    alone = (frame < 0) & (group < 0)
+    own = np.where(alone, np.arange(len(rows), dtype=np.int32), np.int32(-1))
+    return alike([frame, launch, np.where(frame < 0, group, np.int32(-1)), own])[0]
 
 
 def _rank(meaning: Meaning) -> int:

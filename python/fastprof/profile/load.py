@@ -24,7 +24,13 @@ from fastprof.profile.profile import Profile
 from fastprof.profile.recount import recount
 from fastprof.profile.timeline import DiffersError, Timeline, timeline_of
 from fastprof.readers import dict_lines, memory_estimate
-from fastprof.readers.detect import Format, detect, read_host_events, read_timeline, read_trace
+from fastprof.readers.detect import (
+    Format,
+    detect_trace,
+    read_host_events,
+    read_timeline,
+    read_trace,
+)
 from fastprof.readers.sqlite.database import Progress
 
 Path = str | os.PathLike[str]
@@ -111,7 +117,7 @@ def _open(
 ) -> Profile:
     name = os.fsdecode(path)
     is_pipe = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
-    if is_pipe or detect(path).format is Format.DICT_LINES:
+    if is_pipe or detect_trace(path).format is Format.DICT_LINES:
         if graph_capture:
             raise BadInputError(
                 f"{name}: expected a trace that launches CUDA or HIP graphs, found dict lines or "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
+from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
@@ -29,6 +30,7 @@ from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
+from fastprof.profile.report_methods import ReportMethods
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -62,7 +64,7 @@ class Kernels(Mapping[str, npt.NDArray[Any]]):
         return len(self._profile.names)
 
 
-class Profile:
+class Profile(ReportMethods):
     """Everything known about the kernels of a trace or of dict lines; rows are in order of start.
 
     `fastprof.open` returns it. Columns, coverage and contents are computed on first use.
@@ -147,29 +149,26 @@ class Profile:
 
     @property
     def synchronisations(self) -> Synchronisations:
-        """What calls waited for, as CUPTI recorded it; see `ranges`. Empty if it recorded nothing.
+        """What calls waited for, as CUPTI recorded it; empty if it did not. See `ranges`.
 
-        Nsight Systems and NVProf record it always, torch.profiler on request:
+        torch.profiler records it with
         `torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)`.
         """
         return self._source.timeline.synchronisations
 
     @property
     def os_calls(self) -> HostEvents:
-        """Calls of the operating system's functions, which nsys records with `--trace osrt`.
-
-        Empty if none were recorded. The first use reads them from the file, as for `ranges`.
-        """
+        """Calls of the operating system (nsys: `--trace osrt`); empty if none. See `ranges`."""
         return self._source.host_events("os_calls")
 
     @property
     def cpu_samples(self) -> HostEvents:
-        """The function that each thread ran, which nsys records with `--sample`; see `os_calls`."""
+        """The functions that threads ran (nsys: `--sample`); see `os_calls`."""
         return self._source.host_events("cpu_samples")
 
     @property
     def cpu_switches(self) -> HostEvents:
-        """When threads began and ceased to run, recorded with `--cpuctxsw`; see `os_calls`."""
+        """When threads began and ceased to run (nsys: `--cpuctxsw`); see `os_calls`."""
         return self._source.host_events("cpu_switches")
 
     @property
@@ -221,7 +220,7 @@ class Profile:
         ----------
         source : str, optional
             What marks the steps. By default, the first that applies: `ProfilerStep` (two or more),
-            `range`, `repetition`, `none`.
+            `range`, `repetition`, `DataLoader`, `Optimizer.step`, `graph`, `none`.
 
             - `ProfilerStep`: the ranges of torch.profiler's schedule
             - `range`: your outermost range whose label, numbers folded, repeats, and that launches
@@ -229,6 +228,9 @@ class Profile:
             - `range:REGEX`: your outermost ranges whose label the expression is found in; without
               any, ranges of any kind (reads the file again)
             - `repetition`: the launches of the same kernels, at least 98 % of the GPU time
+            - `DataLoader`: each fetch of torch's DataLoader begins a step
+            - `Optimizer.step`: each step of an optimizer ends a step
+            - `graph`: each launch of the CUDA graph with the most GPU time begins a step
             - `anchor:REGEX`, `anchor:REGEX>5ms`: each launch of a kernel, or else of an operator,
               that the expression is found in, and that takes over 5 ms, begins a step
             - `none`: the capture is one step
@@ -286,7 +288,9 @@ class Profile:
         ReportError
             There is no such report, or an option has an invalid value.
         """
-        table = reports.find(name).run(self, **options)
+        found = reports.find(name)
+        with uncollected():
+            table = found.run(self, **options)
         own = table.facts
         # Only JSON needs the facts, and they take as long as a report.
         return replace(table, facts=Deferred(lambda: {**self._facts(options), **own}))
@@ -295,51 +299,6 @@ class Profile:
         device, coverage = self.column("device"), self.coverage_of_kernels
         steps = self.find_steps(options.get("steps"))
         return facts_of(self.name, self.about, device, coverage, steps)
-
-    def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
-        return self.report("summary", by=by, **options)
-
-    def ranges_table(self, **options: Any) -> Table:
-        """Time of your own ranges: `profile.ranges_table(flat=True)`; see `report`."""
-        return self.report("ranges", **options)
-
-    def roofline(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Time against ideal time: `profile.roofline(by="layer", gpu="H100")`; see `report`."""
-        return self.report("roofline", by=by, **options)
-
-    def layers(self, depth: int | None = None, **options: Any) -> Table:
-        """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
-        return self.report("layers", depth=depth, **options)
-
-    def lines(self, files: str | Sequence[str] = (), **options: Any) -> Table:
-        """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
-        return self.report("lines", files=files, **options)
-
-    def steps(self, **options: Any) -> Table:
-        """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
-        return self.report("steps", **options)
-
-    def copies(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
-        return self.report("copies", by=by, **options)
-
-    def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Communication hidden behind compute, and exposed: `profile.overlap(by="op")`; see
-        `report`."""
-        return self.report("overlap", by=by, **options)
-
-    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
-        return self.report("launches", by=by, **options)
-
-    def idle(self, gaps: int | None = None, **options: Any) -> Table:
-        """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
-        return self.report("idle", gaps=gaps, **options)
-
-    def memory(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
-        """Allocations and the peak: `profile.memory(by="layer", device="cpu")`; see `report`."""
-        return self.report("memory", by=by, **options)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
@@ -382,7 +341,7 @@ class Profile:
         def converted(name: str) -> Result:
             return convert(name, self.column(name))
 
-        with SecondThread() as second:
+        with uncollected(), SecondThread() as second:
             costs = {name: second.submit(converted, name) for name in of_costs}
             done = {name: converted(name) for name in self.names if name not in costs}
             if of_costs:  # the first computes the costs that all need

@@ -15,7 +15,7 @@ from typing import Any
 
 from fastprof.profile.checks import Totals
 from fastprof.readers import dict_lines
-from fastprof.readers.detect import Format, detect
+from fastprof.readers.detect import Format, detect_trace
 from fastprof.readers.sqlite.database import Database
 
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
@@ -55,7 +55,7 @@ def recount(path: str | os.PathLike[str], copies: bool) -> Totals | None:
     BadInputError
         The file cannot be read.
     """
-    file, _ = detect(path).exported()
+    file, _ = detect_trace(path).exported()
     if file.format is Format.SQLITE:
         return _by_sql(file.path, copies)
     if file.format is Format.DICT_LINES:

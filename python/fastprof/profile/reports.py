@@ -18,7 +18,7 @@ from fastprof.model.names import unknown_name
 if TYPE_CHECKING:
     from fastprof.model.table import Table
 
-__all__ = ["ENTRY_POINTS", "Option", "Report", "add", "all_reports", "find", "report"]
+__all__ = ["ENTRY_POINTS", "Option", "Report", "add", "all_reports", "find", "imported", "report"]
 
 ENTRY_POINTS: Final = "fastprof.reports"
 
@@ -38,6 +38,7 @@ class Option:
     default : the value without the option
     is_repeatable : the value is a list
     is_positional : an argument without `--`, any number of values
+    shorthand : another option of the command for the same keyword; its `type` makes the value
     """
 
     name: str
@@ -47,6 +48,7 @@ class Option:
     default: Any = None
     is_repeatable: bool = False
     is_positional: bool = False
+    shorthand: Option | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Report:
     columns : the columns of the table
     options : keywords of the function
     limit : rows that the command prints by default; None for all
+    of_snapshot : function(path, **options) -> Table for a memory snapshot of torch instead of a
+        trace, or "module:function"; None if the report needs a trace
     """
 
     name: str
@@ -71,14 +75,19 @@ class Report:
     options: tuple[Option, ...] = ()
     description: str = ""
     limit: int | None = None
+    of_snapshot: Callable[..., Table] | str | None = None
 
     def run(self, profile: Any, **options: Any) -> Table:
         """Call the function."""
-        function = self.function
-        if isinstance(function, str):
-            module, _, name = function.partition(":")
-            function = cast("Callable[..., Table]", getattr(import_module(module), name))
-        return function(profile, **options)
+        return imported(self.function)(profile, **options)
+
+
+def imported(function: Callable[..., Table] | str) -> Callable[..., Table]:
+    """A function, or the one that "module:function" names."""
+    if not isinstance(function, str):
+        return function
+    module, _, name = function.partition(":")
+    return cast("Callable[..., Table]", getattr(import_module(module), name))
 
 
 _reports: dict[str, Report] = {}

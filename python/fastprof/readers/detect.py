@@ -11,7 +11,7 @@ from fastprof._system import memory
 from fastprof.errors import BadInputError
 from fastprof.model.timeline import Recorded, RecordedEvents
 from fastprof.model.trace import Recording
-from fastprof.readers import memory_estimate
+from fastprof.readers import memory_estimate, torch_snapshot
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.kineto import reader as kineto
 from fastprof.readers.kineto import timeline as kineto_timeline
@@ -38,6 +38,7 @@ class Format(Enum):
     SQLITE = "SQLite database"
     JSON = "trace of torch.profiler"
     GZIP_JSON = "compressed trace of torch.profiler"
+    SNAPSHOT = "memory snapshot of torch"
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,23 @@ def detect(path: str | os.PathLike[str]) -> InputFile:
     return InputFile(path, found, head)
 
 
+def detect_trace(path: str | os.PathLike[str]) -> InputFile:
+    """`detect` for files that contain kernels: traces and dict lines.
+
+    Raises
+    ------
+    BadInputError
+        As for `detect`, or the file is a memory snapshot of torch.
+    """
+    found = detect(path)
+    if found.format is Format.SNAPSHOT:
+        raise BadInputError(
+            f"{found.name}: expected a trace, found a pickle; for memory snapshots of torch, use "
+            "fastprof memory FILE or fastprof.memory_snapshot(FILE)"
+        )
+    return found
+
+
 def _format_of(head: bytes, name: str) -> Format | None:
     if looks_like_dict_lines(head):
         return Format.DICT_LINES
@@ -94,6 +112,8 @@ def _format_of(head: bytes, name: str) -> Format | None:
         return Format.NSYS_REPORT
     if head.startswith(_SQLITE_MAGIC):
         return Format.SQLITE
+    if head.startswith(torch_snapshot.MAGIC):
+        return Format.SNAPSHOT
     if head.lstrip().startswith((b"{", b"[")):
         return Format.JSON
     if name.lower().endswith(nsys_report.SUFFIXES):
@@ -140,7 +160,7 @@ def read_trace(
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    file, notices = detect(path).exported(progress)
+    file, notices = detect_trace(path).exported(progress)
     if file.format is Format.SQLITE:
         recording = _read_sqlite(file, progress, copies, captures)
     else:
@@ -175,7 +195,7 @@ def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    file, _ = detect(path).exported(progress)
+    file, _ = detect_trace(path).exported(progress)
     if file.format is not Format.SQLITE:
         compressed = file.format is Format.GZIP_JSON
         memory.require(file.name, memory_estimate.of_json(file.path, compressed))
@@ -190,14 +210,14 @@ def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
     """Read events that only Nsight Systems records; None for other formats.
 
-    name : os_calls, cpu_samples or cpu_switches
+    name : os_calls, cpu_samples, cpu_switches or payloads
 
     Raises
     ------
     BadInputError
         The file cannot be read, is damaged, or is not a trace.
     """
-    file, _ = detect(path).exported()
+    file, _ = detect_trace(path).exported()
     if file.format is not Format.SQLITE:
         return None
     with Database(file.path) as database:

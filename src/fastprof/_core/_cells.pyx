@@ -1,7 +1,7 @@
 """Cells of kernels, the time of short kernels, and the time lines of GPUs."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
@@ -32,10 +32,6 @@ cdef extern from "fp_cells.h":
     fp_status fp_cells_refine(const int32_t *cell, const int32_t *id, int64_t n, int32_t n_cells,
                               int32_t n_ids, int32_t *table, int32_t *refined, int32_t *first,
                               int32_t *n_refined) nogil
-
-    int32_t FP_CELLS_WORDS(int32_t n_ids) nogil
-    fp_status fp_cells_ranks(const int32_t *id, int64_t n, int32_t n_ids, uint64_t *used,
-                             int32_t *before, int32_t *rank) nogil
 
     ctypedef struct fp_cells_kernels:
         const int32_t *cell
@@ -92,30 +88,6 @@ def refine(const int32_t[::1] cell, int32_t n_cells, const int32_t[::1] ids, int
                                  &first[0], &n_refined)
     check(status, "cells")
     return np.asarray(refined), np.asarray(first)[:n_refined].copy()
-
-
-def ranks(const int32_t[::1] ids, int32_t n_ids):
-    """Renumber ids without gaps, in ascending order; -1 stays -1.
-
-    ids : int32 [n], -1 .. n_ids - 1
-
-    Raises
-    ------
-    InternalError
-        An id is out of bounds.
-    """
-    cdef int64_t n = ids.shape[0]
-    cdef int32_t n_words = FP_CELLS_WORDS(n_ids)
-    cdef uint64_t[::1] used = np.zeros(n_words, np.uint64)
-    cdef int32_t[::1] before = np.empty(n_words, np.int32)
-    out = np.empty(n, np.int32)
-    cdef int32_t[::1] rank = out
-    cdef fp_status status
-    if n:
-        with nogil:
-            status = fp_cells_ranks(&ids[0], n, n_ids, &used[0], &before[0], &rank[0])
-        check(status, "ranks")
-    return out
 
 
 def busy(const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::1] ids,

@@ -80,7 +80,7 @@ def _addresses(memory: Memory, rows: Int64) -> Int64:
     changes = (np.diff(address[order]) != 0) | (np.diff(pid[order]) != 0)
     ids = np.empty(len(rows), np.int64)
     ids[order] = np.append(0, np.cumsum(changes))
-    return np.where(address < 0, np.int64(-1), ids)
+    return np.where(address == -1, np.int64(-1), ids)
 
 
 class AllocationColumns:

@@ -30,6 +30,7 @@ class Events:
     address : int64 [events], equal for the events of one address in one process; -1 if unknown
     allocated, reserved : int64 [events], bytes of the memory after the event, -1 if unknown
     row : int64 [events], the event's row in its source
+    is_complete : whether every block that is live after the last event has an event
     """
 
     names: list[str]
@@ -40,6 +41,7 @@ class Events:
     allocated: Int64
     reserved: Int64
     row: Int64
+    is_complete: bool = False
 
     def __len__(self) -> int:
         return len(self.size)
@@ -110,6 +112,8 @@ class Blocks:
         allocated, reserved = self.events.allocated[rows], self.events.reserved[rows]
         known = np.flatnonzero(allocated >= 0)
         start = int(allocated[known[0]] - above[known[0]]) if len(known) else None
+        if self.events.is_complete:
+            start = int(self.size[~self.is_recorded & (self.memory == number)].sum())
         off = 0 if start is None else int((allocated[known] != start + above[known]).sum())
         return Use(
             name=self.events.names[number],
@@ -199,7 +203,7 @@ def blocks_of(events: Events, newest_first: bool) -> Blocks:
     newest_first : without addresses, a free matches the newest live allocation of its size, as in
         training; otherwise the oldest
     """
-    is_by_size = bool((events.address < 0).any())
+    is_by_size = bool((events.address == -1).any())
     key = _by_size(events, newest_first) if is_by_size else events.address
     ids, _ = alike([events.memory, key])
     n = len(events)
@@ -226,9 +230,9 @@ def blocks_of(events: Events, newest_first: bool) -> Blocks:
 def _by_size(events: Events, newest_first: bool) -> Int64:
     """[events] A key that a free shares with its allocation, which has the same size."""
     ids, _ = alike([events.memory, np.abs(events.size)])
-    key = np.empty(len(events), np.int64)
+    key, is_allocation = np.empty(len(events), np.int64), events.is_allocation
     for rows in _groups(ids):
-        allocates = events.is_allocation[rows]
+        allocates = is_allocation[rows]
         count = np.cumsum(np.where(allocates, 1, -1))
         # Frees that take the count below its least value so far are of earlier blocks.
         floor = np.minimum.accumulate(np.minimum(count, 0))

@@ -1,4 +1,4 @@
-"""What blocks are for: parameters, gradients, activations, ... as far as the trace shows it."""
+"""Categories of blocks: parameters, gradients, activations, ..., from the phases of a trace."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ _OWN_KEYS: Final = {
     "unknown",
     "device": "memory: GPU 0, CPU, pinned, managed",
     "size": "size of the block in bytes",
-    "state": "of a snapshot: active, freed while in use by a stream, or inactive",
 }
 _SHARED_KEYS: Final = (
     *("op", "mod", "layer", "line", "library_line", "function", "file", "dir", "shape", "phase"),
@@ -90,4 +89,34 @@ DEVICE: Final = Option(
 )
 
 DESCRIPTION: Final = """\
+Peak memory, the blocks live at the peak, and the code that allocated them. Rows are
+groups of blocks that agree in all keys of --by. The lines above the table are of all
+memory: peak, allocations per step, growth from step to step, live bytes over time.
+
+Sources: traces of torch.profiler with profile_memory=True (blocks of PyTorch's
+allocator), exports of nsys profile --cuda-memory-usage=true (cudaMalloc: segments of
+that allocator), and memory snapshots of torch.cuda.memory._dump_snapshot. A snapshot
+is a pickle: nothing in it is executed; a file with more than plain data is refused.
+
+An allocation belongs to the operator, layer and line that are open on its thread.
+(earlier) is memory from before the capture. Categories follow the phases of allocation
+and free, in a snapshot the stacks; a block that fits no rule is unknown.
+
+$ fastprof memory resnet50.json.gz --limit 4 -w 80 -c op,at_peak_bytes,allocated_bytes
+GPU 0 (Tesla V100-DGXS-32GB): peak 2.792 GB above the start of the capture,
+  53.02 ms after the first event, in step 5
+a step: 685 allocations, 10.61 GB; live bytes at the end of steps are equal
+▅▇▇█▆▂▁▁▁▁▄▇▇█▆▃▁▁▁▁▂▆▇█▇▅▁▁▁▁▁▆▇█▇▆▁▁▁▁▁▃▆▇█▇▅▁▁▁▁▅▇▇█▆ 0 B to 2.792 GB
+
+op                  at peak(GB)  allocated(GB)
+conv2d                    1.493          29.93
+batch_norm                1.220          17.12
+max_pool2d                0.078           1.09
+cross_entropy_loss        0.000           0.00
+... 42 more rows
+total                     2.792          63.69
+no addresses recorded: a free counts for an allocation of its size, so rows are
+  estimates; totals are exact
+live bytes at the start are not recorded: the peak is above the start, and
+  blocks from before the capture count only if it frees them
 """

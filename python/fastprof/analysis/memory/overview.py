@@ -11,7 +11,7 @@ from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["PerStep", "lines_of", "per_step", "values_of"]
+__all__ = ["PerStep", "drawn", "lines_of", "per_step", "timeline_of", "values_of"]
 
 _POINTS: Final = 500  # of a time line in JSON
 _WIDTH: Final = 56  # characters of a time line in text
@@ -90,7 +90,7 @@ def lines_of(use: Use, found: PerStep | None, gpu: str | None, peak_step: int | 
             )
     if found is not None:
         lines.append(_of_steps(found))
-    return [*lines, _drawn(use)]
+    return [*lines, drawn(use)]
 
 
 def _of_steps(found: PerStep) -> str:
@@ -106,7 +106,7 @@ def _of_steps(found: PerStep) -> str:
     return f"{line}; live bytes at the end of steps vary by {_bytes(spread)}"
 
 
-def _drawn(use: Use) -> str:
+def drawn(use: Use) -> str:
     """The live bytes over time as one line of bars."""
     _, live = use.line(_WIDTH)
     least, most = int(min(live.min(), 0)), int(live.max())
@@ -123,7 +123,6 @@ def values_of(use: Use, found: PerStep | None, peak_step: int | None) -> dict[st
 
     Live bytes are absolute if `start_bytes` is known, else above the start.
     """
-    starts, live = use.line(_POINTS)
     return {
         "memory": use.name,
         "events": len(use.rows),
@@ -137,8 +136,14 @@ def values_of(use: Use, found: PerStep | None, peak_step: int | None) -> dict[st
         else int(use.reserved[use.peak]),
         "end_bytes": use.base + int(use.above[-1]),
         "steps": None if found is None else _values_of_steps(found, use.base),
-        "timeline": {"ns": starts.tolist(), "live_bytes": (live + use.base).tolist()},
+        "timeline": timeline_of(use),
     }
+
+
+def timeline_of(use: Use) -> dict[str, list[int]]:
+    """The most live bytes in equal intervals, for JSON; `ns` is the start of each."""
+    starts, live = use.line(_POINTS)
+    return {"ns": starts.tolist(), "live_bytes": (live + use.base).tolist()}
 
 
 def _values_of_steps(found: PerStep, base: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""`memory`: what was allocated, what was live at the peak, and by which code."""
+"""`memory`: peak memory, the blocks live at the peak, and the code that allocates them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,14 +13,14 @@ from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.memory.allocation_columns import CPU, GPU, AllocationColumns, events_of
 from fastprof.analysis.memory.blocks import Blocks, blocks_of
 from fastprof.analysis.memory.categories import categories
-from fastprof.analysis.memory.headings import COLUMNS, memory_keys
+from fastprof.analysis.memory.headings import memory_keys
 from fastprof.analysis.memory.overview import lines_of, per_step, values_of
-from fastprof.analysis.memory.rows import Net, rows_of
+from fastprof.analysis.memory.rows import Net, empty_table, rows_of
 from fastprof.analysis.selection import Where, selected
 from fastprof.errors import ReportError
-from fastprof.model.columns import Ints, Values
+from fastprof.model.columns import Values
 from fastprof.model.metadata import About
-from fastprof.model.table import Cells, Table
+from fastprof.model.table import Table
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -58,13 +58,14 @@ def memory(
         The file has changed since it was read.
     """
     names = (by,) if isinstance(by, str) else tuple(by or ())
-    memory_keys(",".join(names)) if names else names
-    recorded = profile.memory_events if profile.about.format != "dict" else profile.about.memory
-    if not len(recorded):
-        none: dict[str, Cells] = {each.key: Ints(np.empty(0, np.int64)) for each in COLUMNS}
-        return Table(none, COLUMNS, notes=(_ADVICE[profile.about.format],))
+    if names:
+        memory_keys(",".join(names))
+    recorded = profile.memory_events
+    memories = events_of(recorded, lambda name: True).names
+    if not memories:
+        return empty_table(_ADVICE[profile.about.format], {})
     chosen = str(device).lower() if device is not None else None
-    events = events_of(recorded, _wanted(profile, chosen))
+    events = events_of(recorded, _wanted(memories, chosen).__contains__)
     found = profile.find_steps(steps)
     columns = AllocationColumns(profile, recorded, events, found)
     newest_first = bool(np.any(keys.key_of(columns, "dir").array() == "bprop"))
@@ -86,21 +87,19 @@ def memory(
     )
 
 
-def _wanted(profile: Profile, device: str | None) -> Callable[[str], bool]:
-    """Whether a memory is selected, by its name."""
-    names = set(events_of(profile.memory_events, lambda name: True).names)
+def _wanted(memories: Sequence[str], device: str | None) -> set[str]:
+    """The selected memories; by default GPUs, else the CPU, else the first."""
     if device is None:
-        device = "gpu" if any(name.startswith(GPU) for name in names) else ""
-        device = device or next(name for name in [CPU, *sorted(names)] if name in names).lower()
+        of_gpus = {each for each in memories if each.startswith(GPU)}
+        return of_gpus or {CPU if CPU in memories else memories[0]}
     name = f"{GPU} {device}".lower() if device.isdigit() else device
-    found = {each for each in names if name in (each.lower(), each.split()[0].lower())}
+    found = {each for each in memories if name in (each.lower(), each.split()[0].lower())}
     if not found:
-        listed = ", ".join(sorted(names))
         raise ReportError(
             f"expected a memory with events (a number for a GPU), found {device!r}; the file "
-            f"records {listed}"
+            f"records {', '.join(sorted(memories))}"
         )
-    return found.__contains__
+    return found
 
 
 def _default(columns: AllocationColumns) -> tuple[str, ...]:
@@ -133,7 +132,7 @@ def _net(profile: Profile, names: Sequence[str], device: str | None) -> Net | No
     return Net(events, events.memory[place], {name: keys.key_of(events, name) for name in names})
 
 
-_WITHOUT_EVENTS: Final = frozenset({"category", "device", "size", "state", "stream"})
+_WITHOUT_EVENTS: Final = frozenset({"category", "device", "size", "stream"})
 
 
 def _overview(

@@ -16,7 +16,7 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
 
-__all__ = ["Net", "rows_of"]
+__all__ = ["Net", "empty_table", "rows_of"]
 
 _NONE: Final = np.iinfo(np.int64).min
 
@@ -72,6 +72,12 @@ def _table(columns: Mapping[str, Values], found: Mapping[str, Int64]) -> Table:
         total=total,
     )
     return table.take(np.lexsort((-found["allocated_bytes"], -at_peak)))
+
+
+def empty_table(note: str, facts: Mapping[str, Any]) -> Table:
+    """A table without rows, with the reason."""
+    none: dict[str, Cells] = {each.key: Ints(np.empty(0, np.int64)) for each in COLUMNS}
+    return Table(none, COLUMNS, notes=(note,), facts=facts)
 
 
 def _joined(left: Values, right: Values) -> Values:

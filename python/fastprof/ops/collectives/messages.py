@@ -27,7 +27,7 @@ from fastprof.ops.collectives.bandwidth import (
 from fastprof.ops.registry import argument, find
 from fastprof.ops.tensor import byte_count, canonical_type, elements, short_type
 
-__all__ = ["Message", "of_call", "of_kernel", "of_record"]
+__all__ = ["Message", "joined", "of_call", "of_kernel", "of_record"]
 
 # Collectives whose output has the size of the input, where a rank has both.
 _ALIKE: Final = frozenset({ALL_REDUCE, REDUCE, BROADCAST, SEND_RECEIVE})
@@ -100,6 +100,22 @@ def of_kernel(name: str, message: Message | None = None) -> Message:
     if message is None:
         return Message(kind_of(name))
     return message if message.kind else replace(message, kind=kind_of(name))
+
+
+def joined(message: Message, other: Message | None) -> Message:
+    """A message with what it lacks from another of the same call.
+
+    The exchange of messages by which an operator is implemented is the operator's.
+    """
+    if other is None:
+        return message
+    is_part = other.kind in (None, SEND_RECEIVE)
+    kind = message.kind if is_part and message.kind else other.kind or message.kind
+    given, got = message.given, message.got
+    if message.size is None:
+        given, got = other.given, other.got
+    ranks, group = message.ranks or other.ranks, message.group or other.group
+    return replace(_message(kind, given, got, None, ranks, group), dtype=message.dtype)
 
 
 def of_call(call: Call | None, kernel: str = "") -> Message | None:

@@ -17,7 +17,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Meaning, read, read_event
 from fastprof.model.trace import OF_EVENT, OF_TORCH, Recording, Trace, label_text
 from fastprof.profile.callpath import autograd_threads
-from fastprof.profile.steps.marked import profiler_steps, user_ranges
+from fastprof.profile.steps.marked import profiler_steps, step_marks, user_ranges
 
 
 @dataclass
@@ -80,13 +80,13 @@ def nest(recording: Recording) -> Nesting:
             launches.start, launches.thread, len(recording.threads), recording.name,
         )  # fmt: skip
         meanings = [_meaning(label) for label in recording.labels]
-        users = user_ranges(recording, meanings)
+        users, marks = user_ranges(recording, meanings), step_marks(recording, meanings)
         is_engine = autograd_threads.find(recording, meanings)
         frames, inherits = autograd_threads.inherit_frames(recording, is_engine, sweep.result())
     frame_parent, frame_range, frame_of_range, frame_of_launch = frames
     trace = recording.without_ranges()
     trace.about = replace(trace.about, steps=profiler_steps(recording, meanings))
-    trace.user_ranges = users
+    trace.user_ranges, trace.step_marks = users, marks
     return Nesting(
         trace=trace,
         ranges=NestedRanges(

@@ -87,5 +87,5 @@ def _steps(trace: Trace, matches: Bools, pattern: str) -> StepsOfKernels:
     where = f" in {n_processes} processes" if n_processes > 1 else ""
     description = f"{len(steps)} steps{where}, each from a launch of {labels.shown(pattern)!r}"
     return steps_of_kernels(
-        trace, steps, f"anchor:{pattern}", description, ends_known=False, may_be_cut=True
+        trace, steps, f"anchor:{pattern}", description, ends_known=False, may_be_cut=-1
     )

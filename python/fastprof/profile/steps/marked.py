@@ -48,10 +48,40 @@ def user_ranges(recording: Recording, meanings: list[Meaning]) -> UserRanges:
 
     meanings : [labels] of the recording
     """
-    is_user = np.array([m.kind == Kind.USER for m in meanings], np.int32)
-    if not is_user.any():
+    return _ranges(recording, [meaning.kind == Kind.USER for meaning in meanings])
+
+
+def step_marks(recording: Recording, meanings: list[Meaning]) -> UserRanges:
+    """The ranges of data loaders and optimizers, in order of start.
+
+    meanings : [labels] of the recording
+    """
+    return _ranges(recording, [is_loader(each) or is_optimizer(each) for each in meanings])
+
+
+def _ranges(recording: Recording, wanted: list[bool]) -> UserRanges:
+    """The ranges with a wanted label; wanted: [labels]."""
+    if not any(wanted):
         return UserRanges()
     ranges = recording.ranges
     n_own = len(ranges) - recording.appended.ranges
-    rows = np.flatnonzero(take(is_user, ranges.label[:n_own]))
+    rows = np.flatnonzero(take(np.array(wanted, np.int32), ranges.label[:n_own]))
     return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])
+
+
+def is_loader(meaning: Meaning) -> bool:
+    """Whether a range fetches a batch: of torch's DataLoader, Lightning or fastprof.init()."""
+    if meaning.kind == Kind.ARGUMENT:
+        return meaning.call is not None and meaning.call.op == "DataLoader"
+    return _LOADER.match(meaning.name) is not None
+
+
+def is_optimizer(meaning: Meaning) -> bool:
+    """Whether a range is a step of an optimizer."""
+    return _OPTIMIZER.match(meaning.name) is not None
+
+
+_LOADER = re.compile(
+    r"enumerate\(DataLoader\)#\w+\.__next__\Z|DataLoader\Z|.*\btrain_(?:dataloader_)?next\Z"
+)
+_OPTIMIZER = re.compile(r"Optimizer\.step#\S+\Z")

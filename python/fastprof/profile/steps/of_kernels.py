@@ -29,7 +29,8 @@ class StepsOfKernels:
     ----------
     source : str
         What marks the steps: `ProfilerStep`, `range step *` (a range, its numbers folded),
-        `range:REGEX`, `repetition`, `anchor:REGEX`, or `none`: the capture is one step.
+        `range:REGEX`, `repetition`, `DataLoader`, `Optimizer.step`, `graph`, `anchor:REGEX`, or
+        `none`: the capture is one step.
     description : str
         One line, such as `6 steps (ProfilerStep#5 to #10)`; for `none`, with the reason.
     notes : tuple of str
@@ -45,8 +46,8 @@ class StepsOfKernels:
     gpu_start, gpu_end : int64 [steps], ns
         Start of the first and end of the last GPU work of the step; the smallest int64 if none.
     length : int64 [steps], ns
-        Host time of a range; of steps without ranges (repetition, anchor), `gpu_length`. -1 if
-        unknown.
+        Host time of a range; of steps without ranges (repetition, marks, anchor), `gpu_length`. -1
+        if unknown.
     gpu_length : int64 [steps], ns
         From the end of the GPU work of the preceding step to the end of the step's own. The first
         step begins with its range, or where the GPU ends the work before; -1 if it has neither,
@@ -143,14 +144,17 @@ def steps_of_kernels(
     description: str,
     *,
     ends_known: bool = True,
-    may_be_cut: bool = False,
+    starts_known: bool | None = None,
+    may_be_cut: int | None = None,
     confidence: float | None = None,
 ) -> StepsOfKernels:
     """Assign the kernels to steps, of which those of one process do not overlap.
 
-    ends_known : whether the host's start and end of each step are recorded
-    may_be_cut : whether the capture may end within the last step
+    ends_known : whether the host's end of each step is recorded
+    starts_known : whether its start is; by default as `ends_known`
+    may_be_cut : 0: the capture may start within the first step, -1: end within the last
     """
+    starts_known = ends_known if starts_known is None else starts_known
     of_kernel = take(of_launches(trace, steps), trace.kernels.launch)
     gpu_start, gpu_end = _gpu_times(trace.kernels, of_kernel, len(steps))
     end = np.where(steps.end == NEVER, np.maximum(gpu_end, steps.start), steps.end)
@@ -163,7 +167,7 @@ def steps_of_kernels(
         rows = rows[gpu_end[rows] != NO_TIME]
         if len(rows):
             before = _end_before(trace.kernels, process, of_kernel, gpu_start[rows[0]])
-            first = max(before, steps.start[rows[0]]) if ends_known else before
+            first = max(before, steps.start[rows[0]]) if starts_known else before
             ends = np.maximum.accumulate(gpu_end[rows])
             gpu_length[rows[1:]] = np.diff(ends)
             # With clocks that differ, the work may end before its range starts.
@@ -173,9 +177,9 @@ def steps_of_kernels(
     for _, rows in rows_of_process:
         is_counted[rows[:1]], note = _first_counts(length[rows])
         notes.add(note)
-        if may_be_cut and _is_cut(of_kernel, rows):
-            is_counted[rows[-1]] = False
-            notes.add("averages exclude the last step: the capture ends within it")
+        if may_be_cut is not None and _is_cut(of_kernel, rows, may_be_cut):
+            is_counted[rows[may_be_cut]] = False
+            notes.add(_CUT[may_be_cut])
     return StepsOfKernels(
         source, description, tuple(sorted(notes - {""})), steps.number, steps.pid, steps.start,
         end, gpu_start, gpu_end, length, gpu_length, is_counted, of_kernel,
@@ -239,11 +243,17 @@ def _first_counts(length: Int64) -> tuple[bool, str]:
     return False, f"averages exclude the first step: it takes {times:.1f} times the median"
 
 
-def _is_cut(of_kernel: Int32, rows: Int64) -> bool:
-    """Whether the last of these steps has fewer kernels than each of the others."""
+def _is_cut(of_kernel: Int32, rows: Int64, which: int) -> bool:
+    """Whether one of these steps has fewer kernels than each of the others."""
     counts = np.bincount(of_kernel + 1)[1:]
     counts = np.append(counts, np.zeros(rows.max(initial=-1) + 1, np.int64))[rows]
-    return len(counts) > 1 and bool((counts[-1] < counts[:-1]).all())
+    return len(counts) > 1 and bool((counts[which] < np.delete(counts, which)).all())
+
+
+_CUT: Final = {
+    0: "averages exclude the first step: the capture starts within it",
+    -1: "averages exclude the last step: the capture ends within it",
+}
 
 
 def _before_first(trace: Trace, steps: Steps, of_kernel: Int32) -> int:

@@ -21,6 +21,7 @@ from fastprof.profile.steps.of_kernels import of_launches
 
 ENOUGH: Final = 0.9  # share of the GPU time that ranges must launch to be taken for steps
 _MOST_TRIED: Final = 4
+_BATCH: Final = re.compile(r"\brun_training_batch\Z")
 
 Rows = npt.NDArray[np.intp]
 
@@ -71,7 +72,7 @@ def matching_instances(trace: Trace, instances: RangeInstances, pattern: re.Patt
     rows = np.flatnonzero(fits[instances.label[own]])
     tid, pid = instances.tid[rows], instances.pid[rows]
     launches = np.zeros(len(rows), bool)
-    for thread in np.flatnonzero(_launches(trace)).tolist():
+    for thread in np.flatnonzero(launching_threads(trace)).tolist():
         process = trace.processes[trace.process_of_thread[thread]]
         launches |= (tid == trace.threads[thread]) & (pid == process)
     rows = rows[launches]
@@ -89,7 +90,8 @@ def texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
 def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated | None:
     """The outermost user ranges with a repeated label that launch the largest share of GPU time.
 
-    Ranges `ProfilerStep#N` are ignored. Only the labels with the longest host time are tried.
+    Ranges `ProfilerStep#N` are ignored. The batches of Lightning, which its epochs contain, are
+    tried first, then the labels with the longest host time.
 
     weight : [kernels] GPU time, 0 for kernels to ignore
     """
@@ -101,25 +103,26 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
     counts = np.bincount(label[label >= 0], minlength=len(folded))
     rows = np.flatnonzero(label >= 0)
     rows = rows[counts[label[rows]] > 1]
-    rows = rows[_is_outermost(ranges.start[rows], ranges.end[rows], ranges.thread[rows])]
+    candidates = [rows[label[rows] == i] for i, text in enumerate(folded) if _BATCH.search(text)]
+    rows = rows[is_outermost(ranges.start[rows], ranges.end[rows], ranges.thread[rows])]
     length = np.minimum(ranges.end[rows], ranges.start[-1:].max(initial=0)) - ranges.start[rows]
     longest = np.argsort(-np.bincount(label[rows], length, minlength=len(folded)), kind="stable")
+    candidates += [rows[label[rows] == each] for each in longest[:_MOST_TRIED].tolist()]
     texts, best = list(folded), None
-    for each in longest[:_MOST_TRIED].tolist():
-        own = rows[label[rows] == each]
+    for own in candidates:
         if len(own) < 2:
             continue
         marked = _of_user(trace, ranges, meanings, own)
         inside = take(of_launches(trace, marked.steps), trace.kernels.launch) >= 0
         share = float(weight[inside].sum() / max(weight.sum(), 1))
         if best is None or share > best.share:
-            best = Repeated(texts[each], marked, share)
+            best = Repeated(texts[label[own[0]]], marked, share)
         if share >= ENOUGH:
             break
     return best
 
 
-def _launches(trace: Trace) -> Bools:
+def launching_threads(trace: Trace) -> Bools:
     """[threads] Whether each thread launches work."""
     thread = trace.launches.thread
     return np.bincount(thread[thread >= 0], minlength=len(trace.threads)) > 0
@@ -128,7 +131,7 @@ def _launches(trace: Trace) -> Bools:
 def _on_launching_threads(trace: Trace) -> UserRanges:
     """The user ranges of threads that launch work."""
     ranges = trace.user_ranges
-    rows = np.flatnonzero(_launches(trace)[ranges.thread])
+    rows = np.flatnonzero(launching_threads(trace)[ranges.thread])
     return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])
 
 
@@ -138,7 +141,7 @@ def _id(label: str, ids: dict[str, int]) -> int:
     return ids.setdefault(without_numbers(label), len(ids))
 
 
-def _is_outermost(start: Int64, end: Int64, group: Int32 | Int64) -> Bools:
+def is_outermost(start: Int64, end: Int64, group: Int32 | Int64) -> Bools:
     """Whether each range starts after all earlier ranges of its group have ended.
 
     start, end : in order of start
@@ -163,7 +166,7 @@ def _of_user(trace: Trace, ranges: UserRanges, meanings: list[Meaning], rows: Ro
 def _marked(meanings: list[Meaning], start: Int64, end: Int64, pid: Int64, label: Int32) -> Marked:
     """Ranges, in order of start, as steps, without those that overlap an earlier one of their
     process."""
-    keep = _is_outermost(start, end, pid)
+    keep = is_outermost(start, end, pid)
     pid, names = pid[keep], [meanings[each].name for each in label[keep].tolist()]
     number = np.zeros(len(pid), np.int64)
     for each in np.unique(pid):

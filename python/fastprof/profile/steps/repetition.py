@@ -95,10 +95,17 @@ def _share_in_every_step(
     return float(duration[rows[equal[number]]].sum() / duration.sum())
 
 
-def consecutive(found: list[tuple[int, Int64]]) -> Steps:
-    """The steps of all processes in order of start; each ends where the next begins."""
+def consecutive(found: list[tuple[int, Int64]], last: list[int] | None = None) -> Steps:
+    """The steps of all processes in order of start; each ends where the next begins.
+
+    found : process and starts of its steps
+    last : the end of the last step of each process; None if unknown
+    """
+    ends = [NEVER] * len(found) if last is None else last
     start = np.concatenate([starts for _, starts in found])
-    end = np.concatenate([np.append(starts[1:], NEVER) for _, starts in found])
+    end = np.concatenate(
+        [np.append(starts[1:], end) for (_, starts), end in zip(found, ends, strict=True)]
+    )
     pid = np.concatenate([np.full(len(starts), pid, np.int64) for pid, starts in found])
     number = np.concatenate([np.arange(1, len(starts) + 1) for _, starts in found])
     order = np.argsort(start, kind="stable")

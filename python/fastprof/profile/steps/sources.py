@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -17,11 +18,12 @@ from fastprof.profile import gpu_work
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.costs import Costs
 from fastprof.profile.instances import RangeInstances
-from fastprof.profile.steps import anchors, labels, ranges, repetition
+from fastprof.profile.steps import anchors, labels, marks, ranges, repetition
 from fastprof.profile.steps.of_kernels import StepsOfKernels, one_step, steps_of_kernels
 
 FORMS: Final = (
-    "ProfilerStep, range, range:REGEX, repetition, anchor:REGEX, anchor:REGEX>5ms or none"
+    "ProfilerStep, range, range:REGEX, repetition, DataLoader, Optimizer.step, graph, "
+    "anchor:REGEX, anchor:REGEX>5ms or none"
 )
 
 
@@ -81,6 +83,10 @@ def _automatic(kernels: Kernels) -> StepsOfKernels:
                 return found
         elif find_by is not _by_profiler:
             reasons.append(found)
+    for source in _MARKS:
+        marked = _marks(kernels, source)
+        if isinstance(marked, marks.Found) and len(marked.steps) > 1 and not marked.doubt:
+            return _by_mark(kernels, source, marked.steps)
     return one_step(kernels.trace, "; ".join(reasons))
 
 
@@ -147,6 +153,38 @@ def _by_repetition(kernels: Kernels) -> StepsOfKernels | str:
     )  # fmt: skip
 
 
+def _marks(kernels: Kernels, source: str) -> marks.Found | str:
+    trace, weight = kernels.trace, _launched_time(kernels.trace)
+    if source == "graph":
+        return marks.by_graph(trace, weight)
+    find_by = marks.by_loader if source == "DataLoader" else marks.by_optimizer
+    return find_by(trace, kernels.attribution.meanings, weight)
+
+
+def _by_requested_mark(kernels: Kernels, source: str) -> StepsOfKernels | str:
+    found = _marks(kernels, source)
+    return found if isinstance(found, str) else _by_mark(kernels, source, found.steps)
+
+
+def _by_mark(kernels: Kernels, source: str, steps: Steps) -> StepsOfKernels:
+    n_processes, n = len(np.unique(steps.pid)), len(steps)
+    where = f" in {n_processes} processes" if n_processes > 1 else ""
+    return steps_of_kernels(
+        kernels.trace, steps, source,
+        f"{n} step{'s' if n > 1 else ''}{where}, {_MARKS[source]}",
+        ends_known=False, starts_known=source == "DataLoader",
+        may_be_cut=0 if source == "Optimizer.step" else -1,
+    )  # fmt: skip
+
+
+# By source: how a mark divides the capture.
+_MARKS: Final = {
+    "DataLoader": "each from a fetch of the DataLoader",
+    "Optimizer.step": "each to the end of an Optimizer.step",
+    "graph": "each from a launch of the same CUDA graph",
+}
+
+
 def _groups(kernels: Kernels) -> Int32:
     """[kernels] The group of each: equal direction, operator, parameters, layer and kernel name."""
     costs, (_, names) = kernels.costs, kernels.names
@@ -166,5 +204,6 @@ _FINDERS: Final[dict[str, Callable[[Kernels], StepsOfKernels | str]]] = {
     "ProfilerStep": _by_profiler,
     "range": _by_repeated_range,
     "repetition": _by_repetition,
+    **{source: partial(_by_requested_mark, source=source) for source in _MARKS},
     "none": lambda kernels: one_step(kernels.trace, "requested"),
 }

@@ -74,7 +74,10 @@ def kernels_of(
 
 
 def _configs_of(columns: Columns, first_memory: int) -> Configs:
-    source, *targets = (_memory(columns.get(name), first_memory) for name in MEMORY)
+    source = target = None
+    if all(name in columns for name in MEMORY):
+        source, *targets = (_memory(columns[name], first_memory) for name in MEMORY)
+        target = np.maximum.reduce(targets)
     static, dynamic = columns["staticSharedMemory"], columns["dynamicSharedMemory"]
     grid, block = (_size(columns, size) for size in SIZES)
     return Configs(
@@ -91,16 +94,15 @@ def _configs_of(columns: Columns, first_memory: int) -> Configs:
         kind=columns["kind"],
         copy_kind=columns.get("copyKind"),
         source=source,
-        target=None if source is None else np.maximum.reduce(targets),
+        target=target,
     )
 
 
-def _memory(column: Int32 | None, first: int) -> Int32 | None:
-    """Numbers of memory kinds as indices of MEMORY_KINDS."""
-    if column is None:
-        return None
-    known = (column >= 0) & (column + first < _MEMORY_KINDS)
-    return np.where(known, column + np.int32(first), np.int32(-1))
+def _memory(column: Int32, first: int) -> Int32:
+    """Numbers of memory kinds as indices of MEMORY_KINDS; -1 for unknown."""
+    found: Int32 = column + np.int32(first)
+    found[(column < 0) | (column >= _MEMORY_KINDS - first)] = -1
+    return found
 
 
 def _size(columns: Columns, size: str) -> Int32:

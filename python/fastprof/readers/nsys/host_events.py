@@ -12,7 +12,7 @@ from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.timeline import RecordedEvents, RecordedSyncs
 from fastprof.readers.cupti.syncs import syncs_of
-from fastprof.readers.nsys import schema
+from fastprof.readers.nsys import payloads, schema
 from fastprof.readers.nsys.strings import texts_of
 from fastprof.readers.sqlite.database import Database
 
@@ -44,7 +44,7 @@ def os_calls(database: Database) -> RecordedEvents:
         thread=columns["globalTid"][rows],
         name=columns["nameId"][rows],
         names=texts_of(database, pools.strings),
-        threads=_threads(pools),
+        threads=pools.thread_ids(),
     )
 
 
@@ -62,7 +62,7 @@ def cpu_samples(database: Database) -> RecordedEvents:
         thread=samples["globalTid"],
         name=_symbols(samples["id"], leaves["id"], leaves["symbol"]),
         names=names,
-        threads=_threads(pools),
+        threads=pools.thread_ids(),
     )
 
 
@@ -76,14 +76,15 @@ def cpu_switches(database: Database) -> RecordedEvents:
         thread=columns["globalTid"],
         name=np.clip(columns["isSchedIn"], -1, 1).astype(np.int32),
         names=_SWITCHES,
-        threads=_threads(pools),
+        threads=pools.thread_ids(),
     )
 
 
-READERS: Final[dict[str, Callable[[Database], RecordedEvents]]] = {
+READERS: Final[dict[str, Callable[[Database], RecordedEvents | None]]] = {
     "os_calls": os_calls,
     "cpu_samples": cpu_samples,
     "cpu_switches": cpu_switches,
+    "payloads": payloads.read,
 }
 
 
@@ -94,9 +95,3 @@ def _symbols(wanted: Int64, ids: Int64, symbols: Int32) -> Int32:
     row = take(order.astype(np.int32), place.astype(np.int32))
     found = take(ids, row) == wanted
     return np.where(found, take(symbols, row), np.int32(-1))
-
-
-def _threads(pools: schema.Pools) -> list[tuple[int, int]]:
-    values = pools.threads.values()
-    processes = schema.process_ids(values >> schema.PROCESS_SHIFT)
-    return list(zip((values & schema.LOW_24_BITS).tolist(), processes.tolist(), strict=True))

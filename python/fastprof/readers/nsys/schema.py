@@ -74,6 +74,12 @@ class Pools:
                 found.update(dict.fromkeys(names, place))
         return found
 
+    def thread_ids(self) -> list[tuple[int, int]]:
+        """Thread id and process id of each of `threads`, as the operating system numbers them."""
+        values = self.threads.values()
+        processes = process_ids(values >> PROCESS_SHIFT)
+        return list(zip((values & LOW_24_BITS).tolist(), processes.tolist(), strict=True))
+
 
 def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
     """`name` is the column that names the kernel."""

@@ -1,0 +1,3 @@
+from typing import Any
+
+def load(data: bytes | memoryview, name: str) -> Any: ...

@@ -1,0 +1,61 @@
+"""The methods of Profile that make a report."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from fastprof.model.table import Table
+
+
+class ReportMethods(ABC):
+    """A method for each built-in report."""
+
+    @abstractmethod
+    def report(self, name: str, **options: Any) -> Table:
+        """A report as a table."""
+
+    def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
+        return self.report("summary", by=by, **options)
+
+    def ranges_table(self, **options: Any) -> Table:
+        """Time of your own ranges: `profile.ranges_table(flat=True)`; see `report`."""
+        return self.report("ranges", **options)
+
+    def roofline(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Time against ideal time: `profile.roofline(by="layer", gpu="H100")`; see `report`."""
+        return self.report("roofline", by=by, **options)
+
+    def layers(self, depth: int | None = None, **options: Any) -> Table:
+        """Time and work of each layer: `profile.layers(depth=2, fold=True)`; see `report`."""
+        return self.report("layers", depth=depth, **options)
+
+    def lines(self, files: str | Sequence[str] = (), **options: Any) -> Table:
+        """Time and work of each source line: `profile.lines(by="function")`; see `report`."""
+        return self.report("lines", files=files, **options)
+
+    def steps(self, **options: Any) -> Table:
+        """Length of each step and how the GPU spends it: `profile.steps()`; see `report`."""
+        return self.report("steps", **options)
+
+    def copies(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Copies and memsets: `profile.copies(by=["direction", "size"])`; see `report`."""
+        return self.report("copies", by=by, **options)
+
+    def overlap(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Communication hidden and exposed: `profile.overlap(by="op")`; see `report`."""
+        return self.report("overlap", by=by, **options)
+
+    def launches(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Host time of launches, latency and queue: `profile.launches(by="op")`; see `report`."""
+        return self.report("launches", by=by, **options)
+
+    def idle(self, gaps: int | None = None, **options: Any) -> Table:
+        """Why the GPU has no work: `profile.idle(by="line")`; see `report`."""
+        return self.report("idle", gaps=gaps, **options)
+
+    def memory(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
+        """Allocations and the peak: `profile.memory(by="layer", device="cpu")`; see `report`."""
+        return self.report("memory", by=by, **options)

@@ -1,0 +1,135 @@
+"""Steps between the marks of torch and CUDA: data loading, optimizers, launches of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.model.arrays import Int64
+from fastprof.model.markers import Meaning
+from fastprof.model.metadata import Steps
+from fastprof.model.trace import NEVER, Trace
+from fastprof.profile import gpu_work
+from fastprof.profile.steps import labels
+from fastprof.profile.steps.marked import is_loader, is_optimizer
+from fastprof.profile.steps.of_kernels import of_launches
+from fastprof.profile.steps.ranges import is_outermost, launching_threads
+from fastprof.profile.steps.repetition import consecutive
+
+ENOUGH: Final = 0.9  # share of the GPU time that the steps must launch
+_ENOUGH_IN_GRAPHS: Final = 0.5  # share of the GPU time that the graph must replay
+
+
+class Found(NamedTuple):
+    """Steps, and why they may be no steps of the program; "" if they are."""
+
+    steps: Steps
+    doubt: str = ""
+
+
+def by_loader(trace: Trace, meanings: list[Meaning], weight: Int64) -> Found | str:
+    """Steps that begin where a batch is fetched; the reason if there are none.
+
+    weight : [kernels] GPU time, 0 for kernels to ignore
+    """
+    ranges, found = trace.step_marks, []
+    for pid, rows in _marks(trace, meanings, is_loader):
+        found.append((pid, ranges.start[rows], NEVER))
+    return _between(trace, found, weight) or "no ranges enumerate(DataLoader)#..."
+
+
+def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> Found | str:
+    """Steps that end with the step of an optimizer; of several, the least frequent, then last."""
+    ranges, found = trace.step_marks, []
+    process = take(trace.process_of_thread, trace.launches.thread)
+    for pid, rows in _marks(trace, meanings, is_optimizer):
+        label = ranges.label[rows]
+        used, last, count = np.unique(label[::-1], return_index=True, return_counts=True)
+        wanted = used[np.lexsort((last, count))[0]]
+        end = ranges.end[rows[label == wanted]]
+        own = process == np.flatnonzero(trace.processes == pid)[0]
+        first = trace.launches.start[own].min(initial=end[0])
+        found.append((pid, np.append(first, end[:-1]), int(end[-1])))
+    return _between(trace, found, weight) or "no ranges Optimizer.step#..."
+
+
+def by_graph(trace: Trace, weight: Int64) -> Found | str:
+    """Steps that begin where the CUDA graph with the most GPU time is launched."""
+    kernels, found, replayed = trace.kernels, [], 0
+    of_graphs = np.logical_or(*gpu_work.of_graphs(trace)) & (kernels.launch >= 0)
+    for process, pid in enumerate(trace.processes.tolist()):
+        rows = np.flatnonzero(of_graphs & (kernels.process == process))
+        launch, place = np.unique(kernels.launch[rows], return_inverse=True)
+        graph = _graphs(trace, rows, place)
+        time = np.bincount(graph[place], weight[rows])
+        time[np.bincount(graph) < 2] = -1  # launched once
+        if time.max(initial=-1) < 0:
+            continue
+        best = int(time.argmax())
+        replayed += int(time[best])
+        found.append((pid, trace.launches.start[launch[graph == best]], NEVER))
+    steps = _between(trace, found, weight)
+    if steps is None:
+        return "no CUDA graph is launched twice"
+    if replayed < _ENOUGH_IN_GRAPHS * weight.sum():
+        share, least = (labels.percent(x) for x in (replayed / weight.sum(), _ENOUGH_IN_GRAPHS))
+        return steps._replace(doubt=f"the graph takes {share} of the GPU time, expected {least}")
+    return steps
+
+
+def _graphs(trace: Trace, rows: Int64, place: Int64) -> Int64:
+    """[launches] A number per graph: its id, if recorded, and the names of its kernels.
+
+    rows : kernels of graphs
+    place : [rows] the launch of each
+    """
+    configs, config = trace.kernels.configs, trace.kernels.config[rows]
+    keys = (
+        np.bincount(place),
+        np.bincount(place, configs.name[config]),
+        np.bincount(place, configs.graph_id[config]),
+    )
+    _, graph = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    return np.asarray(graph, np.int64).ravel()
+
+
+def _marks(
+    trace: Trace, meanings: list[Meaning], wanted: Callable[[Meaning], bool]
+) -> Iterator[tuple[int, Int64]]:
+    """The outermost ranges of each process with such a name, on threads that launch work."""
+    ranges = trace.step_marks
+    fits = np.array([*map(wanted, meanings)], bool)
+    rows = np.flatnonzero(fits[ranges.label] & launching_threads(trace)[ranges.thread])
+    process = take(trace.process_of_thread, ranges.thread[rows])
+    rows = rows[is_outermost(ranges.start[rows], ranges.end[rows], process)]
+    process = take(trace.process_of_thread, ranges.thread[rows])
+    for each, pid in enumerate(trace.processes.tolist()):
+        if (process == each).any():
+            yield pid, rows[process == each]
+
+
+def _between(trace: Trace, found: list[tuple[int, Int64, int]], weight: Int64) -> Found | None:
+    """Steps from each start to the next, without those after the last launch.
+
+    found : process, starts, and the end of the last step, NEVER if unknown
+    """
+    if not found:
+        return None
+    steps = consecutive([(pid, starts) for pid, starts, _ in found], [last for *_, last in found])
+    launched = np.bincount(of_launches(trace, steps) + 1, minlength=len(steps) + 1)[1:]
+    keep = np.ones(len(steps), bool)
+    for pid, *_ in found:
+        own = np.flatnonzero(steps.pid == pid)
+        keep[own[1 + np.flatnonzero(launched[own]).max(initial=-1) :]] = False
+    steps = Steps(steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep])
+    if not len(steps):
+        return None
+    inside = take(of_launches(trace, steps), trace.kernels.launch) >= 0
+    share = float(weight[inside].sum() / max(weight.sum(), 1))
+    if share >= ENOUGH:
+        return Found(steps)
+    least = labels.percent(ENOUGH)
+    return Found(steps, f"they launch {labels.percent(share)} of the GPU time, expected {least}")

@@ -1,0 +1,38 @@
+"""`idle` on loops that torch.profiler recorded on the CPU, with a simulated GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fastprof
+import torch_server
+from simulated_gpu import with_gpu
+
+PROGRAM = Path(__file__).parents[1] / "programs" / "idle_loops.py"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("loops")
+    torch_server.run(PROGRAM, folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("loop", "cause", "place", "value"),
+    [
+        ("with_item", "blocking copy", "op", "_local_scalar_dense"),
+        ("with_slow_loader", "data loading", "range", "DataLoader"),
+        ("with_slow_python", "host-bound", "line", "with_slow_python"),
+    ],
+)
+def test_a_loop_with_one_cause(folder: Path, loop: str, cause: str, place: str, value: str) -> None:
+    path = with_gpu(folder / f"{loop}.json", folder / f"{loop}.gpu.json", kernel_us=50.0)
+    table = fastprof.open(path, copies=True, mine=PROGRAM.name).idle()
+    row = next(table.rows())
+    assert row["cause"] == cause
+    assert row["ns"] > 0.8 * table.total["ns"]
+    assert value in row[place]
+    assert row["line"].endswith(loop)
