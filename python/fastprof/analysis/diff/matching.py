@@ -187,8 +187,8 @@ class _Matching:
             anchors = aligned(
                 *([_token(self.rows[side][i]) for i in each] for side, each in _both(lefts, rights))
             )
-            layer = place[1]
-            if anchors or layer is not None:
+            is_same_layer = place[1] is not None
+            if is_same_layer or 2 * len(anchors) >= min(len(lefts), len(rights)):
                 self._between(lefts, rights, [*anchors, (len(lefts), len(rights))])
 
     def _place(self, side: int, unit: Unit) -> tuple[str | None, ...]:

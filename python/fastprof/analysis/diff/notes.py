@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
+from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
 from fastprof.model.quantity import quantity
 
 __all__ = ["notes", "overview"]
@@ -21,15 +21,20 @@ def overview(found: Waterfall, wall: Mapping[str, Any]) -> str:
     """The change, in one line."""
     before, after = (quantity(wall[name], "ns") for name in ("before_ns", "after_ns"))
     if found.unit == CALLS:
+        lacking = [name for name, half in _named(found) if not half.side.has_steps]
         return (
-            f"no steps on both sides: captures of {before} and {after} do different work; compared "
-            "are the calls that both contain, as often as the one that has fewer"
+            f"no steps in {' and '.join(lacking)}, and the work differs: the rows compare the calls "
+            f"of both, as many as the side with fewer has; captures of {before} and {after}"
         )
     change = ""
     if wall["change"] is not None:
         change = f" ({wall['change']:+.1%})"
     work = "same work" if found.same_work else "the work differs"
     return f"{found.unit} {before} -> {after}{change}, {work}"
+
+
+def _named(found: Waterfall) -> Iterator[tuple[str, Half]]:
+    return zip(("BEFORE", "AFTER"), found.halves, strict=True)
 
 
 def notes(found: Waterfall) -> tuple[str, ...]:
@@ -56,8 +61,11 @@ def _notes(found: Waterfall) -> Iterator[str]:
             f"a step after has {ratio:.4g} times the calls of a step before: set --steps if the "
             "steps differ"
         )
-    for half in found.halves:
-        yield from (f"{half.side.names[0]}: {note}" for note in half.side.notes)
+    gpus = [half.side.gpus for half in found.halves]
+    if gpus[0] != gpus[1] and all(gpus):
+        yield f"the GPUs differ: {gpus[0]} -> {gpus[1]}"
+    for name, half in _named(found):
+        yield from (f"{name}: {note}" for note in half.side.notes)
 
 
 def _calls_ratio(found: Waterfall) -> float | None:
