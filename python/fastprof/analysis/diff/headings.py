@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from fastprof.analysis.key_names import ALIASES
+from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
+from fastprof.model.names import unknown_name
 
-__all__ = ["COLUMNS", "DEFAULT_BY", "DIFF_KEYS"]
+__all__ = ["COLUMNS", "DEFAULT_BY", "DIFF_KEYS", "diff_keys"]
 
 DEFAULT_BY: Final = ("dir", "layer", "op")
 DIFF_KEYS: Final = ("phase", "dir", "layer", "range", "op", "shape", "line", "kind", "kernel")
@@ -44,3 +48,21 @@ COLUMNS: Final = (
     Heading("kernels_after", "kernels after", "", "kernels a step in AFTER", in_text=False),
     Heading("why", "why", "", "what changed", min_width=24),
 )
+
+
+def diff_keys(by: Sequence[str] | str) -> tuple[str, ...]:
+    """Check the keys of rows: texts, or one with commas.
+
+    Raises
+    ------
+    ReportError
+        A name is unknown or occurs twice; the message names the nearest.
+    """
+    names = by.split(",") if isinstance(by, str) else by
+    keys = tuple(ALIASES.get(name.strip(), name.strip()) for name in names)
+    for name in keys:
+        if name not in DIFF_KEYS:
+            raise ReportError(unknown_name("key", name, list(DIFF_KEYS)))
+    if not keys or len(set(keys)) < len(keys):
+        raise ReportError(f"expected keys to group by, each once; found {','.join(keys)!r}")
+    return keys

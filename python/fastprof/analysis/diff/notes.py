@@ -1,40 +1,19 @@
-"""The lines around the table of a comparison: the answer first, and what limits it."""
+"""The notes below the table of a comparison: what limits it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
-from fastprof.model.quantity import quantity
 
-__all__ = ["notes", "overview"]
+__all__ = ["notes"]
 
 _MOST: Final = 3  # renamed layers
 _UNIFORM: Final = 0.8  # share of the GPU time
-
-
-def overview(found: Waterfall, wall: Mapping[str, Any]) -> str:
-    """The change, in one line."""
-    before, after = (quantity(wall[name], "ns") for name in ("before_ns", "after_ns"))
-    if found.unit == CALLS:
-        lacking = [name for name, half in _named(found) if not half.side.has_steps]
-        return (
-            f"no steps in {' and '.join(lacking)}, and the work differs: the rows compare the calls "
-            f"of both, as many as the side with fewer has; captures of {before} and {after}"
-        )
-    change = ""
-    if wall["change"] is not None:
-        change = f" ({wall['change']:+.1%})"
-    work = "same work" if found.same_work else "the work differs"
-    return f"{found.unit} {before} -> {after}{change}, {work}"
-
-
-def _named(found: Waterfall) -> Iterator[tuple[str, Half]]:
-    return zip(("BEFORE", "AFTER"), found.halves, strict=True)
 
 
 def notes(found: Waterfall) -> tuple[str, ...]:
