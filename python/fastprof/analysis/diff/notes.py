@@ -23,8 +23,8 @@ def overview(found: Waterfall, wall: Mapping[str, Any]) -> str:
     if found.unit == CALLS:
         lacking = [name for name, half in _named(found) if not half.side.has_steps]
         return (
-            f"no steps in {' and '.join(lacking)}, and the work differs: the rows compare the calls "
-            f"of both, as many as the side with fewer has; captures of {before} and {after}"
+            f"no steps in {' and '.join(lacking)}, and the work differs: the rows compare the "
+            f"calls of both, as many as the side with fewer has; captures of {before} and {after}"
         )
     change = ""
     if wall["change"] is not None:
