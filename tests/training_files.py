@@ -74,9 +74,7 @@ def nsys(path: Path, steps: Sequence[Sequence[Work]]) -> Path:
         elif each["what"] == "launch":
             export.launch(start, end, each["correlation"], 1)
         else:
-            export.kernel(
-                start, end, each["correlation"], name=each["name"], stream=each["stream"]
-            )
+            export.kernel(start, end, each["correlation"], name=each["name"], stream=each["stream"])
     return export.write(path)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side
@@ -56,27 +59,21 @@ def side_of(profile: Profile, steps: str | None = None, where: Where | None = No
     if not len(windows):
         why = advice_on(profile.about, profile.contents, "op") if not len(profile) else NO_GPU_WORK
         raise ReportError(f"{profile.name}: {why}")
-    groups = _Groups(profile, rows)
-    own = own_work(windows)
-    in_windows = _of_window(windows, found, own, len(profile))
-    counted = Grouping(np.where(in_windows, groups.of_kernel, np.int32(-1)), groups.n)
-    group_of, window, ns = _pieces(own, groups.of_kernel, len(windows))
-    return Side(
-        (profile.name,),
-        gpu_names(profile.about, profile.column("device")),
-        found.description,
-        found.source != "none",
-        _times(profile, windows, found),
-        idle_by_cause(windows, Host(profile)),
-        groups.keys,
-        np.bincount(counted.ids[groups.first_of_call(in_windows)] + 1, minlength=groups.n + 1)[1:],
-        counted.counts,
-        counted.stats(numbers(profile, "sil")).sum,
-        group_of,
-        window,
-        ns,
-        tuple(found.notes),
-    )
+    with SecondThread() as second:
+        work = second.submit(_work_of_groups, profile, windows, found, rows)
+        host = Host(profile)
+        times = _times(profile, windows, found, host)
+        idle = idle_by_cause(windows, host)
+        return Side(
+            names=(profile.name,),
+            gpus=gpu_names(profile.about, profile.column("device")),
+            steps=found.description,
+            has_steps=found.source != "none",
+            windows=times,
+            idle=idle,
+            notes=tuple(found.notes),
+            **work.result(),
+        )
 
 
 def _is_counted(windows: Windows, steps: StepsOfKernels) -> Bools:
@@ -86,7 +83,9 @@ def _is_counted(windows: Windows, steps: StepsOfKernels) -> Bools:
     return counted if counted.any() else known
 
 
-def _times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
+def _times(
+    profile: Profile, windows: Windows, steps: StepsOfKernels, host: Host
+) -> dict[str, Int64]:
     lanes = [windows.lanes[each] for each in windows.lane.tolist()]
     return {
         "step": steps.number[windows.step],
@@ -95,7 +94,31 @@ def _times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[st
         "rank": np.zeros(len(lanes), np.int64),
         "wall_ns": windows.wall,
         **times_of(windows),
-        **host_times(profile, windows, steps),
+        **host_times(profile, windows, steps, host.states),
+    }
+
+
+def _work_of_groups(
+    profile: Profile, windows: Windows, steps: StepsOfKernels, rows: Bools | None
+) -> dict[str, Any]:
+    """The fields of a Side that describe groups."""
+    groups, own = _Groups(profile, rows), own_work(windows)
+    is_counted = _of_window(windows, steps, own, len(profile))
+    counted = Grouping(np.where(is_counted, groups.of_kernel, np.int32(-1)), groups.n)
+    of_calls = groups.of_kernel[groups.first_of_call(is_counted)]
+    group_of, window, ns = _pieces(own, groups.of_kernel, len(windows))
+    # Groups that run outside of the windows only are omitted.
+    is_used = counted.counts > 0
+    is_used[group_of] = True
+    used = np.flatnonzero(is_used)
+    return {
+        "keys": {name: Values(each.ids[used], each.values) for name, each in groups.keys.items()},
+        "calls": np.bincount(of_calls, minlength=groups.n)[used].astype(np.int64),
+        "kernels": counted.counts[used],
+        "gpu_ns": counted.stats(numbers(profile, "sil")).sum[used],
+        "group": (np.cumsum(is_used) - 1)[group_of].astype(np.int32),
+        "window": window,
+        "own_ns": ns,
     }
 
 
@@ -124,6 +147,11 @@ def _pieces(own: Own, group_of: Int32, n_windows: int) -> tuple[Int32, Int32, In
 
 def _ids(numbers: Int32) -> Values:
     return Values(numbers, [None] * (int(numbers.max(initial=-1)) + 1))
+
+
+def _folded(layer: str) -> str:
+    """`blocks.0:attn` and `blocks.1:attn` are both `blocks.*:attn`."""
+    return ":".join(map(without_index, layer.split(":")))
 
 
 class _Groups:
@@ -157,7 +185,7 @@ class _Groups:
         if name == "range" and has_ops:
             return unknown(len(cells))
         found = key_of(cells, name)
-        return found.mapped(without_index) if name == "layer" else found
+        return found.mapped(_folded) if name == "layer" else found
 
     def first_of_call(self, rows: Bools) -> Int64:
         """The first of the selected kernels of each call; kernels without a call are one each."""

@@ -16,6 +16,10 @@ _MOST: Final = 3  # renamed layers
 _UNIFORM: Final = 0.8  # share of the GPU time
 
 
+def _named(found: Waterfall) -> Iterator[tuple[str, Half]]:
+    return zip(("BEFORE", "AFTER"), found.halves, strict=True)
+
+
 def notes(found: Waterfall) -> tuple[str, ...]:
     """What limits the comparison, one line each."""
     return tuple(_notes(found))
