@@ -246,7 +246,7 @@ def test_captures_without_steps_that_differ_are_compared_by_call(capture: Captur
     assert rows[None, "cat"]["why"] == "added"
     assert rows[None, "cat"]["delta_ns"] is None
     assert not any(row["part"].startswith("idle") for row in table.rows())
-    assert "no steps in BEFORE and AFTER" in table.lead[2]
+    assert "no steps in BEFORE and AFTER" in table.title
 
 
 def test_ranks_are_one_side(capture: Captures) -> None:

@@ -13,9 +13,8 @@ from fastprof.analysis.diff.judgement import lengths_of_steps
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 from fastprof.model.quantity import scale_of
-from fastprof.model.heading import Scale
 
-__all__ = ["answer"]
+__all__ = ["answer", "lines"]
 
 _TIMES: Final = {
     "busy_ns": "GPU busy",
@@ -27,23 +26,21 @@ _TIMES: Final = {
 _MOST_NAMES: Final = 3
 
 
-def answer(found: Waterfall, wall: Mapping[str, Any]) -> tuple[str, ...]:
-    """The change of the step and whether it is noise; both captures; what the step consists of."""
-    return tuple(_lines(found, wall))
+def lines(found: Waterfall) -> tuple[str, ...]:
+    """Both captures, and what their steps consist of."""
+    return tuple(_lines(found))
 
 
-def _lines(found: Waterfall, wall: Mapping[str, Any]) -> Iterator[str]:
-    yield _change(found, wall)
+def _lines(found: Waterfall) -> Iterator[str]:
     yield from (
         f"{name} {_capture(half.side)}"
         for name, half in zip(("before", "after "), found.halves, strict=True)
     )
     if found.unit != CALLS:
         yield _work(found)
-        yield _times(found)
-    if found.unit == STEPS and max(len(_lanes(half.side)) for half in found.halves) > 1:
-        before, after = (_lanes(half.side).max() for half in found.halves)
-        yield f"slowest GPU: {_pair(before, after)}"
+        pairs = dict(_times(found))
+        width = max(map(len, pairs), default=0)
+        yield from (f"{name.ljust(width)}  {pair}" for name, pair in pairs.items())
     yield ""
 
 
@@ -54,15 +51,16 @@ def _capture(side: Side) -> str:
     return ", ".join(filter(None, [names, side.gpus, side.steps]))
 
 
-def _change(found: Waterfall, wall: Mapping[str, Any]) -> str:
+def answer(found: Waterfall, wall: Mapping[str, Any]) -> str:
+    """The change of the step, and whether it is more than noise: one line."""
     pair = _numbers(wall["before_ns"], wall["after_ns"])
-    if found.unit == CALLS:
-        return (
-            f"not judged: captures of {pair} without steps do different work; compared "
-            "are the calls that both contain, as often as the one that has fewer"
-        )
     if found.unit != STEPS:
-        return f"not judged: captures of {pair} without steps; set --steps to compare steps"
+        sides = zip(("BEFORE", "AFTER"), found.halves, strict=True)
+        lacking = [name for name, half in sides if not half.side.has_steps]
+        text = f"not judged: no steps in {' and '.join(lacking)}; captures of {pair}"
+        if found.unit != CALLS:
+            return f"{text} do the same work; --steps compares steps"
+        return f"{text} do different work; compared are as many calls as both have"
     text = f"step {pair}, {wall['change']:+.1%}"
     if wall["verdict"] == NOT_JUDGED:
         return f"{text}: not judged; {wall['because']}"
@@ -83,14 +81,15 @@ def _work(found: Waterfall) -> str:
     return f"{work}: {counts} kernels a {found.unit} and GPU"
 
 
-def _times(found: Waterfall) -> str:
-    """What the time of a step consists of, for all times of which a side has any."""
-    parts = []
-    for name, text in _TIMES.items():
-        means = [_mean(half.side, name) for half in found.halves]
-        if None not in means and any(means):
-            parts.append(f"{text} {_pair(*means)}")
-    return "; ".join(parts)
+def _times(found: Waterfall) -> Iterator[tuple[str, str]]:
+    """What a step consists of: all times of which a side has any, by name."""
+    if found.unit == STEPS and max(len(_lanes(half.side)) for half in found.halves) > 1:
+        before, after = (float(_lanes(half.side).max()) for half in found.halves)
+        yield "slowest GPU", _pair(before, after)
+    for key, name in _TIMES.items():
+        before, after = (_mean(half.side, key) for half in found.halves)
+        if before is not None and after is not None and before + after:
+            yield name, _pair(before, after)
 
 
 def _mean(side: Side, name: str) -> float | None:
@@ -114,5 +113,5 @@ def _pair(before: float, after: float) -> str:
 
 def _numbers(before: float, after: float) -> str:
     """Both times in one unit."""
-    scale: Scale = scale_of("ns", max(before, after))
+    scale = scale_of("ns", max(before, after))
     return f"{before / scale.size:.4g} -> {after / scale.size:.4g} {scale.name}"

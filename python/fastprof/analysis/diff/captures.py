@@ -48,7 +48,7 @@ def sides_of(
     given = list(captures)
     conditions = _conditions(where)
     for i, each in enumerate(given):
-        if isinstance(each, Path) and is_baseline(each):
+        if isinstance(each, str | os.PathLike) and is_baseline(each):
             baseline = load(each)
             steps, conditions = _agreed(each, baseline, steps, conditions)
             given[i] = baseline.side
@@ -90,6 +90,6 @@ def _side(captures: Captures, steps: str | None, where: tuple[str, ...], opened:
         return captures
     if isinstance(captures, Profile):
         return side_of(captures, steps, where)
-    if isinstance(captures, Path):
+    if isinstance(captures, str | os.PathLike):
         return side_of(opened(captures), steps, where)
     return combined([_side(each, steps, where, opened) for each in captures])

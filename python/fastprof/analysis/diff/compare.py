@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fastprof.analysis.diff.answer import answer
+from fastprof.analysis.diff.answer import answer, lines
 from fastprof.analysis.diff.captures import Captures, Opener, open_with_copies, sides_of
 from fastprof.analysis.diff.confidence import THRESHOLD, Confidence
 from fastprof.analysis.diff.headings import DEFAULT_BY, diff_keys
@@ -71,8 +71,13 @@ class Diff:
             "wall": self.wall,
             "same_work": self.same_work,
         }
-        lead = answer(self.found, self.wall)
-        return replace(table, lead=lead, notes=notes(self.found), facts=facts)
+        return replace(
+            table,
+            title=answer(self.found, self.wall),
+            lead=lines(self.found),
+            notes=notes(self.found),
+            facts=facts,
+        )
 
 
 def diff(
