@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastprof
 from fastprof import ReportError
 from fastprof.model.table import Table
+from fastprof.profile.profile import dict_line_columns
+from fastprof.writers import write_rows
 from training_files import Work, call, kineto, nsys
 
 Calls = list[Work]
@@ -33,10 +36,7 @@ SHAPE, WIDER = "B=2,M=4,N=8,K=16,na,", "B=2,M=4,N=8,K=32,na,"
 
 
 def edited(name: str, **fields: Any) -> Calls:
-    return [
-        replace(each, **fields) if each.op == name else each
-        for each in BASE
-    ]
+    return [replace(each, **fields) if each.op == name else each for each in BASE]
 
 
 def slower(calls: Calls, factor: float, op: str | None = None, layer: str = "") -> Calls:
@@ -271,11 +271,24 @@ def test_where_selects_work(capture: Captures) -> None:
 def test_captures_that_cannot_be_compared(tmp_path: Path, capture: Captures) -> None:
     base = capture(BASE)
     lines = tmp_path / "net.dict"
-    lines.write_text("\n".join(fastprof.open(base).dict_lines()) + "\n")
+    with lines.open("wb") as out:
+        write_rows(dict_line_columns(fastprof.open(base)), "dict", out)
     with pytest.raises(ReportError, match="dict lines contain no times"):
         fastprof.diff(base, lines)
     idle = capture([], steps=[[replace(each, kernels=()) for each in BASE]])
-    with pytest.raises(ReportError, match="GPU work"):
+    with pytest.raises(ReportError, match="no kernels"):
         fastprof.diff(base, idle)
-    with pytest.raises(ReportError, match="key"):
-        fastprof.diff(base, base, by="nothing").table()
+
+
+def test_the_error_is_that_of_the_mean(capture: Captures) -> None:
+    """Steps of 1, 1, 1, 1.3 times the time: the change of 7.5 % is less than two errors."""
+    factors = (1.0, 1.0, 1.0, 1.3)
+    found = fastprof.diff(capture(BASE), capture([], steps=[slower(BASE, f) for f in factors]))
+    row = next(row for row in found.table().rows() if row["op"] == "bmm")
+    assert row["error_ns"] == pytest.approx(np.std(np.multiply(60_000, factors), ddof=1) / 2)
+    assert (row["delta_ns"], row["why"]) == (4_500, "same")
+
+
+def test_the_error_is_unknown_with_two_steps(capture: Captures) -> None:
+    found = fastprof.diff(capture([], steps=[BASE] * 2), capture(BASE))
+    assert {row["error_ns"] for row in found.table().rows()} == {None}

@@ -32,6 +32,13 @@ COLUMNS: Final = (
         "change of the step: after - before, less what the clocks explain; the sum is that of the "
         "step",
     ),
+    Heading(
+        "error_ns",
+        "std error",
+        "ns",
+        "standard error of after - before, from the spread over steps",
+        in_text=False,
+    ),
     Heading("share", "of change", "share", "part of the change of the step", rank=2),
     Heading(
         "count_ns",

@@ -19,10 +19,8 @@ from fastprof.analysis.diff.side import UNIT_KEYS, Side
 from fastprof.analysis.keys import without_types
 from fastprof.model.arrays import Int64
 
-__all__ = ["HOW", "TYPES", "Matched", "matched"]
+__all__ = ["TYPES", "Matched", "matched"]
 
-# How a row was matched: by all keys, or by all but ...
-HOW: Final = ("same", "line", "layer", "phase", "shape", "kernel", "position", "only")
 TYPES: Final = "types"  # of tensors: the part of shapes that not all recorders write
 _LEAST_VOTES: Final = 0.5  # share of the calls of a layer that must align with a renamed one
 
@@ -49,7 +47,8 @@ class Matched:
     Parameters
     ----------
     before, after : int64 [groups], the row of each group
-    how : [rows], of HOW
+    how : [rows], how it was matched: `same` by all keys; `line`, `layer`, `phase`, `shape` or
+        `kernel`: this key differs; `position` among the calls of its layer; `only` one side has it
     layers : layers of BEFORE with another name in AFTER
     ignored : keys that only one side records
     """

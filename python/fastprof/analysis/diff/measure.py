@@ -107,16 +107,20 @@ def _work_of_groups(
     counted = Grouping(np.where(is_counted, groups.of_kernel, np.int32(-1)), groups.n)
     of_calls = groups.of_kernel[groups.first_of_call(is_counted)]
     group_of, window, ns = _pieces(own, groups.of_kernel, len(windows))
-    # Groups that run outside of the windows only are omitted.
+    # In order of their first kernel in a step; groups that run outside only are omitted.
+    first = np.where(counted.counts > 0, counted.first, len(profile))
     is_used = counted.counts > 0
     is_used[group_of] = True
     used = np.flatnonzero(is_used)
+    used = used[np.argsort(first[used], kind="stable")]
+    place = np.empty(groups.n, np.int32)
+    place[used] = np.arange(len(used))
     return {
         "keys": {name: Values(each.ids[used], each.values) for name, each in groups.keys.items()},
         "calls": np.bincount(of_calls, minlength=groups.n)[used].astype(np.int64),
         "kernels": counted.counts[used],
         "gpu_ns": counted.stats(numbers(profile, "sil")).sum[used],
-        "group": (np.cumsum(is_used) - 1)[group_of].astype(np.int32),
+        "group": place[group_of],
         "window": window,
         "own_ns": ns,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
+from math import isnan
 from typing import Final
 
 import numpy as np
@@ -12,12 +13,22 @@ import numpy as np
 from fastprof.analysis.diff.labels import labels
 from fastprof.analysis.diff.waterfall import CALLS, Half, Waterfall
 
-__all__ = ["SAME", "Reasons"]
+__all__ = ["Reasons", "noise_of"]
 
-SAME: Final = 0.02  # of the time: smaller changes are noise
+_SAME: Final = 0.02  # of the time: smaller changes are noise
+_ERRORS: Final = 2  # standard errors
 _LEAST: Final = 0.05  # share of a row's time in kernels that the other side does not run
 # The work differs, not only its time.
 _WORK: Final = ("removed", "added", "replaced", "calls", "shape", "kernel")
+
+
+def noise_of(error_ns: float, before_ns: int, after_ns: int) -> float:
+    """The change of a time that may be noise, ns.
+
+    error_ns : standard error of the change; NaN if unknown
+    """
+    least = _SAME * max(before_ns, after_ns)
+    return least if isnan(error_ns) else max(least, _ERRORS * error_ns)
 
 
 class Reasons:
@@ -35,15 +46,13 @@ class Reasons:
         self._kernels = [_times_of_kernels(half) for half in found.halves]
         self.of_rows = self._of_rows()
 
-    def of(
-        self, changes: Mapping[int, int], own_ns: tuple[int, int], calls: tuple[float, float]
-    ) -> str:
+    def of(self, changes: Mapping[int, int], is_noise: bool, calls: tuple[float, float]) -> str:
         """Why several rows together changed: the reason that makes most of their change.
 
         Parameters
         ----------
         changes : change in ns by row
-        own_ns : time before and after, ns
+        is_noise : whether their change may be noise
         calls : calls a step before and after
         """
         delta = sum(changes.values())
@@ -51,8 +60,7 @@ class Reasons:
         for row, change in changes.items():
             reason = self.of_rows[row]
             by_reason[reason] = by_reason.get(reason, 0) + change
-        is_small = all(own_ns) and abs(delta) <= SAME * max(own_ns)
-        if is_small and (len(by_reason) > 1 or not by_reason.keys() <= set(_WORK)):
+        if is_noise and (len(by_reason) > 1 or not by_reason.keys() <= set(_WORK)):
             return "same"
         sign = 1 if delta >= 0 else -1
         main = max(by_reason, key=lambda reason: (by_reason[reason] * sign, reason))
@@ -93,7 +101,7 @@ class Reasons:
                 made.append("shape")
             elif how == "kernel" or self._runs_other_kernels(row):
                 made.append("kernel")
-            elif abs(int(delta[row])) <= SAME * max(own[0][row], own[1][row]):
+            elif abs(int(delta[row])) <= _SAME * max(own[0][row], own[1][row]):
                 made.append("same")
             elif abs(int(gpu[1][row] - gpu[0][row])) <= abs(int(delta[row])) / 2:
                 made.append("overlaps less" if delta[row] > 0 else "overlaps more")

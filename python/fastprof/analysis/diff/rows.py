@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof.analysis.diff.headings import COLUMNS
 from fastprof.analysis.diff.labels import labels
-from fastprof.analysis.diff.reasons import SAME, Reasons
+from fastprof.analysis.diff.noise import errors, idle_errors
+from fastprof.analysis.diff.reasons import Reasons, noise_of
 from fastprof.analysis.diff.side import values_of
-from fastprof.analysis.diff.waterfall import CALLS, Half, Waterfall
+from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.measures import shown
@@ -50,6 +52,7 @@ class _Line:
     before: _Sums = field(default_factory=_Sums)
     after: _Sums = field(default_factory=_Sums)
     changes: dict[int, int] = field(default_factory=dict)
+    error: float = nan
 
     @property
     def clocks_ns(self) -> int:
@@ -99,7 +102,7 @@ def _order(line: Line, by: Sequence[str]) -> tuple[Any, ...]:
 def _grouped(found: Waterfall, by: Sequence[str]) -> dict[Key, _Line]:
     lines: dict[Key, _Line] = {}
     keys = [labels(found, name) for name in ("part", *by)]
-    before, after = (list(zip(*each, strict=True)) for each in zip(*keys, strict=True))
+    before, after = ([*zip(*each, strict=True)] for each in zip(*keys, strict=True))
     for key, row, sums in _groups(found.before, before):
         line = lines.setdefault(key, _Line())
         _add(line.before, sums)
@@ -108,7 +111,19 @@ def _grouped(found: Waterfall, by: Sequence[str]) -> dict[Key, _Line]:
         line = lines.setdefault(key, _Line())
         _add(line.after, sums)
         line.changes[row] = line.changes.get(row, 0) + sums.own_ns - sums.clocks_ns
+    if found.unit == STEPS:
+        _add_errors(found, lines, (before, after))
     return lines
+
+
+def _add_errors(found: Waterfall, lines: dict[Key, _Line], keys: Sequence[Sequence[Key]]) -> None:
+    place = {key: i for i, key in enumerate(lines)}
+    of_sides = [
+        errors(half.side, np.array([place[key] for key in own], np.int64), len(place))
+        for half, own in zip(found.halves, keys, strict=True)
+    ]
+    for line, error in zip(lines.values(), np.hypot(*of_sides).tolist(), strict=True):
+        line.error = error
 
 
 def _groups(half: Half, keys: Sequence[Key]) -> Iterable[tuple[Key, int, _Sums]]:
@@ -134,12 +149,14 @@ def _add(sums: _Sums, more: _Sums) -> None:
 def _of_groups(line: _Line, reasons: Reasons, unit: str) -> Line:
     before, after = line.before, line.after
     calls = (before.calls_of_step, after.calls_of_step)
-    why = reasons.of(line.changes, (before.own_ns, after.own_ns), calls)
+    noise = noise_of(line.error, before.own_ns, after.own_ns)
+    why = reasons.of(line.changes, abs(line.delta) <= noise, calls)
     is_compared = unit != CALLS or why not in ("added", "removed")
     return {
         "before_ns": before.own_ns if is_compared else None,
         "after_ns": after.own_ns if is_compared else None,
         "delta_ns": line.delta if is_compared else None,
+        "error_ns": line.error,
         "count_ns": line.of_count if unit != CALLS else None,
         "gpu_before_ns": before.gpu_ns,
         "gpu_after_ns": after.gpu_ns,
@@ -152,17 +169,21 @@ def _of_groups(line: _Line, reasons: Reasons, unit: str) -> Line:
 
 
 def _of_idle(found: Waterfall) -> Iterable[Line]:
-    times = zip(CAUSES, *(half.idle_ns.tolist() for half in found.halves), strict=True)
-    for name, before, after in times:
+    error = [nan] * len(CAUSES)
+    if found.unit == STEPS:
+        error = np.hypot(*(idle_errors(half.side) for half in found.halves)).tolist()
+    times = zip(CAUSES, *(half.idle_ns.tolist() for half in found.halves), error, strict=True)
+    for name, before, after, error_ns in times:
         if before or after:
             why = "more" if after > before else "less"
-            if abs(after - before) <= SAME * max(before, after):
+            if abs(after - before) <= noise_of(error_ns, before, after):
                 why = "same"
             yield {
                 "part": f"idle: {name}",
                 "before_ns": before,
                 "after_ns": after,
                 "delta_ns": after - before,
+                "error_ns": error_ns,
                 "why": why,
             }
 
@@ -179,6 +200,6 @@ def _column(name: str, by: Sequence[str], lines: Sequence[Line]) -> Cells:
     values = [line.get(name) for line in lines]
     if name in by or name in ("part", "why"):
         return values_of(values)
-    if name.endswith("_ns"):
+    if name.endswith("_ns") and name != "error_ns":
         return Ints(np.array([NONE if each is None else each for each in values], np.int64), NONE)
     return Floats(np.array([np.nan if each is None else each for each in values], np.float64))

@@ -90,16 +90,6 @@ class Side:
         """Whether any group has a value of a key."""
         return bool((self.keys[key].ids >= 0).any())
 
-    def own_by_window(self, rows: Int64, n_rows: int) -> Int64:
-        """The busy time of rows in each window, ns [rows, windows].
-
-        rows : int64 [groups], the row of each group
-        """
-        place = rows[self.group] * self.n_windows + self.window
-        found = np.zeros(n_rows * self.n_windows, np.int64)
-        np.add.at(found, place, self.own_ns)
-        return found.reshape(n_rows, self.n_windows)
-
 
 def combined(sides: Sequence[Side]) -> Side:
     """The ranks of a run as one side: windows of all ranks, groups with equal keys are one."""
