@@ -14,7 +14,8 @@ from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_outpu
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.cli.reports import add_option, add_table, columns_text, written
-from fastprof.errors import ReportError, UnknownColumnError
+from fastprof.errors import ReportError
+from fastprof.model.names import unknown_name
 
 if TYPE_CHECKING:
     from fastprof.analysis.diff.captures import Captures, Opener
@@ -108,10 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments, captures[0])
         return 0
     found = _compared(arguments, captures)
-    try:
-        text = written(found.table(), arguments, _LIMIT)
-    except UnknownColumnError as error:
-        arguments.error(str(error))
+    text = written(found.table(), arguments, _LIMIT)
     with output(arguments.output, None) as file:
         file.write(text.encode("utf-8", "surrogateescape"))
     limit = arguments.fail_above
@@ -123,8 +121,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _captures(arguments: argparse.Namespace) -> list[str]:
-    """The captures to compare, checked, or the one to store."""
+    """The captures to compare, or the one to store; usage errors end the program."""
     given: list[str] = arguments.captures
+    valid = ["part", *arguments.by, *(each.key for each in COLUMNS[1:])]
+    names = [arguments.sort, *(arguments.columns or "").split(",")]
+    for name in filter(None, names):
+        if name.strip() not in valid:
+            arguments.error(unknown_name("column", name.strip(), valid))
     if arguments.save and arguments.baseline is None:
         arguments.error("--save stores the capture in the directory of --baseline DIR")
     expected = 2 if arguments.baseline is None else 1
