@@ -156,6 +156,9 @@ FLOOR, WALK, OPEN, PARSE, PROF = "floor", "walk", "open", "parse", "prof --csv f
 OPEN_SQLITE, OPEN_ONE_CORE = "open through SQLite", "open on one core"
 PROF_DICT = "prof --csv from dict"
 SUMMARY, LAYERS, ROOFLINE, STATS = "summary", "layers", "roofline", "stats"
+STEPS, IDLE, OVERLAP, LAUNCHES = "steps", "idle", "overlap", "launches"
+COPIES, MEMORY = "copies", "memory"
+TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
 SUMMARIES = "summary, 10 groupings"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
@@ -172,6 +175,7 @@ CONTENDERS = {
     LAYERS: Contender(report_of("layers"), has_kernels=False),
     ROOFLINE: Contender(report_of("roofline"), has_kernels=False),
     STATS: Contender(report_of("stats"), has_kernels=False),
+    **{name: Contender(report_of(name), has_kernels=False) for name in TIME_LINE},
     SUMMARIES: Contender(groupings, has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),

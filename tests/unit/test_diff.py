@@ -281,9 +281,10 @@ def test_captures_that_cannot_be_compared(tmp_path: Path, capture: Captures) -> 
 
 
 def test_the_error_is_that_of_the_mean(capture: Captures) -> None:
-    """Steps of 1, 1, 1, 1.3 times the time: the change of 7.5 % is less than two errors."""
+    """1, 1, 1 and 1.3 times the time: the change of 7.5 % is less than two errors."""
     factors = (1.0, 1.0, 1.0, 1.3)
-    found = fastprof.diff(capture(BASE), capture([], steps=[slower(BASE, f) for f in factors]))
+    steps = [slower(BASE, factor, "bmm") for factor in factors]
+    found = fastprof.diff(capture(BASE), capture([], steps=steps))
     row = next(row for row in found.table().rows() if row["op"] == "bmm")
     assert row["error_ns"] == pytest.approx(np.std(np.multiply(60_000, factors), ddof=1) / 2)
     assert (row["delta_ns"], row["why"]) == (4_500, "same")

@@ -35,6 +35,28 @@ add(
 )
 add(
     Report(
+        name="steps",
+        about="the length of each step, what the GPU does in it, and what differs in outliers",
+        description=steps_columns.DESCRIPTION,
+        function="fastprof.analysis.steps_report:steps",
+        columns=steps_columns.COLUMNS,
+        options=(STEPS, WHERE, *PEAKS),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="idle",
+        about="why the GPU waits: causes, where to look, the longest gaps",
+        description=idle_columns.DESCRIPTION,
+        function="fastprof.analysis.idle:idle",
+        columns=idle_columns.ALL,
+        options=idle_columns.OPTIONS,
+        limit=20,
+    )
+)
+add(
+    Report(
         name="layers",
         about="the module tree with GPU time, forward and backward",
         description=LAYERS,
@@ -50,7 +72,6 @@ add(
         ),
     )
 )
-
 add(
     Report(
         name="lines",
@@ -86,53 +107,12 @@ add(
 )
 add(
     Report(
-        name="idle",
-        about="why the GPU waits: causes, where to look, the longest gaps",
-        description=idle_columns.DESCRIPTION,
-        function="fastprof.analysis.idle:idle",
-        columns=idle_columns.ALL,
-        options=idle_columns.OPTIONS,
-        limit=20,
-    )
-)
-add(
-    Report(
-        name="stats",
-        about="the tables of nsys stats, from any trace",
-        description=stats_headings.DESCRIPTION,
-        function="fastprof.analysis.stats.report:stats",
-        options=(
-            Option(
-                "names",
-                f"tables: {', '.join(TABLES)} (default: the first five)",
-                "NAME",
-                table_name,
-                default=(),
-                is_positional=True,
-            ),
-        ),
-        limit=20,
-    )
-)
-add(
-    Report(
         name="roofline",
         about="GPU time against the time at the GPU's peak rates: what is lost, and where",
         function="fastprof.analysis.roofline:roofline",
         columns=ROOFLINE,
         options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
         description=DESCRIPTION,
-        limit=20,
-    )
-)
-add(
-    Report(
-        name="steps",
-        about="the length of each step, what the GPU does in it, and what differs in outliers",
-        description=steps_columns.DESCRIPTION,
-        function="fastprof.analysis.steps_report:steps",
-        columns=steps_columns.COLUMNS,
-        options=(STEPS, WHERE, *PEAKS),
         limit=20,
     )
 )
@@ -182,6 +162,25 @@ add(
         of_snapshot="fastprof.analysis.memory.snapshot:memory_snapshot",
         columns=memory_headings.COLUMNS,
         options=(memory_headings.BY, memory_headings.DEVICE, STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="stats",
+        about="the tables of nsys stats, from any trace",
+        description=stats_headings.DESCRIPTION,
+        function="fastprof.analysis.stats.report:stats",
+        options=(
+            Option(
+                "names",
+                f"tables: {', '.join(TABLES)} (default: the first five)",
+                "NAME",
+                table_name,
+                default=(),
+                is_positional=True,
+            ),
+        ),
         limit=20,
     )
 )

@@ -24,17 +24,23 @@ class Clocks(NamedTuple):
 
     Parameters
     ----------
-    factor : time after, divided by time before
+    logarithm : of the factor, time after divided by time before; it changes its sign if the sides
+        are swapped
     share : share of the compared time in kernels that follow it
     """
 
-    factor: float
+    logarithm: float
     share: float
+
+    @property
+    def factor(self) -> float:
+        """Time after, divided by time before."""
+        return exp(self.logarithm)
 
     @property
     def half(self) -> float:
         """(factor - 1) / (factor + 1): the change, divided by the sum of both times."""
-        return tanh(np.log(self.factor) / 2)
+        return tanh(self.logarithm / 2)
 
 
 def clocks_of(before: Int64, after: Int64) -> Clocks | None:
@@ -52,7 +58,7 @@ def clocks_of(before: Int64, after: Int64) -> Clocks | None:
     share = float(weight[follows].sum() / weight.sum())
     if abs(middle) < _LEAST_CHANGE or min(share, follows.mean()) < _LEAST_SHARE:
         return None
-    return Clocks(exp(middle), share)
+    return Clocks(middle, share)
 
 
 def _weighted_median(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
