@@ -24,19 +24,45 @@ if TYPE_CHECKING:
 NAME = "diff"
 HELP = "compare two captures: did the change help, and why"
 DESCRIPTION = """\
-Compare two captures of any formats, or of all ranks of two runs. The step before and after with a
-95 % confidence interval; then what makes the change: work matched by layer, operator, shapes and
-line, and idle time by cause. The changes of all rows add up to that of the step.
+Compare two captures of any formats, or of all ranks of two runs: the step before and after with
+a 95 % confidence interval, then what made the change. Work is matched by layer, operator, shapes
+and line; the rest of a step is idle time by cause. The changes of all rows add up to that of the
+step.
 
-  fastprof diff net.sqlite after.sqlite
-  fastprof diff net.sqlite after.sqlite --by op --fail-above 3     # exit code 4 if slower
-  fastprof diff net.sqlite after.sqlite --steps 'anchor:*gemm*'    # of captures without steps
-  fastprof diff net.sqlite after.sqlite --markdown -o comment.md
-  fastprof diff --baseline store/ --save net.sqlite
+  fastprof diff before.sqlite after.sqlite --by op --fail-above 3     # exit code 4 if slower
+  fastprof diff before.sqlite after.sqlite --markdown -o comment.md
+  fastprof diff --baseline store/ --save before.sqlite
   fastprof diff --baseline store/ after.sqlite
 
 The interval is Welch's, from the spread of the steps of both captures; with --runs, of the runs. It
 assumes that both ran under the same conditions. Fewer than 3 steps are not judged.
+
+$ fastprof diff before.sqlite after.sqlite --by op --limit 5 -w 80 \\
+    --steps 'anchor:flash_fwd_kernel>5ms'
+step 17.57 -> 19.95 ms, +13.6% (95% interval +3.9% to +24.2%): slower; medians
+  16.68 -> 18.9 ms
+before: before.sqlite, 32 steps in 2 processes, each from a launch of
+  'flash_fwd_kernel>5ms'
+after: after.sqlite, 30 steps in 2 processes, each from a launch of
+  'flash_fwd_kernel>5ms'
+same work: 157 kernels a step and GPU
+GPU busy                 16.05 -> 16.43 ms (+2.4%)
+idle                     1.518 -> 3.521 ms (+132.0%)
+exposed communication    0.7985 -> 1.123 ms (+40.7%)
+exposed copies           173.7 -> 173.7 us (+0.0%)
+host in synchronisation  9.825 -> 9.713 ms (-1.1%)
+
+part                  op              before(ms)  after(ms)  change(ms)  why
+idle: launch-bound    na                   0.113      0.901       0.788  more
+idle: launch latency  na                   0.487      1.194       0.707  more
+idle: host-bound      na                   0.844      1.308       0.463  same
+communication         alltoall_base_       0.798      1.123       0.325  same
+idle: blocking copy   na                   0.070      0.118       0.048  same
+... 21 more rows
+total                                     17.569     19.954       2.385
+(too narrow for of change(%), GPU before(ms), GPU after(ms))
+BEFORE: averages exclude the last step: the capture ends within it
+AFTER: averages exclude the last step: the capture ends within it
 """
 SLOWER: Final = 4  # the exit code
 _LIMIT: Final = 20

@@ -33,8 +33,8 @@ def lines(found: Waterfall) -> tuple[str, ...]:
 
 def _lines(found: Waterfall) -> Iterator[str]:
     yield from (
-        f"{name} {_capture(half.side)}"
-        for name, half in zip(("before", "after "), found.halves, strict=True)
+        f"{name}: {_capture(half.side)}"
+        for name, half in zip(("before", "after"), found.halves, strict=True)
     )
     if found.unit != CALLS:
         yield _work(found)
@@ -83,9 +83,9 @@ def _work(found: Waterfall) -> str:
 
 def _times(found: Waterfall) -> Iterator[tuple[str, str]]:
     """What a step consists of: all times of which a side has any, by name."""
-    if found.unit == STEPS and max(len(_lanes(half.side)) for half in found.halves) > 1:
-        before, after = (float(_lanes(half.side).max()) for half in found.halves)
-        yield "slowest GPU", _pair(before, after)
+    slowest = _pair(*(float(_lanes(half.side).max()) for half in found.halves))
+    if found.unit == STEPS and slowest != _pair(*found.wall_ns):
+        yield "slowest GPU", slowest
     for key, name in _TIMES.items():
         before, after = (_mean(half.side, key) for half in found.halves)
         if before is not None and after is not None and before + after:
