@@ -105,6 +105,11 @@ def report_of(*words: str) -> Callable[[Files], None]:
     return lambda files: command(*words, str(files.export), "-o", str(files.output))
 
 
+def diff(files: Files) -> None:
+    """Compare the export with itself: both are read."""
+    command("diff", str(files.export), str(files.export), "-o", str(files.output))
+
+
 def groupings(files: Files) -> object:
     """Open, a summary, and ten more by pairs of keys."""
     import fastprof
@@ -159,7 +164,7 @@ SUMMARY, LAYERS, ROOFLINE, STATS = "summary", "layers", "roofline", "stats"
 STEPS, IDLE, OVERLAP, LAUNCHES = "steps", "idle", "overlap", "launches"
 COPIES, MEMORY = "copies", "memory"
 TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
-SUMMARIES = "summary, 10 groupings"
+SUMMARIES, DIFF = "summary, 10 groupings", "diff, 2 exports"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
@@ -177,6 +182,7 @@ CONTENDERS = {
     STATS: Contender(report_of("stats"), has_kernels=False),
     **{name: Contender(report_of(name), has_kernels=False) for name in TIME_LINE},
     SUMMARIES: Contender(groupings, has_kernels=False),
+    DIFF: Contender(diff, has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

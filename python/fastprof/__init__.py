@@ -27,6 +27,7 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.analysis.diff.compare import Diff, diff
     from fastprof.analysis.memory.snapshot import memory_snapshot
     from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
@@ -49,6 +50,7 @@ __all__ = [
     "CaptureError",
     "CheckError",
     "Cost",
+    "Diff",
     "FastprofError",
     "InternalError",
     "MissingDependencyError",
@@ -65,6 +67,7 @@ __all__ = [
     "annotate_layers",
     "batch",
     "capture",
+    "diff",
     "init",
     "layer",
     "memory_snapshot",
@@ -81,6 +84,7 @@ _HOMES = {
     "Batch": "fastprof.ranks.result",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
+    "Diff": "fastprof.analysis.diff.compare",
     "Option": "fastprof.profile.reports",
     "Profile": "fastprof.profile.profile",
     "Tensor": "fastprof.model.call",
@@ -88,6 +92,7 @@ _HOMES = {
     "annotate_layers": "fastprof.annotate.layers",
     "batch": "fastprof.ranks.batch",
     "capture": "fastprof.annotate.capture",
+    "diff": "fastprof.analysis.diff.compare",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
     "memory_snapshot": "fastprof.analysis.memory.snapshot",
