@@ -326,3 +326,13 @@ def test_kernels_without_operators_match_by_range_and_kind(capture: Captures) ->
     by_range = fastprof.diff(before, after, by="range,kind").table()
     row = next(row for row in by_range.rows() if row["kind"] == "gemm")
     assert (row["delta_ns"], row["why"]) == (-10_000, "other kernel: sgemm_nn -> nvjet_gemm")
+
+
+def test_a_layer_that_one_side_lacks_is_shown_in_both_directions(capture: Captures) -> None:
+    without, some = (
+        capture([call(None, "to", 9_000)]),
+        capture([call(None, "to", 9_000), call("net:in", "to", 9_000)]),
+    )
+    for pair in ((without, some), (some, without)):
+        rows = [row for row in fastprof.diff(*pair).table().rows() if row["op"] == "to"]
+        assert [row["layer"] for row in rows] == ["net:in"]
