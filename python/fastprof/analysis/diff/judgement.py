@@ -15,9 +15,7 @@ from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 __all__ = ["judged", "lengths_of_steps", "wall_of"]
 
 
-def judged(
-    found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float
-) -> Confidence:
+def judged(found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float) -> Confidence:
     """Compare the steps of two sides, or of several runs of each.
 
     Parameters
