@@ -61,9 +61,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
     with SecondThread() as second:
         ranges = second.submit(_ranges, trace, attribution, recorded, thread_of, threads)
         api = _api(trace, recorded, thread_of, threads)
-        return Timeline(
-            ranges.result(), api, recorded.syncs, recorded.processes, recorded.memory
-        )
+        return Timeline(ranges.result(), api, recorded.syncs, recorded.processes, recorded.memory)
 
 
 def _api(trace: Trace, recorded: Recorded, thread_of: Int32, threads: Threads) -> ApiCalls:

@@ -93,9 +93,7 @@ def confidence(
     return Confidence(expm1(ratio), expm1(ratio - half), _bounded(ratio + half), verdict)
 
 
-def _half_width(
-    samples: list[npt.NDArray[np.float64]], means: list[float], of_runs: bool
-) -> float:
+def _half_width(samples: list[npt.NDArray[np.float64]], means: list[float], of_runs: bool) -> float:
     """Half of the interval of the logarithm of the ratio."""
     variances, degrees = [], []
     for values, mean in zip(samples, means, strict=True):

@@ -15,9 +15,7 @@ from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 __all__ = ["judged", "lengths_of_steps", "wall_of"]
 
 
-def judged(
-    found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float
-) -> Confidence:
+def judged(found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float) -> Confidence:
     """Compare the steps of two sides, or of several runs of each.
 
     Parameters
@@ -30,8 +28,8 @@ def judged(
     before, after = ([lengths_of_steps(pair[i]) for pair in runs] for i in (0, 1))
     if len(runs) == 1:
         return confidence(before[0], after[0], threshold)
-    means = [[float(each.mean()) for each in steps] for steps in (before, after)]
-    return confidence(*means, threshold, of_runs=True)
+    old, new = ([float(each.mean()) for each in steps] for steps in (before, after))
+    return confidence(old, new, threshold, of_runs=True)
 
 
 def lengths_of_steps(side: Side) -> npt.NDArray[np.float64]:
