@@ -17,10 +17,13 @@ LATENCY_NS = 5_000  # from the launch to the start on a GPU that waits
 
 @dataclass(frozen=True)
 class Work:
-    """A call: its layer, operator, shapes, and kernels as (name, ns)."""
+    """A call: its layer, operator, shapes, and kernels as (name, ns).
+
+    Without an operator, the layer is a range of the user.
+    """
 
     layer: str | None
-    op: str
+    op: str | None
     dims: tuple[tuple[int, ...], ...]
     kernels: tuple[tuple[str, int], ...]
     stream: int = 7
@@ -28,7 +31,12 @@ class Work:
 
 
 def call(
-    layer: str | None, op: str, ns: int, kernel: str = "", dims: Any = ((8, 16),), **others: Any
+    layer: str | None,
+    op: str | None,
+    ns: int,
+    kernel: str = "",
+    dims: Any = ((8, 16),),
+    **others: Any,
 ) -> Work:
     """A call with one kernel."""
     return Work(layer, op, dims, ((kernel or f"{op}_kernel", ns),), **others)
@@ -67,6 +75,9 @@ def nsys(path: Path, steps: Sequence[Sequence[Work]]) -> Path:
             export.push_pop(start, end, f"step {each['number']}", tid=1)
         elif each["what"] == "op":
             work = each["work"]
+            if work.op is None:
+                export.push_pop(start, end, work.layer, tid=1)
+                continue
             if work.layer is not None:
                 export.push_pop(start, end, f"layer:{work.layer}", tid=1)
             sizes = json.dumps([list(shape) for shape in work.dims])

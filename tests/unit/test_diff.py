@@ -108,6 +108,19 @@ EDITS: dict[str, tuple[Calls, dict[tuple[str | None, str | None], tuple[int, str
     ),
 }
 
+EDITS["compiled"] = (
+    [
+        *BASE[:2],
+        call("net:attn", "triton_poi_fused_softmax_3", 10_000),
+        call(None, "CompiledFunction", 100_000),
+        *BASE[6:],
+    ],
+    {
+        ("net:attn", "mm + bmm + softmax -> triton_poi_fused_softmax_3"): (-160_000, "replaced"),
+        ("net:norm", "layer_norm -> CompiledFunction"): (75_000, "replaced"),
+    },
+)
+
 Captures = Callable[..., Path]
 
 
@@ -293,3 +306,34 @@ def test_the_error_is_that_of_the_mean(capture: Captures) -> None:
 def test_the_error_is_unknown_with_two_steps(capture: Captures) -> None:
     found = fastprof.diff(capture([], steps=[BASE] * 2), capture(BASE))
     assert {row["error_ns"] for row in found.table().rows()} == {None}
+
+
+def test_kernels_of_inductor_have_other_numbers(capture: Captures) -> None:
+    before, after = (
+        [*BASE, call("net:out", name, 9_000, name)]
+        for name in ("triton_poi_fused_relu_3", "triton_poi_fused_relu_12")
+    )
+    found = fastprof.diff(capture(before), capture(after))
+    assert changed(found.table()) == {}
+    assert found.same_work
+
+
+def test_kernels_without_operators_match_by_range_and_kind(capture: Captures) -> None:
+    """Another gemm in the same range is another kernel; unrelated kernels are added and removed."""
+    before = capture([call("block", None, 50_000, "sgemm_nn"), call("block", None, 9_000, "mine")])
+    after = capture([call("block", None, 40_000, "nvjet_gemm"), call("block", None, 9_000, "mine")])
+    rows = {row["kernel"]: row for row in fastprof.diff(before, after, by="kernel").table().rows()}
+    assert rows["mine"]["why"] == "same"
+    by_range = fastprof.diff(before, after, by="range,kind").table()
+    row = next(row for row in by_range.rows() if row["kind"] == "gemm")
+    assert (row["delta_ns"], row["why"]) == (-10_000, "other kernel: sgemm_nn -> nvjet_gemm")
+
+
+def test_a_layer_that_one_side_lacks_is_shown_in_both_directions(capture: Captures) -> None:
+    without, some = (
+        capture([call(None, "to", 9_000)]),
+        capture([call(None, "to", 9_000), call("net:in", "to", 9_000)]),
+    )
+    for pair in ((without, some), (some, without)):
+        rows = [row for row in fastprof.diff(*pair).table().rows() if row["op"] == "to"]
+        assert [row["layer"] for row in rows] == ["net:in"]

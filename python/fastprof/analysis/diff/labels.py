@@ -41,8 +41,8 @@ def labels(found: Waterfall, key: str) -> tuple[list[str | None], list[str | Non
 def _both(before: Counter[str | None], after: Counter[str | None]) -> str | None:
     if not before or not after:
         return _names(before or after)
-    if set(before) == set(after) or set(before) == {None} or set(after) == {None}:
-        return _names(before if None not in before else after)
+    if set(before) == set(after) or before.keys() == {None} or after.keys() == {None}:
+        return _names(before + after)
     return f"{_names(before)} -> {_names(after)}"
 
 

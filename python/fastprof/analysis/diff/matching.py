@@ -7,6 +7,7 @@ calls of a layer.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +16,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fastprof.analysis.diff.align import aligned
-from fastprof.analysis.diff.side import UNIT_KEYS, Side
+from fastprof.analysis.diff.side import COMPUTE, UNIT_KEYS, Side
 from fastprof.analysis.keys import without_types
 from fastprof.model.arrays import Int64
 
-__all__ = ["TYPES", "Matched", "matched"]
+__all__ = ["TYPES", "Matched", "matched", "without_number"]
 
 TYPES: Final = "types"  # of tensors: the part of shapes that not all recorders write
 _LEAST_VOTES: Final = 0.5  # share of the calls of a layer that must align with a renamed one
@@ -47,8 +48,8 @@ class Matched:
     Parameters
     ----------
     before, after : int64 [groups], the row of each group
-    how : [rows], how it was matched: `same` by all keys; `line`, `layer`, `phase`, `shape` or
-        `kernel`: this key differs; `position` among the calls of its layer; `only` one side has it
+    how : [rows], how it was matched: `same` by all keys; `line`, `layer`, `phase`, `op`, `shape` or
+        `kernel`: this key differs; `position`: other calls at its place; `only` one side has it
     layers : layers of BEFORE with another name in AFTER
     ignored : keys that only one side records
     """
@@ -143,8 +144,11 @@ class _Matching:
         self.layers = _renamed(*self.units, *self.rows)
         self._by("layer", lambda unit: unit._replace(line=None))
         self._by("phase", lambda unit: unit._replace(line=None, phase=None))
+        self._by("op", _of_compiler)
         self._by("shape", lambda unit: unit._replace(line=None, phase=None, shape=None))
-        self._by("kernel", lambda unit: unit._replace(line=None, phase=None, kernel=None))
+        self._by("kernel", _of_kind)
+        for side in (0, 1):
+            self._compiled(side)
         self._by_position()
         for side in (0, 1):
             for i, row in enumerate(self.rows[side]):
@@ -168,12 +172,31 @@ class _Matching:
             return unit
         return unit._replace(layer=self.layers[unit.layer])
 
-    def _by(self, how: str, key: Callable[[Unit], Unit]) -> None:
-        """Match units with equal keys; several of a side are one row."""
+    def _by(self, how: str, key: Callable[[Unit], Unit | None]) -> None:
+        """Match units with equal keys, unless None; several of a side are one row."""
         left, right = (_listed((key(unit), i) for i, unit in self._free(side)) for side in (0, 1))
         for each, places in left.items():
-            if each in right:
+            if each is not None and each in right:
                 self._add(how, places, right[each])
+
+    def _compiled(self, side: int) -> None:
+        """Match code of a compiler on one side with the calls that only the other side has.
+
+        They are those of its layer; of its direction, if the compiler dropped the layers.
+        """
+        for parts in ((0, 1, 2, 3), (0, 3)):
+            free = [
+                _listed(
+                    (tuple(self._place(each, unit)[i] for i in parts), place)
+                    for place, unit in self._free(each)
+                    if _is_compiled(unit) == (each == side)
+                    and (each != side or (unit.layer is None) == (len(parts) == 2))
+                )
+                for each in (0, 1)
+            ]
+            for place, lefts in free[0].items():
+                if place in free[1] and place[-1] == COMPUTE:
+                    self._add("position", lefts, free[1][place])
 
     def _by_position(self) -> None:
         """Match what is left between the same matched calls of a layer."""
@@ -204,6 +227,34 @@ class _Matching:
             if all(free):
                 self._add("position", *free)
             begin = end
+
+
+# Calls that a compiler makes of several operators: torch.compile, Inductor's kernels.
+_COMPILED: Final = re.compile(r"Compiled(?:Function|FxGraph)|triton_|Torch-Compiled")
+_INDEX: Final = re.compile(r"_\d+\Z")
+
+
+def _is_compiled(unit: Unit) -> bool:
+    return unit.op is not None and _COMPILED.match(unit.op) is not None
+
+
+def _of_compiler(unit: Unit) -> Unit | None:
+    """Inductor numbers its kernels in order of compilation."""
+    if unit.op is None or not _is_compiled(unit):
+        return None
+    return unit._replace(line=None, phase=None, op=without_number(unit.op))
+
+
+def without_number(name: str) -> str:
+    """`triton_poi_fused_relu_3` as `triton_poi_fused_relu`; other names as they are."""
+    return _INDEX.sub("", name) if _COMPILED.match(name) else name
+
+
+def _of_kind(unit: Unit) -> Unit | None:
+    """Kernels without operator of one kind, if their range or kind is known."""
+    if unit.range is None and unit.kind in (None, "other"):
+        return None
+    return unit._replace(line=None, phase=None, kernel=None)
 
 
 def _both(left: list[int], right: list[int]) -> Iterator[tuple[int, list[int]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import isnan
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from fastprof.analysis.diff.labels import labels
+from fastprof.analysis.diff.matching import without_number
 from fastprof.analysis.diff.waterfall import CALLS, Half, Waterfall
 
 __all__ = ["Reasons", "noise_of"]
@@ -60,6 +61,8 @@ class Reasons:
         for row, change in changes.items():
             reason = self.of_rows[row]
             by_reason[reason] = by_reason.get(reason, 0) + change
+        if by_reason.keys() == {"removed", "added"}:
+            return "removed and added"
         if is_noise and (len(by_reason) > 1 or not by_reason.keys() <= set(_WORK)):
             return "same"
         sign = 1 if delta >= 0 else -1
@@ -68,6 +71,10 @@ class Reasons:
         return self._text(
             main, max(rows, key=lambda row: (changes[row] * sign, -row)), delta, calls
         )
+
+    def is_compared(self, rows: Iterable[int]) -> bool:
+        """Whether both sides have work of any of these rows."""
+        return any(self.of_rows[row] not in ("removed", "added") for row in rows)
 
     def _text(self, reason: str, row: int, delta: int, calls: tuple[float, float]) -> str:
         """A reason with its details, those of one row."""
@@ -136,5 +143,5 @@ def _times_of_kernels(half: Half) -> dict[int, Counter[str]]:
     found: dict[int, Counter[str]] = {}
     names = half.side.texts("kernel")
     for row, name, ns in zip(half.row.tolist(), names, half.gpu_ns.tolist(), strict=True):
-        found.setdefault(row, Counter())[name or "unnamed"] += ns
+        found.setdefault(row, Counter())[without_number(name or "unnamed")] += ns
     return found

@@ -151,7 +151,7 @@ def _of_groups(line: _Line, reasons: Reasons, unit: str) -> Line:
     calls = (before.calls_of_step, after.calls_of_step)
     noise = noise_of(line.error, before.own_ns, after.own_ns)
     why = reasons.of(line.changes, abs(line.delta) <= noise, calls)
-    is_compared = unit != CALLS or why not in ("added", "removed")
+    is_compared = unit != CALLS or reasons.is_compared(line.changes)
     return {
         "before_ns": before.own_ns if is_compared else None,
         "after_ns": after.own_ns if is_compared else None,

@@ -106,7 +106,7 @@ class Waterfall:
         return float(min(shares)) >= _SAME_WORK
 
 
-_SAME: Final = ("same", "line", "layer", "phase")
+_SAME: Final = ("same", "line", "layer", "phase", "op")
 
 
 def waterfall(before: Side, after: Side) -> Waterfall:
