@@ -116,6 +116,17 @@ def test_a_capture_equals_itself(path: str) -> None:
     assert {(row["delta_ns"], row["why"]) for row in rows} <= {(0, "same")}
 
 
+@pytest.mark.parametrize("path", [R50, DLRM1, BLK2, "nsys/ranges_rtx3070_nsys2025.sqlite"])
+def test_starved_kernels_are_those_of_launches(path: str) -> None:
+    """Without steps, all kernels of the capture count."""
+    real(path)
+    windows = side(path, "none").windows
+    total = profile(path, copies=True).launches().total
+    share = windows["starved"].sum() / windows["launched"].sum()
+    assert share == pytest.approx(total["starved_share"], abs=1e-12)
+    assert windows["launch_ns"].sum() == total["host_ns"]
+
+
 def test_the_help_shows_a_real_comparison(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

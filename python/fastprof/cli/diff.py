@@ -52,6 +52,8 @@ idle                     1.518 -> 3.521 ms (+132.0%)
 exposed communication    0.7985 -> 1.123 ms (+40.7%)
 exposed copies           173.7 -> 173.7 us (+0.0%)
 host in synchronisation  9.825 -> 9.713 ms (-1.1%)
+launch call              8.006 -> 11.16 us (+39.4%)
+starved kernels          8.0% -> 33.0%
 
 part                  op              before(ms)  after(ms)  change(ms)  why
 idle: launch-bound    na                   0.113      0.901       0.788  more
@@ -179,20 +181,16 @@ def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
     if arguments.baseline is not None:
         load(arguments.baseline)  # before AFTER is read, which may take long
     with Bar() as bar:
-        try:
-            found = diff(
-                _ranks(captures[0]),
-                _ranks(captures[1]),
-                arguments.by,
-                arguments.steps,
-                arguments.where,
-                runs=[(_ranks(before), _ranks(after)) for before, after in arguments.runs],
-                threshold=arguments.threshold,
-                opened=_opener(arguments, bar),
-            )
-        except ReportError as error:
-            arguments.error(str(error))
-    return found
+        return diff(
+            _ranks(captures[0]),
+            _ranks(captures[1]),
+            arguments.by,
+            arguments.steps,
+            arguments.where,
+            runs=[(_ranks(before), _ranks(after)) for before, after in arguments.runs],
+            threshold=arguments.threshold,
+            opened=_opener(arguments, bar),
+        )
 
 
 def _save(arguments: argparse.Namespace, capture: str) -> None:
