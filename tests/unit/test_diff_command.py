@@ -67,6 +67,11 @@ def test_the_answer_is_the_first_line(folder: Path) -> None:
     assert "95% interval" in first and ": slower; medians " in first
 
 
+def test_times_have_large_units_even_if_nothing_changes(folder: Path) -> None:
+    text = ran(folder, "a.json", "a.json")[1]
+    assert "  before(us)  after(us)  " in text
+
+
 def test_json_is_one_object(folder: Path) -> None:
     found = json.loads(ran(folder, "a.json", "slow.json", "--json")[1])
     wall = found["wall"]
