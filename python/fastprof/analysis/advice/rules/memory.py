@@ -41,8 +41,8 @@ def memory_headroom(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             what=f"The GPU has memory for a larger batch: {peak / device.memory:.0%} is used.",
             where=f"GPU {number}",
-            evidence=f"peak {quantity(peak, 'byte')} of {quantity(device.memory, 'byte')}; kernels reach "
-            f"{efficiency:.0%} of the roofline",
+            evidence=f"peak {quantity(peak, 'bytes')} of {quantity(device.memory, 'bytes')}; "
+            f"kernels reach {efficiency:.0%} of the roofline",
             remedy="increase the batch size until the peak is near the GPU's memory",
             confidence="low",
             why="a larger batch changes the training",

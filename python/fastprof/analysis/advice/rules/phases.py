@@ -23,7 +23,7 @@ def recompute(facts: Facts) -> Iterator[Finding]:
         return
     yield Finding(
         what="Activation checkpointing repeats forward work in the backward pass.",
-        where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("layer", rows)),
+        where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("layer", rows)[:1]),
         evidence=f"{facts.count(rows):.4g} kernels, {quantity(round(ns), 'ns')} {facts.per_step}",
         remedy="checkpoint fewer layers if memory allows (torch.utils.checkpoint, fastprof memory "
         "shows the peak), or save the costly operators only "
