@@ -78,7 +78,7 @@ class Split(NamedTuple):
     thread : int32 [gaps], the thread that launched the next work, -1 if not recorded
     other : int32 [gaps], the thread that ran before it in the gap, -1 for none
     launch : int64 [gaps], ns, the start of the launch, at most the end of the gap; NO_TIME
-    totals : int64 [causes] or [groups, causes], ns; the sum is that of the gaps
+    totals : int64 [windows, causes], ns; the sum is that of the gaps
     n_late : how many launches start after their work
     """
 
@@ -91,18 +91,16 @@ class Split(NamedTuple):
     n_late: int
 
 
-def split(gaps: Gaps, host: Host, group: Int64 | None = None, n_groups: int = 0) -> Split:
+def split(gaps: Gaps, host: Host, window: Int64 | None = None, n_windows: int = 1) -> Split:
     """Divide each gap of a GPU among its causes.
 
-    Parameters
-    ----------
-    group : [gaps], the group of each gap: `totals` are those of groups; None for one total
+    window : int64 [gaps], ascending, the window of each, for `totals`; None: the first
     """
     n, parts = len(gaps.start), []
+    of = np.zeros(n, np.int64) if window is None else window
     for first in range(0, n or 1, _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
-        own = None if group is None else group[some]
-        parts.append(_split(Gaps._make(each[some] for each in gaps), host, own, n_groups))
+        parts.append(_split(Gaps._make(each[some] for each in gaps), host, of[some], n_windows))
     *columns, totals, n_late = zip(*parts, strict=True)
     return Split._make([*map(np.concatenate, columns), np.sum(totals, axis=0), sum(n_late)])
 
@@ -110,17 +108,7 @@ def split(gaps: Gaps, host: Host, group: Int64 | None = None, n_groups: int = 0)
 _AT_ONCE: Final = 1 << 16
 
 
-def _totals(ns: Int64, group: Int64 | None, n_groups: int) -> Int64:
-    """[causes] or [groups, causes] The sums of ns [gaps, causes]."""
-    if group is None:
-        total: Int64 = ns.sum(axis=0)
-        return total
-    found = np.zeros((n_groups, len(Cause)), np.int64)
-    np.add.at(found, group, ns)
-    return found
-
-
-def _split(gaps: Gaps, host: Host, group: Int64 | None, n_groups: int) -> Split:
+def _split(gaps: Gaps, host: Host, window: Int64, n_windows: int) -> Split:
     profile, begin, end = host.profile, gaps.start, gaps.end
     call = take(profile.api.of_kernel, gaps.after)
     thread = take(profile.api.thread, call)
@@ -139,13 +127,15 @@ def _split(gaps: Gaps, host: Host, group: Int64 | None, n_groups: int) -> Split:
     other[rows] = _of_host(host, ns, late)
     ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
     main = ns.argmax(axis=1)
+    before = np.concatenate([np.zeros((1, len(Cause)), np.int64), np.cumsum(ns, axis=0)])
+    totals = np.diff(before[np.searchsorted(window, np.arange(n_windows + 1))], axis=0)
     return Split(
         main.astype(np.uint8),
         ns[np.arange(len(main)), main],
         thread,
         other,
         np.where(known, called, NO_TIME),
-        _totals(ns, group, n_groups),
+        totals,
         int(np.count_nonzero(launch > end)),
     )
 
