@@ -32,6 +32,7 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 __all__ = ["CallGroup", "Calls", "Part", "calls_of"]
 
 _KEYS = ("device", "phase", "dir", "line", "op", "shape")
+_SPANNED = "optimizer"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Part:
 
     Attributes
     ----------
+    id : int
+        Its index, unique in the profile.
     name, kernel : str
         Full and short name.
     kind : str
@@ -51,10 +54,10 @@ class Part:
         It has no share of the call's cost.
     blocks : int or None
         Blocks of the grid.
-    kernels : int
-        Kernels in the counted steps, of all GPUs.
+    kernels : float
+        Kernels a step, the mean over GPUs, as are the following.
     ns : float
-        GPU time a step, the mean over GPUs, as are the following.
+        GPU time a step.
     ideal_ns : float
         Time a step at the practical roof; 0 if unknown.
     has_ideal : bool
@@ -65,6 +68,7 @@ class Part:
         FLOPs a step; 0 if unknown.
     """
 
+    id: int
     name: str
     kernel: str
     kind: str
@@ -72,12 +76,17 @@ class Part:
     tc: str | None
     is_helper: bool
     blocks: int | None
-    kernels: int
+    kernels: float
     ns: float
     ideal_ns: float
     has_ideal: bool
     bytes: float
     flops: float
+
+    @property
+    def ns_per_kernel(self) -> float:
+        """Mean GPU time of a kernel."""
+        return self.ns / self.kernels
 
 
 @dataclass(frozen=True)
@@ -120,9 +129,19 @@ class CallGroup:
         return sum(part.ideal_ns for part in self.parts)
 
     @cached_property
-    def kernels(self) -> int:
-        """Kernels in the counted steps, of all GPUs."""
+    def kernels(self) -> float:
+        """Kernels a step."""
         return sum(part.kernels for part in self.parts)
+
+    @property
+    def kernels_per_call(self) -> float:
+        """Kernels of a call, 0 if calls are not recorded."""
+        return self.kernels / self.calls if self.calls else 0.0
+
+    @property
+    def ns_per_kernel(self) -> float:
+        """Mean GPU time of its kernels."""
+        return self.ns / self.kernels if self.kernels else 0.0
 
     @cached_property
     def kind(self) -> str:
@@ -149,6 +168,8 @@ class Calls:
         GPUs with work.
     has_ops, has_shapes : bool
         Whether calls and their shapes are recorded.
+    spans : dict of str to float
+        ns a step from the first to the last kernel of the optimizer, by phase; without steps empty.
     """
 
     groups: list[CallGroup]
@@ -156,11 +177,18 @@ class Calls:
     n_gpus: int
     has_ops: bool
     has_shapes: bool
+    spans: dict[str, float]
 
     @cached_property
     def ns(self) -> float:
         """GPU time a step."""
         return sum(each.ns for each in self.groups)
+
+    @cached_property
+    def kernel_ns(self) -> float:
+        """GPU time a step without copies and memsets."""
+        parts = (part for each in self.groups for part in each.parts)
+        return sum(part.ns for part in parts if part.kind not in ("memcpy", "memset"))
 
 
 def calls_of(profile: Profile, steps: StepsOfKernels, devices: Mapping[int, Device]) -> Calls:
@@ -192,7 +220,26 @@ def calls_of(profile: Profile, steps: StepsOfKernels, devices: Mapping[int, Devi
         if i in parts
     ]
     known = (any(getattr(each, name) for each in groups) for name in ("op", "shape"))
-    return Calls(groups, n_steps, len(devices), *known)
+    return Calls(groups, n_steps, len(devices), *known, _spans(profile, steps, is_in, per))
+
+
+def _spans(
+    profile: Profile, steps: StepsOfKernels, is_in: Bools, per: float
+) -> dict[str, float]:
+    """Mean length of the optimizer's work in a step; {} without steps or times."""
+    phases = texts(profile, "phase")
+    if steps.source == "none" or "start" not in profile.names or _SPANNED not in phases.values:
+        return {}
+    rows = np.flatnonzero(is_in & (phases.ids == phases.values.index(_SPANNED)))
+    device = key_of(profile, "device")
+    place = steps.of_kernel[rows].astype(np.int64) * len(device.values) + device.ids[rows]
+    order = np.argsort(place, kind="stable")
+    begins = np.flatnonzero(np.diff(place[order], prepend=-1))
+    if not len(begins):
+        return {}
+    start, end = (numbers(profile, name)[rows][order] for name in ("start", "end"))
+    spans = np.maximum.reduceat(end, begins) - np.minimum.reduceat(start, begins)
+    return {_SPANNED: float(spans.sum() * per)}
 
 
 def _calls(cells: Cells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]:
@@ -227,13 +274,14 @@ def _parts(
             *(np.maximum(numbers(cells, name), 0) for name in ("bytes", "flops")),
         )
     ]
-    kernels = of_part.sums(n).astype(int).tolist()
+    kernels = (of_part.sums(n) * per).tolist()
     parts: dict[int, list[Part]] = {}
     for i, row in enumerate(of_part.first.tolist()):
         if kernels[i]:
             ns, best, moved, work = (each[i] for each in sums)
             parts.setdefault(int(found.ids[row]), []).append(
                 Part(
+                    i,
                     *(column.at(row) for column in columns),
                     bool(helper[row]),
                     int(blocks[row]) if blocks[row] >= 0 else None,

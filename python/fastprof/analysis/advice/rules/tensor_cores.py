@@ -1,0 +1,203 @@
+"""Products without tensor cores, and shapes that prevent or slow them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.found import Found, by_time, calls_text, ms, share_text
+from fastprof.analysis.advice.shapes import sizes, type_of
+from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
+from fastprof.model.devices import Device
+from fastprof.ops.tensor_cores import Fp32, fp32_unit
+
+__all__ = ["bad_shape", "no_tensor_cores"]
+
+_TENSOR, _BANDWIDTH = PRACTICAL
+_TF32_GAIN: Final = 1.5  # of the peak; below it 16-bit types are the remedy
+_NARROW: Final = frozenset({"fp16", "bf16"})
+_MATMUL: Final = 'torch.set_float32_matmul_precision("high")'
+_CUDNN: Final = "torch.backends.cudnn.allow_tf32 = True"
+_BF16: Final = 'torch.autocast("cuda", dtype=torch.bfloat16)'
+_FP16: Final = 'torch.autocast("cuda", dtype=torch.float16), with torch.amp.GradScaler in training'
+
+
+class _Way(NamedTuple):
+    """A way to use tensor cores on a GPU.
+
+    Parameters
+    ----------
+    remedy : changes
+    figure : of `Device.flops`
+    size : bytes of an element relative to fp32
+    """
+
+    remedy: tuple[str, ...]
+    figure: str
+    size: float
+
+
+def no_tensor_cores(calls: Calls) -> list[Found]:
+    """Products of fp32 matrices that run on the general cores of a GPU with tensor cores."""
+    wasted: dict[tuple[str, bool], list[CallGroup]] = {}
+    for group in calls.groups:
+        if any(map(_is_fp32, group.parts)):
+            wasted.setdefault((group.device.name or "", _is_conv(group)), []).append(group)
+    found = (_in_fp32(calls, groups, is_conv) for (_, is_conv), groups in wasted.items())
+    return [each for each in found if each is not None]
+
+
+def _is_fp32(part: Part) -> bool:
+    is_product = part.kind in PRODUCTS and not part.is_helper
+    return is_product and part.tc == "0" and part.compute_type == "fp32"
+
+
+def _is_conv(group: CallGroup) -> bool:
+    return "conv" in (group.op or "")
+
+
+def _in_fp32(calls: Calls, groups: list[CallGroup], is_conv: bool) -> Found | None:
+    device = groups[0].device
+    way = _way(device, is_conv, _has_tf32(calls, device, is_conv))
+    if way is None:
+        return None
+    parts = [part for group in groups for part in group.parts if _is_fp32(part)]
+    saved = {part.id: max(part.ns - _time_with(part, device, way), 0.0) for part in parts}
+    if not any(saved.values()):
+        return None
+    saved |= {part.id: part.ns for group in groups for part in _helpers(group)}
+    time, kernel_ns = sum(part.ns for part in parts), calls.kernel_ns
+    has_cost = all(part.flops > 0 for part in parts)
+    return Found(
+        f"{'convolutions' if is_conv else 'matrix products'} run in fp32 without tensor cores: "
+        f"{ms(time)}, {share_text(time, kernel_ns)} of the kernel time",
+        by_time(groups),
+        saved,
+        {
+            "gpu": device.name,
+            "gpu_ns": time,
+            "kernel_share": time / kernel_ns,
+            "eligible_share": sum(each.ns for each in calls.groups if _is_eligible(each))
+            / kernel_ns,
+            "kernel": max(parts, key=lambda part: part.ns).kernel,
+        },
+        way.remedy,
+        "high" if has_cost else "medium",
+        "FLOPs and bytes are known"
+        if has_cost
+        else "FLOPs are not recorded: the kernels are assumed to run at the fp32 peak",
+    )
+
+
+def _helpers(group: CallGroup) -> list[Part]:
+    """The helpers of calls without tensor cores: transforms and scaling of fp32 algorithms."""
+    if any(part.tc == "1" for part in group.parts):
+        return []
+    return [part for part in group.parts if part.is_helper and part.kind != "memcpy"]
+
+
+def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
+    """Whether TF32 is enabled: other calls use it."""
+    return any(
+        part.compute_type == "tf32"
+        for group in calls.groups
+        if group.device is device and _is_conv(group) == is_conv
+        for part in group.parts
+    )
+
+
+def _is_eligible(group: CallGroup) -> bool:
+    """Whether the operator has a product that tensor cores can run."""
+    return any(part.tc in ("0", "1") for part in group.parts)
+
+
+def _way(device: Device, is_conv: bool, is_on: bool) -> _Way | None:
+    """The simplest way to use this GPU's tensor cores in place of fp32.
+
+    is_on : TF32 is enabled, and the library chose fp32
+    """
+    unit = fp32_unit(device.name or "")
+    if unit in (None, Fp32.NOTHING):
+        return None
+    half = device.flops.get("half")
+    tf32, fp32 = device.flops.get("tf32", 0.0), device.flops.get("fp32", 0.0)
+    has_tf32 = unit is Fp32.TF32 or (unit is Fp32.AMD_TF32 and not is_conv)
+    if has_tf32 and not is_on and tf32 > _TF32_GAIN * fp32:
+        switch = _CUDNN if is_conv else _MATMUL
+        if unit is Fp32.AMD_TF32:
+            switch = f"HIPBLASLT_ALLOW_TF32=1 and {_MATMUL}"
+        return _Way((switch, f"or {_BF16}"), "tf32", 1.0)
+    if half is None or half <= fp32:
+        return None
+    return _Way((_FP16 if unit is Fp32.HALF else _BF16,), "half", 0.5)
+
+
+def _time_with(part: Part, device: Device, way: _Way) -> float:
+    """ns a step with tensor cores, at the practical roof."""
+    peak = device.flops[way.figure] * _TENSOR
+    if not part.flops:
+        return part.ns * min(1.0, device.flops.get("fp32", 0.0) / peak)
+    moved = part.bytes * way.size / (device.bandwidth * _BANDWIDTH) if device.bandwidth else 0.0
+    return max(part.flops / peak, moved) * 1e9
+
+
+_SLOW: Final = 0.4  # of the practical roof, for kernels with tensor cores
+_LARGE: Final = 256
+
+
+def bad_shape(calls: Calls) -> list[Found]:
+    """Products of 16-bit types with a size that is not a multiple of 8."""
+    return [each for each in map(_misaligned, calls.groups) if each is not None]
+
+
+def _misaligned(group: CallGroup) -> Found | None:
+    if type_of(group.shape) not in _NARROW or group.kind not in PRODUCTS:
+        return None
+    work = [part for part in group.parts if part.kind in PRODUCTS and not part.is_helper]
+    odd = {name: size for name, size in _padded_sizes(group).items() if size % 8}
+    time, ideal = (sum(getattr(part, name) for part in work) for name in ("ns", "ideal_ns"))
+    if not odd or not ideal or not all(part.has_ideal for part in work):
+        return None
+    has_cores = all(part.tc == "1" for part in work)
+    if has_cores and ideal > _SLOW * time:
+        return None
+    padded = {name: padded_size(size) for name, size in odd.items()}
+    growth = 1.0
+    for name, size in odd.items():
+        growth *= padded[name] / size
+    target = ideal * growth * (1.0 if has_cores else _peak_ratio(group.device))
+    if target >= time:
+        return None
+    names = ", ".join(f"{name}={size}" for name, size in odd.items())
+    remedy = ", ".join(f"{odd[name]} to {size}" for name, size in padded.items())
+    return Found(
+        f"{calls_text(group.calls)} {group.op} with {names}, not a multiple of 8: "
+        f"{'slow tensor-core kernels' if has_cores else 'kernels without tensor cores'}",
+        [group],
+        {part.id: part.ns * (1 - target / time) for part in work},
+        {"gpu_ns": time, "roof_share": ideal / time, **odd, "padded": padded},
+        (f"pad {remedy}",),
+        "medium" if has_cores else "high",
+        "the kernel uses tensor cores; other limits are possible"
+        if has_cores
+        else "tensor cores need rows of a multiple of 16 bytes",
+    )
+
+
+def _padded_sizes(group: CallGroup) -> dict[str, int]:
+    """The sizes to align; not the three channels of images."""
+    found = sizes(group.shape)
+    names = ("C", "K") if _is_conv(group) else ("M", "K")
+    return {name: found[name] for name in names if found.get(name, 0) > 4}
+
+
+def padded_size(size: int) -> int:
+    """The next multiple of 64 of a large size, of 8 otherwise: 50257 becomes 50304."""
+    multiple = 64 if size > _LARGE else 8
+    return -(-size // multiple) * multiple
+
+
+def _peak_ratio(device: Device) -> float:
+    """The time at the peak of tensor cores against that at the peak without."""
+    half = device.flops.get("half", 0.0) * _TENSOR
+    return device.flops.get("fp32", half) / half if half else 1.0
