@@ -207,19 +207,22 @@ def calls_of(profile: Profile, steps: StepsOfKernels, devices: Mapping[int, Devi
     per = 1 / (max(n_steps, 1) * max(len(devices), 1))
     parts = _parts(cells, found, is_in, ideals_of(cells, devices, "practical"), per)
     n_calls = _calls(cells, found, is_in) * per
+    first = np.full(found.n, len(profile), np.int64)
+    np.minimum.at(first, found.ids, cells.first)
     groups = [
         CallGroup(
             devices[keys["device"].at(row)],
             *(keys[name].at(row) for name in _KEYS[1:]),
             layers.at(row) or (),
             n,
-            int(cells.first[row]),
+            int(first[i]),
             parts[i],
         )
         for i, (row, n) in enumerate(zip(found.first.tolist(), n_calls.tolist(), strict=True))
         if i in parts
     ]
     known = (any(getattr(each, name) for each in groups) for name in ("op", "shape"))
+    groups.sort(key=lambda each: each.first)
     return Calls(groups, n_steps, len(devices), *known, _spans(profile, steps, is_in, per))
 
 

@@ -52,6 +52,7 @@ def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:
             each
             for each in near
             if each.op in _MATMUL
+            and each.kind in PRODUCTS
             and (given := sizes(each.shape)).get(name) == size
             and given.get("N") == rows
             and given.get("B", 1) * rows * columns == scores.elements
@@ -63,7 +64,12 @@ def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:
         products += fitting
     if len({id(each) for each in products}) < len(products):
         return []
-    others = [each for each in near if _is_on(scores, each)]
+    shapes = {(each.op, each.shape) for each in products}
+    others = [
+        each
+        for each in near
+        if each not in products and ((each.op, each.shape) in shapes or _is_on(scores, each))
+    ]
     return [softmax, *products, *others]
 
 

@@ -16,14 +16,17 @@ _SHARE: Final = 0.02  # of the GPU time
 _SHORT: Final = 10_000  # ns of a kernel, below which the launch dominates
 
 _REMEDIES: Final = {
-    "normalisation": "torch.compile, or another memory format (channels_last)",
     "convolution": "torch.backends.cudnn.benchmark = True, or channels_last",
     "gemm": "larger batches, or torch.compile(mode=\"max-autotune\")",
     "attention": "another backend: torch.nn.attention.sdpa_kernel, or FlashAttention",
-    "softmax": "a fused operator, or torch.compile",
     "copy": "avoid the copy, or torch.compile",
 }
-_OTHER: Final = "torch.compile, or another operator"
+_OTHER: Final = "torch.compile, or a fused operator"
+_TRITON: Final = 'torch.compile(mode="max-autotune")'
+_BATCH_NORM: Final = "channels_last: model.to(memory_format=torch.channels_last)"
+# Their work depends on the values of indices, which a trace does not record.
+_UNJUDGED: Final = frozenset({"index", "sort", "memcpy", "memset"})
+_NAME: Final = 60  # characters of a kernel's name
 
 
 def far_from_roof(calls: Calls, claimed: Collection[int] = ()) -> list[Found]:
@@ -33,7 +36,7 @@ def far_from_roof(calls: Calls, claimed: Collection[int] = ()) -> list[Found]:
     """
     operators: dict[tuple[str | None, str, str], list[CallGroup]] = {}
     for group in calls.groups:
-        if group.op and group.has_ideal and group.ideal_ns > 0:
+        if group.op and group.kind not in _UNJUDGED and group.has_ideal and group.ideal_ns > 0:
             key = group.device.name, group.op, group.kind
             operators.setdefault(key, []).append(group)
     found = []
@@ -76,10 +79,21 @@ def _finding(calls: Calls, groups: list[CallGroup], kind: str) -> Found:
             "kernel": part.kernel,
             "blocks": part.blocks,
         },
-        (_REMEDIES.get(kind, _OTHER), f"profile {part.kernel} with Nsight Compute"),
+        (_remedy(groups[0], kind), f"profile {part.kernel[:_NAME]} with {_profiler(groups[0])}"),
         "low",
         "the cause is not known from a trace",
     )
+
+
+def _remedy(group: CallGroup, kind: str) -> str:
+    if any(part.kind == "triton-fused" for part in group.parts):
+        return _TRITON
+    return _BATCH_NORM if "batch_norm" in (group.op or "") else _REMEDIES.get(kind, _OTHER)
+
+
+def _profiler(group: CallGroup) -> str:
+    is_amd = (group.device.capability or "").startswith("gfx")
+    return "rocprof-compute" if is_amd else "Nsight Compute"
 
 
 def small_grid(calls: Calls) -> list[Found]:

@@ -13,6 +13,7 @@ from fastprof.analysis.ideal import PRODUCTS
 __all__ = ["autocast_casts", "copies_in_model", "layout"]
 
 _TRANSPOSE: Final = re.compile(r"transpose|nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE)
+_MIOPEN: Final = "on ROCm also the environment variable PYTORCH_MIOPEN_SUGGEST_NHWC=1"
 _NARROW: Final = frozenset({"fp16", "bf16", "fp8"})
 _COPIES: Final = frozenset({"contiguous", "clone", "reshape", "copy_", "flatten"})
 _CASTS: Final = frozenset(
@@ -37,8 +38,8 @@ def layout(calls: Calls) -> list[Found]:
             {part.id: part.ns for part in parts},
             {"gpu_ns": time, "kernels": _kernels(parts), "kernel": parts[0].kernel},
             (
-                "model = model.to(memory_format=torch.channels_last)",
-                "and inputs: x = x.to(memory_format=torch.channels_last)",
+                "model.to(memory_format=torch.channels_last), and inputs likewise",
+                *((_MIOPEN,) if (groups[0].device.capability or "").startswith("gfx") else ()),
             ),
             "high",
             "the library's kernels need NHWC",
@@ -75,8 +76,8 @@ def autocast_casts(calls: Calls) -> list[Found]:
 
 
 def _is_cast(group: CallGroup, part: Part) -> bool:
-    """A copy kernel in a call whose product is of a 16-bit type; not a transpose."""
-    is_copy = part.is_helper and part.kind == "copy" and _TRANSPOSE.search(part.name) is None
+    """A copy kernel of torch in a call whose product is of a 16-bit type."""
+    is_copy = part.is_helper and part.kind == "copy" and "elementwise" in part.name
     return is_copy and any(
         each.kind in PRODUCTS and each.compute_type in _NARROW for each in group.parts
     )
