@@ -61,8 +61,8 @@ typedef struct {
 typedef struct {
   int32_t *retyped; /* [n_frames] the enclosing call in another type, -1 for none */
   int32_t *inside;  /* [n_frames] of a call: label of the call inside that determines the cost */
-  int32_t *n_taken; /* [n_frames] number of operators inside that have their own cost */
   int32_t *number;  /* [n_frames] first pass: 0 for operators counted; then number of the group */
+  uint8_t *n_taken; /* [n_frames] number of operators inside that have their own cost */
 } fp_calls_state;
 
 /* The bits of a frame's label; 0 without a frame. */
@@ -103,17 +103,21 @@ static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
   return t->name[outer] == t->name[own] || said(t, call) & said(t, frame) & FP_CALL_FAMILY;
 }
 
-static void find_retyped(const fp_calls_frames *t, int32_t *retyped) {
+/* False if an index is out of range. */
+static bool find_retyped(const fp_calls_frames *t, int32_t *retyped) {
+  if (!frames_are_sound(t)) return false;
   for (int32_t i = 0; i < t->n_frames; i++) {
     int32_t parent = t->parent[i];
     bool inherits = parent >= 0 && retyped[parent] >= 0 && t->picked[parent] == t->picked[i];
     retyped[i] = inherits ? retyped[parent] : is_retyped(t, i) ? t->first[i] : -1;
   }
+  return true;
 }
 
 static fp_kernel kernel_of(const fp_calls_frames *t, const fp_calls_state *s, int32_t frame,
                            int32_t meaning) {
   fp_kernel k = {-1, -1, -1, -1, -1, -1};
+  if (t->outside && frame >= 0 && t->outside[frame]) meaning = frame;
   if (meaning >= 0 && meaning != frame) k.forward = t->picked[meaning];
   if (frame >= 0) k.own = t->picked[frame];
   k.instance = k.forward >= 0 ? k.forward : k.own;
@@ -135,7 +139,7 @@ static bool does_product(const fp_calls_frames *t, const fp_kernel *k) {
 
 /* Counts a main part of a frame's call that an operator inside does. */
 static void take_one(const fp_calls_frames *t, int32_t frame, const fp_calls_state *s) {
-  int32_t *taken = &s->n_taken[t->first[frame]];
+  uint8_t *taken = &s->n_taken[t->first[frame]];
   if (*taken < FP_ALL_TAKEN - 1) ++*taken;
 }
 
@@ -180,19 +184,18 @@ static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *i
   return inner & FP_CALL_MOVES || !(said(t, call) & bias);
 }
 
-/* Writes all results but the group of kernel i; returns the frame of its instance. */
-static int32_t write_result(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside,
-                            const fp_calls_of *of, int64_t i) {
-  bool is_backward = k->forward >= 0;
-  of->is_backward[i] = is_backward;
-  of->is_gradient[i] = is_backward;
-  of->label[i] = label_of(t, is_backward ? k->forward : k->own);
-  of->instance[i] = k->instance < 0 ? -1 : t->first[k->instance];
-  of->helper[i] = -1;
+/* A kernel's call, and the frames that represent the instances of `work` and of `label`. */
+typedef struct {
+  fp_kind kind;
+  int32_t of_work, of_label;
+} fp_result;
+
+static fp_result result_of(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
+  const uint8_t is_backward = k->forward >= 0;
+  const int32_t label = label_of(t, is_backward ? k->forward : k->own);
   if (does_product(t, k)) {
-    of->is_gradient[i] = 0;
-    of->work[i] = label_of(t, k->inner);
-    return k->inner;
+    const fp_kind product = {label, label_of(t, k->inner), -1, is_backward, 0};
+    return (fp_result){product, k->inner, k->instance};
   }
   bool is_other = is_backward && says(t, k->inner, FP_CALL_KNOWN | FP_CALL_FAMILY) &&
                   !says(t, k->forward, FP_CALL_FAMILY);
@@ -200,21 +203,19 @@ static int32_t write_result(const fp_calls_frames *t, const fp_kernel *k, const 
       says(t, k->own, FP_CALL_KNOWN) && (is_other || says(t, k->forward, FP_CALL_UNKNOWN_BACKWARD));
   knows |= says(t, k->own, FP_CALL_FORMULA) && !says(t, k->forward, FP_CALL_FORMULA);
   if (is_backward && knows) {
-    if (!says(t, k->own, FP_CALL_GRADIENT)) {
-      of->is_backward[i] = 0;
-      of->label[i] = label_of(t, k->own);
-      of->instance[i] = t->first[k->own];
-    }
-    of->is_gradient[i] = 0;
-    of->work[i] = label_of(t, k->own);
-    return k->own;
+    const int32_t own = label_of(t, k->own);
+    if (says(t, k->own, FP_CALL_GRADIENT))
+      return (fp_result){{label, own, -1, is_backward, 0}, k->own, k->instance};
+    return (fp_result){{own, own, -1, 0, 0}, k->own, k->own};
   }
-  of->work[i] = base_of(t, k, inside);
+  fp_result r = {{label, base_of(t, k, inside), -1, is_backward, is_backward}, -1, k->instance};
   if (helps(t, k, inside)) {
-    of->helper[i] = label_of(t, k->inner);
-    return k->inner;
+    r.kind.helper = label_of(t, k->inner);
+    r.of_work = k->inner;
+  } else {
+    r.of_work = !is_backward && k->retyped >= 0 ? k->retyped : k->instance;
   }
-  return !is_backward && k->retyped >= 0 ? k->retyped : k->instance;
+  return r;
 }
 
 /* Whether kernel i has the frames of the one before: its results are the same. */
@@ -222,14 +223,34 @@ static bool is_repeated(const int32_t *frame, const int32_t *meaning, int64_t i)
   return i > 0 && frame[i] == frame[i - 1] && meaning[i] == meaning[i - 1];
 }
 
-static void repeat_result(const fp_calls_of *of, int64_t i) {
-  of->label[i] = of->label[i - 1];
-  of->is_backward[i] = of->is_backward[i - 1];
-  of->work[i] = of->work[i - 1];
-  of->is_gradient[i] = of->is_gradient[i - 1];
-  of->helper[i] = of->helper[i - 1];
-  of->group[i] = of->group[i - 1];
-  of->instance[i] = of->instance[i - 1];
+/* Writes the results; numbers the groups and sets the parts taken of each. */
+static fp_status write_results(const fp_calls_frames *t, const fp_calls_state *s,
+                               const int32_t *frame, const int32_t *meaning, int64_t n,
+                               const fp_calls_of *of, uint8_t *taken, int32_t *n_groups) {
+  int32_t known = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (is_repeated(frame, meaning, i)) {
+      of->kind[i] = of->kind[i - 1];
+      of->group[i] = of->group[i - 1];
+      of->instance[i] = of->instance[i - 1];
+      continue;
+    }
+    const fp_kernel k = kernel_of(t, s, frame[i], meaning[i]);
+    const fp_result r = result_of(t, &k, s->inside);
+    fp_status status = fp_kinds_intern(of->kinds, &r.kind, &of->kind[i]);
+    if (status != FP_OK) return status;
+    of->instance[i] = r.of_label < 0 ? -1 : t->first[r.of_label] * 2 + r.kind.is_backward;
+    of->group[i] = -1;
+    if (r.of_work < 0) continue;
+    int32_t instance = t->first[r.of_work];
+    if (s->number[instance] < 0) {
+      taken[known] = s->n_taken[instance];
+      s->number[instance] = known++;
+    }
+    of->group[i] = s->number[instance];
+  }
+  *n_groups = known;
+  return FP_OK;
 }
 
 fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const int32_t *meaning,
@@ -237,10 +258,9 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
                         int32_t *n_groups) {
   const size_t n_frames = (size_t)t->n_frames;
   const fp_calls_state s = {scratch, scratch + n_frames, scratch + 2 * n_frames,
-                            scratch + 3 * n_frames};
-  int32_t known = 0;
-  if (!frames_are_sound(t)) return FP_E_INDEX;
-  find_retyped(t, s.retyped);
+                            (uint8_t *)(scratch + 3 * n_frames)};
+  if (t->n_frames > FP_CALLS_MOST_FRAMES) return FP_E_TOO_MANY;
+  if (!find_retyped(t, s.retyped)) return FP_E_INDEX;
   memset(s.inside, -1, n_frames * sizeof *s.inside);
   memset(s.n_taken, 0, n_frames * sizeof *s.n_taken);
   memset(s.number, -1, n_frames * sizeof *s.number);
@@ -251,89 +271,5 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
     take_parts(t, &k, &s);
   }
   memset(s.number, -1, n_frames * sizeof *s.number);
-  for (int64_t i = 0; i < n; i++) {
-    if (is_repeated(frame, meaning, i)) {
-      repeat_result(of, i);
-      continue;
-    }
-    const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
-    int32_t instance = write_result(t, &k, s.inside, of, i);
-    of->group[i] = -1;
-    if (instance < 0) continue;
-    instance = t->first[instance];
-    if (s.number[instance] < 0) {
-      taken[known] = (uint8_t)s.n_taken[instance];
-      s.number[instance] = known++;
-    }
-    of->group[i] = s.number[instance];
-  }
-  *n_groups = known;
-  return FP_OK;
-}
-
-/* The state of the kernels of one call together. */
-enum {
-  RECOGNISED = 1, /* a kernel does a main part */
-  UNKNOWN = 2,    /* a kernel is unrecognised */
-  CLAIMED = 4,    /* a kernel matches the first gradient; the next bit: the second */
-  SETTLED = 16,   /* a kernel matches its gradient unambiguously */
-  UNSURE = 32,    /* a kernel matches ambiguously */
-  SEVERAL = 64,   /* two or more do */
-  MET = 128,      /* an ambiguous kernel has been resolved */
-};
-
-static bool is_gradient(const fp_parts_tables *t, int32_t row, int part) {
-  return t->main[row * FP_PARTS + 1] && (part == 0 || part == 1);
-}
-
-/* The state bits that one kernel adds to its group. */
-static int added(const fp_parts_tables *t, int32_t row, int32_t info, int before) {
-  int64_t cell = (int64_t)row * t->n_infos + info;
-  int part = t->part_of[cell], state = 0;
-  if (part >= 0 && t->main[row * FP_PARTS + part]) state |= RECOGNISED;
-  if (t->costed[row] && t->other[info]) state |= UNKNOWN;
-  if (!is_gradient(t, row, part)) return state;
-  state |= CLAIMED << part;
-  if (t->sure[cell]) return state | SETTLED;
-  return state | (before & UNSURE ? SEVERAL : UNSURE);
-}
-
-/* The part of a kernel, given the complete state of its group; sets MET in *group_state. */
-static int8_t resolved(const fp_parts_tables *t, int32_t row, int32_t info, bool has_group,
-                       int n_taken, uint8_t *group_state) {
-  const uint8_t *is_main = &t->main[row * FP_PARTS];
-  int64_t cell = (int64_t)row * t->n_infos + info;
-  int part = t->part_of[cell], state = *group_state, n_main = is_main[0] + is_main[1] + is_main[2];
-  if (n_taken && (part < 0 || (is_main[part] && n_taken >= n_main))) return FP_BESIDE;
-  if (part < 0) {
-    bool whole = t->costed[row] && !(state & RECOGNISED);
-    return whole && (t->whole_always[row] || state & UNKNOWN) ? FP_WHOLE : FP_BESIDE;
-  }
-  bool one_claimed = !(state & CLAIMED) != !(state & CLAIMED << 1);
-  if (!is_gradient(t, row, part) || t->sure[cell] || !one_claimed) return (int8_t)part;
-  if (has_group) *group_state |= MET;
-  bool is_second = has_group && state & MET;
-  bool several = has_group && state & SEVERAL;
-  bool moved = state & SETTLED ? true : several && is_second == (part == 0);
-  return (int8_t)(moved ? 1 - part : part);
-}
-
-fp_status fp_parts_find(const fp_parts_tables *t, const int32_t *row, const int32_t *info,
-                        const fp_parts_groups *groups, int64_t n, int8_t *part, uint8_t *state) {
-  const int32_t *group = groups->group, none = groups->n_groups;
-  memset(state, 0, (size_t)none + 1);
-  for (int64_t i = 0; i < n; i++) {
-    if ((uint32_t)row[i] >= (uint32_t)t->n_rows || (uint32_t)info[i] >= (uint32_t)t->n_infos)
-      return FP_E_INDEX;
-    int found = t->part_of[(int64_t)row[i] * t->n_infos + info[i]];
-    if (is_outside(group[i], none) || found < -1 || found >= FP_PARTS) return FP_E_INDEX;
-    uint8_t *all = &state[group[i] < 0 ? none : group[i]];
-    *all |= (uint8_t)added(t, row[i], info[i], *all);
-  }
-  for (int64_t i = 0; i < n; i++) {
-    int n_taken = group[i] < 0 ? 0 : groups->taken[group[i]];
-    uint8_t *all = &state[group[i] < 0 ? none : group[i]];
-    part[i] = resolved(t, row[i], info[i], group[i] >= 0, n_taken, all);
-  }
-  return FP_OK;
+  return write_results(t, &s, frame, meaning, n, of, taken, n_groups);
 }

@@ -1,9 +1,10 @@
-/* fp_calls.h: find the call that each kernel works for, and the part of the call that it does. */
+/* fp_calls.h: find the call that each kernel works for. */
 #ifndef FP_CALLS_H
 #define FP_CALLS_H
 
 #include <stdint.h>
 
+#include "fp_kinds.h"
 #include "fp_status.h"
 
 /* Properties of a label's call, as bits. */
@@ -57,6 +58,8 @@ typedef struct {
   const int32_t *backward; /* [n_frames] the enclosing backward call */
   const int32_t *instance; /* [n_frames] for backward calls: one frame that represents all backward
                               calls of the same forward call */
+  const uint8_t *outside;  /* [n_frames] 1 for work of the engine outside of the node: its own frame
+                              gives its purpose; NULL if there is none */
   const uint16_t *says;    /* [n_labels] FP_CALL_* bits */
   const int32_t *name;     /* [n_labels] number of the operator */
   const int32_t *dtypes;   /* [n_labels] number of the combination of types, -1 for none */
@@ -64,16 +67,12 @@ typedef struct {
 
 /* The result for each of n kernels. */
 typedef struct {
-  int32_t *label;       /* [n] label of the reported call, -1 for none */
-  uint8_t *is_backward; /* [n] 1 if that is the forward call of a backward kernel */
-  int32_t *work; /* [n] label of the call that determines the cost: that call or one inside */
-  uint8_t *is_gradient; /* [n] 1 if the kernel does the backward pass of `work` */
-  int32_t *helper;      /* [n] label of an operator done in addition to the products of `work`, or
-                           -1 */
-  int32_t *group;       /* [n] instance of the call that determines the cost, numbered in order of
-                           appearance, -1 for none */
-  int32_t *instance;    /* [n] the frame that represents the instance of the reported call, -1 for
-                           none */
+  int32_t *kind;     /* [n] its call: an id in `kinds` */
+  int32_t *group;    /* [n] instance of the call that determines the cost, numbered in order of
+                        appearance, -1 for none */
+  int32_t *instance; /* [n] instance of the reported call: twice the frame that represents it, plus
+                        1 in the backward pass; -1 for none */
+  fp_kinds *kinds;   /* the distinct calls, added to */
 } fp_calls_of;
 
 /* Finds the call of each of n kernels, and the call that determines its cost.
@@ -97,46 +96,13 @@ typedef struct {
  *   taken             out, [n_groups]: number of operators inside the instance with their own cost
  *                     by rule 1, or FP_ALL_TAKEN by rule 3; size it for min(n, n_frames)
  *   scratch           [4, n_frames]
- *   n_groups          out: number of instances */
-enum { FP_ALL_TAKEN = 255 };
+ *   n_groups          out: number of instances
+ *
+ * FP_E_TOO_MANY beyond FP_CALLS_MOST_FRAMES frames. */
+enum { FP_ALL_TAKEN = 255, FP_CALLS_MOST_FRAMES = INT32_MAX / 2 };
 
 fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning,
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups);
-
-enum {
-  FP_PARTS = 3,  /* maximum number of parts of a call, 0 to 2 */
-  FP_WHOLE = 3,  /* no kernel of the call is recognised: all share the entire cost */
-  FP_BESIDE = 4, /* other kernels are recognised: this one has no cost */
-};
-
-/* Which part a kind of kernel (info) does of a call in a direction (row). */
-typedef struct {
-  int32_t n_rows, n_infos;
-  const int8_t *part_of;       /* [n_rows, n_infos] the part that the kernel does, or -1 */
-  const uint8_t *sure;         /* [n_rows, n_infos] whether its name is unambiguous */
-  const uint8_t *main;         /* [n_rows, FP_PARTS] whether the part is one of the products */
-  const uint8_t *costed;       /* [n_rows] whether the call's cost is known */
-  const uint8_t *whole_always; /* [n_rows] whether unrecognised kernels do the entire call */
-  const uint8_t *other;        /* [n_infos] whether the kernel is unrecognised */
-} fp_parts_tables;
-
-/* Instances of calls, and the instance of each kernel; -1 for none. */
-typedef struct {
-  const int32_t *group; /* [n] */
-  const uint8_t *taken; /* [n_groups] number of main parts done by operators inside */
-  int32_t n_groups;
-} fp_parts_groups;
-
-/* Finds the part of its call that each of n kernels does: 0 to 2, FP_WHOLE or FP_BESIDE.
- *
- * Two kernels of one backward call may match the same gradient and none the other. If the names are
- * ambiguous, one is assigned the other gradient, on the guess that the gradient of the left operand
- * comes first. Both cost the same, so the sum does not depend on the guess.
- *   row, info  [n]
- *   part       [n], out
- *   state      scratch, [n_groups + 1] */
-fp_status fp_parts_find(const fp_parts_tables *tables, const int32_t *row, const int32_t *info,
-                        const fp_parts_groups *groups, int64_t n, int8_t *part, uint8_t *state);
 
 #endif

@@ -29,9 +29,10 @@ fp_status fp_path_first(const int32_t *range, int32_t n, int32_t n_ranges, int32
 enum { FP_NO_RANK = 255 };
 
 /* out[i] = the entry with the lowest rank[label] on the path from the root to i, the outermost of
- * several; -1 if no rank on the path is below FP_NO_RANK. */
+ * several; -1 if no rank on the path is below FP_NO_RANK. Below FP_NO_RANK, `only` sets entries of
+ * other ranks to -1. */
 fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *rank,
-                       int32_t n_labels, int32_t *out);
+                       int32_t n_labels, uint8_t only, int32_t *out);
 
 /* The effect of a label on the direction of its frame and the frames inside, as bits. */
 enum {

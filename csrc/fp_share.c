@@ -4,15 +4,17 @@
 #include <stdbool.h>
 #include <string.h>
 
-fp_status fp_share_pairs(const int32_t *group, const int8_t *part, int64_t n, int32_t n_groups,
-                         int32_t n_parts, int32_t *scratch, int32_t *number, int32_t *n_pairs) {
+fp_status fp_share_pairs(const int32_t *group, const int32_t *cell, int64_t n, int32_t n_groups,
+                         const int8_t *part, int32_t n_cells, int32_t n_parts, int32_t *scratch,
+                         int32_t *number, int32_t *n_pairs) {
   memset(scratch, -1, (size_t)n_groups * (size_t)n_parts * sizeof *scratch);
   *n_pairs = 0;
   for (int64_t i = 0; i < n; i++) {
     number[i] = -1;
-    if (group[i] >= n_groups || part[i] < 0) return FP_E_INDEX;
-    if (group[i] < 0 || part[i] >= n_parts) continue;
-    int32_t *pair = &scratch[(int64_t)group[i] * n_parts + part[i]];
+    if (group[i] >= n_groups || (uint32_t)cell[i] >= (uint32_t)n_cells || part[cell[i]] < 0)
+      return FP_E_INDEX;
+    if (group[i] < 0 || part[cell[i]] >= n_parts) continue;
+    int32_t *pair = &scratch[(int64_t)group[i] * n_parts + part[cell[i]]];
     if (*pair < 0) *pair = (*n_pairs)++;
     number[i] = *pair;
   }

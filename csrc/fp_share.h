@@ -8,12 +8,14 @@
 
 /* Numbers the pairs of group and part from 0 in order of appearance.
  *   group    [n] instance of the call, 0 .. n_groups - 1, or -1
- *   part     [n] part of the call, at least 0; -1 in `number` if it is n_parts or more
+ *   cell     [n] index into `part`
+ *   part     [n_cells] part of the call, at least 0; -1 in `number` if it is n_parts or more
  *   scratch  [n_groups, n_parts]
  *   number   out, [n], -1 without a group
  *   n_pairs  out */
-fp_status fp_share_pairs(const int32_t *group, const int8_t *part, int64_t n, int32_t n_groups,
-                         int32_t n_parts, int32_t *scratch, int32_t *number, int32_t *n_pairs);
+fp_status fp_share_pairs(const int32_t *group, const int32_t *cell, int64_t n, int32_t n_groups,
+                         const int8_t *part, int32_t n_cells, int32_t n_parts, int32_t *scratch,
+                         int32_t *number, int32_t *n_pairs);
 
 /* Kernels, and the costs to divide. */
 typedef struct {

@@ -28,12 +28,33 @@ fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32
   return take_8(values, n_values, index, n, none, out);
 }
 
-fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, int32_t *number,
-                           int32_t *used, int32_t *n_used, int32_t *place) {
-  memset(number, 0, ((size_t)n_values + 1) * sizeof *number);
+fp_status fp_take_where(const uint8_t *flags, int64_t n_values, const int32_t *index, int64_t n,
+                        int64_t *rows, int64_t *n_rows) {
+  *n_rows = 0;
   for (int64_t i = 0; i < n; i++) {
     if (index[i] < -1 || index[i] >= n_values) return FP_E_INDEX;
-    number[index[i] + 1] = 1;
+    rows[*n_rows] = i; /* overwritten unless found: without a branch, several times as fast */
+    *n_rows += index[i] >= 0 && flags[index[i]];
+  }
+  return FP_OK;
+}
+
+/* Index i; below -1 if it is out of bounds. */
+static int32_t index_at(const fp_take_index *index, int64_t i, int32_t n_values) {
+  int32_t at = index->row[i];
+  if (index->inner && at >= 0) at = at < index->n_inner ? index->inner[at] : -2;
+  if (index->outer && at >= 0) at = at < index->n_outer ? index->outer[at] : -2;
+  return at < n_values ? at : -2;
+}
+
+fp_status fp_take_distinct(const fp_take_index *index, int32_t n_values, int32_t *number,
+                           int32_t *used, int32_t *n_used, int32_t *place) {
+  memset(number, 0, ((size_t)n_values + 1) * sizeof *number);
+  for (int64_t i = 0; i < index->n; i++) {
+    const int32_t at = index_at(index, i, n_values);
+    if (at < -1) return FP_E_INDEX;
+    number[at + 1] = 1;
+    place[i] = at + 1;
   }
   *n_used = 0;
   for (int32_t value = -1; value < n_values; value++) {
@@ -41,7 +62,27 @@ fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values, in
     number[value + 1] = *n_used;
     used[(*n_used)++] = value;
   }
-  for (int64_t i = 0; i < n; i++) place[i] = number[index[i] + 1];
+  for (int64_t i = 0; i < index->n; i++) place[i] = number[place[i]];
+  return FP_OK;
+}
+
+fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
+                        int32_t *before, int32_t *rank) {
+  const int32_t n_words = n_values / 64 + 1;
+  memset(used, 0, (size_t)n_words * sizeof *used);
+  for (int64_t i = 0; i < n; i++) {
+    if (index[i] < -1 || index[i] >= n_values) return FP_E_INDEX;
+    if (index[i] >= 0) used[index[i] / 64] |= (uint64_t)1 << index[i] % 64;
+  }
+  before[0] = 0;
+  for (int32_t word = 1; word < n_words; word++)
+    before[word] = before[word - 1] + __builtin_popcountll(used[word - 1]);
+  for (int64_t i = 0; i < n; i++) {
+    rank[i] = -1;
+    if (index[i] < 0) continue;
+    const uint64_t below = used[index[i] / 64] & (((uint64_t)1 << index[i] % 64) - 1);
+    rank[i] = before[index[i] / 64] + __builtin_popcountll(below);
+  }
   return FP_OK;
 }
 

@@ -27,6 +27,8 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.analysis.advice.finding import CannotJudge, Finding
+    from fastprof.analysis.advice.registry import rule
     from fastprof.analysis.memory.snapshot import memory_snapshot
     from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
@@ -45,11 +47,13 @@ __all__ = [
     "AnnotateError",
     "BadInputError",
     "Batch",
+    "CannotJudge",
     "CannotModel",
     "CaptureError",
     "CheckError",
     "Cost",
     "FastprofError",
+    "Finding",
     "InternalError",
     "MissingDependencyError",
     "NotEnoughMemoryError",
@@ -71,6 +75,7 @@ __all__ = [
     "op",
     "open",
     "report",
+    "rule",
     "timer",
     "timings",
     "uninit",
@@ -79,8 +84,10 @@ __all__ = [
 
 _HOMES = {
     "Batch": "fastprof.ranks.result",
+    "CannotJudge": "fastprof.analysis.advice.finding",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
+    "Finding": "fastprof.analysis.advice.finding",
     "Option": "fastprof.profile.reports",
     "Profile": "fastprof.profile.profile",
     "Tensor": "fastprof.model.call",
@@ -94,6 +101,7 @@ _HOMES = {
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",
     "report": "fastprof.profile.reports",
+    "rule": "fastprof.analysis.advice.registry",
     "timer": "fastprof.annotate.timer",
     "timings": "fastprof.annotate.timer",
     "uninit": "fastprof.annotate.session",

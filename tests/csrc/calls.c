@@ -1,9 +1,12 @@
-/* calls.c: fp_calls on arrays of exactly their size; what each kernel gets is one of what it can
- * get, and an index out of range is found. What exactly it gets: tests/property/test_calls.py. */
+/* calls.c: fp_calls, fp_parts and fp_next on arrays of exactly their size; what each kernel gets is
+ * one of what it can get, and an index out of range is found. What exactly it gets:
+ * tests/property/test_calls.py. */
 #include <stdbool.h>
 
 #include "check.h"
 #include "fp_calls.h"
+#include "fp_next.h"
+#include "fp_parts.h"
 
 enum { N_LABELS = 4, MOST = 40 };
 
@@ -38,27 +41,33 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   uint16_t *says = ARRAY(uint16_t, N_LABELS);
   for (int32_t i = 0; i < N_LABELS; i++) says[i] = (uint16_t)random_below(512);
   int32_t *frame = numbers(n, -1, n_frames), *meaning = numbers(n, -1, n_frames);
-  int32_t *label = ARRAY(int32_t, n), *work = ARRAY(int32_t, n), *helper = ARRAY(int32_t, n);
-  int32_t *group = ARRAY(int32_t, n), *instance = ARRAY(int32_t, n);
+  int32_t *kind = ARRAY(int32_t, n), *group = ARRAY(int32_t, n), *instance = ARRAY(int32_t, n);
   int32_t *scratch = ARRAY(int32_t, 4 * n_frames), n_groups;
-  uint8_t *is_backward = ARRAY(uint8_t, n), *is_gradient = ARRAY(uint8_t, n);
-  uint8_t *taken = ARRAY(uint8_t, n < n_frames ? n : n_frames);
-  const fp_calls_of of = {label, is_backward, work, is_gradient, helper, group, instance};
-  const fp_calls_frames frames = {n_frames,   N_LABELS,   columns[0], columns[1],
-                                  columns[2], columns[3], columns[4], columns[5],
-                                  columns[6], says,       name,       dtypes};
+  uint8_t *taken = ARRAY(uint8_t, n < n_frames ? n : n_frames), *outside = flags(n_frames);
+  const fp_calls_of of = {kind, group, instance, fp_kinds_new()};
+  CHECK(of.kinds != NULL);
+  const bool has_outside = random_below(2);
+  const fp_calls_frames frames = {
+      n_frames,   N_LABELS,   columns[0], columns[1], columns[2],
+      columns[3], columns[4], columns[5], columns[6], has_outside ? outside : NULL,
+      says,       name,       dtypes};
   CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_OK);
   int32_t met = 0;
   for (int32_t i = 0; i < n; i++) {
+    const bool is_outside = has_outside && frame[i] >= 0 && outside[frame[i]];
+    const int32_t purpose = is_outside ? frame[i] : meaning[i];
     int32_t own = frame[i] < 0 ? -1 : columns[3][frame[i]];
-    int32_t forward = meaning[i] < 0 ? -1 : columns[3][meaning[i]];
-    int32_t call = is_backward[i] ? forward : own;
-    CHECK(label[i] == (call < 0 ? -1 : columns[LABEL][call]));
-    CHECK(!is_backward[i] || meaning[i] != frame[i]);
-    CHECK(is_one_of(work[i], columns[LABEL], n_frames));
-    CHECK(is_one_of(helper[i], columns[LABEL], n_frames));
+    int32_t forward = purpose < 0 ? -1 : columns[3][purpose];
+    CHECK(kind[i] >= 0 && kind[i] < fp_kinds_count(of.kinds));
+    const fp_kind k = fp_kinds_at(of.kinds, kind[i]);
+    int32_t call = k.is_backward ? forward : own;
+    CHECK(k.label == (call < 0 ? -1 : columns[LABEL][call]));
+    CHECK(!k.is_backward || purpose != frame[i]);
+    CHECK(is_one_of(k.work, columns[LABEL], n_frames));
+    CHECK(is_one_of(k.helper, columns[LABEL], n_frames));
     CHECK(group[i] <= met && group[i] < n_groups);
-    CHECK(instance[i] >= -1 && instance[i] < n_frames && (instance[i] < 0) <= (label[i] < 0));
+    CHECK(instance[i] >= -1 && instance[i] < 2 * n_frames && (instance[i] < 0) <= (k.label < 0));
+    CHECK(instance[i] < 0 || instance[i] % 2 == k.is_backward);
     met += group[i] == met;
   }
   CHECK(met == n_groups);
@@ -73,8 +82,56 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
     CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_E_INDEX);
   }
   for (int i = 0; i < N_COLUMNS; i++) free(columns[i]);
-  void *const arrays[] = {name,  dtypes, says,     frame,   meaning,     label,       work,
-                          group, helper, instance, scratch, is_backward, is_gradient, taken};
+  fp_kinds_free(of.kinds);
+  void *const arrays[] = {name,  dtypes,   says,    frame, meaning, kind,
+                          group, instance, scratch, taken, outside};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+}
+
+/* More kinds than the pool has room for at first. */
+static void kinds_are_numbered_in_order(void) {
+  enum { N = 3000 };
+  fp_kinds *kinds = fp_kinds_new();
+  int32_t id = -1;
+  CHECK(kinds != NULL);
+  for (int32_t i = 0; i < 2 * N; i++) {
+    const int32_t n = i % N;
+    const fp_kind kind = {n / 8, n % 3 - 1, n % 5 - 1, n / 2 % 2, n % 2};
+    CHECK(fp_kinds_intern(kinds, &kind, &id) == FP_OK);
+    CHECK(id <= n && fp_kinds_at(kinds, id).label == kind.label);
+    CHECK(fp_kinds_at(kinds, id).work == kind.work);
+    CHECK(fp_kinds_at(kinds, id).helper == kind.helper);
+    CHECK(fp_kinds_at(kinds, id).is_backward == kind.is_backward);
+    CHECK(fp_kinds_at(kinds, id).is_gradient == kind.is_gradient);
+  }
+  CHECK(fp_kinds_count(kinds) > 1024);
+  fp_kinds_free(kinds);
+}
+
+static void the_next_kernel_is_on_the_same_thread(int32_t n) {
+  int32_t n_launches = 1 + random_below(MOST), n_threads = 1 + random_below(3);
+  int32_t *launch = numbers(n, -1, n_launches), *thread = numbers(n_launches, -1, n_threads);
+  int64_t *start = ARRAY(int64_t, n_launches), *rows = ARRAY(int64_t, n), *next = ARRAY(int64_t, n);
+  int64_t *last = ARRAY(int64_t, n_threads + 1), *waiting = ARRAY(int64_t, n_threads + 1);
+  int64_t n_rows = 0;
+  for (int32_t i = 0; i < n_launches; i++) start[i] = random_below(3) ? 0 : random_below(2);
+  for (int32_t i = 0; i < n; i++)
+    if (launch[i] >= 0 && random_below(2)) rows[n_rows++] = i;
+  const fp_next_kernels kernels = {launch, thread, start, n, n_launches, n_threads};
+  fp_status status = fp_next(&kernels, rows, n_rows, last, waiting, next);
+  CHECK(status == FP_OK || status == FP_MORE);
+  for (int64_t i = 0; status == FP_OK && i < n_rows; i++) {
+    CHECK(next[i] == -1 || (next[i] > rows[i] && next[i] < n));
+    CHECK(next[i] == -1 || thread[launch[next[i]]] == thread[launch[rows[i]]]);
+  }
+  if (n) {
+    launch[0] = n_launches;
+    CHECK(fp_next(&kernels, rows, n_rows, last, waiting, next) == FP_E_INDEX);
+    launch[0] = 0;
+    thread[0] = n_threads;
+    CHECK(fp_next(&kernels, rows, n_rows, last, waiting, next) == FP_E_INDEX);
+  }
+  void *const arrays[] = {launch, thread, start, rows, next, last, waiting};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
@@ -106,53 +163,60 @@ static void frames_of_backward_calls_are_frames(int32_t n) {
 }
 
 static void parts_are_those_of_tables(int32_t n, int32_t n_groups) {
-  int32_t n_rows = 1 + random_below(4), n_infos = 1 + random_below(4), n_cells = n_rows * n_infos;
-  int8_t *part_of = ARRAY(int8_t, n_cells), *part = ARRAY(int8_t, n);
-  uint8_t *sure = flags(n_cells), *main_parts = flags(n_rows * FP_PARTS), *costed = flags(n_rows);
-  uint8_t *whole = flags(n_rows), *other = flags(n_infos), *state = flags(n_groups + 1);
-  int32_t *row = numbers(n, 0, n_rows), *info = numbers(n, 0, n_infos);
-  int32_t *group = numbers(n, -1, n_groups);
-  for (int32_t i = 0; i < n_cells; i++) part_of[i] = (int8_t)(random_below(FP_PARTS + 1) - 1);
-  const fp_parts_tables tables = {n_rows, n_infos, part_of, sure, main_parts, costed, whole, other};
-  uint8_t *taken = flags(n_groups);
-  const fp_parts_groups groups = {group, taken, n_groups};
-  CHECK(fp_parts_find(&tables, row, info, &groups, n, part, state) == FP_OK);
+  int32_t n_rows = 1 + random_below(4), n_forms = 1 + random_below(4),
+          n_infos = 1 + random_below(4);
+  int32_t n_kinds = 1 + random_below(4), n_names = random_below(4), n_places = n_forms * n_infos;
+  int8_t *part_of = ARRAY(int8_t, n_places);
+  uint8_t *sure = flags(n_places), *variant = flags(n_places), *costed = flags(n_forms);
+  uint8_t *main_parts = flags(n_forms * FP_PARTS), *whole = flags(n_forms), *other = flags(n_infos);
+  uint8_t *state = flags(n_groups + 1), *taken = flags(n_groups);
+  int32_t *form = numbers(n_rows, 0, n_forms), *row = numbers(n_kinds, 0, n_rows);
+  int32_t *kind = numbers(n, 0, n_kinds), *name = numbers(n, -1, n_names);
+  int32_t *info = numbers(n_names + 1, 0, n_infos), *group = numbers(n, -1, n_groups);
+  int32_t *cell = ARRAY(int32_t, n);
+  fp_claim *claims = ARRAY(fp_claim, n_places);
+  for (int32_t i = 0; i < n_places; i++) part_of[i] = (int8_t)(random_below(FP_PARTS + 1) - 1);
+  const fp_parts_tables tables = {n_rows,  n_forms,    n_infos, form,  part_of, sure,
+                                  variant, main_parts, costed,  whole, other};
+  const fp_parts_kernels kernels = {kind,  row,     name,    info,     group,
+                                    taken, n_kinds, n_names, n_groups, n};
+  CHECK(fp_parts_find(&tables, &kernels, cell, claims, state) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
-    int8_t said = part_of[row[i] * n_infos + info[i]];
-    if (group[i] >= 0 && taken[group[i]] && said < 0)
-      CHECK(part[i] == FP_BESIDE);
+    int32_t own = row[kind[i]], at = info[name[i] < 0 ? n_names : name[i]];
+    int32_t place = form[own] * n_infos + at, part = cell[i] / FP_VARIANTS % FP_ALL_PARTS;
+    int8_t named = part_of[place];
+    CHECK(cell[i] / FP_VARIANTS / FP_ALL_PARTS == own);
+    CHECK(cell[i] % FP_VARIANTS == variant[place]);
+    if (group[i] >= 0 && taken[group[i]] && named < 0)
+      CHECK(part == FP_BESIDE);
     else if (group[i] >= 0 && taken[group[i]])
-      CHECK(part[i] == FP_BESIDE || part[i] == said || (said < 2 && part[i] == 1 - said));
-    else if (said < 0)
-      CHECK(part[i] == FP_BESIDE || (part[i] == FP_WHOLE && costed[row[i]]));
+      CHECK(part == FP_BESIDE || part == named || (named < 2 && part == 1 - named));
+    else if (named < 0)
+      CHECK(part == FP_BESIDE || (part == FP_WHOLE && costed[form[own]]));
     else
-      CHECK(part[i] == said || (said < 2 && part[i] == 1 - said));
+      CHECK(part == named || (named < 2 && part == 1 - named));
   }
-  if (n) {
-    part_of[row[n - 1] * n_infos + info[n - 1]] = FP_PARTS;
-    CHECK(fp_parts_find(&tables, row, info, &groups, n, part, state) == FP_E_INDEX);
-    part_of[row[n - 1] * n_infos + info[n - 1]] = 0;
-    group[n - 1] = n_groups;
-    CHECK(fp_parts_find(&tables, row, info, &groups, n, part, state) == FP_E_INDEX);
+  int32_t *const columns[] = {form, row, info, kind, name, group};
+  const int32_t ends[] = {n_forms, n_rows, n_infos, n_kinds, n_names, n_groups};
+  for (int i = 0; n && i < 6; i++) { /* one that is out of range */
+    const int32_t before = columns[i][0];
+    columns[i][0] = ends[i];
+    CHECK(fp_parts_find(&tables, &kernels, cell, claims, state) == FP_E_INDEX);
+    columns[i][0] = before;
   }
-  free(part_of);
-  free(part);
-  free(sure);
-  free(main_parts);
-  free(costed);
-  free(whole);
-  free(other);
-  free(state);
-  free(taken);
-  free(row);
-  free(info);
-  free(group);
+  part_of[n_places - 1] = FP_PARTS;
+  CHECK(fp_parts_find(&tables, &kernels, cell, claims, state) == FP_E_INDEX);
+  void *const arrays[] = {part_of, sure, variant, costed, main_parts, whole, other, state, taken,
+                          form,    row,  kind,    name,   info,       group, cell,  claims};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
 int main(void) {
+  kinds_are_numbered_in_order();
   for (int i = 0; i < 3000; i++) {
     calls_are_those_of_frames(random_below(MOST), random_below(MOST));
     frames_of_backward_calls_are_frames(random_below(MOST));
+    the_next_kernel_is_on_the_same_thread(random_below(MOST));
     parts_are_those_of_tables(random_below(MOST), random_below(MOST));
   }
   return 0;

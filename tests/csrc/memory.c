@@ -6,6 +6,7 @@
 #include "fp_dict.h"
 #include "fp_itree.h"
 #include "fp_join.h"
+#include "fp_kinds.h"
 #include "fp_kineto.h"
 #include "fp_link.h"
 #include "fp_names.h"
@@ -80,6 +81,19 @@ static void keys_grow(void) {
   }
   for (int32_t i = 0; i < N; i++) CHECK(fp_keys_find(keys, i) == i);
   fp_keys_free(keys);
+}
+
+static void kinds_grow(void) {
+  enum { N = 3000 };
+  fp_kinds *kinds;
+  TRY_NEW(kinds, fp_kinds_new());
+  for (int32_t i = 0, id; i < N; i++) {
+    const fp_kind kind = {i, i, -1, 0, 0};
+    TRY(fp_kinds_intern(kinds, &kind, &id));
+    CHECK(id == i);
+  }
+  for (int32_t i = 0; i < N; i++) CHECK(fp_kinds_at(kinds, i).label == i);
+  fp_kinds_free(kinds);
 }
 
 /* Processes 0 and 2 have bitmaps, process 1 has its ids in slots. */
@@ -274,6 +288,7 @@ static void with_each_allocation_failing(void (*work)(void)) {
 int main(void) {
   with_each_allocation_failing(names_grow);
   with_each_allocation_failing(keys_grow);
+  with_each_allocation_failing(kinds_grow);
   with_each_allocation_failing(a_join_is_made);
   with_each_allocation_failing(ranges_are_linked);
   with_each_allocation_failing(paths_and_trees_grow);

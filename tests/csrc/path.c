@@ -134,7 +134,7 @@ static void the_best_is_the_outermost_of_the_least_rank(int32_t n) {
   int32_t *best = ARRAY(int32_t, n);
   uint8_t *rank = random_flags(N_LABELS, 3);
   rank[0] = FP_NO_RANK;
-  CHECK(fp_path_best(parent, label, n, rank, N_LABELS, best) == FP_OK);
+  CHECK(fp_path_best(parent, label, n, rank, N_LABELS, FP_NO_RANK, best) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     int32_t expected = -1;
     for (int32_t at = i; at >= 0; at = parent[at]) {
@@ -145,7 +145,7 @@ static void the_best_is_the_outermost_of_the_least_rank(int32_t n) {
   }
   if (n) {
     label[n - 1] = N_LABELS;
-    CHECK(fp_path_best(parent, label, n, rank, N_LABELS, best) == FP_E_INDEX);
+    CHECK(fp_path_best(parent, label, n, rank, N_LABELS, FP_NO_RANK, best) == FP_E_INDEX);
   }
   free(parent);
   free(label);
@@ -302,9 +302,12 @@ static void shares_add_up(int32_t n) {
   int32_t *ordinal = ARRAY(int32_t, n), *group = ARRAY(int32_t, n);
   int32_t *scratch = ARRAY(int32_t, N_GROUPS * N_PARTS);
   int8_t *part = (int8_t *)random_flags(n, N_PARTS + 1);
+  int32_t *place = ARRAY(int32_t, n);
   uint64_t expected, found;
   for (int32_t i = 0; i < n; i++) part[i] = part[i] ? N_PARTS : 0; /* only part 0 is shared */
-  CHECK(fp_share_pairs(instance, part, n, N_GROUPS, N_PARTS, scratch, group, &n_groups) == FP_OK);
+  for (int32_t i = 0; i < n; i++) place[i] = i;
+  CHECK(fp_share_pairs(instance, place, n, N_GROUPS, part, n, N_PARTS, scratch, group, &n_groups) ==
+        FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK((group[i] >= 0) == (instance[i] >= 0 && part[i] == 0) && group[i] < n_groups);
     for (int32_t k = 0; k < i; k++)
@@ -347,8 +350,12 @@ static void shares_add_up(int32_t n) {
     group[n - 1] = N_GROUPS;
     CHECK(fp_share_ordinal(group, n, N_GROUPS, seen, ordinal) == FP_E_INDEX);
     instance[n - 1] = N_GROUPS;
-    CHECK(fp_share_pairs(instance, part, n, N_GROUPS, N_PARTS, scratch, group, &n_groups) ==
-          FP_E_INDEX);
+    CHECK(fp_share_pairs(instance, place, n, N_GROUPS, part, n, N_PARTS, scratch, group,
+                         &n_groups) == FP_E_INDEX);
+    instance[n - 1] = 0;
+    place[n - 1] = n;
+    CHECK(fp_share_pairs(instance, place, n, N_GROUPS, part, n, N_PARTS, scratch, group,
+                         &n_groups) == FP_E_INDEX);
   }
   free(instance);
   free(scratch);
@@ -358,6 +365,7 @@ static void shares_add_up(int32_t n) {
   free(weight);
   free(share);
   free(part);
+  free(place);
 }
 
 /* Whether a forward range of the thread has a number above 0, by the roles found. */
@@ -457,6 +465,31 @@ static void the_nearest_and_the_first_are_frames(int32_t n) {
   free(wanted);
 }
 
+static void ranks_and_flagged_rows_agree(int32_t *index, int32_t n, const uint8_t *flags,
+                                         int32_t n_values) {
+  enum { WORDS = 2 };
+  uint64_t used[WORDS];
+  int32_t before[WORDS], *rank = ARRAY(int32_t, n);
+  int64_t *rows = ARRAY(int64_t, n + 1), n_rows, n_expected = 0;
+  CHECK(fp_take_ranks(index, n, n_values, used, before, rank) == FP_OK);
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t k = 0; k < n; k++)
+      CHECK((rank[i] < rank[k]) == (index[i] < index[k]) && rank[i] < n_values);
+  CHECK(fp_take_where(flags, n_values, index, n, rows, &n_rows) == FP_OK);
+  for (int32_t i = 0; i < n; i++)
+    if (index[i] >= 0 && flags[index[i]]) CHECK(rows[n_expected++] == i);
+  CHECK(n_expected == n_rows);
+  if (n) {
+    const int32_t kept = index[n - 1];
+    index[n - 1] = n_values;
+    CHECK(fp_take_ranks(index, n, n_values, used, before, rank) == FP_E_INDEX);
+    CHECK(fp_take_where(flags, n_values, index, n, rows, &n_rows) == FP_E_INDEX);
+    index[n - 1] = kept;
+  }
+  free(rank);
+  free(rows);
+}
+
 static void indices_are_looked_up(int32_t n) {
   int32_t n_values = random_below(5), n_used;
   int32_t *values = random_numbers(n_values, -3, 6), *index = random_numbers(n, -1, n_values + 1);
@@ -469,7 +502,8 @@ static void indices_are_looked_up(int32_t n) {
   CHECK(fp_take(flags, 1, n_values, index, n, &no_flag, flags_out) == FP_OK);
   CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_OK);
   CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_OK);
-  CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_OK);
+  const fp_take_index indices = {index, NULL, NULL, n, 0, 0};
+  CHECK(fp_take_distinct(&indices, n_values, number, used, &n_used, place) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     CHECK(out[i] == (index[i] < 0 ? -9 : values[index[i]]));
     CHECK(flags_out[i] == (index[i] < 0 ? no_flag : flags[index[i]]));
@@ -477,12 +511,13 @@ static void indices_are_looked_up(int32_t n) {
     CHECK(place[i] >= 0 && place[i] < n_used && used[place[i]] == index[i]);
   }
   for (int32_t i = 1; i < n_used; i++) CHECK(used[i - 1] < used[i]);
+  ranks_and_flagged_rows_agree(index, n, flags, n_values);
   for (int32_t wrong = -2; n && wrong <= n_values; wrong += n_values + 2) {
     index[n - 1] = wrong;
     CHECK(fp_take(flags, 1, n_values, index, n, &no_flag, flags_out) == FP_E_INDEX);
     CHECK(fp_take(values, 4, n_values, index, n, &none, out) == FP_E_INDEX);
     CHECK(fp_take(wide, 8, n_values, index, n, &wide_none, wide_out) == FP_E_INDEX);
-    CHECK(fp_take_distinct(index, n, n_values, number, used, &n_used, place) == FP_E_INDEX);
+    CHECK(fp_take_distinct(&indices, n_values, number, used, &n_used, place) == FP_E_INDEX);
   }
   free(flags);
   free(flags_out);

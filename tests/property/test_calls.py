@@ -1,13 +1,15 @@
 """Calls and parts of kernels against a row-by-row reference."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastprof._core import _parts
 from fastprof._core._calls import (
     ALL_TAKEN,
-    BESIDE,
     BIAS,
     BIAS_BACKWARD,
     ENGINE,
@@ -17,20 +19,20 @@ from fastprof._core._calls import (
     GRADIENT,
     KNOWN,
     MATRICES,
-    MOST_PARTS,
     MOVES,
     NODE,
     UNKNOWN_BACKWARD,
-    WHOLE,
     find,
+    following,
     instances,
     outside,
-    parts,
 )
+from fastprof._core._parts import ALL_PARTS, BESIDE, MOST_PARTS, VARIANTS, WHOLE
 from fastprof.errors import InternalError
 from hypothesis_profiles import examples
 
-N_FRAMES, N_LABELS, N_GROUPS, N_ROWS, N_INFOS = 8, 4, 3, 3, 3
+N_FRAMES, N_LABELS, N_GROUPS = 8, 4, 3
+N_ROWS, N_FORMS, N_INFOS, N_KINDS, N_NAMES = 4, 3, 3, 3, 2
 
 
 def some(n, low, high):
@@ -191,11 +193,26 @@ def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, in_a_ro
         *told, group, instance = calls.told(kernel)
         first, of_call = (calls.first[each] if each >= 0 else -1 for each in (group, instance))
         number = groups.setdefault(first, len(groups)) if first >= 0 else -1
-        wanted.append((*told, number, of_call))
-    *columns, taken, instances = find(*as_columns(kernels), *arrays(tree))
-    columns.append(instances)
-    assert list(zip(*(column.tolist() for column in columns), strict=True)) == wanted
+        wanted.append((tuple(told), number, 2 * of_call + told[1] if of_call >= 0 else -1))
+    kinds, kind, group, taken, instance = find(*as_columns(kernels), *arrays(tree))
+    assert [kinds[i] for i in kind] == [told for told, *_ in wanted]
+    assert kinds == list(dict.fromkeys(told for told, *_ in wanted))
+    assert list(zip(group.tolist(), instance.tolist(), strict=True)) == [
+        tuple(numbers) for _, *numbers in wanted
+    ]
     assert taken.tolist() == [calls.n_taken(first) for first in groups]
+
+
+@examples(200)
+@given(trees(), IN_A_ROW, some(N_FRAMES, 0, 1))
+def test_work_outside_of_a_node_has_the_purpose_of_its_own_frame(tree, in_a_row, flags):
+    kernels = [frames for frames, times in in_a_row for _ in range(times)]
+    own = [(f, f if f >= 0 and flags[f] else m) for f, m in kernels]
+    found = find(*as_columns(kernels), *arrays(tree), np.array(flags, bool))
+    expected = find(*as_columns(own), *arrays(tree))
+    assert found[0] == expected[0]
+    for column, other in zip(found[1:], expected[1:], strict=True):
+        assert column.tolist() == other.tolist()
 
 
 FRAME_BITS = st.sampled_from([0, 0, ENGINE, NODE, FITS, ENGINE | FITS])
@@ -258,48 +275,52 @@ def test_a_forward_frame_that_is_not_there_is_an_internal_error(column, bad):
 
 
 TABLES = st.tuples(
-    some(N_ROWS * N_INFOS, -1, MOST_PARTS - 1),
-    some(N_ROWS * N_INFOS, 0, 1),
-    some(N_ROWS * MOST_PARTS, 0, 1),
-    some(N_ROWS, 0, 1), some(N_ROWS, 0, 1), some(N_INFOS, 0, 1),
+    some(N_ROWS, 0, N_FORMS - 1),
+    some(N_FORMS * N_INFOS, -1, MOST_PARTS - 1),
+    some(N_FORMS * N_INFOS, 0, 1),
+    some(N_FORMS * N_INFOS, 0, VARIANTS - 1),
+    some(N_FORMS * MOST_PARTS, 0, 1),
+    some(N_FORMS, 0, 1), some(N_FORMS, 0, 1), some(N_INFOS, 0, 1),
 )  # fmt: skip
 TAKEN = some(N_GROUPS, 0, MOST_PARTS)
 KERNELS = st.lists(
     st.tuples(
-        st.integers(0, N_ROWS - 1), st.integers(0, N_INFOS - 1), st.integers(-1, N_GROUPS - 1)
+        st.integers(0, N_KINDS - 1), st.integers(-1, N_NAMES - 1), st.integers(-1, N_GROUPS - 1)
     ),
     max_size=10,
 )
 
 
 def shaped(tables):
-    part_of, sure, main, *others = tables
+    form, part_of, sure, variant, main, *others = tables
     return [
-        np.array(part_of, np.int8).reshape(N_ROWS, N_INFOS),
-        np.array(sure, bool).reshape(N_ROWS, N_INFOS),
-        np.array(main, bool).reshape(N_ROWS, MOST_PARTS),
+        np.array(form, np.int32),
+        np.array(part_of, np.int8).reshape(N_FORMS, N_INFOS),
+        np.array(sure, bool).reshape(N_FORMS, N_INFOS),
+        np.array(variant, np.uint8).reshape(N_FORMS, N_INFOS),
+        np.array(main, bool).reshape(N_FORMS, MOST_PARTS),
         *(np.array(each, bool) for each in others),
     ]
 
 
 def parts_of_group(members, tables, has_group, n_taken):
-    """The parts of the kernels (row, info) of one group, some of whose main parts are taken."""
-    part_of, sure, main, costed, whole_always, other = tables
-    claims = [int(part_of[row, info]) for row, info in members]
+    """The parts of the kernels (form, info) of one group, some of whose main parts are taken."""
+    _, part_of, sure, _, main, costed, whole_always, other = tables
+    claims = [int(part_of[form, info]) for form, info in members]
     both = list(zip(members, claims, strict=True))
-    recognised = any(part >= 0 and main[row, part] for (row, _), part in both)
-    unknown = any(costed[row] and other[info] for row, info in members)
-    gradient = [bool(main[row, 1]) and part in (0, 1) for (row, _), part in both]
+    recognised = any(part >= 0 and main[form, part] for (form, _), part in both)
+    unknown = any(costed[form] and other[info] for form, info in members)
+    gradient = [bool(main[form, 1]) and part in (0, 1) for (form, _), part in both]
     claimed = {part for part, is_gradient in zip(claims, gradient, strict=True) if is_gradient}
     unsure = [g and not sure[member] for g, member in zip(gradient, members, strict=True)]
     settled = any(g and sure[member] for g, member in zip(gradient, members, strict=True))
     several = has_group and sum(unsure) > 1
     found, met = [], 0
-    for ((row, _), part), doubtful in zip(both, unsure, strict=True):
-        if n_taken and (part < 0 or (main[row, part] and n_taken >= sum(main[row]))):
+    for ((form, _), part), doubtful in zip(both, unsure, strict=True):
+        if n_taken and (part < 0 or (main[form, part] and n_taken >= sum(main[form]))):
             part = BESIDE
         elif part < 0:
-            whole = costed[row] and not recognised and (whole_always[row] or unknown)
+            whole = costed[form] and not recognised and (whole_always[form] or unknown)
             part = WHOLE if whole else BESIDE
         elif doubtful and len(claimed) == 1:
             second = has_group and met > 0
@@ -311,23 +332,70 @@ def parts_of_group(members, tables, has_group, n_taken):
 
 
 @examples(800)
-@given(TABLES, KERNELS, TAKEN)
-def test_each_kernel_does_the_part_that_its_name_and_the_others_say(tables, kernels, taken):
+@given(TABLES, KERNELS, some(N_KINDS, 0, N_ROWS - 1), some(N_NAMES + 1, 0, N_INFOS - 1), TAKEN)
+def test_each_kernel_does_the_part_that_its_name_and_the_others_say(
+    tables, kernels, row_of, info_of, taken
+):
+    form, _, _, variant, *_ = shaped(tables)
+    places = [(row_of[kind], info_of[name]) for kind, name, _ in kernels]  # -1: the last
     wanted = [None] * len(kernels)
     for group in range(-1, N_GROUPS):
-        places = [i for i, kernel in enumerate(kernels) if kernel[2] == group]
-        members = [kernels[i][:2] for i in places]
+        own = [i for i, kernel in enumerate(kernels) if kernel[2] == group]
+        members = [(int(form[places[i][0]]), places[i][1]) for i in own]
         n_taken = taken[group] if group >= 0 else 0
         of_group = parts_of_group(members, shaped(tables), group >= 0, n_taken)
-        for i, part in zip(places, of_group, strict=True):
-            wanted[i] = part
-    row, info, group = (np.array([k[i] for k in kernels], np.int32) for i in range(3))
-    assert parts(row, info, group, np.array(taken, np.uint8), *shaped(tables)).tolist() == wanted
+        for i, part, member in zip(own, of_group, members, strict=True):
+            wanted[i] = (places[i][0] * ALL_PARTS + part) * VARIANTS + int(variant[member])
+    kind, name, group = (np.array([k[i] for k in kernels], np.int32) for i in range(3))
+    columns = (kind, np.array(row_of, np.int32), name, np.array(info_of, np.int32), group)
+    found = _parts.find((*columns, np.array(taken, np.uint8)), shaped(tables))
+    assert found.tolist() == wanted
+
+
+@examples(300)
+@given(st.data())
+def test_the_next_kernel_is_that_launched_next_on_the_thread(data):
+    n_launches, n_threads = data.draw(st.integers(1, 6)), 2
+    thread = data.draw(some(n_launches, -1, n_threads - 1))
+    start = data.draw(some(n_launches, 0, 9))
+    if data.draw(st.booleans()):
+        start.sort()
+    launch = data.draw(st.lists(st.integers(-1, n_launches - 1), max_size=8))
+    if data.draw(st.booleans()):
+        launch.sort()
+    launched = [i for i, each in enumerate(launch) if each >= 0]
+    rows = [i for i in launched if data.draw(st.booleans())]
+    columns = np.array(launch, np.int32), np.array(thread, np.int32), np.array(start, np.int64)
+    found = following(*columns, n_threads, np.array(rows, np.int64))
+    of_thread = [
+        [i for i in launched if thread[launch[i]] == each] for each in range(-1, n_threads)
+    ]
+    times = [[start[launch[i]] for i in each] for each in of_thread]
+    if rows and any(each != sorted(each) for each in times):
+        assert found is None
+        return
+    after = dict.fromkeys(launched, -1)
+    after |= {i: j for each in of_thread for i, j in pairwise(each)}
+    assert found.tolist() == [after[i] for i in rows]
+
+
+@pytest.mark.parametrize(
+    ("launch", "thread", "rows"), [(1, 0, 0), (0, 1, 0), (0, -2, 0), (-1, 0, 0), (0, 0, 1)]
+)
+def test_a_launch_that_is_not_there_is_an_internal_error(launch, thread, rows):
+    columns = np.array([launch], np.int32), np.array([thread], np.int32), np.zeros(1, np.int64)
+    with pytest.raises(InternalError, match="launched next"):
+        following(*columns, 1, np.array([rows], np.int64))
+    with pytest.raises(ValueError, match="lengths differ"):
+        following(*columns[:2], np.zeros(2, np.int64), 1, np.array([rows], np.int64))
 
 
 ONE_FRAME = arrays(([[-1], [0], [0], [0], [0], [-1], [-1]], [KNOWN], [0], [-1]))
-ONE_ROW = [np.zeros((1, 1), np.int8), *(np.ones((1, n), bool) for n in (1, MOST_PARTS))]
-ONE_ROW += [np.ones(1, bool) for _ in range(3)]
+# A row, form, kind, name and kernel each.
+ONE_TABLE = [np.zeros(1, np.int32), np.zeros((1, 1), np.int8), np.ones((1, 1), bool)]
+ONE_TABLE += [np.zeros((1, 1), np.uint8), np.ones((1, MOST_PARTS), bool)]
+ONE_TABLE += [np.ones(1, bool) for _ in range(3)]
+ONE_KERNEL = [np.zeros(n, np.int32) for n in (1, 1, 1, 2, 1)] + [np.zeros(1, np.uint8)]
 BAD = [1, -2, 2**31 - 1, -(2**31)]
 
 
@@ -342,30 +410,55 @@ def test_a_frame_outside_its_table_is_an_internal_error(column, bad):
         find(np.array([0], np.int32), np.array([0], np.int32), frames, *ONE_FRAME[1:])
 
 
+@pytest.mark.parametrize("column", range(2))
+@pytest.mark.parametrize("bad", BAD)
+def test_a_kernel_outside_the_frames_is_an_internal_error(column, bad):
+    columns = [np.array([0], np.int32), np.array([-1], np.int32)]
+    columns[column][0] = bad
+    with pytest.raises(InternalError, match="finding calls"):
+        find(*columns, *ONE_FRAME)
+
+
 @pytest.mark.parametrize("column", range(5))
 @pytest.mark.parametrize("bad", BAD)
 def test_an_index_outside_its_table_is_an_internal_error(column, bad):
-    frame, meaning = np.array([0], np.int32), np.array([-1], np.int32)
-    if column > 2:
-        ([frame] if column == 3 else [meaning])[0][0] = bad
-        with pytest.raises(InternalError, match="finding calls"):
-            find(frame, meaning, *ONE_FRAME)
-        return
-    indices = [np.zeros(1, np.int32) for _ in range(3)]
-    indices[column][0] = bad
+    kernel = [array.copy() for array in ONE_KERNEL]
+    kernel[column][0] = bad
     with pytest.raises(InternalError, match="parts of calls"):
-        parts(*indices, np.zeros(1, np.uint8), *ONE_ROW)
+        _parts.find(kernel, ONE_TABLE)
+
+
+@pytest.mark.parametrize(
+    ("column", "bad"), [(0, 1), (0, -1), (1, MOST_PARTS), (1, -2), (3, VARIANTS)]
+)
+def test_an_entry_outside_its_range_is_an_internal_error(column, bad):
+    tables = [array.copy() for array in ONE_TABLE]
+    tables[column][0] = bad
+    with pytest.raises(InternalError, match="parts of calls"):
+        _parts.find(ONE_KERNEL, tables)
 
 
 def test_columns_of_another_length_are_refused():
     one, two = np.zeros(1, np.int32), np.zeros(2, np.int32)
     with pytest.raises(ValueError, match="expected 2 values, found 1"):
         find(two, one, *ONE_FRAME)
-    with pytest.raises(ValueError, match="expected 1 values, found 2"):
-        parts(one, two, one, np.zeros(1, np.uint8), *ONE_ROW)
+    with pytest.raises(ValueError, match="expected 1 flags, found 2"):
+        find(one, one, *ONE_FRAME, np.zeros(2, bool))
+    for column in (2, 4):
+        kernel = [*ONE_KERNEL]
+        kernel[column] = two
+        with pytest.raises(ValueError, match="expected 1 values, found 2"):
+            _parts.find(kernel, ONE_TABLE)
+    for column in range(1, 7):
+        tables = [*ONE_TABLE]
+        tables[column] = np.zeros((2, 2), ONE_TABLE[column].dtype)
+        with pytest.raises(ValueError, match=r"expected \d flags, found \d"):
+            _parts.find(ONE_KERNEL, tables)
 
 
 def test_no_kernels_have_no_calls():
     none = np.empty(0, np.int32)
     assert len(find(none, none, *ONE_FRAME)[-1]) == 0
-    assert len(parts(none, none, none, np.zeros(0, np.uint8), *ONE_ROW)) == 0
+    assert len(following(none, none, np.empty(0, np.int64), 0, np.empty(0, np.int64))) == 0
+    kernel = [none, none, none, np.zeros(1, np.int32), none, np.zeros(0, np.uint8)]
+    assert len(_parts.find(kernel, ONE_TABLE)) == 0

@@ -87,7 +87,8 @@ def test_kernels_of_one_group_and_part_share_a_cost(rows, n_parts):
         numbers.setdefault(row, len(numbers)) if row[0] >= 0 and row[1] < n_parts else -1
         for row in rows
     ]
-    got, n_pairs = pairs(frozen(group, np.int32), N_GROUPS, frozen(part, np.int8), n_parts)
+    cell = frozen(range(len(rows)), np.int32)
+    got, n_pairs = pairs(frozen(group, np.int32), N_GROUPS, cell, frozen(part, np.int8), n_parts)
     assert got.dtype == np.int32
     assert (got.tolist(), n_pairs) == (expected, len(numbers))
 
@@ -97,9 +98,10 @@ def test_a_group_or_cell_that_is_not_there_is_an_internal_error():
     for group, cell in (np.array([1], np.int32), zero), (zero, np.array([-1], np.int32)):
         with pytest.raises(InternalError, match="sharing costs"):
             Groups(group, 1, cell, one, 1)
-    for group, part in (1, 0), (0, -1):
+    for group, cell, part in (1, 0, 0), (0, 0, -1), (0, 1, 0), (0, -1, 0):
+        columns = np.array([group], np.int32), 1, np.array([cell], np.int32)
         with pytest.raises(InternalError, match="parts of calls"):
-            pairs(np.array([group], np.int32), 1, np.array([part], np.int8), 1)
+            pairs(*columns, np.array([part], np.int8), 1)
     with pytest.raises(InternalError, match="ordinals"):
         ordinal(np.array([1], np.int32), 1)
 
@@ -117,7 +119,7 @@ def test_columns_of_different_length_are_refused():
         with pytest.raises(ValueError, match="expected 1 shares of 3 totals, found 1 of 2"):
             method(np.zeros(2, np.int64), np.zeros(1, np.int64))
     with pytest.raises(ValueError, match="lengths differ"):
-        pairs(np.zeros(1, np.int32), 1, np.zeros(2, np.int8), 1)
+        pairs(np.zeros(1, np.int32), 1, np.zeros(2, np.int32), np.zeros(1, np.int8), 1)
 
 
 @examples(200)

@@ -68,6 +68,46 @@ def test_distinct_indices_are_those_that_occur_in_order(case):
 
 
 @examples(200)
+@given(look_ups(), st.data())
+def test_distinct_indices_can_be_those_of_another_table(case, data):
+    values, index = case
+    n = data.draw(st.integers(0, 4))
+    inner = data.draw(st.lists(st.integers(-1, n - 1), min_size=len(values), max_size=len(values)))
+    outer = data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n))
+    at_inner = [inner[i] if i >= 0 else -1 for i in index]
+    at_outer = [outer[i] if i >= 0 else -1 for i in at_inner]
+    column, *tables = (frozen(each, np.int32) for each in (index, inner, outer))
+    for wanted, n_values, given_tables in ((at_inner, n, tables[:1]), (at_outer, 3, tables)):
+        used, place = _take.distinct(column, n_values, *given_tables)
+        assert used == sorted(set(wanted))
+        assert [used[i] for i in place] == wanted
+
+
+@examples(200)
+@given(look_ups())
+def test_the_rank_is_the_number_of_smaller_indices(case):
+    values, index = case
+    known = sorted({i for i in index if i >= 0})
+    got = _take.ranks(frozen(index, np.int32), len(values))
+    assert got.tolist() == [known.index(i) if i >= 0 else -1 for i in index]
+
+
+def test_ranks_do_not_depend_on_words_of_bits():
+    index = np.array([200, 63, 64, -1, 127, 128, 0, 64], np.int32)
+    assert _take.ranks(index, 201).tolist() == [5, 1, 2, -1, 3, 4, 0, 2]
+
+
+@examples(200)
+@given(look_ups())
+def test_rows_with_a_flag_are_found_in_order(case):
+    values, index = case
+    flags = np.array([value > 0 for value in values], bool)
+    got = _take.where(flags, frozen(index, np.int32))
+    assert got.dtype == np.int64
+    assert got.tolist() == [row for row, i in enumerate(index) if i >= 0 and flags[i]]
+
+
+@examples(200)
 @given(
     st.integers(0, 12).flatmap(lambda n: st.sets(st.integers(0, n - 1)) if n else st.just(set())),
     st.integers(0, 3),
@@ -104,12 +144,24 @@ def test_an_index_that_points_nowhere_is_an_internal_error(index):
         _take.objects([()], column)
     with pytest.raises(InternalError, match="distinct values"):
         _take.distinct(column, 1)
+    zero, table = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    for tables in ((column, table), (table, column)):
+        with pytest.raises(InternalError, match="distinct values"):
+            _take.distinct(zero, 1, *tables)
+    with pytest.raises(InternalError, match="distinct values"):
+        _take.distinct(column, 1, table, table)
+    with pytest.raises(InternalError, match="ranks"):
+        _take.ranks(column, 1)
+    with pytest.raises(InternalError, match="look-up of flags"):
+        _take.where(np.ones(1, bool), column)
 
 
 def test_nothing_can_be_pointed_at_in_an_empty_column():
     empty = np.empty(0, np.int32)
     assert _take.take(empty, np.array([-1], np.int32)).tolist() == [-1]
     assert _take.take(empty, empty).tolist() == []
+    assert _take.distinct(np.array([-1], np.int32), 1, empty, empty)[0] == [-1]
+    assert _take.ranks(empty, 0).tolist() == _take.where(np.empty(0, bool), empty).tolist() == []
     with pytest.raises(InternalError, match="look-up"):
         _take.take(empty, np.array([0], np.int32))
 

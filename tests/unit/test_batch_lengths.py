@@ -9,6 +9,7 @@ import fastprof
 from fastprof.model.call import Arg
 from fastprof.model.markers import read
 from fastprof.profile.batch_lengths import with_batches
+from fastprof.profile.call_kinds import CallKind
 from kineto_files import KinetoFile
 
 DETAILED = "execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)"
@@ -74,32 +75,38 @@ def found(around, launch=None):
 
 
 FRAMES = np.arange(5, dtype=np.int32)
-LABELS = np.array([1, 1], np.int32)
+BOTH = [CallKind(1, False, 1, False, -1)], np.zeros(2, np.int32)
 
 
 def test_without_batches_nothing_changes():
     here = found("forward")
     here.meanings[2:4] = [here.meanings[0]] * 2
-    meanings, (label,), batch = with_batches(here, here.meanings, FRAMES, [LABELS])
+    meanings, *kinds, batch = with_batches(here, here.meanings, FRAMES, *BOTH)
     assert meanings is here.meanings
-    assert label is LABELS
+    assert tuple(kinds) == BOTH
     assert batch is None
 
 
 def test_a_batch_under_emit_nvtx_has_the_suffix_of_torch():
     here = found(DETAILED)
-    meanings, (label,), batch = with_batches(here, here.meanings, FRAMES, [LABELS])
-    assert label.tolist() == [5, 5]
+    meanings, kinds, kind, batch = with_batches(here, here.meanings, FRAMES, *BOTH)
+    assert [kinds[each].calls for each in kind] == [(5, 5, -1)] * 2
     assert meanings[5].call.args == (*meanings[1].call.args, Arg("batch", DETAILED))
     assert batch.tolist() == [0, 0]
 
 
 def test_a_replayed_graph_works_for_the_batch_of_its_launch():
     here = found("capture_5", launch=[4, 0])
-    none = np.array([-1, 4], np.int32)
-    meanings, (label, other), batch = with_batches(here, here.meanings, FRAMES, [LABELS, none])
-    assert label.tolist() == [5, 1]  # the second was launched outside batches
-    assert other.tolist() == [-1, 4]
+    kinds = [CallKind(1, True, 4, False, -1), CallKind(-1, False, 4, True, 1)]
+    for kind in (0, 1):
+        of_kernel = np.full(2, kind, np.int32)
+        meanings, changed, place, batch = with_batches(
+            here, here.meanings, FRAMES, kinds, of_kernel
+        )
+        # The second was launched outside batches.
+        assert [changed[each] for each in place] == [
+            kinds[kind].changed(lambda label: 5 if label == 1 else label), kinds[kind],
+        ]  # fmt: skip
     assert batch.tolist() == [3, -1]
     # Of the ranges around the launch, the inner one has the sums and counts.
     assert meanings[5].call.args[-1] == Arg("batch", DETAILED)

@@ -144,7 +144,7 @@ def test_another_file_of_the_same_state_is_noticed(tmp_path):
             other._rows["CUPTI_ACTIVITY_KIND_RUNTIME"][0]["start"] += 1
         other.write(tmp_path / "other.sqlite")
         source = profile._source
-        file = source._read_times.__closure__
+        file = source._readers[0].__closure__
         assert file is not None
         same = next(c.cell_contents for c in file if hasattr(c.cell_contents, "check"))
         same.path = str(tmp_path / "other.sqlite")

@@ -4,13 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 _Int32 = npt.NDArray[np.int32]
+_Int64 = npt.NDArray[np.int64]
 _Uint8 = npt.NDArray[np.uint8]
 _Uint16 = npt.NDArray[np.uint16]
 _Bool = npt.NDArray[np.bool_]
 
-MOST_PARTS: int
-WHOLE: int
-BESIDE: int
 KNOWN: int
 UNKNOWN_BACKWARD: int
 FAMILY: int
@@ -34,16 +32,8 @@ def find(
     says: _Uint16,
     name: _Int32,
     dtypes: _Int32,
-) -> tuple[_Int32, _Bool, _Int32, _Bool, _Int32, _Int32, _Uint8, _Int32]: ...
-def parts(
-    row: _Int32,
-    info: _Int32,
-    group: _Int32,
-    taken: _Uint8,
-    part_of: npt.NDArray[np.int8],
-    sure: _Bool,
-    main: _Bool,
-    costed: _Bool,
-    whole_always: _Bool,
-    other: _Bool,
-) -> npt.NDArray[np.int8]: ...
+    outside: _Bool | None = None,
+) -> tuple[list[tuple[int, bool, int, bool, int]], _Int32, _Int32, _Uint8, _Int32]: ...
+def following(
+    launch: _Int32, thread: _Int32, start: _Int64, n_threads: int, rows: _Int64
+) -> _Int64 | None: ...

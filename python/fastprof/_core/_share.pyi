@@ -12,7 +12,7 @@ class Groups:
     def add_up(self, total: _Int64, shares: _Int64) -> tuple[int, int]: ...
 
 def pairs(
-    group: _Int32, n_groups: int, part: npt.NDArray[np.int8], n_parts: int
+    group: _Int32, n_groups: int, cell: _Int32, part: npt.NDArray[np.int8], n_parts: int
 ) -> tuple[_Int32, int]: ...
 def too_fast(
     bytes_: _Int64,

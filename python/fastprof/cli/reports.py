@@ -21,6 +21,8 @@ from fastprof.profile.reports import ENTRY_POINTS, Option, Report, all_reports, 
 if TYPE_CHECKING:
     from fastprof.model.table import Table
 
+FAILED = 4  # --fail-above
+
 
 class ReportCommand:
     """The command of a report."""
@@ -78,7 +80,8 @@ class ReportCommand:
             arguments.error(str(error))
         with output(arguments.output, arguments.file) as file:
             file.write(text.encode("utf-8", "surrogateescape"))
-        return 0
+        has_limit = getattr(arguments, "fail_above", None) is not None
+        return FAILED if has_limit and table.facts["failed"] else 0
 
     def _table(self, arguments: argparse.Namespace) -> Table:
         from fastprof.profile.load import open as open_trace

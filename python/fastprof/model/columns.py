@@ -145,6 +145,10 @@ class Values:
         id_of = [-1 if each is None else ids.setdefault(each, len(ids)) for each in changed]
         return SharedValues(self.ids, np.array(id_of, np.int32), list(ids))
 
+    def shared(self) -> SharedValues:
+        """The column as SharedValues."""
+        return SharedValues(self.ids, np.arange(len(self.values), dtype=np.int32), self.values)
+
 
 class SharedValues(Values):
     """Repeated values in rows that several columns share: row i is `values[id_of_row[rows[i]]]`.
@@ -190,6 +194,10 @@ class SharedValues(Values):
         """As in Values; the rows remain shared."""
         changed = Values(self.id_of_row, self.values).mapped(change)
         return SharedValues(self.rows, changed.ids, changed.values)
+
+    def shared(self) -> SharedValues:
+        """The column itself."""
+        return self
 
 
 def unknown(n_rows: int) -> Values:

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from fastprof._core._take import take
 from fastprof._system.optional import import_optional
 from fastprof.model.column_table import COLUMN_OF_KEY
-from fastprof.model.columns import Column, Lists, RepeatedInts, SharedValues, Values
+from fastprof.model.columns import Column, Lists, RepeatedInts, Values
 
 if TYPE_CHECKING:
     import pandas
 
-_PIECE: Final = 1 << 24  # bytes
+_PIECE: Final = 1 << 26  # bytes
 
 
 class Frames:
@@ -55,14 +55,12 @@ class Frames:
         return {f"{key}_{axis}": self._integers(values, column.none) for axis, values in parts}
 
     def _codes(self, column: Values) -> npt.NDArray[Any]:
-        """The ids of a column; in one byte each if it has few distinct values, as in pandas."""
-        if len(column.values) >= np.iinfo(np.int8).max:
-            return column.ids
-        codes = self._memory.empty(len(column), np.int8)
-        if isinstance(column, SharedValues):
-            return take(column.id_of_row.astype(np.int8), column.rows, out=codes)
-        np.copyto(codes, column.ids, casting="unsafe")
-        return codes
+        """The ids of a column, in the type that pandas uses for as many categories."""
+        types = (np.int8, np.int16, np.int32)
+        dtype = next(each for each in types if len(column.values) < np.iinfo(each).max)
+        codes = self._memory.empty(len(column), dtype)
+        shared = column.shared()
+        return take(shared.id_of_row.astype(dtype), shared.rows, out=codes)
 
     def _repeated(self, distinct: npt.NDArray[Any], column: RepeatedInts) -> Any:
         """A new array of the values of rows."""

@@ -6,19 +6,21 @@ vLLM, SGLang and ATOM write the sequence lengths of a batch into the name of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from fastprof import ops
 from fastprof._core import _path
+from fastprof._core._pools import pairs
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32
 from fastprof.model.call import Arg
 from fastprof.model.markers import Meaning
 from fastprof.ops.serving.lengths import is_batch, is_detailed
+from fastprof.profile.call_kinds import CallKind
 from fastprof.profile.callpath.attribution import Attribution
 
 _BATCH = "batch"  # parameter name in formulas
@@ -31,17 +33,23 @@ class Batches(NamedTuple):
     Parameters
     ----------
     meanings : the given meanings, then those of new labels
-    labels : the given columns, with new labels
+    kinds : the distinct kinds, with new labels
+    kind : [kernels] index into `kinds`
     of_kernel : [kernels] the label of the batch's range, -1 for none; None if no kernel has one
     """
 
     meanings: list[Meaning]
-    labels: list[Int32]
+    kinds: list[CallKind]
+    kind: Int32
     of_kernel: Int32 | None
 
 
 def with_batches(
-    found: Attribution, meanings: list[Meaning], label_of_frame: Int32, labels: Sequence[Int32]
+    found: Attribution,
+    meanings: list[Meaning],
+    label_of_frame: Int32,
+    kinds: list[CallKind],
+    kind: Int32,
 ) -> Batches:
     """Add the name of the batch's range to the arguments of calls whose formula takes it.
 
@@ -52,11 +60,12 @@ def with_batches(
     ----------
     meanings : [labels]
     label_of_frame : [frames]
-    labels : columns of [kernels]: labels of calls, -1 for none
+    kinds : the distinct kinds, of labels
+    kind : [kernels] index into `kinds`
     """
-    unchanged = Batches(meanings, list(labels), None)
-    needs = np.array([*map(_needs_batch, meanings), False])  # the last for label -1
-    if not needs.any():
+    unchanged = Batches(meanings, kinds, kind, None)
+    needs = [*map(_needs_batch, meanings), False]  # the last for label -1
+    if not any(needs):
         return unchanged
     ranks = np.array([_rank(meaning.name) for meaning in meanings], np.uint8)
     if (ranks == _path.NO_RANK).all():
@@ -65,19 +74,26 @@ def with_batches(
     launch = found.launch_frame_of_kernel
     frame = np.where(launch >= 0, launch, found.frame_of_kernel)
     batch = take(label_of_frame, take(around, frame))
-    extended, columns, of_kernel = list(meanings), [], np.full(len(batch), _NONE)
-    for label in labels:
-        rows = np.flatnonzero(needs[label] & (batch >= 0))
-        key = label[rows].astype(np.int64) * len(meanings) + batch[rows]
-        pairs, place = np.unique(key, return_inverse=True)
-        column = label.copy()
-        column[rows] = len(extended) + place
-        extended += [
-            _with_batch(meanings[k // len(meanings)], meanings[k % len(meanings)]) for k in pairs
-        ]
-        columns.append(column)
-        of_kernel[rows] = batch[rows]
-    return Batches(extended, columns, of_kernel)
+    needed = np.array([any(needs[label] for label in each.calls) for each in kinds], bool)
+    of_kernel = np.where(take(needed, kind), batch, _NONE)
+    pair, firsts = pairs(kind, of_kernel)
+    extended = list(meanings)
+    number: dict[tuple[int, int], int] = {}
+
+    def in_batch(label: int, label_of_batch: int) -> int:
+        if label_of_batch < 0 or not needs[label]:
+            return label
+        key = label, label_of_batch
+        if key not in number:
+            number[key] = len(extended)
+            extended.append(_with_batch(meanings[label], meanings[label_of_batch]))
+        return number[key]
+
+    changed = [
+        kinds[kind[at]].changed(partial(in_batch, label_of_batch=int(of_kernel[at])))
+        for at in firsts.tolist()
+    ]
+    return Batches(extended, changed, pair, of_kernel)
 
 
 def _rank(name: str) -> int:

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
-from fastprof._core import _path
+from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
-from fastprof._core._take import distinct, take
-from fastprof.model.arrays import Int32
+from fastprof._core._take import distinct, take, where
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import Trace
@@ -60,18 +60,13 @@ def infer_results(trace: Trace, found: Attribution) -> InferredResults:
     ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
     if _LACKS_RESULT not in ranks:
         return InferredResults(meanings, label_of_frame)
-    lacks_result = ranks == _LACKS_RESULT
-    call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks)
-    asking = take(lacks_result, take(label_of_frame, call_of_frame), False)
-    if not asking.any():
-        return InferredResults(meanings, label_of_frame)
-    np.copyto(call_of_frame, -1, where=~asking)
+    call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks, only=_LACKS_RESULT)
     results = _Results(len(label_of_frame))
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
     _by_grid(results, kernels, trace, found, label_of_frame)
     _by_next_input(results, kernels, found, label_of_frame)
-    rows = np.flatnonzero(take(lacks_result, label_of_frame))
+    rows = where(ranks == _LACKS_RESULT, label_of_frame)
     result = take(results.of_call, call_of_frame[rows])
     return _labelled(meanings, label_of_frame, results, rows[result >= 0], result[result >= 0])
 
@@ -126,7 +121,7 @@ def _by_gradient(
 ) -> None:
     gradients = [output_gradient(meaning) for meaning in found.meanings]
     number = results.numbers(gradients, True)
-    frames = np.flatnonzero(take(number >= 0, label_of_frame))
+    frames = where(number[:-1] >= 0, label_of_frame)
     forward = found.meaning_of_frame[frames]
     linked = (forward >= 0) & (forward != frames)
     label = label_of_frame[frames[linked]]
@@ -151,31 +146,41 @@ class _Launched:
     def __init__(
         self, trace: Trace, found: Attribution, call_of_frame: Int32, results: _Results
     ) -> None:
-        launch = trace.kernels.launch
-        call = take(call_of_frame, found.frame_of_kernel)
-        lacking = (call >= 0) & (take(results.of_call, call) < 0) & (launch >= 0)
-        order = np.empty(0, np.intp)
-        if lacking.any():
-            thread = take(trace.launches.thread, launch)
-            is_concerned = np.zeros(len(trace.threads) + 1, bool)  # the last for thread -1
-            is_concerned[thread[lacking]] = True
-            rows = np.flatnonzero(take(is_concerned[:-1], thread, bool(is_concerned[-1])))
-            start, thread = take(trace.launches.start, launch[rows]), thread[rows]
-            ascends = (thread[1:] > thread[:-1]) | (
-                (thread[1:] == thread[:-1]) & (start[1:] >= start[:-1])
-            )
-            order = rows if ascends.all() else rows[np.lexsort((start, thread))]
-        place = np.flatnonzero(lacking[order])
-        self.kernel = order[place]
-        self.call = call[self.kernel]
-        after = order[np.minimum(place + 1, len(order) - 1)]
-        thread_of = trace.launches.thread
-        self.last = np.flatnonzero(
-            (after != self.kernel)
-            & (np.where(lacking[after], call[after], np.int32(-1)) != self.call)
-            & (take(thread_of, launch[after]) == take(thread_of, launch[self.kernel]))
-        )
-        self.frame_after = found.frame_of_kernel[after[self.last]]
+        kernels, launches = trace.kernels, trace.launches
+
+        def call_of(frame: Int32) -> Int32:
+            """The frame of the call if it lacks a result, else -1."""
+            call = take(call_of_frame, frame)
+            return np.where(take(results.of_call, call) < 0, call, np.int32(-1))
+
+        rows = where(call_of_frame >= 0, found.frame_of_kernel)
+        rows = rows[(call_of(found.frame_of_kernel[rows]) >= 0) & (kernels.launch[rows] >= 0)]
+        after = _launched_after(trace, rows)
+        launch = kernels.launch[rows]
+        order = np.lexsort((launches.start[launch], launches.thread[launch]))
+        self.kernel, after = rows[order], after[order]
+        self.call = call_of_frame[found.frame_of_kernel[self.kernel]]
+        frame_after = np.where(after >= 0, found.frame_of_kernel[after], np.int32(-1))
+        self.last = np.flatnonzero((after >= 0) & (call_of(frame_after) != self.call))
+        self.frame_after = frame_after[self.last]
+
+
+def _launched_after(trace: Trace, rows: Int64) -> Int64:
+    """The kernel launched next on the thread of each of some kernels, -1 for none."""
+    launch, launches, n_threads = trace.kernels.launch, trace.launches, len(trace.threads)
+    after = _calls.following(launch, launches.thread, launches.start, n_threads, rows)
+    if after is not None:
+        return after
+    # The GPU runs kernels of a thread in another order than launched.
+    thread = take(launches.thread, launch)
+    is_concerned = np.zeros(n_threads + 1, bool)  # the last for thread -1
+    is_concerned[thread[rows]] = True
+    some = np.flatnonzero(is_concerned[thread] & (launch >= 0))
+    some = some[np.lexsort((launches.start[launch[some]], thread[some]))]
+    next_ = np.full(len(launch), -1, np.int64)
+    same = thread[some[1:]] == thread[some[:-1]]
+    next_[some[:-1][same]] = some[1:][same]
+    return next_[rows]
 
 
 def _by_next_input(
@@ -264,10 +269,10 @@ def _labelled(
     meanings: list[Meaning],
     label_of_frame: Int32,
     results: _Results,
-    frames: npt.NDArray[np.intp],
+    frames: Int64,
     result: Int32,
 ) -> InferredResults:
-    """Give the frames new labels, whose calls have a result."""
+    """Give the frames new labels, whose calls have a result; overwrites label_of_frame."""
     label = label_of_frame[frames]
     pair, firsts = pairs(label, result)
     more: list[Meaning] = []
@@ -278,6 +283,5 @@ def _labelled(
             estimated.append(len(meanings) + len(more))
         call = meaning.call and replace(meaning.call, result=tensor)
         more.append(replace(meaning, call=call))
-    out = label_of_frame.copy()
-    out[frames] = pair + np.int32(len(meanings))
-    return InferredResults([*meanings, *more], out, frozenset(estimated))
+    label_of_frame[frames] = pair + np.int32(len(meanings))
+    return InferredResults([*meanings, *more], label_of_frame, frozenset(estimated))

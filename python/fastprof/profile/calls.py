@@ -22,7 +22,7 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
-from fastprof._core._take import distinct, take
+from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Call, Tensor
 from fastprof.model.columns import Values
@@ -31,7 +31,8 @@ from fastprof.model.trace import Trace
 from fastprof.ops.registry import Formula
 from fastprof.ops.tensor import canonical_type
 from fastprof.profile.batch_lengths import with_batches
-from fastprof.profile.call_results import infer_results
+from fastprof.profile.call_kinds import CallKind
+from fastprof.profile.call_results import InferredResults, infer_results
 from fastprof.profile.callpath.attribution import Attribution
 
 Flags = npt.NDArray[np.uint8]
@@ -69,13 +70,8 @@ class CallsOfKernels:
     Parameters
     ----------
     named : the distinct calls
-    call : int32 [kernels], index into `named`, -1 for none
-    backward : bool [kernels], whether the kernel belongs to the backward pass of the call
-    work : int32 [kernels], index into `named`: the call that determines the cost, which is the call
-        or one inside of it; -1 for none
-    gradient : bool [kernels], whether the kernel belongs to the backward pass of `work`
-    helper : int32 [kernels], index into `named`: the operator that the kernel runs in addition to
-        the products of `work`, a cast for example; -1 for none
+    kinds : the distinct kinds, whose calls are indices into `named`
+    kind : int32 [kernels], index into `kinds`
     group : int32 [kernels], the instance of `work`, -1 for none
     taken : uint8 [groups], the number of main parts that operators inside of the call run
     instance : int32 [kernels], the instance of `call`, -1 for none; forward and backward pass of a
@@ -83,11 +79,8 @@ class CallsOfKernels:
     """
 
     named: list[Named]
-    call: Int32
-    backward: Bools
-    work: Int32
-    gradient: Bools
-    helper: Int32
+    kinds: list[CallKind]
+    kind: Int32
     group: Int32
     taken: Flags
     instance: Int32
@@ -96,6 +89,16 @@ class CallsOfKernels:
     def n_groups(self) -> int:
         return len(self.taken)
 
+    @property
+    def call(self) -> Int32:
+        """[kernels] The call of each kernel, an index into `named`, -1 for none."""
+        return take(np.array([kind.call for kind in self.kinds], np.int32), self.kind)
+
+    @property
+    def backward(self) -> Bools:
+        """[kernels] Whether the kernel belongs to the backward pass of its call."""
+        return take(np.array([kind.backward for kind in self.kinds], bool), self.kind)
+
 
 def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKernels:
     """Find the call of every kernel.
@@ -103,16 +106,43 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
     meaning : [kernels] the kernel's frame, or of backward kernels that of the forward call
     """
     inferred = infer_results(trace, found)
+    numbered, kind, group, taken, instance = _found(found, meaning, inferred)
+    meanings, kinds, kind, batch = with_batches(
+        found,
+        inferred.meanings,
+        inferred.label_of_frame,
+        [CallKind(*each) for each in numbered],
+        kind,
+    )
+    for launch in (found.replay_of_kernel, batch):
+        if launch is not None:
+            group, taken = _apart(group, launch, taken)
+            pair, _ = pairs(instance, launch)
+            instance = np.where(instance >= 0, pair, np.int32(-1))
+    used = sorted({label for each in kinds for label in each.calls if label >= 0})
+    number = {label: i for i, label in enumerate(used)}
+    return CallsOfKernels(
+        named=[
+            replace(named(meanings[label]), exact=label not in inferred.estimated) for label in used
+        ],
+        kinds=[each.changed(number.__getitem__) for each in kinds],
+        kind=kind,
+        group=group,
+        taken=taken,
+        instance=instance,
+    )
+
+
+def _found(
+    found: Attribution, meaning: Int32, inferred: InferredResults
+) -> tuple[list[tuple[int, bool, int, bool, int]], Int32, Int32, Flags, Int32]:
+    """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
     bits = _cost_bits(meanings)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, found.frame_parent, label_of_frame)
-    outside = _outside_nodes(meanings, found.frame_parent, label_of_frame)
-    if outside is not None:
-        is_outside = take(outside, found.frame_of_kernel, False)
-        meaning = np.where(is_outside, found.frame_of_kernel, meaning)
-    label, backward, work, gradient, helper, group, taken, instance = _calls.find(
+    return _calls.find(
         found.frame_of_kernel,
         meaning,
         (
@@ -127,30 +157,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
         bits,
         _numbers([None if call is None else (call.mod, call.op) for call in calls]),
         _numbers([_types(call) for call in calls]),
-    )
-    meanings, (label, work, helper), batch = with_batches(
-        found, meanings, label_of_frame, [label, work, helper]
-    )
-    (label, work, helper), used = _numbered([label, work, helper], len(meanings))
-    instance = np.where(instance >= 0, 2 * instance + backward, np.int32(-1))
-    for launch in (found.replay_of_kernel, batch):
-        if launch is not None:
-            group, taken = _apart(group, launch, taken)
-            pair, _ = pairs(instance, launch)
-            instance = np.where(instance >= 0, pair, np.int32(-1))
-    return CallsOfKernels(
-        named=[
-            replace(named(meanings[number]), exact=number not in inferred.estimated)
-            for number in used
-        ],
-        call=label,
-        backward=backward,
-        work=work,
-        gradient=gradient,
-        helper=helper,
-        group=group,
-        taken=taken,
-        instance=instance,
+        _outside_nodes(meanings, found.frame_parent, label_of_frame),
     )
 
 
@@ -166,17 +173,6 @@ def outermost_calls(found: Attribution, frame: Int32) -> Values:
         meaning = np.where(take(outside, frame, False), frame, meaning)
     picked = _picked(found.meanings, found.frame_parent, label_of_frame)
     return Values(take(label_of_frame, take(picked, meaning)), found.meanings)
-
-
-def _numbered(columns: list[Int32], n_labels: int) -> tuple[list[Int32], list[int]]:
-    """Labels renumbered from 0, keeping -1, and the label of each number."""
-    found = [distinct(column, n_labels) for column in columns]
-    used = sorted({label for labels, _ in found for label in labels if label >= 0})
-    number = {label: i for i, label in enumerate(used)} | {-1: -1}
-    return [
-        take(np.array([number[label] for label in labels], np.int32), place)
-        for labels, place in found
-    ], used
 
 
 def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:

@@ -19,6 +19,7 @@ from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Tensor
 from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning, read
+from fastprof.profile.call_kinds import CallKind
 from fastprof.profile.call_results import lacks_only_result, output_gradient
 from fastprof.profile.calls import CallsOfKernels, Named, cost_bits, is_complete, named
 from fastprof.profile.dict_line_groups import Grouping, Lines
@@ -64,13 +65,15 @@ def calls_of_lines(
     grouping = Grouping(lines)
     group, taken = grouping.groups()
     call, work = _with_results(columns, grouping, number, call, work)
+    kind, firsts = pairs(pairs(call, work)[0], 2 * backward_of + gradient)
+    kinds = [
+        CallKind(int(call[at]), bool(backward_of[at]), int(work[at]), bool(gradient[at]), -1)
+        for at in firsts.tolist()
+    ]
     return CallsOfKernels(
         named=list(number),
-        call=call,
-        backward=backward_of > 0,
-        work=work,
-        gradient=gradient,
-        helper=np.full(len(call), -1, np.int32),
+        kinds=kinds,
+        kind=kind,
         group=group,
         taken=taken,
         instance=grouping.instances(backward_of > 0),

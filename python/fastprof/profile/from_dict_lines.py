@@ -55,7 +55,7 @@ class DictLineSource(ProfileSource):
         self.duration: Int64 = columns["kDuration"].values
         self.names_of_kernels = names = _names(columns)
         self.calls = calls_of_lines(columns, names, backward, forward_row)
-        self.costs = cost(self.calls, names.values, names.ids, np.maximum(self.duration, 0))
+        self.costs = cost(self.calls, names, np.maximum(self.duration, 0))
 
     def _make(self, name: str) -> Column:
         return _MAKERS[name](self)

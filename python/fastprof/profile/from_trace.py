@@ -13,7 +13,7 @@ from fastprof._core._take import take
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
-from fastprof.model.columns import Column, Ints, RepeatedInts, Values, as_lists
+from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
@@ -214,13 +214,27 @@ def _idx(lookups: Lookups) -> Ints:
 
 def _end(lookups: Lookups) -> Ints:
     kernels = lookups.trace.kernels
-    known = kernels.duration >= 0
-    return Ints(np.where(known, kernels.start + kernels.duration, NO_TIME), none=NO_TIME)
+    end = kernels.start + kernels.duration
+    np.copyto(end, NO_TIME, where=kernels.duration < 0)
+    return Ints(end, none=NO_TIME)
 
 
 def _launch_start(lookups: Lookups) -> Ints:
     trace = lookups.trace
     return Ints(take(trace.launches.start, trace.kernels.launch, NO_TIME), none=NO_TIME)
+
+
+def _dir(lookups: Lookups) -> Values:
+    attribution = lookups.attribution
+    if attribution.in_engine is not None:
+        return Values(lookups.direction - np.int32(1), _DIRECTIONS)
+    of_node = attribution.direction_of_node - np.int32(1)
+    return SharedValues(lookups.node, of_node, _DIRECTIONS)
+
+
+def _tid(lookups: Lookups) -> RepeatedInts:
+    trace = lookups.trace
+    return RepeatedInts(lookups.thread + np.int32(1), np.append(np.int32(-1), trace.threads))
 
 
 def _sub(lookups: Lookups) -> Ints:
@@ -235,10 +249,10 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "idx": _idx,
     "seq": lambda lookups: lookups.numbers[0],
     "altseq": lambda lookups: lookups.numbers[1],
-    "tid": lambda lookups: Ints(take(lookups.trace.threads, lookups.thread)),
+    "tid": _tid,
     "layer": lambda lookups: lookups.layer(lookups.meaning_paths).mapped(each_part_once),
     "trace": lambda lookups: lookups.source,
-    "dir": lambda lookups: Values(lookups.direction - np.int32(1), _DIRECTIONS),
+    "dir": _dir,
     "sub": _sub,
     "mod": lambda lookups: lookups.costs.mod,
     "op": lambda lookups: lookups.costs.op,

@@ -66,7 +66,7 @@ def _short(name: str) -> str:
 
 def launch_names(trace: Trace) -> Values:
     """The name of the API call that launched each row."""
-    used, place = distinct(take(trace.launches.name, trace.kernels.launch), len(trace.strings))
+    used, place = distinct(trace.kernels.launch, len(trace.strings), trace.launches.name)
     texts = [trace.strings[i] if i >= 0 else None for i in used]
     known = np.array([text is not None for text in texts], bool)
     number = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
@@ -90,7 +90,7 @@ def launches_graph(name: str | None) -> bool:
 _GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
-def kinds(trace: Trace) -> Values:
+def kinds(trace: Trace) -> SharedValues:
     """kernel, graph, memcpy or memset."""
     kernels = trace.kernels
     return SharedValues(

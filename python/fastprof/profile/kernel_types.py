@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from fastprof import ops
-from fastprof.model.columns import Ints, Values
+from fastprof._core._take import ranks, take
+from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.model.trace import Activity
 from fastprof.profile.calls import CallsOfKernels
 from fastprof.profile.costs import Costs
@@ -16,19 +17,22 @@ from fastprof.profile.gpu_work import is_graph
 _NUMBER: Final = {name: i for i, name in enumerate(ops.compute_types.COMPUTE_TYPES)}
 
 
-def classes(names: Values, kinds: Values | None = None) -> Values:
+def classes(names: Values, kinds: SharedValues | None = None) -> Values:
     """The class of every kernel by its name (`ops.classify`); of other work, its kind.
 
-    kinds : kernel, graph, memcpy or memset; None if all are kernels
+    kinds : kernel, graph, memcpy or memset, in the rows of `names`; None if all are kernels
     """
     numbers: dict[str, int] = {}
     of_name = [numbers.setdefault(_class(name), len(numbers)) for name in names.values]
     other = numbers.setdefault("other", len(numbers))
-    ids = np.array([*of_name, other], np.int32)[names.ids]
-    for number, kind in enumerate(kinds.values if kinds else ()):
-        if kinds and number != Activity.KERNEL and np.any(kinds.ids == number):
-            ids[kinds.ids == number] = numbers.setdefault(kind, len(numbers))
-    return Values(ids, list(numbers))
+    shared = names.shared()
+    ids = take(np.array(of_name, np.int32), shared.id_of_row, other)
+    if kinds is None:
+        return Values(take(ids, shared.rows, other), list(numbers))
+    for number, kind in enumerate(kinds.values):
+        if number != Activity.KERNEL and np.any(kinds.id_of_row == number):
+            ids[kinds.id_of_row == number] = numbers.setdefault(kind, len(numbers))
+    return SharedValues(shared.rows, ids, list(numbers))
 
 
 def _class(name: str) -> str:
@@ -41,10 +45,7 @@ def compute_types_of(names: Values, costs: Costs) -> Values:
     table = np.array(
         [[-1 if each is None else _NUMBER[each] for each in row] for row in by_name], np.int32
     )
-    operands = np.array([0 if each is None else 1 + _NUMBER[each] for each in costs.operand_types])
-    # Id -1 counts from the end: the last row.
-    place = names.ids * np.int32(table.shape[1]) + costs.by_row(operands.astype(np.int32))
-    return Values(table.ravel()[place], list(ops.compute_types.COMPUTE_TYPES))
+    return costs.compute_types(table, ops.compute_types.COMPUTE_TYPES)
 
 
 def helpers(names: Values, costs: Costs) -> Ints:
@@ -53,17 +54,9 @@ def helpers(names: Values, costs: Costs) -> Ints:
     If the cost is unknown, the kernel's name decides: it only supports a product.
     """
     auxiliary = [ops.classify(name).auxiliary for name in names.values]
-    return costs.helper(np.array([*auxiliary, False])[names.ids])
+    return costs.helper(np.array([*auxiliary, False]))
 
 
 def call_numbers(calls: CallsOfKernels) -> Ints:
     """The number of each kernel's call, from 0; unknown without a call."""
-    instance = calls.instance
-    used = np.zeros(int(instance.max(initial=-1)) + 2, bool)  # the last for -1
-    used[instance] = True
-    used[-1] = False
-    distinct = np.flatnonzero(used)
-    number = np.empty(len(used), np.int32)
-    number[distinct] = np.arange(len(distinct), dtype=np.int32)
-    number[-1] = -1
-    return Ints(number[instance])
+    return Ints(ranks(calls.instance, int(calls.instance.max(initial=-1)) + 1))

@@ -67,28 +67,23 @@ class Lookups:
     @cached_property
     def own_paths(self) -> Paths:
         """The call paths without the user's own ranges, whose names may differ in each step."""
-        return self._paths(self._tree_without_user_ranges, self.node)
+        return self._paths(self._tree_without_user_ranges, self.frame)
 
     @cached_property
     def meaning_paths(self) -> Paths:
         """The same around the calls that kernels work for."""
-        return self._paths(self._tree_without_user_ranges, self._meaning_node)
+        return self._paths(self._tree_without_user_ranges, self.meaning)
 
     @cached_property
     def ranges(self) -> tuple[Values, Values]:
         """The user's own ranges around each kernel's call and around its launch."""
         is_own = self.flags(lambda m: m.kind == Kind.USER)
         tree = self._tree(is_own)
-        launch_node = take(self.attribution.node_of_frame, self.attribution.launch_frame_of_kernel)
         call, launch = (
-            _chains(self._paths(tree, node), self.attribution.meanings, is_own, _labels)
-            for node in (self._meaning_node, launch_node)
+            _chains(self._paths(tree, frame), self.attribution.meanings, is_own, _labels)
+            for frame in (self.meaning, self.attribution.launch_frame_of_kernel)
         )
         return call, launch
-
-    @property
-    def _meaning_node(self) -> Int32:
-        return take(self.attribution.node_of_frame, self.meaning)
 
     @cached_property
     def _tree_without_user_ranges(self) -> tuple[Int32, Int32, Int32]:
@@ -101,10 +96,10 @@ class Lookups:
             attribution.node_parent, attribution.node_label, len(attribution.meanings), wanted
         )
 
-    def _paths(self, tree: tuple[Int32, Int32, Int32], node: Int32) -> Paths:
-        """The paths of kernels in a tree, from their nodes in the tree of all labels."""
+    def _paths(self, tree: tuple[Int32, Int32, Int32], frame: Int32) -> Paths:
+        """The paths of the frames of kernels in a tree."""
         path_of_node, parent, label = tree
-        used, place = distinct(take(path_of_node, node), len(parent))
+        used, place = distinct(frame, len(parent), self.attribution.node_of_frame, path_of_node)
         return Paths(place, np.array(used, np.int32), parent, label)
 
     @cached_property
@@ -144,7 +139,7 @@ class Lookups:
     def costs(self) -> Costs:
         long_names, _ = self.names
         duration, gpus = self.trace.kernels.duration, self.trace.about.gpus.values()
-        return cost(self.calls, long_names.values, long_names.ids, duration, gpus)
+        return cost(self.calls, long_names, duration, gpus)
 
     @computed_once
     def flops(self) -> Ints:
@@ -228,12 +223,13 @@ class Lookups:
         """The innermost of the user's own ranges around each call and around each launch: its row
         in `Attribution.ranges`."""
         attribution = self.attribution
-        is_user = np.array([m.kind == Kind.USER for m in attribution.meanings], bool)
-        in_user = is_user[attribution.node_label][attribution.node_of_frame]
-        own = np.where(in_user, attribution.frame_range, np.int32(-1))
-        innermost = _path.innermost(attribution.frame_parent, own)
-        launch_frame = attribution.launch_frame_of_kernel
-        return Ints(take(innermost, self.meaning)), Ints(take(innermost, launch_frame))
+        in_user = take(self.flags(lambda m: m.kind == Kind.USER), attribution.node_label, 0)
+        innermost = _path.nearest(attribution.frame_parent, attribution.node_of_frame, in_user)
+
+        def around(frame: Int32) -> Ints:
+            return Ints(take(attribution.frame_range, take(innermost, frame)))
+
+        return around(self.meaning), around(attribution.launch_frame_of_kernel)
 
     def markers(self, kind: Kind) -> Values:
         """The texts of the markers of one kind around each kernel, outermost first."""

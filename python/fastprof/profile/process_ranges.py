@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._core import _nest
-from fastprof._core._take import take
+from fastprof._core._take import take, where
 from fastprof.model.columns import Values
 from fastprof.model.trace import Trace, label_text
 
@@ -16,15 +16,16 @@ def open_at_launch(trace: Trace) -> Values:
     Phases may overlap in any way.
     """
     phases, launches = trace.phases, trace.launches
+    if not len(phases):
+        return Values(np.zeros(len(trace.kernels), np.int32), [()])
     ids: dict[tuple[str, ...], int] = {(): 0}
     of_launch = np.zeros(len(launches), np.int32)
     process_of_phase = take(trace.process_of_thread, phases.thread)
-    process_of_launch = take(trace.process_of_thread, launches.thread)
     for process in np.unique(process_of_phase):
         rows = np.flatnonzero(process_of_phase == process)
-        is_of_process = process_of_launch == process
-        # A slice makes views; a mask, copies.
-        calls = slice(None) if is_of_process.all() else np.flatnonzero(is_of_process)
+        own = where(trace.process_of_thread == process, launches.thread)
+        # A slice makes views; rows, copies.
+        calls = slice(None) if len(own) == len(launches) else own
         tree = _nest.Tree(phases.start[rows], phases.end[rows])
         node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
         chains: list[tuple[str, ...]] = []

@@ -341,7 +341,7 @@ class Profile(ReportMethods):
         def converted(name: str) -> Result:
             return convert(name, self.column(name))
 
-        with SecondThread() as second:
+        with uncollected(), SecondThread() as second:
             costs = {name: second.submit(converted, name) for name in of_costs}
             done = {name: converted(name) for name in self.names if name not in costs}
             if of_costs:  # the first computes the costs that all need

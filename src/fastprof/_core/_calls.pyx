@@ -1,17 +1,42 @@
-"""Find the call that each kernel works for and the part of the call that it does."""
+"""Find the call that each kernel works for."""
 import numpy as np
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_calls.h":
-    enum: FP_PARTS
-    enum: FP_WHOLE
-    enum: FP_BESIDE
+cdef extern from "fp_kinds.h":
+    ctypedef struct fp_kind:
+        int32_t label
+        int32_t work
+        int32_t helper
+        uint8_t is_backward
+        uint8_t is_gradient
 
+    ctypedef struct fp_kinds:
+        pass
+    fp_kinds *fp_kinds_new() nogil
+    void fp_kinds_free(fp_kinds *kinds) nogil
+    int32_t fp_kinds_count(const fp_kinds *kinds) nogil
+    fp_kind fp_kinds_at(const fp_kinds *kinds, int32_t id) nogil
+
+
+cdef extern from "fp_next.h":
+    ctypedef struct fp_next_kernels:
+        const int32_t *launch
+        const int32_t *thread
+        const int64_t *start
+        int64_t n
+        int32_t n_launches
+        int32_t n_threads
+
+    fp_status fp_next(const fp_next_kernels *kernels, const int64_t *rows, int64_t n_rows,
+                      int64_t *last, int64_t *waiting, int64_t *next) nogil
+
+
+cdef extern from "fp_calls.h":
     int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
     int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
     int FP_ALL_TAKEN
@@ -34,44 +59,21 @@ cdef extern from "fp_calls.h":
         const int32_t *inner
         const int32_t *backward
         const int32_t *instance
+        const uint8_t *outside
         const uint16_t *says
         const int32_t *name
         const int32_t *dtypes
 
     ctypedef struct fp_calls_of:
-        int32_t *label
-        uint8_t *is_backward
-        int32_t *work
-        uint8_t *is_gradient
-        int32_t *helper
+        int32_t *kind
         int32_t *group
         int32_t *instance
+        fp_kinds *kinds
 
     fp_status fp_calls_find(
         const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning, int64_t n,
         const fp_calls_of *of, uint8_t *taken, int32_t *scratch, int32_t *n_groups) nogil
 
-    ctypedef struct fp_parts_tables:
-        int32_t n_rows
-        int32_t n_infos
-        const int8_t *part_of
-        const uint8_t *sure
-        const uint8_t *main
-        const uint8_t *costed
-        const uint8_t *whole_always
-        const uint8_t *other
-
-    ctypedef struct fp_parts_groups:
-        const int32_t *group
-        const uint8_t *taken
-        int32_t n_groups
-
-    fp_status fp_parts_find(
-        const fp_parts_tables *tables, const int32_t *row, const int32_t *info,
-        const fp_parts_groups *groups, int64_t n, int8_t *part, uint8_t *state) nogil
-
-
-MOST_PARTS, WHOLE, BESIDE = FP_PARTS, FP_WHOLE, FP_BESIDE
 
 # Properties of a label's call, as bits.
 KNOWN, UNKNOWN_BACKWARD, FAMILY = FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY
@@ -88,12 +90,6 @@ ALL_TAKEN = FP_ALL_TAKEN
 cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
     if array.shape[0] != n:
         raise ValueError(f"expected {n} values, found {array.shape[0]}")
-    return &array[0] if n else NULL
-
-
-cdef const uint8_t *_flags(const uint8_t[::1] array, Py_ssize_t n) except? NULL:
-    if array.shape[0] != n:
-        raise ValueError(f"expected {n} flags, found {array.shape[0]}")
     return &array[0] if n else NULL
 
 
@@ -162,7 +158,7 @@ def instances(backward, meaning, picked):
     return out
 
 
-def find(frame, meaning, frames, says, name, dtypes):
+def find(frame, meaning, frames, says, name, dtypes, outside=None):
     """Find the call that each kernel works for and the call that determines its cost.
 
     Parameters
@@ -191,26 +187,28 @@ def find(frame, meaning, frames, says, name, dtypes):
         Number of the operator.
     dtypes : int32 [labels]
         Number of the combination of types the call uses, -1 for none.
+    outside : bool [frames], optional
+        Work of the engine outside of the node: its own frame gives its purpose.
 
     Returns
     -------
-    label : int32 [kernels]
-        Label of the call, -1 for none.
-    is_backward : bool [kernels]
-        Whether a backward kernel works for this forward call.
-    work : int32 [kernels]
-        Label of the call that determines the cost: the call itself, or one inside it.
-    is_gradient : bool [kernels]
-        Whether the kernel does the backward pass of `work`.
-    helper : int32 [kernels]
-        Label of the operator that the kernel does in addition to the products of `work`, -1 for
-        none.
+    kinds : list of (label, is_backward, work, is_gradient, helper)
+        The distinct calls, in order of first appearance.
+        label : int, label of the call, -1 for none
+        is_backward : bool, whether a backward kernel works for this forward call
+        work : int, label of the call that determines the cost: the call itself, or one inside it
+        is_gradient : bool, whether the kernel does the backward pass of `work`
+        helper : int, label of the operator that the kernel does in addition to the products of
+            `work`, -1 for none
+    kind : int32 [kernels]
+        Index into `kinds`.
     group : int32 [kernels]
         Instance of the call that determines the cost, numbered in order of appearance; -1 for none.
     taken : uint8 [groups]
         Number of main parts that operators inside do, ALL_TAKEN for all.
     instance : int32 [kernels]
-        The frame that represents the instance of the reported call, -1 for none.
+        Instance of the reported call: twice the frame that represents it, plus 1 in the backward
+        pass; -1 for none.
     """
     cdef int64_t n = len(frame)
     cdef int32_t n_groups = 0
@@ -226,94 +224,82 @@ def find(frame, meaning, frames, says, name, dtypes):
     table.instance = _numbers(instance, table.n_frames)
     cdef const uint16_t[::1] bits = says
     table.says = &bits[0] if table.n_labels else NULL
+    cdef const uint8_t[::1] flags
+    table.outside = NULL
+    if outside is not None and table.n_frames:
+        flags = outside.view(np.uint8)
+        if flags.shape[0] != table.n_frames:
+            raise ValueError(f"expected {table.n_frames} flags, found {flags.shape[0]}")
+        table.outside = &flags[0]
     table.name = _numbers(name, table.n_labels)
     table.dtypes = _numbers(dtypes, table.n_labels)
     cdef const int32_t *own = _numbers(frame, n)
     cdef const int32_t *of_meaning = _numbers(meaning, n)
-    numbers = [np.empty(n, np.int32) for _ in range(5)]
-    flags = [np.empty(n, np.bool_) for _ in range(2)]
+    kinds, groups, instances = (np.empty(n, np.int32) for _ in range(3))
     all_taken = np.empty(min(n, table.n_frames) + 1, np.uint8)
-    labels, works, helpers, groups, instances = numbers
-    is_backward, is_gradient = flags
     if n == 0:
-        return (labels, is_backward, works, is_gradient, helpers, groups, all_taken[:0],
-                instances)
+        return [], kinds, groups, all_taken[:0], instances
     cdef fp_calls_of found
-    found.label, found.work = _written(labels), _written(works)
-    found.helper, found.group = _written(helpers), _written(groups)
-    found.instance = _written(instances)
-    found.is_backward, found.is_gradient = _set(is_backward), _set(is_gradient)
+    found.kind, found.group, found.instance = _written(kinds), _written(groups), _written(instances)
     cdef uint8_t *taken = _set(all_taken)
     room = np.empty(4 * table.n_frames + 1, np.int32)
     cdef int32_t *scratch = _written(room)
     cdef fp_status status
-    with nogil:
-        status = fp_calls_find(&table, own, of_meaning, n, &found, taken, scratch, &n_groups)
-    check(status, "finding calls")
-    return (labels, is_backward, works, is_gradient, helpers, groups, all_taken[:n_groups].copy(),
-            instances)
+    found.kinds = fp_kinds_new()
+    if found.kinds is NULL:
+        raise MemoryError("finding calls: out of memory")
+    try:
+        with nogil:
+            status = fp_calls_find(&table, own, of_meaning, n, &found, taken, scratch, &n_groups)
+        check(status, "finding calls")
+        distinct = _read(found.kinds)
+    finally:
+        fp_kinds_free(found.kinds)
+    return distinct, kinds, groups, all_taken[:n_groups].copy(), instances
 
 
-def parts(row, info, group, taken, const int8_t[:, ::1] part_of, sure, main, costed, whole_always,
-          other):
-    """Find the part of its call that each kernel does.
-
-    Two kernels of one backward call may match the same gradient and none the other. If the names
-    are ambiguous, the second kernel is assigned the other gradient, on the guess that the gradient
-    of the left operand comes first. Both cost the same, so the sum does not depend on the guess.
+def following(const int32_t[::1] launch, const int32_t[::1] thread, const int64_t[::1] start,
+              int32_t n_threads, const int64_t[::1] rows):
+    """The kernel launched next on the same thread after each of some kernels.
 
     Parameters
     ----------
-    row, info : int32 [kernels]
-        Indices into the tables below: `row` of the call and direction, `info` of the information in
-        the kernel's name.
-    group : int32 [kernels]
-        The instance of the call, -1 for none.
-    taken : uint8 [groups]
-        Number of main parts done by operators inside that have their own cost.
-    part_of : int8 [rows, infos]
-        The part of the call that the kernel does, 0 .. MOST_PARTS - 1, -1 for none.
-    sure : bool [rows, infos]
-        Whether the kernel's name identifies the part unambiguously.
-    main : bool [rows, MOST_PARTS]
-        Whether the part is one of the call's products.
-    costed, whole_always : bool [rows]
-        Whether the call's cost is known; whether unrecognised kernels do the entire call.
-    other : bool [infos]
-        Whether the kernel is unrecognised.
+    launch : int32 [n], the launch of each kernel, -1 for none
+    thread, start : int32 and int64 [launches]; thread -1 for none
+    rows : int64 [m], kernels with a launch, strictly ascending
 
     Returns
     -------
-    int8 [kernels] : 0 .. MOST_PARTS - 1, WHOLE or BESIDE
+    int64 [m], -1 for none; None if the kernels of a thread are not in order of launch
     """
-    cdef int64_t n = len(row)
-    cdef Py_ssize_t n_cells = part_of.shape[0] * part_of.shape[1]
-    cdef fp_parts_tables tables
-    out = np.empty(n, np.int8)
-    if n == 0:
+    cdef fp_next_kernels kernels
+    cdef int64_t n_rows = rows.shape[0]
+    if thread.shape[0] != start.shape[0]:
+        raise ValueError(f"lengths differ: {(thread.shape[0], start.shape[0])}")
+    out = np.empty(n_rows, np.int64)
+    if n_rows == 0:
         return out
-    tables.n_rows, tables.n_infos = <int32_t>part_of.shape[0], <int32_t>part_of.shape[1]
-    tables.part_of = &part_of[0, 0] if n_cells else NULL
-    tables.sure = _flags(_flat(sure), n_cells)
-    tables.main = _flags(_flat(main), part_of.shape[0] * FP_PARTS)
-    tables.costed = _flags(_flat(costed), part_of.shape[0])
-    tables.whole_always = _flags(_flat(whole_always), part_of.shape[0])
-    tables.other = _flags(_flat(other), part_of.shape[1])
-    cdef const int32_t *rows = _numbers(row, n)
-    cdef const int32_t *infos = _numbers(info, n)
-    cdef fp_parts_groups groups
-    groups.n_groups = len(taken)
-    groups.group = _numbers(group, n)
-    groups.taken = _flags(taken, groups.n_groups)
-    cdef int8_t[::1] part = out
-    cdef uint8_t[::1] state = np.empty(groups.n_groups + 1, np.uint8)
+    kernels.n, kernels.n_launches = launch.shape[0], <int32_t>thread.shape[0]
+    kernels.n_threads = n_threads
+    kernels.launch = &launch[0] if kernels.n else NULL
+    kernels.thread = &thread[0] if kernels.n_launches else NULL
+    kernels.start = &start[0] if kernels.n_launches else NULL
+    cdef int64_t[:, ::1] scratch = np.empty((2, n_threads + 1), np.int64)
+    cdef int64_t[::1] next_ = out
     cdef fp_status status
     with nogil:
-        status = fp_parts_find(&tables, rows, infos, &groups, n, &part[0], &state[0])
-    check(status, "parts of calls")
+        status = fp_next(&kernels, &rows[0], n_rows, &scratch[0, 0], &scratch[1, 0], &next_[0])
+    check(status, "kernels launched next")
+    return None if status == FP_MORE else out
+
+
+cdef list _read(const fp_kinds *kinds):
+    """The kinds as tuples."""
+    cdef int32_t i
+    cdef fp_kind each
+    out = []
+    for i in range(fp_kinds_count(kinds)):
+        each = fp_kinds_at(kinds, i)
+        out.append((each.label, bool(each.is_backward), each.work, bool(each.is_gradient),
+                    each.helper))
     return out
-
-
-def _flat(flags):
-    """A flat uint8 view of the flags."""
-    return flags.reshape(-1).view(np.uint8)

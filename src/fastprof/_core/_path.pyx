@@ -21,7 +21,8 @@ cdef extern from "fp_path.h":
                             int32_t *out) nogil
     int FP_NO_RANK
     fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n,
-                           const uint8_t *rank, int32_t n_labels, int32_t *out) nogil
+                           const uint8_t *rank, int32_t n_labels, uint8_t only,
+                           int32_t *out) nogil
     int FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
     int FP_NOWHERE, FP_FORWARD, FP_BACKWARD
     fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
@@ -135,7 +136,8 @@ def first(const int32_t[::1] range_of_frame, int32_t n_ranges):
     return out
 
 
-def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank):
+def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank,
+         uint8_t only=FP_NO_RANK):
     """The entry with the lowest rank on the path from the root to each entry; ties go to the
     outermost.
 
@@ -144,6 +146,7 @@ def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1]
     parent : [n], parents precede their children, -1 at roots
     label : [n]
     rank : uint8 [labels], NO_RANK for labels to ignore
+    only : the rank to find, -1 for entries of other ranks; default: all
 
     Returns
     -------
@@ -156,7 +159,7 @@ def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1]
     if n:
         with nogil:
             status = fp_path_best(&parent[0], &label[0], n, &rank[0] if n_labels else NULL,
-                                  n_labels, &entry[0])
+                                  n_labels, only, &entry[0])
         check(status, "the best along call paths")
     return out
 

@@ -17,7 +17,8 @@ cdef extern from "fp_share.h":
         int32_t n_groups
         int32_t n_cells
 
-    fp_status fp_share_pairs(const int32_t *group, const int8_t *part, int64_t n, int32_t n_groups,
+    fp_status fp_share_pairs(const int32_t *group, const int32_t *cell, int64_t n,
+                             int32_t n_groups, const int8_t *part, int32_t n_cells,
                              int32_t n_parts, int32_t *scratch, int32_t *number,
                              int32_t *n_pairs) nogil
     fp_status fp_share_sum(const fp_share_rows *rows, int64_t *sum) nogil
@@ -40,14 +41,17 @@ cdef extern from "fp_share.h":
                                int32_t *ordinal) nogil
 
 
-def pairs(const int32_t[::1] group, int32_t n_groups, const int8_t[::1] part, int32_t n_parts):
+def pairs(const int32_t[::1] group, int32_t n_groups, const int32_t[::1] cell,
+          const int8_t[::1] part, int32_t n_parts):
     """Number the pairs of group and part, the kernels that divide one cost.
 
     Parameters
     ----------
     group : int32 [n]
         The instance of the call, 0 .. n_groups - 1; -1 for none.
-    part : int8 [n]
+    cell : int32 [n]
+        Index into `part`.
+    part : int8 [cells]
         The part of the call that the kernel does. Parts from `n_parts` on divide nothing.
 
     Returns
@@ -56,17 +60,18 @@ def pairs(const int32_t[::1] group, int32_t n_groups, const int8_t[::1] part, in
     n_pairs : int
     """
     cdef int64_t n = group.shape[0]
-    cdef int32_t n_pairs = 0
-    if part.shape[0] != n:
-        raise ValueError(f"lengths differ: {(n, part.shape[0])}")
+    cdef int32_t n_pairs = 0, n_cells = <int32_t>part.shape[0]
+    if cell.shape[0] != n:
+        raise ValueError(f"lengths differ: {(n, cell.shape[0])}")
     out = np.empty(n, np.int32)
     cdef int32_t[::1] number = out
     cdef int32_t[::1] scratch = np.empty(<int64_t>n_groups * n_parts + 1, np.int32)
+    cdef const int8_t *parts = &part[0] if n_cells else NULL
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_share_pairs(&group[0], &part[0], n, n_groups, n_parts, &scratch[0],
-                                    &number[0], &n_pairs)
+            status = fp_share_pairs(&group[0], &cell[0], n, n_groups, parts, n_cells, n_parts,
+                                    &scratch[0], &number[0], &n_pairs)
         check(status, "parts of calls")
     return out, n_pairs
 

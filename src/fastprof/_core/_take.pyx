@@ -1,7 +1,7 @@
 """Look up values by index (-1 for none), find distinct indices, sort and remove rows."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from fastprof._core._c cimport FP_E_INDEX, fp_status
 from fastprof._core._status cimport check
@@ -10,9 +10,20 @@ from fastprof._core._status cimport check
 cdef extern from "fp_take.h":
     fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
                       int64_t n, const void *none, void *out) nogil
-    fp_status fp_take_distinct(const int32_t *index, int64_t n, int32_t n_values,
-                               int32_t *number, int32_t *used, int32_t *n_used,
-                               int32_t *place) nogil
+    ctypedef struct fp_take_index:
+        const int32_t *row
+        const int32_t *inner
+        const int32_t *outer
+        int64_t n
+        int64_t n_inner
+        int64_t n_outer
+
+    fp_status fp_take_distinct(const fp_take_index *index, int32_t n_values, int32_t *number,
+                               int32_t *used, int32_t *n_used, int32_t *place) nogil
+    fp_status fp_take_where(const uint8_t *flags, int64_t n_values, const int32_t *index,
+                            int64_t n, int64_t *rows, int64_t *n_rows) nogil
+    fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
+                            int32_t *before, int32_t *rank) nogil
     void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
                          int64_t n_gaps) nogil
 
@@ -86,33 +97,86 @@ def objects(list values, const int32_t[::1] index):
     return out
 
 
-def distinct(const int32_t[::1] index, int32_t n_values):
+def distinct(const int32_t[::1] index, int32_t n_values, inner=None, outer=None):
     """Return the distinct indices and the position of each element among them.
 
     Parameters
     ----------
     index : int32 [n], -1 .. n_values - 1
+    inner, outer : int32, optional
+        The indices are inner[index], or outer[inner[index]]; -1 where any of these is -1.
 
     Returns
     -------
     used : list of int
         The distinct indices, ascending.
     place : int32 [n]
-        used[place] equals index.
+        used[place] equals the indices.
     """
-    cdef int64_t n = index.shape[0]
+    cdef fp_take_index indices
+    cdef const int32_t[::1] of_row
+    cdef const int32_t[::1] of_inner
     cdef int32_t n_used = 0
-    places, all_used = np.empty(n, np.int32), np.empty(n_values + 1, np.int32)
+    indices.n, indices.inner, indices.outer = index.shape[0], NULL, NULL
+    places, all_used = np.empty(indices.n, np.int32), np.empty(n_values + 1, np.int32)
+    if indices.n == 0:
+        return [], places
     cdef int32_t[::1] place = places
     cdef int32_t[::1] used = all_used
     cdef int32_t[::1] number = np.empty(n_values + 1, np.int32)
     cdef fp_status status
-    if n == 0:
-        return [], places
+    # C needs an address if there are no values. Every index must be -1 then.
+    indices.row = &index[0]
+    if inner is not None:
+        indices.n_inner = len(inner)
+        of_row = inner if len(inner) else index
+        indices.inner = &of_row[0]
+    if outer is not None:
+        indices.n_outer = len(outer)
+        of_inner = outer if len(outer) else index
+        indices.outer = &of_inner[0]
     with nogil:
-        status = fp_take_distinct(&index[0], n, n_values, &number[0], &used[0], &n_used, &place[0])
+        status = fp_take_distinct(&indices, n_values, &number[0], &used[0], &n_used, &place[0])
     check(status, "distinct values")
     return all_used[:n_used].tolist(), places
+
+
+def where(flags, const int32_t[::1] index):
+    """The rows whose flag flags[index] is set, int64, ascending; without rows of index -1.
+
+    Parameters
+    ----------
+    flags : bool or uint8 [m], 0 or 1
+    index : int32 [n], -1 .. m - 1
+    """
+    cdef int64_t n = index.shape[0], m = len(flags), n_found = 0
+    cdef const uint8_t[::1] flag = flags.view(np.uint8)
+    found = np.empty(n + 1, np.int64)
+    cdef int64_t[::1] rows = found
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_take_where(&flag[0] if m else NULL, m, &index[0], n, &rows[0], &n_found)
+        check(status, "look-up of flags")
+    return found[:n_found].copy()
+
+
+def ranks(const int32_t[::1] index, int32_t n_values):
+    """The number of distinct smaller indices of each element, int32 [n]; -1 where the index is -1.
+
+    index : int32 [n], -1 .. n_values - 1
+    """
+    cdef int64_t n = index.shape[0]
+    out = np.empty(n, np.int32)
+    cdef int32_t[::1] rank = out
+    cdef uint64_t[::1] used = np.empty(n_values // 64 + 1, np.uint64)
+    cdef int32_t[::1] before = np.empty(n_values // 64 + 1, np.int32)
+    cdef fp_status status
+    if n:
+        with nogil:
+            status = fp_take_ranks(&index[0], n, n_values, &used[0], &before[0], &rank[0])
+        check(status, "ranks")
+    return out
 
 
 def without(items, const int64_t[::1] rows):

@@ -1,0 +1,64 @@
+"""The headings, options and help of `advise`. Imports no numpy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.model.heading import Heading
+from fastprof.profile.reports import Option
+
+__all__ = ["COLUMNS", "DESCRIPTION", "FAIL_ABOVE", "MIN"]
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise ValueError(f"expected a percentage from 0 to 100, found {text!r}")
+    return value
+
+
+MIN: Final = Option(
+    "min",
+    "smallest saving that is listed, percent of a step (default: each rule's own)",
+    "PERCENT",
+    _percent,
+)
+FAIL_ABOVE: Final = Option(
+    "fail_above",
+    "exit with code 4 if a finding saves more than this, percent of a step",
+    "PERCENT",
+    _percent,
+)
+
+COLUMNS: Final = (
+    Heading("id", "finding", "", "id of the rule", min_width=20),
+    Heading(
+        "saving_ns",
+        "up to",
+        "ns",
+        "upper bound of the time saved per step and GPU, without what larger findings save; "
+        "unknown for findings that save no time by themselves",
+    ),
+    Heading("share", "step", "share", "the same as a share of the step"),
+    Heading("confidence", "confidence", "", "high, medium or low"),
+    Heading("where", "where", "", "layer, source line, operator, shapes, range", keeps_end=True),
+    Heading("what", "what", "", "one sentence", in_text=False),
+    Heading("evidence", "evidence", "", "the numbers", in_text=False),
+    Heading("remedy", "remedy", "", "what to change", in_text=False),
+    Heading("why", "why", "", "reason for the confidence", in_text=False),
+    Heading(
+        "alone_ns", "alone", "ns", "upper bound of the saving without other changes", in_text=False
+    ),
+)
+
+DESCRIPTION: Final = """\
+What to change to make a step shorter, the largest saving first. A saving is an upper bound, per
+step and GPU: the mean over typical steps (no warm-up, no outlier). It is taken from the idle time
+or from the time of kernels. Time that two findings could save counts to the larger one, so that
+the sum is at most a step. Rules that the capture does not suffice for are listed with the reason.
+`fastprof.rule` adds rules; --ops loads a file with them.
+
+"""
