@@ -10,29 +10,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core._take import take
 from fastprof.analysis.cells import Cells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.measures import in_counted_steps
-from fastprof.model.arrays import Bools
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.numbers import without_index
-from fastprof.profile.facts import step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["CallGroup", "Calls", "Part", "calls_of"]
 
 _KEYS = ("device", "phase", "dir", "line", "op", "shape")
-_SPANNED = "optimizer"
+_OPTIMIZER = "optimizer"
+_OF_PART: Final = {
+    "name": "name", "kernel": "kernel", "kind": "class", "compute_type": "compute_type", "tc": "tc",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,9 @@ class CallGroup:
     ----------
     device : Device
         One of the GPUs of this model.
-    phase, dir, line, op, shape : str or None
     layer : tuple of str
         Enclosing layers, outermost first, indices folded.
+    phase, dir, line, op, shape : str or None
     calls : float
         Calls a step.
     first : int
@@ -108,12 +110,12 @@ class CallGroup:
     """
 
     device: Device
+    layer: tuple[str, ...]
     phase: str | None
     dir: str | None
     line: str | None
     op: str | None
     shape: str | None
-    layer: tuple[str, ...]
     calls: float
     first: int
     parts: list[Part] = field(repr=False)
@@ -162,22 +164,25 @@ class Calls:
     ----------
     groups : list of CallGroup
         In order of their first kernel.
-    n_steps : int
-        Counted steps; 0 if there are none, and times are those of the capture.
-    n_gpus : int
-        GPUs with work.
-    has_ops, has_shapes : bool
-        Whether calls and their shapes are recorded.
-    spans : dict of str to float
-        ns a step from the first to the last kernel of the optimizer, by phase; without steps empty.
+    part_of_kernel : int32 [kernels]
+        `Part.id` of each.
+    optimizer_ns : float
+        From the first to the last kernel of the optimizer in a step; 0 without steps or times.
     """
 
     groups: list[CallGroup]
-    n_steps: int
-    n_gpus: int
-    has_ops: bool
-    has_shapes: bool
-    spans: dict[str, float]
+    part_of_kernel: Int32
+    optimizer_ns: float = 0.0
+
+    @cached_property
+    def has_ops(self) -> bool:
+        """Whether operators are recorded."""
+        return any(each.op for each in self.groups)
+
+    @cached_property
+    def has_shapes(self) -> bool:
+        """Whether the shapes of calls are recorded."""
+        return any(each.shape for each in self.groups)
 
     @cached_property
     def ns(self) -> float:
@@ -191,58 +196,64 @@ class Calls:
         return sum(part.ns for part in parts if part.kind not in ("memcpy", "memset"))
 
 
-def calls_of(profile: Profile, steps: StepsOfKernels, devices: Mapping[int, Device]) -> Calls:
-    """The call groups of a profile, in counted steps or, without steps, in the capture.
+def calls_of(
+    profile: Profile,
+    devices: Mapping[int, Device],
+    is_in: Bools,
+    n_steps: int,
+    steps: StepsOfKernels | None,
+) -> Calls:
+    """The call groups of a profile.
 
     devices : the GPUs by number, with the user's peaks
+    is_in : bool [kernels], those of the steps that count
+    n_steps : steps times GPUs, which times are divided by
+    steps : None if the capture is one step
     """
     with computing_costs(profile):
         cells = cells_of(profile, _KEYS)
-    n_steps = 0 if steps.source == "none" else step_count(steps)
-    is_in = in_counted_steps(steps) if n_steps else np.ones(len(profile), bool)
     keys = {name: key_of(cells, name) for name in _KEYS}
     layers = texts(cells, "layer").mapped(lambda names: tuple(map(without_index, names)))
-    model = keys["device"].mapped(lambda number: devices[number].name)
+    model = keys["device"].mapped(lambda number: devices[number].name or "")
+    of_name = {each.name or "": each for each in devices.values()}
     found = group([model, layers, *(keys[name] for name in _KEYS[1:])], len(cells))
-    per = 1 / (max(n_steps, 1) * max(len(devices), 1))
-    parts = _parts(cells, found, is_in, ideals_of(cells, devices, "practical"), per)
-    n_calls = _calls(cells, found, is_in) * per
+    of_part, parts = _parts(
+        cells, found, is_in, ideals_of(cells, devices, "practical"), 1 / n_steps
+    )
+    n_calls = _calls(cells, found, is_in) / n_steps
     first = np.full(found.n, len(profile), np.int64)
     np.minimum.at(first, found.ids, cells.first)
     groups = [
         CallGroup(
-            devices[keys["device"].at(row)],
-            *(keys[name].at(row) for name in _KEYS[1:]),
+            of_name[model.at(row)],
             layers.at(row) or (),
-            n,
-            int(first[i]),
-            parts[i],
+            **{name: keys[name].at(row) for name in _KEYS[1:]},
+            calls=n,
+            first=int(first[i]),
+            parts=parts[i],
         )
         for i, (row, n) in enumerate(zip(found.first.tolist(), n_calls.tolist(), strict=True))
         if i in parts
     ]
-    known = (any(getattr(each, name) for each in groups) for name in ("op", "shape"))
     groups.sort(key=lambda each: each.first)
-    return Calls(groups, n_steps, len(devices), *known, _spans(profile, steps, is_in, per))
+    span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
+    return Calls(groups, take(of_part, cells.of_kernel), span)
 
 
-def _spans(
-    profile: Profile, steps: StepsOfKernels, is_in: Bools, per: float
-) -> dict[str, float]:
-    """Mean length of the optimizer's work in a step; {} without steps or times."""
-    phases = texts(profile, "phase")
-    if steps.source == "none" or "start" not in profile.names or _SPANNED not in phases.values:
-        return {}
-    rows = np.flatnonzero(is_in & (phases.ids == phases.values.index(_SPANNED)))
+def _optimizer_ns(profile: Profile, steps: StepsOfKernels, is_in: Bools) -> float:
+    """The length of the optimizer's work, the sum over steps and GPUs; 0 without times."""
+    phase = key_of(profile, "phase")
+    if "start" not in profile.names or _OPTIMIZER not in phase.values:
+        return 0.0
+    rows = np.flatnonzero(is_in & (phase.ids == phase.values.index(_OPTIMIZER)))
+    if not len(rows):
+        return 0.0
     device = key_of(profile, "device")
     place = steps.of_kernel[rows].astype(np.int64) * len(device.values) + device.ids[rows]
     order = np.argsort(place, kind="stable")
     begins = np.flatnonzero(np.diff(place[order], prepend=-1))
-    if not len(begins):
-        return {}
     start, end = (numbers(profile, name)[rows][order] for name in ("start", "end"))
-    spans = np.maximum.reduceat(end, begins) - np.minimum.reduceat(start, begins)
-    return {_SPANNED: float(spans.sum() * per)}
+    return float((np.maximum.reduceat(end, begins) - np.minimum.reduceat(start, begins)).sum())
 
 
 def _calls(cells: Cells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]:
@@ -255,15 +266,14 @@ def _calls(cells: Cells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]
 
 def _parts(
     cells: Cells, found: Grouping, is_in: Bools, ideal: Ideals, per: float
-) -> dict[int, list[Part]]:
-    """The parts of each group with kernels in the counted steps.
+) -> tuple[Int32, dict[int, list[Part]]]:
+    """`Part.id` of each cell, and the parts of each group with kernels in the counted steps.
 
     per : the factor of times to a step and GPU
     """
-    names = ("name", "kernel", "class", "compute_type", "tc")
-    columns = [texts(cells, name) for name in names]
+    columns = {field: texts(cells, name) for field, name in _OF_PART.items()}
     blocks, helper = _blocks(cells), numbers(cells, "helper") == 1
-    keys = [Values(found.ids, [None] * found.n), *columns, _key(blocks), _key(helper)]
+    keys = [Values(found.ids, [None] * found.n), *columns.values(), _key(blocks), _key(helper)]
     of_part = group(keys, len(cells))
     all_time = np.maximum(numbers(cells, "sil"), 0)
     time = cells.sum_where(numbers(cells.profile, "sil"), is_in)
@@ -285,18 +295,18 @@ def _parts(
             parts.setdefault(int(found.ids[row]), []).append(
                 Part(
                     i,
-                    *(column.at(row) for column in columns),
-                    bool(helper[row]),
-                    int(blocks[row]) if blocks[row] >= 0 else None,
-                    kernels[i],
-                    ns,
-                    best,
-                    bool(ideal.is_counted[row]),
-                    moved,
-                    work,
+                    **{field: column.at(row) for field, column in columns.items()},
+                    is_helper=bool(helper[row]),
+                    blocks=int(blocks[row]) if blocks[row] >= 0 else None,
+                    kernels=kernels[i],
+                    ns=ns,
+                    ideal_ns=best,
+                    has_ideal=bool(ideal.is_counted[row]),
+                    bytes=moved,
+                    flops=work,
                 )
             )
-    return parts
+    return of_part.ids, parts
 
 
 def _blocks(cells: Cells) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fastprof.analysis.advice.calls import CallGroup, Calls
-from fastprof.analysis.advice.found import Found, by_time, calls_text, ms, spread
+from fastprof.analysis.advice.found import Found, by_time, spread
 from fastprof.analysis.advice.shapes import Operand, operands, sizes
 from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
 
@@ -84,9 +84,7 @@ def _scores(softmax: CallGroup) -> Operand | None:
 def _is_near(one: CallGroup, other: CallGroup) -> bool:
     """Whether calls are on one GPU and in one layer, or in layers with the same parent."""
     depth = max(min(len(one.layer), len(other.layer)) - 1, 0)
-    layers = one.layer == other.layer or (
-        depth > 0 and one.layer[:depth] == other.layer[:depth]
-    )
+    layers = one.layer == other.layer or (depth > 0 and one.layer[:depth] == other.layer[:depth])
     return one.device is other.device and layers
 
 
@@ -113,16 +111,14 @@ def _finding(softmax: CallGroup, forward: list[CallGroup], backward: list[CallGr
         remedy[1] = "of nn.MultiheadAttention: need_weights=False"
     has_cost = all(each.has_ideal for each in members if each.op in _MATMUL)
     return Found(
-        f"attention from separate kernels: {calls_text(softmax.calls)} {softmax.shape}: products "
-        f"{ms(products)}, softmax {ms(of_softmax)}; fused {ms(target)}",
+        "attention runs as separate products and softmax, which write the scores to memory",
         [softmax, *by_time(each for each in members if each is not softmax)],
         spread((part for each in members for part in each.parts), max(time - target, 0.0)),
         {
             "gpu_ns": time,
             "products_ns": products,
             "softmax_ns": of_softmax,
-            "fused_ns": target,
-            "shape": softmax.shape,
+            "one fused kernel_ns": target,
         },
         tuple(remedy),
         "high" if has_cost else "medium",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.advice.calls import CallGroup, Calls
-from fastprof.analysis.advice.found import Found, calls_text, ms, spread
+from fastprof.analysis.advice.found import Found, spread
 from fastprof.analysis.advice.shapes import operands
 
 __all__ = ["elementwise_chain"]
@@ -59,13 +59,11 @@ def _finding(chain: list[CallGroup]) -> Found | None:
         return None
     names = [each.op or "" for each in chain]
     text = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
-    shape = operands(chain[0].shape)[0]
     return Found(
-        f"{calls_text(chain[0].calls)} {text} on {list(shape.shape)}{shape.type}: each reads and "
-        f"writes memory, {ms(time)}; fused {ms(target)}",
+        f"each call of {text} reads and writes the same tensor in memory",
         chain,
         spread((part for each in chain for part in each.parts), time - target),
-        {"gpu_ns": time, "fused_ns": target, "ops": names},
+        {"gpu_ns": time, "one fused kernel_ns": target},
         ("torch.compile of this layer", "or one fused operator"),
         "medium",
         "the calls follow each other with one shape; the data flow is not recorded",

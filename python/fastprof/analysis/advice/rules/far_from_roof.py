@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
-from fastprof.analysis.advice.found import Found, by_time, calls_text, ms, share_text
+from fastprof.analysis.advice.found import Found, by_time, share_text, spread
 from fastprof.analysis.ideal import PRODUCTS
 
 __all__ = ["far_from_roof", "small_grid"]
@@ -17,7 +17,7 @@ _SHORT: Final = 10_000  # ns of a kernel, below which the launch dominates
 
 _REMEDIES: Final = {
     "convolution": "torch.backends.cudnn.benchmark = True, or channels_last",
-    "gemm": "larger batches, or torch.compile(mode=\"max-autotune\")",
+    "gemm": 'larger batches, or torch.compile(mode="max-autotune")',
     "attention": "another backend: torch.nn.attention.sdpa_kernel, or FlashAttention",
     "copy": "avoid the copy, or torch.compile",
 }
@@ -34,61 +34,68 @@ def far_from_roof(calls: Calls, claimed: Collection[int] = ()) -> list[Found]:
 
     claimed : parts (`Part.id`) with another finding
     """
-    operators: dict[tuple[str | None, str, str], list[CallGroup]] = {}
+    operators: dict[tuple[str | None, str], list[tuple[CallGroup, list[Part]]]] = {}
     for group in calls.groups:
-        if group.op and group.kind not in _UNJUDGED and group.has_ideal and group.ideal_ns > 0:
-            key = group.device.name, group.op, group.kind
-            operators.setdefault(key, []).append(group)
+        parts = [part for part in group.parts if part.id not in claimed]
+        if group.op and _is_far(group, parts):
+            operators.setdefault((group.device.name, group.op), []).append((group, parts))
     found = []
-    for (_, _, kind), groups in operators.items():
-        far = [each for each in groups if _is_far(each, claimed)]
-        time = sum(each.ns for each in far)
-        if far and time >= _SHARE * calls.ns:
-            found.append(_finding(calls, by_time(far), kind))
+    for members in operators.values():
+        if sum(part.ns for _, parts in members for part in parts) >= _SHARE * calls.ns:
+            found.append(_finding(calls, members))
     return found
 
 
-def _is_far(group: CallGroup, claimed: Collection[int]) -> bool:
-    long = group.ns_per_kernel >= _SHORT
-    free = not any(part.id in claimed for part in group.parts)
-    return long and free and group.ideal_ns < _FAR * group.ns
+def _is_far(group: CallGroup, parts: list[Part]) -> bool:
+    """Whether the work of a call, without what has another finding, is far from the roof."""
+    if not group.has_ideal or all(part.is_helper for part in parts):
+        return False
+    time, ideal = _time(parts), _ideal(parts)
+    is_judged = group.kind not in _UNJUDGED and not any(part.kind in _UNJUDGED for part in parts)
+    is_long = time >= _SHORT * sum(part.kernels for part in parts)
+    return is_judged and is_long and 0 < ideal < _FAR * time
 
 
-def _finding(calls: Calls, groups: list[CallGroup], kind: str) -> Found:
-    time, ideal = (sum(getattr(each, name) for each in groups) for name in ("ns", "ideal_ns"))
-    part = max((part for each in groups for part in each.parts), key=lambda part: part.ns)
-    n = sum(each.calls for each in groups)
+def _time(parts: Iterable[Part]) -> float:
+    return sum(part.ns for part in parts)
+
+
+def _ideal(parts: Iterable[Part]) -> float:
+    return sum(part.ideal_ns for part in parts)
+
+
+def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found:
+    parts = [part for _, some in members for part in some]
+    groups = by_time(group for group, _ in members)
+    time, ideal = _time(parts), _ideal(parts)
+    longest = max(parts, key=lambda part: part.ns)
+    evidence = {
+        "gpu_ns": time,
+        "of all kernels_share": time / calls.kernel_ns,
+        "attainable_ns": ideal,
+        "kernel": longest.kernel,
+    }
     sms = groups[0].device.sms
-    grid = ""
-    if part.blocks is not None and sms and part.blocks < sms:
-        grid = f"; {part.blocks} blocks on {sms} multiprocessors"
+    if longest.blocks is not None and sms and longest.blocks < sms:
+        evidence |= {"blocks": longest.blocks, "multiprocessors": sms}
     return Found(
-        f"{calls_text(n)} {groups[0].op} at {share_text(ideal, time)} of the practical roof: "
-        f"{ms(time)}, attainable {ms(ideal)}{grid}",
+        f"{groups[0].op} reaches {share_text(ideal, time)} of the practical roof",
         groups,
-        {
-            part.id: max(part.ns - part.ideal_ns, 0.0)
-            for each in groups
-            for part in each.parts
-        },
-        {
-            "gpu_ns": time,
-            "ideal_ns": ideal,
-            "roof_share": ideal / time,
-            "gpu_share": time / calls.ns,
-            "kernel": part.kernel,
-            "blocks": part.blocks,
-        },
-        (_remedy(groups[0], kind), f"profile {part.kernel[:_NAME]} with {_profiler(groups[0])}"),
+        spread(parts, time - ideal),
+        evidence,
+        (
+            _remedy(groups[0]),
+            f"profile {longest.kernel[:_NAME]} with {_profiler(groups[0])}",
+        ),
         "low",
         "the cause is not known from a trace",
     )
 
 
-def _remedy(group: CallGroup, kind: str) -> str:
+def _remedy(group: CallGroup) -> str:
     if any(part.kind == "triton-fused" for part in group.parts):
         return _TRITON
-    return _BATCH_NORM if "batch_norm" in (group.op or "") else _REMEDIES.get(kind, _OTHER)
+    return _BATCH_NORM if "batch_norm" in (group.op or "") else _REMEDIES.get(group.kind, _OTHER)
 
 
 def _profiler(group: CallGroup) -> str:
@@ -121,14 +128,10 @@ def _small(calls: Calls, members: list[tuple[CallGroup, Part]]) -> Found:
     groups = by_time({id(group): group for group, _ in members}.values())
     op = groups[0].op or groups[0].kind
     return Found(
-        f"{op}: {ms(time)} in kernels of at most {sms // 2} blocks on {sms} multiprocessors "
-        f"(most time: {blocks} blocks)",
+        f"{op} runs on {blocks} of {sms} multiprocessors",
         groups,
-        {
-            part.id: part.ns * (1 - (part.blocks or 0) / sms)
-            for _, part in members
-        },
-        {"gpu_ns": time, "blocks": blocks, "multiprocessors": sms},
+        {part.id: part.ns * (1 - (part.blocks or 0) / sms) for _, part in members},
+        {"gpu_ns": time, "of all kernels_share": time / calls.kernel_ns},
         ("larger batches", "or a kernel that splits the inner size (split-K, flash decoding)"),
         "medium",
         "a block runs on one multiprocessor; the others are idle unless kernels overlap",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.advice.calls import CallGroup, Calls
-from fastprof.analysis.advice.found import Found, ms
+from fastprof.analysis.advice.found import Found
 from fastprof.analysis.advice.shapes import Operand, operands, sizes
 from fastprof.analysis.ideal import PRACTICAL
 from fastprof.ops.kernels import classify
@@ -27,7 +27,7 @@ def dead_gradient(calls: Calls) -> list[Found]:
             time = sum(part.ns for part in parts)
             found.append(
                 Found(
-                    f"the first convolution computes the gradient of its input: {ms(time)}",
+                    "the first convolution computes the gradient of the images",
                     [group],
                     {part.id: part.ns for part in parts},
                     {"gpu_ns": time, "kernel": parts[0].kernel},
@@ -56,11 +56,11 @@ def _dense(group: CallGroup) -> Found | None:
     if target >= group.ns:
         return None
     return Found(
-        f"the gradient of the embedding {list(table.shape)} is dense, {rows} rows are used: "
-        f"{ms(group.ns)}",
+        f"the gradient of an embedding of {table.shape[0]} rows is dense, and a step uses at most "
+        f"{rows}",
         [group],
         {part.id: part.ns * (1 - target / group.ns) for part in group.parts},
-        {"gpu_ns": group.ns, "table_rows": table.shape[0], "used_rows": rows},
+        {"gpu_ns": group.ns, "attainable_ns": target},
         (
             "torch.nn.Embedding(..., sparse=True) with torch.optim.SparseAdam or SGD",
             "not with weights shared with the output layer",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Final
 
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
-from fastprof.analysis.advice.found import Found, calls_text, ms, share_text
+from fastprof.analysis.advice.found import Found
 from fastprof.analysis.ideal import PRODUCTS
 
 __all__ = ["autocast_casts", "copies_in_model", "layout"]
 
-_TRANSPOSE: Final = re.compile(r"transpose|nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE)
+_TRANSPOSE: Final = re.compile(
+    r"transpose|nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE
+)
 _MIOPEN: Final = "on ROCm also the environment variable PYTORCH_MIOPEN_SUGGEST_NHWC=1"
 _NARROW: Final = frozenset({"fp16", "bf16", "fp8"})
 _COPIES: Final = frozenset({"contiguous", "clone", "reshape", "copy_", "flatten"})
@@ -32,11 +35,15 @@ def layout(calls: Calls) -> list[Found]:
     of_conv = sum(each.ns for each in calls.groups if "conv" in (each.op or ""))
     return [
         Found(
-            f"convolutions convert between NCHW and NHWC: {ms(time)}, "
-            f"{share_text(time, of_conv)} of the time of convolutions",
+            "convolutions convert their tensors between NCHW and NHWC",
             groups,
             {part.id: part.ns for part in parts},
-            {"gpu_ns": time, "kernels": _kernels(parts), "kernel": parts[0].kernel},
+            {
+                "gpu_ns": time,
+                "of all convolutions_share": time / of_conv,
+                "kernels": _kernels(parts),
+                "kernel": parts[0].kernel,
+            },
             (
                 "model.to(memory_format=torch.channels_last), and inputs likewise",
                 *((_MIOPEN,) if (groups[0].device.capability or "").startswith("gfx") else ()),
@@ -60,8 +67,7 @@ def autocast_casts(calls: Calls) -> list[Found]:
     time = sum(part.ns for part in parts)
     return [
         Found(
-            f"products cast their operands in each call: {ms(time)} in "
-            f"{_kernels(parts):.0f} kernels",
+            "products cast their operands to 16 bits in each call",
             groups,
             {part.id: part.ns for part in parts},
             {"gpu_ns": time, "kernels": _kernels(parts), "kernel": parts[0].kernel},
@@ -87,20 +93,18 @@ def copies_in_model(calls: Calls) -> list[Found]:
     """Copies that the model's code requests: contiguous, clone, reshape; and explicit casts."""
     found = []
     for is_cast, ops in ((False, _COPIES), (True, _CASTS)):
-        members = _parts(
-            calls,
-            lambda group, part, ops=ops: group.op in ops
-            and part.kind == "copy"
-            and group.phase in _IN_MODEL,
-        )
+        members = _parts(calls, partial(_is_copy, ops))
         if members:
             found.append(_copies(calls, *members, is_cast))
     return found
 
 
+def _is_copy(ops: Collection[str], group: CallGroup, part: Part) -> bool:
+    return group.op in ops and part.kind == "copy" and group.phase in _IN_MODEL
+
+
 def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: bool) -> Found:
     time = sum(part.ns for part in parts)
-    n = sum(each.calls for each in groups)
     remedy = (
         ("keep one type through the layer", "torch.compile fuses casts with their neighbours")
         if is_cast
@@ -111,11 +115,14 @@ def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: b
     )
     ops = sorted({each.op for each in groups if each.op})
     return Found(
-        f"{'casts' if is_cast else 'copies'} in the model: {calls_text(n)} {', '.join(ops)}, "
-        f"{ms(time)}, {share_text(time, calls.kernel_ns)} of the kernel time",
+        f"the model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
         groups,
         {part.id: part.ns for part in parts},
-        {"gpu_ns": time, "kernels": _kernels(parts), "ops": ops},
+        {
+            "gpu_ns": time,
+            "of all kernels_share": time / calls.kernel_ns,
+            "kernels": _kernels(parts),
+        },
         remedy,
         "low",
         "some copies can be necessary: the trace does not record strides",
@@ -123,7 +130,7 @@ def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: b
 
 
 def _parts(
-    calls: Calls, is_wanted: Callable[[CallGroup, Part], Any]
+    calls: Calls, is_wanted: Callable[[CallGroup, Part], bool]
 ) -> tuple[list[CallGroup], list[Part]] | None:
     """The parts with a property and their groups, the most time first; None without."""
     times: dict[int, float] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.advice.calls import Calls, Part
-from fastprof.analysis.advice.found import Found, by_time, ms
+from fastprof.analysis.advice.found import Found, by_time
 
 __all__ = ["optimizer_loop"]
 
@@ -21,16 +21,14 @@ def optimizer_loop(calls: Calls) -> list[Found]:
     n, time = sum(part.kernels for part in parts), sum(part.ns for part in parts)
     if n <= _KERNELS or time >= _SHORT * n:
         return []
-    ideal = sum(map(_at_roof, parts))
-    span = calls.spans.get("optimizer", 0.0)
+    span = calls.optimizer_ns
     idle = max(span - sum(each.ns for each in groups), 0.0)
     return [
         Found(
-            f"the optimizer launches {n:.0f} kernels of {ms(time / n)} each: {ms(time)} of GPU "
-            f"time in {ms(max(span, time))}",
+            f"the optimizer launches {n:.0f} short kernels, some for each parameter",
             by_time(each for each in groups if any(part in parts for part in each.parts)),
             {part.id: max(part.ns - _at_roof(part), 0.0) for part in parts},
-            {"kernels": n, "gpu_ns": time, "span_ns": span, "ideal_ns": ideal},
+            {"gpu_ns": time, "mean_ns": time / n, "first to last kernel_ns": max(span, time)},
             (
                 "the optimizer's argument fused=True, for example "
                 "torch.optim.AdamW(params, fused=True)",
@@ -38,7 +36,7 @@ def optimizer_loop(calls: Calls) -> list[Found]:
             ),
             "medium",
             "the GPU's idle time between the kernels disappears only if the host is not the limit",
-            idle,
+            {"launch-bound": idle},
         )
     ]
 

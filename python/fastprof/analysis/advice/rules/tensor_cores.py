@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
-from fastprof.analysis.advice.found import Found, by_time, calls_text, ms, share_text
+from fastprof.analysis.advice.found import Found, by_time
 from fastprof.analysis.advice.shapes import sizes, type_of
 from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
 from fastprof.model.devices import Device
@@ -67,18 +67,17 @@ def _in_fp32(calls: Calls, groups: list[CallGroup], is_conv: bool) -> Found | No
         return None
     saved |= {part.id: part.ns for group in groups for part in _helpers(group)}
     time, kernel_ns = sum(part.ns for part in parts), calls.kernel_ns
+    eligible = sum(each.ns for each in calls.groups if _is_eligible(each))
     has_cost = all(part.flops > 0 for part in parts)
     return Found(
-        f"{'convolutions' if is_conv else 'matrix products'} run in fp32 without tensor cores: "
-        f"{ms(time)}, {share_text(time, kernel_ns)} of the kernel time",
+        f"{'convolutions' if is_conv else 'matrix products'} run in fp32 without the tensor cores "
+        f"of {device.name}",
         by_time(groups),
         saved,
         {
-            "gpu": device.name,
             "gpu_ns": time,
-            "kernel_share": time / kernel_ns,
-            "eligible_share": sum(each.ns for each in calls.groups if _is_eligible(each))
-            / kernel_ns,
+            "of all kernels_share": time / kernel_ns,
+            "operators that can use tensor cores_share": eligible / kernel_ns,
             "kernel": max(parts, key=lambda part: part.ns).kernel,
         },
         way.remedy,
@@ -171,11 +170,11 @@ def _misaligned(group: CallGroup) -> Found | None:
     names = ", ".join(f"{name}={size}" for name, size in odd.items())
     remedy = ", ".join(f"{odd[name]} to {size}" for name, size in padded.items())
     return Found(
-        f"{calls_text(group.calls)} {group.op} with {names}, not a multiple of 8: "
+        f"{group.op} with {names}, not a multiple of 8, runs on "
         f"{'slow tensor-core kernels' if has_cores else 'kernels without tensor cores'}",
         [group],
         {part.id: part.ns * (1 - target / time) for part in work},
-        {"gpu_ns": time, "roof_share": ideal / time, **odd, "padded": padded},
+        {"gpu_ns": time, "attainable_ns": target, "of the practical roof_share": ideal / time},
         (f"pad {remedy}",),
         "medium" if has_cores else "high",
         "the kernel uses tensor cores; other limits are possible"
