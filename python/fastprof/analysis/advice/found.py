@@ -53,7 +53,7 @@ class Found:
         is_saved[[part for part, ns in self.saved.items() if ns > 0]] = True
         place = np.minimum(calls.part_of_kernel, len(is_saved) - 1)  # the last is False
         return Finding(
-            what=f"{self.what[0].upper()}{self.what[1:]}.",
+            what=f"{self.what}.",
             remedy="; ".join(self.remedy),
             where=_where(self.groups),
             evidence="; ".join(_item(key, value) for key, value in self.evidence.items()),
@@ -68,10 +68,10 @@ class Found:
 def _where(groups: Sequence[CallGroup]) -> str:
     """The first group in words, and how many others there are."""
     first = groups[0]
-    call = " ".join(filter(None, [first.op, first.shape]))
+    call = " ".join(filter(None, [first.op, (first.shape or "").rstrip(",")]))
     places = [":".join(first.layer[-3:]), first.line]
     parts = [f"{calls_text(first.calls)} {call}" if call else "", *places]
-    others = f"and {len(groups) - 1} other calls" if len(groups) > 1 else ""
+    others = f"and {len(groups) - 1} more" if len(groups) > 1 else ""
     return ", ".join(filter(None, [*parts, others]))
 
 

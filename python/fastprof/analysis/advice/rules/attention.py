@@ -111,7 +111,7 @@ def _finding(softmax: CallGroup, forward: list[CallGroup], backward: list[CallGr
         remedy[1] = "of nn.MultiheadAttention: need_weights=False"
     has_cost = all(each.has_ideal for each in members if each.op in _MATMUL)
     return Found(
-        "attention runs as separate products and softmax, which write the scores to memory",
+        "Attention runs as separate products and softmax, which write the scores to memory",
         [softmax, *by_time(each for each in members if each is not softmax)],
         spread((part for each in members for part in each.parts), max(time - target, 0.0)),
         {

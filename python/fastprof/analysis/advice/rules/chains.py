@@ -60,7 +60,7 @@ def _finding(chain: list[CallGroup]) -> Found | None:
     names = [each.op or "" for each in chain]
     text = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
     return Found(
-        f"each call of {text} reads and writes the same tensor in memory",
+        f"Each call of {text} reads and writes the same tensor in memory",
         chain,
         spread((part for each in chain for part in each.parts), time - target),
         {"gpu_ns": time, "one fused kernel_ns": target},

@@ -79,7 +79,7 @@ def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found
     if longest.blocks is not None and sms and longest.blocks < sms:
         evidence |= {"blocks": longest.blocks, "multiprocessors": sms}
     return Found(
-        f"{groups[0].op} reaches {share_text(ideal, time)} of the practical roof",
+        f"The operator {groups[0].op} reaches {share_text(ideal, time)} of the practical roof",
         groups,
         spread(parts, time - ideal),
         evidence,
@@ -128,7 +128,7 @@ def _small(calls: Calls, members: list[tuple[CallGroup, Part]]) -> Found:
     groups = by_time({id(group): group for group, _ in members}.values())
     op = groups[0].op or groups[0].kind
     return Found(
-        f"{op} runs on {blocks} of {sms} multiprocessors",
+        f"The operator {op} runs on {blocks} of {sms} multiprocessors",
         groups,
         {part.id: part.ns * (1 - (part.blocks or 0) / sms) for _, part in members},
         {"gpu_ns": time, "of all kernels_share": time / calls.kernel_ns},

@@ -27,7 +27,7 @@ def dead_gradient(calls: Calls) -> list[Found]:
             time = sum(part.ns for part in parts)
             found.append(
                 Found(
-                    "the first convolution computes the gradient of the images",
+                    "The first convolution computes the gradient of the images",
                     [group],
                     {part.id: part.ns for part in parts},
                     {"gpu_ns": time, "kernel": parts[0].kernel},
@@ -56,7 +56,7 @@ def _dense(group: CallGroup) -> Found | None:
     if target >= group.ns:
         return None
     return Found(
-        f"the gradient of an embedding of {table.shape[0]} rows is dense, and a step uses at most "
+        f"The gradient of an embedding of {table.shape[0]} rows is dense, and a step uses at most "
         f"{rows}",
         [group],
         {part.id: part.ns * (1 - target / group.ns) for part in group.parts},

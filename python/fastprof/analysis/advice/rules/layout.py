@@ -35,7 +35,7 @@ def layout(calls: Calls) -> list[Found]:
     of_conv = sum(each.ns for each in calls.groups if "conv" in (each.op or ""))
     return [
         Found(
-            "convolutions convert their tensors between NCHW and NHWC",
+            "Convolutions convert their tensors between NCHW and NHWC",
             groups,
             {part.id: part.ns for part in parts},
             {
@@ -67,7 +67,7 @@ def autocast_casts(calls: Calls) -> list[Found]:
     time = sum(part.ns for part in parts)
     return [
         Found(
-            "products cast their operands to 16 bits in each call",
+            "Products cast their operands to 16 bits in each call",
             groups,
             {part.id: part.ns for part in parts},
             {"gpu_ns": time, "kernels": _kernels(parts), "kernel": parts[0].kernel},
@@ -115,7 +115,7 @@ def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: b
     )
     ops = sorted({each.op for each in groups if each.op})
     return Found(
-        f"the model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
+        f"The model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
         groups,
         {part.id: part.ns for part in parts},
         {

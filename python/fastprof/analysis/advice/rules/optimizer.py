@@ -25,7 +25,7 @@ def optimizer_loop(calls: Calls) -> list[Found]:
     idle = max(span - sum(each.ns for each in groups), 0.0)
     return [
         Found(
-            f"the optimizer launches {n:.0f} short kernels, some for each parameter",
+            f"The optimizer launches {n:.0f} short kernels, some for each parameter",
             by_time(each for each in groups if any(part in parts for part in each.parts)),
             {part.id: max(part.ns - _at_roof(part), 0.0) for part in parts},
             {"gpu_ns": time, "mean_ns": time / n, "first to last kernel_ns": max(span, time)},

@@ -70,7 +70,7 @@ def _in_fp32(calls: Calls, groups: list[CallGroup], is_conv: bool) -> Found | No
     eligible = sum(each.ns for each in calls.groups if _is_eligible(each))
     has_cost = all(part.flops > 0 for part in parts)
     return Found(
-        f"{'convolutions' if is_conv else 'matrix products'} run in fp32 without the tensor cores "
+        f"{'Convolutions' if is_conv else 'Matrix products'} run in fp32 without the tensor cores "
         f"of {device.name}",
         by_time(groups),
         saved,
@@ -90,7 +90,7 @@ def _in_fp32(calls: Calls, groups: list[CallGroup], is_conv: bool) -> Found | No
 
 def _helpers(group: CallGroup) -> list[Part]:
     """The helpers of calls without tensor cores: transforms and scaling of fp32 algorithms."""
-    if any(part.tc == "1" for part in group.parts):
+    if any(part.tc == "1" for part in group.parts) or not any(part.flops for part in group.parts):
         return []
     return [part for part in group.parts if part.is_helper and part.kind != "memcpy"]
 
@@ -170,7 +170,7 @@ def _misaligned(group: CallGroup) -> Found | None:
     names = ", ".join(f"{name}={size}" for name, size in odd.items())
     remedy = ", ".join(f"{odd[name]} to {size}" for name, size in padded.items())
     return Found(
-        f"{group.op} with {names}, not a multiple of 8, runs on "
+        f"The operator {group.op} with {names}, not a multiple of 8, runs on "
         f"{'slow tensor-core kernels' if has_cores else 'kernels without tensor cores'}",
         [group],
         {part.id: part.ns * (1 - target / time) for part in work},
