@@ -44,7 +44,7 @@ COLUMNS: Final = (
     ),
     Heading("share", "step", "share", "the same as a share of the step"),
     Heading("confidence", "confidence", "", "high, medium or low"),
-    Heading("where", "where", "", "layer, source line, operator, shapes, range", keeps_end=True),
+    Heading("where", "where", "", "layer, source line, operator, shapes, range", in_text=False),
     Heading("what", "what", "", "one sentence", in_text=False),
     Heading("evidence", "evidence", "", "the numbers", in_text=False),
     Heading("remedy", "remedy", "", "what to change", in_text=False),

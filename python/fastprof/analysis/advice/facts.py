@@ -15,7 +15,7 @@ from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import own_ns
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.steps_windows import Windows, times_of, windows_of
+from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
@@ -23,6 +23,8 @@ from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["Facts"]
+
+_LEAST_STEPS = 3
 
 
 class Facts:
@@ -35,6 +37,7 @@ class Facts:
     ----------
     profile : Profile
     devices : dict of int to Device, peaks of the GPUs with work
+    steps_source : str or None, what a step is, see `Profile.find_steps`
     steps : StepsOfKernels
     windows : Windows, of all steps and GPUs; without rows if the file has no times
     rows : int64 [n_steps], the typical rows of `windows`
@@ -46,7 +49,7 @@ class Facts:
         steps: str | None = None,
         devices: Mapping[int, Device] | None = None,
     ) -> None:
-        self.profile = profile
+        self.profile, self.steps_source = profile, steps
         self.devices = profile.devices if devices is None else devices
         self.steps: StepsOfKernels = profile.find_steps(steps)
         self.windows: Windows = windows_of(profile, self.steps)
@@ -61,6 +64,11 @@ class Facts:
     def has_steps(self) -> bool:
         """False if the capture is one step."""
         return self.steps.source != "none"
+
+    @property
+    def per_step(self) -> str:
+        """`per step`, or `in the capture`: what the times of findings are for."""
+        return "per step" if self.has_steps else "in the capture"
 
     @property
     def n_steps(self) -> int:
@@ -108,9 +116,10 @@ class Facts:
         Each moment with work belongs to one kernel: compute before communication before copies.
         The sum is the busy time.
         """
-        found = np.zeros(len(self.profile))
+        found: Floats64 = np.zeros(len(self.profile))
         if not self.has_times:
-            return np.maximum(numbers(self.profile, "sil"), 0).astype(np.float64)
+            found += np.maximum(numbers(self.profile, "sil"), 0)
+            return found
         is_typical = np.zeros(len(self.windows) + 1, bool)
         is_typical[self.rows] = True
         for lane, rows in self.windows.by_lane():
@@ -129,9 +138,24 @@ class Facts:
         """The busy time that is some kernels' own, ns per step and GPU."""
         return float(self.of_kernels[rows].sum())
 
+    def of_lane(self, lane: Lane, rows: Int64) -> float:
+        """The busy time that is some kernels' own on a GPU of a process, ns per step."""
+        own = np.zeros(len(self.profile), bool)
+        own[lane.work.rows] = True
+        n = sum(self.windows.lanes[i] is lane for i in self.windows.lane[self.rows].tolist())
+        return self.own_ns(rows[own[rows]]) * self.n_steps / max(n, 1)
+
     def count(self, rows: Int64) -> float:
         """How many of some kernels run per step and GPU."""
         return float(np.count_nonzero(self.is_typical[rows])) / self.n_steps
+
+    def kernels(self, **keys: str | tuple[str, ...]) -> Int64:
+        """The rows of kernels in typical steps by keys: `kernels(phase="backward", op="mm")`."""
+        fits = self.is_typical
+        for name, values in keys.items():
+            wanted = (values,) if isinstance(values, str) else values
+            fits = fits & self._has(name, wanted)
+        return np.flatnonzero(fits)
 
     @cached_property
     def is_typical(self) -> Bools:
@@ -145,8 +169,27 @@ class Facts:
             found[lane.work.rows] = chosen[self.windows.row_of(lane.work.start, rows)]
         return found
 
-    def where(self, column: str, *values: str) -> Bools:
-        """[kernels] Whether a key or column (`class`, `phase`, `op`) has one of some values."""
+    @cached_property
+    def repeated_kernels(self) -> int:
+        """How many kernels each typical step launches, if all launch the same ones in order; or 0.
+
+        Several steps are required.
+        """
+        wanted = np.unique(self.windows.step[self.rows])
+        if not self.has_steps or len(wanted) < _LEAST_STEPS:
+            return 0
+        name, kind = texts(self.profile, "name").ids, texts(self.profile, "kind")
+        is_kernel = np.array([*(each == "kernel" for each in kind.values), False])[kind.ids]
+        launched = numbers(self.profile, "launch_start")
+        sequences = []
+        for step in wanted.tolist():
+            rows = np.flatnonzero((self.steps.of_kernel == step) & is_kernel)
+            sequences.append(name[rows[np.argsort(launched[rows], kind="stable")]])
+        same = all(np.array_equal(sequences[0], each) for each in sequences[1:])
+        return len(sequences[0]) if same else 0
+
+    def _has(self, column: str, values: tuple[str, ...]) -> Bools:
+        """[kernels] Whether a key has one of some values."""
         keys = key_of(self.profile, column)
         fits = np.array([*(each in values for each in keys.values), False], bool)
         return fits[keys.ids]
@@ -165,7 +208,3 @@ class Facts:
         if not self.has_times:
             what = "no GPU work" if not len(self.profile) else "dict lines contain no times"
             raise CannotJudge(f"{what}: use the original trace of a run on a GPU")
-
-    def names(self, column: str) -> Values:
-        """[kernels] A column of texts."""
-        return texts(self.profile, column)

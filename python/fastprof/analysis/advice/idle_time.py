@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof.analysis.gpu_work import Gaps, gaps
-from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.idle_causes import CAUSES, Cause, Host, Split, split
 from fastprof.analysis.idle_places import places
 from fastprof.analysis.steps_windows import Windows
@@ -58,7 +57,7 @@ class IdleTime(NamedTuple):
         """The places that take most of some gaps, with their share of the time of these gaps."""
         column, ns = self.places[place], self.main_ns[rows].astype(np.float64)
         ids = column.ids[rows]
-        sums: Floats64 = np.bincount(ids + 1, ns, len(column.values) + 1)[1:]
+        sums = np.bincount(ids + 1, ns, len(column.values) + 1)[1:]
         order = np.argsort(-sums, kind="stable")[:most].tolist()
         total = max(float(ns.sum()), 1.0)
         return [(str(column.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]

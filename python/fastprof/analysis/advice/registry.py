@@ -19,7 +19,7 @@ __all__ = ["ENTRY_POINTS", "Rule", "all_rules", "rule"]
 ENTRY_POINTS: Final = "fastprof.rules"
 
 # The modules of the built-in rules.
-_MODULES: Final = ("communication", "idle", "kernels")
+_MODULES: Final = ("idle", "kernels", "communication", "copies", "phases", "steps", "memory", "capture")
 
 Function = TypeVar("Function", bound="Callable[[Facts], Iterable[Finding]]")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
 __all__ = ["advise"]
+
+_MOST: Final = 0.9  # of the saving of a finding alone
 
 
 def advise(
@@ -65,7 +67,7 @@ def advise(
         total={"saving_ns": round(total), "share": total / max(facts.step_ns, 1)},
         facts={
             "step_ns": round(facts.step_ns),
-            "not_judged": [{"id": id, "because": why} for id, why in not_judged.items()],
+            "not_judged": [{"id": name, "because": why} for name, why in not_judged.items()],
             "failed": limit is not None and any(each.ns > limit for each in savings),
         },
     )
@@ -83,11 +85,14 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
 
 
 def _is_listed(facts: Facts, saving: Saving, least: float | None) -> bool:
-    """Findings that save nothing by themselves are listed always."""
+    """Whether a finding saves enough alone, and larger ones do not save all of it.
+
+    Findings that save nothing by themselves are listed always.
+    """
     if _saves_nothing(saving):
         return True
     share = saving.rule.least if least is None else least / 100
-    return saving.ns > 0 and saving.ns >= share * facts.step_ns
+    return saving.ns >= 1 and saving.claimed >= share * facts.step_ns
 
 
 def _saves_nothing(saving: Saving) -> bool:
@@ -121,16 +126,13 @@ def _lead(facts: Facts, savings: list[Saving], total: float) -> Iterator[str]:
     step = f"step {length}" if facts.has_steps else f"capture {length}"
     if not facts.has_times:
         step = f"GPU time {length}"
-    if not savings:
-        yield f"{step}: no findings"
-        return
     share = total / max(facts.step_ns, 1)
-    yield f"{step}: findings save up to {quantity(round(total), 'ns')}, {share:.0%}"
+    saves = f"findings save up to {quantity(round(total), 'ns')}, {share:.0%}"
+    yield f"{step}: {saves if total else 'no finding saves time'}"
     for number, each in enumerate(savings, 1):
         finding = each.finding
-        saves = f" (up to {quantity(round(each.ns), 'ns')})" if not _saves_nothing(each) else ""
         yield ""
-        yield f"{number}. {each.rule.id}{saves}: {finding.what}"
+        yield f"{number}. {each.rule.id}{_up_to(each)}: {finding.what}"
         if finding.evidence:
             yield f"   evidence: {finding.evidence}"
         if finding.where:
@@ -140,10 +142,20 @@ def _lead(facts: Facts, savings: list[Saving], total: float) -> Iterator[str]:
         yield f"   confidence: {finding.confidence}{why}"
 
 
+def _up_to(saving: Saving) -> str:
+    """The saving, and that of the finding alone if larger findings save much of it."""
+    if _saves_nothing(saving):
+        return ""
+    text = f"up to {quantity(round(saving.ns), 'ns')}"
+    if saving.ns < _MOST * saving.claimed:
+        text += f"; {quantity(round(saving.claimed), 'ns')} without the findings above"
+    return f" ({text})"
+
+
 def _not_judged(reasons: dict[str, str]) -> Iterator[str]:
     """A line per reason."""
     by_reason: dict[str, list[str]] = {}
-    for id, reason in reasons.items():  # noqa: A001
-        by_reason.setdefault(reason, []).append(id)
+    for name, reason in reasons.items():
+        by_reason.setdefault(reason, []).append(name)
     for reason, ids in by_reason.items():
         yield f"not judged: {', '.join(ids)}, because: {reason}"

@@ -9,6 +9,8 @@ __all__ = ["Operand", "operands", "sizes", "type_of"]
 
 _SIZE: Final = re.compile(r"(?<!\w)([A-Za-z]\w*)=(\d+)")
 _OPERAND: Final = re.compile(r"\[([\d,]*)\](\w*)")
+_TUPLE: Final = re.compile(r"\(([\d,]*)\)")
+_QUOTED: Final = re.compile(r"'(\w*)'")
 _TYPE: Final = re.compile(r"(?:,|\A)([a-z]\w*\d\w*),?\Z")
 
 
@@ -33,10 +35,11 @@ def sizes(shape: str | None) -> dict[str, int]:
 
 
 def operands(shape: str | None) -> list[Operand]:
-    """The tensors: `[2,3]fp32;[3]fp32` are two. Empty for other forms."""
-    if not shape or not shape.startswith("["):
-        return []
-    found = _OPERAND.findall(shape)
+    """The tensors: `[2,3]fp32;[3]fp32` are two, as are `T=[(2,3),(3,)],['float32','float32']`."""
+    if shape and shape.startswith("T="):
+        found = list(zip(_TUPLE.findall(shape), _QUOTED.findall(shape), strict=False))
+    else:
+        found = _OPERAND.findall(shape) if shape and shape.startswith("[") else []
     return [Operand(tuple(map(int, filter(None, dims.split(",")))), type_) for dims, type_ in found]
 
 
