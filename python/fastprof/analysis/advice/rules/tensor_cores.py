@@ -15,6 +15,7 @@ __all__ = ["bad_shape", "no_tensor_cores"]
 
 _TENSOR, _BANDWIDTH = PRACTICAL
 _TF32_GAIN: Final = 1.5  # of the peak; below it 16-bit types are the remedy
+_ELIGIBLE: Final = "operators that can use tensor cores_share"
 _NARROW: Final = frozenset({"fp16", "bf16"})
 _MATMUL: Final = 'torch.set_float32_matmul_precision("high")'
 _CUDNN: Final = "torch.backends.cudnn.allow_tf32 = True"
@@ -39,11 +40,13 @@ class _Way(NamedTuple):
 
 def no_tensor_cores(calls: Calls) -> list[Found]:
     """Products of fp32 matrices that run on the general cores of a GPU with tensor cores."""
-    wasted: dict[tuple[str, bool], list[CallGroup]] = {}
+    wasted: dict[tuple[str, bool], list[tuple[CallGroup, Part]]] = {}
     for group in calls.groups:
-        if any(map(_is_fp32, group.parts)):
-            wasted.setdefault((group.device.name or "", _is_conv(group)), []).append(group)
-    found = (_in_fp32(calls, groups, is_conv) for (_, is_conv), groups in wasted.items())
+        for part in group.parts:
+            if _is_fp32(part):
+                key = group.device.name or "", _is_conv(group, part)
+                wasted.setdefault(key, []).append((group, part))
+    found = (_in_fp32(calls, members, is_conv) for (_, is_conv), members in wasted.items())
     return [each for each in found if each is not None]
 
 
@@ -52,16 +55,16 @@ def _is_fp32(part: Part) -> bool:
     return is_product and part.tc == "0" and part.compute_type == "fp32"
 
 
-def _is_conv(group: CallGroup) -> bool:
-    return "conv" in (group.op or "")
+def _is_conv(group: CallGroup, part: Part) -> bool:
+    return "conv" in group.op if group.op else part.kind == "convolution"
 
 
-def _in_fp32(calls: Calls, groups: list[CallGroup], is_conv: bool) -> Found | None:
-    device = groups[0].device
+def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool) -> Found | None:
+    groups = by_time({id(group): group for group, _ in members}.values())
+    parts, device = [part for _, part in members], groups[0].device
     way = _way(device, is_conv, _has_tf32(calls, device, is_conv))
     if way is None:
         return None
-    parts = [part for group in groups for part in group.parts if _is_fp32(part)]
     saved = {part.id: max(part.ns - _time_with(part, device, way), 0.0) for part in parts}
     if not any(saved.values()):
         return None
@@ -72,12 +75,12 @@ def _in_fp32(calls: Calls, groups: list[CallGroup], is_conv: bool) -> Found | No
     return Found(
         f"{'Convolutions' if is_conv else 'Matrix products'} run in fp32 without the tensor cores "
         f"of {device.name}",
-        by_time(groups),
+        groups,
         saved,
         {
             "gpu_ns": time,
             "of all kernels_share": time / kernel_ns,
-            "operators that can use tensor cores_share": eligible / kernel_ns,
+            **({_ELIGIBLE: eligible / kernel_ns} if calls.has_ops else {}),
             "kernel": max(parts, key=lambda part: part.ns).kernel,
         },
         way.remedy,
@@ -100,8 +103,8 @@ def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
     return any(
         part.compute_type == "tf32"
         for group in calls.groups
-        if group.device is device and _is_conv(group) == is_conv
         for part in group.parts
+        if group.device is device and _is_conv(group, part) == is_conv
     )
 
 
@@ -186,7 +189,7 @@ def _misaligned(group: CallGroup) -> Found | None:
 def _padded_sizes(group: CallGroup) -> dict[str, int]:
     """The sizes to align; not the three channels of images."""
     found = sizes(group.shape)
-    names = ("C", "K") if _is_conv(group) else ("M", "K")
+    names = ("C", "K") if "C" in found else ("M", "K")
     return {name: found[name] for name in names if found.get(name, 0) > 4}
 
 
