@@ -56,9 +56,10 @@ COLUMNS: Final = (
 
 DESCRIPTION: Final = """\
 What to change to make a step shorter, the largest saving first. A saving is an upper bound, per
-step and GPU: the mean over typical steps (no warm-up, no outlier). It is taken from the idle time
-or from the time of kernels. Time that two findings could save counts to the larger one, so that
-the sum is at most a step. Rules that the capture does not suffice for are listed with the reason.
+step and GPU: the mean over typical steps (no warm-up, no outlier). It is taken from idle time or
+from the time of kernels. Time that two findings could save counts to the larger one, and the sum
+is at most a step. The notes list the rules that the capture does not suffice for.
 `fastprof.rule` adds rules; --ops loads a file with them.
 
-"""
+$ fastprof advise resnet50.json.gz -w 88 --min 5
+EXAMPLE"""

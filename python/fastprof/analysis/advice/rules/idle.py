@@ -85,9 +85,7 @@ def sync(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         what="The host waits for the GPU and launches nothing ahead, then the GPU waits.",
         where=_places(facts, causes, "op", "call", "line", "range"),
-        evidence="; ".join(
-            f"{cause}: {_evidence(facts, cause)}" for cause, ns in by_cause.items() if ns
-        ),
+        evidence=_evidence(facts, *(cause for cause, ns in by_cause.items() if ns)),
         remedy=_sync_remedy(operators),
         confidence="medium",
         why="the wait may be required; the time after it is idle because nothing is queued",
@@ -127,7 +125,7 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
         what="The GPU finishes kernels faster than the host launches them.",
         where=_places(facts, causes, "op", "line", "range"),
         evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
-        + "; ".join(f"{cause}: {_evidence(facts, cause)}" for cause in causes)
+        + _evidence(facts, *causes)
         + (f"; each step launches the same {repeats} kernels" if repeats else ""),
         remedy=f'{graph}(mode="reduce-overhead") replays a CUDA graph; optimizers with fused=True '
         "or foreach=True; a larger batch",
@@ -155,12 +153,16 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _evidence(facts: Facts, cause: str) -> str:
-    """The idle time of a cause, its spread over steps and its gaps."""
+def _evidence(facts: Facts, *causes: str) -> str:
+    """The idle time of some causes, its spread over steps and its gaps."""
     idle = facts.idle
-    own, of_steps = idle.is_mainly(cause), idle.of_windows(cause)
+    of_steps = np.sum([idle.of_windows(cause) for cause in causes], axis=0)
+    own = idle.is_mainly(*causes)
     length = (idle.gaps.end - idle.gaps.start)[own]
     parts = [f"{quantity(round(float(of_steps.mean())), 'ns')} idle {facts.per_step}"]
+    if len(causes) > 1:
+        each = [f"{name} {quantity(round(idle.mean(name)), 'ns')}" for name in causes]
+        parts[0] += f" ({', '.join(each)})"
     if facts.has_steps and len(of_steps) >= _SPREAD:
         low, middle, high = np.percentile(of_steps, [0, 50, 100]).round().astype(np.int64).tolist()
         parts.append(
@@ -170,7 +172,7 @@ def _evidence(facts: Facts, cause: str) -> str:
         count = len(length) / facts.n_steps
         gaps = "1 gap" if count == 1 else f"{count:.4g} gaps"
         parts.append(f"{gaps}, the longest {quantity(int(length.max()), 'ns')}")
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 _SPREAD: Final = 3  # steps
