@@ -118,6 +118,13 @@ def test_tf32_is_not_advised_where_it_is_enabled(found):
     assert "bfloat16" in finding.remedy
 
 
+def test_products_outside_autocast(found):
+    capture = mm()
+    assert "extend" not in only(found(capture, "no-tensor-cores")).remedy
+    capture.run("aten::mm", (HGEMM, 9000), **tensors([N, N], [N, N], type_="c10::Half"))
+    assert "extend the autocast region" in only(found(capture, "no-tensor-cores")).remedy
+
+
 def test_products_without_flops_are_judged_by_the_peaks(found):
     finding = only(found(Capture().run(None, (SGEMM, 1_000_000)), "no-tensor-cores"))
     assert finding.gpu_ns == pytest.approx(1_000_000 * (1 - 19.5 / (0.8 * 156)))
@@ -180,6 +187,41 @@ def test_work_on_the_scores_is_fused_too(found):
     alone = only(found(attention(), "unfused-attention"))
     masked = only(found(attention(between=["aten::add", "aten::dropout"]), "unfused-attention"))
     assert masked.gpu_ns == pytest.approx(alone.gpu_ns + 100_000)
+
+
+def test_without_peaks_the_products_of_attention_keep_their_time(found):
+    capture = attention()
+    capture.root["deviceProperties"] = [{"id": 0, "name": "GPU 17"}]
+    finding = only(found(capture, "unfused-attention"))
+    assert finding.gpu_ns == pytest.approx(200_000)
+    assert finding.confidence == "medium"
+
+
+def test_the_backward_pass_of_attention(found):
+    capture, seq = attention(), 0
+    for event in capture.events:
+        if event["cat"] == "cpu_op":
+            seq += 1
+            event["args"]["Sequence number"] = seq
+    for number, name in ((3, "BmmBackward0"), (2, "SoftmaxBackward0"), (1, "BmmBackward0")):
+        kernel = SOFTMAX if number == 2 else HGEMM.replace("fp16", "bf16")
+        capture.run(ENGINE + name, (kernel, 300_000), seq=number)
+    finding = only(found(capture, "unfused-attention"))
+    assert len(finding.kernels) == 6
+    assert 900_000 < finding.gpu_ns < 1_300_000
+
+
+@pytest.mark.parametrize(("kernel", "n"), [(SOFTMAX, 1), (ELEMENTWISE, 0)])
+def test_the_math_backend(found, kernel, n):
+    shapes = tensors(*[[2, 16, 512, 64]] * 3, type_="c10::Half")
+    kernels = (HGEMM, 100_000), (kernel, 200_000), (HGEMM, 100_000)
+    capture = Capture().run("aten::scaled_dot_product_attention", *kernels, **shapes)
+    findings = found(capture, "unfused-attention")
+    assert len(findings) == n
+    assert all("math backend" in each.what for each in findings)
+    flops, moved = 4 * 32 * 512 * 512 * 64, 4 * 32 * 512 * 64 * 2
+    ideal = max(flops / (0.8 * HALF), moved / (0.9 * BANDWIDTH)) * 1e9
+    assert all(each.gpu_ns == pytest.approx(400_000 - ideal) for each in findings)
 
 
 @pytest.mark.parametrize("shape", [[16, 512, 256], [8, 512, 512], [512, 512]])

@@ -36,7 +36,30 @@ def unfused_attention(calls: Calls) -> list[Found]:
                 for member in _chain(each, backward)
             ]
             found.append(_finding(softmax, chain, gradients))
-    return found
+    return found + [_math_backend(each) for each in calls.groups if _uses_math_backend(each)]
+
+
+def _uses_math_backend(group: CallGroup) -> bool:
+    """Whether torch's own attention ran as separate products and softmax."""
+    kinds = {part.kind for part in group.parts}
+    is_attention = "scaled_dot_product" in (group.op or "")
+    return is_attention and {"gemm", "softmax"} <= kinds and group.ideal_ns < group.ns
+
+
+def _math_backend(group: CallGroup) -> Found:
+    return Found(
+        f"The operator {group.op} runs separate products and softmax: its math backend",
+        [group],
+        spread(group.parts, group.ns - group.ideal_ns),
+        {"gpu_ns": group.ns, "one fused kernel_ns": group.ideal_ns},
+        (
+            "with torch.nn.attention.sdpa_kernel([SDPBackend.FLASH_ATTENTION, "
+            "SDPBackend.EFFICIENT_ATTENTION]): its warnings name what prevents these backends",
+            "16-bit types, and a head size that is a multiple of 8",
+        ),
+        "high" if group.ideal_ns else "medium",
+        "the operator's kernels are those of its math backend",
+    )
 
 
 def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:

@@ -16,6 +16,7 @@ __all__ = ["bad_shape", "no_tensor_cores"]
 _TENSOR, _BANDWIDTH = PRACTICAL
 _TF32_GAIN: Final = 1.5  # of the peak; below it 16-bit types are the remedy
 _ELIGIBLE: Final = "operators that can use tensor cores_share"
+_OUTSIDE: Final = "other products use 16 bits: extend the autocast region to these"
 _NARROW: Final = frozenset({"fp16", "bf16"})
 _MATMUL: Final = 'torch.set_float32_matmul_precision("high")'
 _CUDNN: Final = "torch.backends.cudnn.allow_tf32 = True"
@@ -83,7 +84,7 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
             **({_ELIGIBLE: eligible / kernel_ns} if calls.has_ops else {}),
             "kernel": max(parts, key=lambda part: part.ns).kernel,
         },
-        way.remedy,
+        (*way.remedy, *([_OUTSIDE] if _uses_half(calls, device) else [])),
         "high" if has_cost else "medium",
         "FLOPs and bytes are known"
         if has_cost
@@ -105,6 +106,16 @@ def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
         for group in calls.groups
         for part in group.parts
         if group.device is device and _is_conv(group, part) == is_conv
+    )
+
+
+def _uses_half(calls: Calls, device: Device) -> bool:
+    """Whether products use 16 bits on these GPUs."""
+    return any(
+        part.tc == "1" and part.compute_type in _NARROW
+        for group in calls.groups
+        if group.device is device
+        for part in group.parts
     )
 
 
