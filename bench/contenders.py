@@ -105,6 +105,11 @@ def report_of(*words: str) -> Callable[[Files], None]:
     return lambda files: command(*words, str(files.export), "-o", str(files.output))
 
 
+def diff(files: Files) -> None:
+    """Compare the export with itself: both are read."""
+    command("diff", str(files.export), str(files.export), "-o", str(files.output))
+
+
 def groupings(files: Files) -> object:
     """Open, a summary, and ten more by pairs of keys."""
     import fastprof
@@ -156,7 +161,10 @@ FLOOR, WALK, OPEN, PARSE, PROF = "floor", "walk", "open", "parse", "prof --csv f
 OPEN_SQLITE, OPEN_ONE_CORE = "open through SQLite", "open on one core"
 PROF_DICT = "prof --csv from dict"
 SUMMARY, LAYERS, ROOFLINE, STATS = "summary", "layers", "roofline", "stats"
-SUMMARIES = "summary, 10 groupings"
+STEPS, IDLE, OVERLAP, LAUNCHES = "steps", "idle", "overlap", "launches"
+COPIES, MEMORY = "copies", "memory"
+TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
+SUMMARIES, DIFF = "summary, 10 groupings", "diff, 2 exports"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
@@ -172,7 +180,9 @@ CONTENDERS = {
     LAYERS: Contender(report_of("layers"), has_kernels=False),
     ROOFLINE: Contender(report_of("roofline"), has_kernels=False),
     STATS: Contender(report_of("stats"), has_kernels=False),
+    **{name: Contender(report_of(name), has_kernels=False) for name in TIME_LINE},
     SUMMARIES: Contender(groupings, has_kernels=False),
+    DIFF: Contender(diff, has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

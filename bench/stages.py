@@ -52,7 +52,6 @@ STAGES = {
     "columns": (
         "fastprof.profile.source:ProfileSource.column",
         "fastprof.profile.from_trace:TraceSource.dict_line_columns",
-        "fastprof.profile.costs:Costs._shared",
     ),
     "write": (
         "fastprof.writers:write_rows",

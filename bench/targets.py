@@ -11,6 +11,7 @@ from bench.contenders import (
     OPEN,
     OPEN_ONE_CORE,
     OPEN_SQLITE,
+    OVERLAP,
     PARSE,
     PROF,
     PROF_DICT,
@@ -18,6 +19,7 @@ from bench.contenders import (
     STATS,
     SUMMARIES,
     SUMMARY,
+    TIME_LINE,
     WALK,
 )
 from bench.figures import Run
@@ -27,6 +29,8 @@ FLOORS_AT_MOST = {WALK: 0.3, OPEN: 0.6, OPEN_SQLITE: 1.5, PARSE: 5.0, PROF: 4.0,
 PRODUCT = (OPEN, PARSE, PROF, PROF_DICT)
 # Floors and bytes per kernel that reports take more than `open`.
 MORE_FLOORS_AT_MOST = {SUMMARY: 0.3, LAYERS: 0.3, ROOFLINE: 0.3, STATS: 1.0}
+# Reports on the time line: 0.5 for the report, 0.5 for reading the calls of the host.
+MORE_FLOORS_AT_MOST |= {name: 0.5 if name == OVERLAP else 1.0 for name in TIME_LINE}
 MORE_BYTES_AT_MOST = 60
 GROUPING_FLOORS_AT_MOST = 0.1  # each, on an open profile
 NAIVE_AT_LEAST = {OPEN: 80, PARSE: 40}

@@ -29,6 +29,7 @@ from fastprof.errors import (
 if TYPE_CHECKING:
     from fastprof.analysis.advice.finding import CannotJudge, Finding
     from fastprof.analysis.advice.registry import rule
+    from fastprof.analysis.diff.compare import Diff, diff
     from fastprof.analysis.memory.snapshot import memory_snapshot
     from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
@@ -52,6 +53,7 @@ __all__ = [
     "CaptureError",
     "CheckError",
     "Cost",
+    "Diff",
     "FastprofError",
     "Finding",
     "InternalError",
@@ -69,6 +71,7 @@ __all__ = [
     "annotate_layers",
     "batch",
     "capture",
+    "diff",
     "init",
     "layer",
     "memory_snapshot",
@@ -87,6 +90,7 @@ _HOMES = {
     "CannotJudge": "fastprof.analysis.advice.finding",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
+    "Diff": "fastprof.analysis.diff.compare",
     "Finding": "fastprof.analysis.advice.finding",
     "Option": "fastprof.profile.reports",
     "Profile": "fastprof.profile.profile",
@@ -95,6 +99,7 @@ _HOMES = {
     "annotate_layers": "fastprof.annotate.layers",
     "batch": "fastprof.ranks.batch",
     "capture": "fastprof.annotate.capture",
+    "diff": "fastprof.analysis.diff.compare",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
     "memory_snapshot": "fastprof.analysis.memory.snapshot",

@@ -105,11 +105,17 @@ def test_repetition_finds_steps_of_equal_kernels(path: str, n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["kineto/resnet18_mi300_full.json.gz", "kineto/owlv2_h100.json.gz"]
+    ("path", "description"),
+    [
+        ("kineto/resnet18_mi300_full.json.gz", "5 steps, each to the end of an Optimizer.step"),
+        ("kineto/owlv2_h100.json.gz", "5 steps, each from a fetch of the DataLoader"),
+    ],
 )
-def test_repetition_is_used_without_two_profiler_steps(path: str) -> None:
-    found = fastprof.open(real(path)).find_steps()
-    assert found.description == "5 steps found by repetition: 100 % of the GPU time repeats"
+def test_without_two_profiler_steps_marks_precede_repetition(path: str, description: str) -> None:
+    profile = fastprof.open(real(path))
+    assert profile.find_steps().description == description
+    by_repetition = "5 steps found by repetition: 100 % of the GPU time repeats"
+    assert profile.find_steps("repetition").description == by_repetition
 
 
 @pytest.mark.parametrize(

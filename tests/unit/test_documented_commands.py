@@ -101,6 +101,7 @@ def test_every_option_has_help_and_an_example() -> None:
     # Reports share most options: an example with one of them will do.
     of_reports = set().union(*(shown.get(name, set()) for name in all_reports()))
     shown |= dict.fromkeys(all_reports(), of_reports)
+    shown["diff"] |= of_reports
     for name, command_parser in subcommands(parser()).items():
         for action in command_parser._actions:
             assert action.help or action.choices, f"fastprof {name}: {action.dest} has no help"

@@ -36,6 +36,28 @@ add(
 )
 add(
     Report(
+        name="steps",
+        about="the length of each step, what the GPU does in it, and what differs in outliers",
+        description=steps_columns.DESCRIPTION,
+        function="fastprof.analysis.steps_report:steps",
+        columns=steps_columns.COLUMNS,
+        options=(STEPS, WHERE, *PEAKS),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="idle",
+        about="why the GPU waits: causes, where to look, the longest gaps",
+        description=idle_columns.DESCRIPTION,
+        function="fastprof.analysis.idle:idle",
+        columns=idle_columns.ALL,
+        options=idle_columns.OPTIONS,
+        limit=20,
+    )
+)
+add(
+    Report(
         name="layers",
         about="the module tree with GPU time, forward and backward",
         description=LAYERS,
@@ -51,7 +73,6 @@ add(
         ),
     )
 )
-
 add(
     Report(
         name="lines",
@@ -87,53 +108,12 @@ add(
 )
 add(
     Report(
-        name="idle",
-        about="why the GPU waits: causes, where to look, the longest gaps",
-        description=idle_columns.DESCRIPTION,
-        function="fastprof.analysis.idle:idle",
-        columns=idle_columns.ALL,
-        options=idle_columns.OPTIONS,
-        limit=20,
-    )
-)
-add(
-    Report(
-        name="stats",
-        about="the tables of nsys stats, from any trace",
-        description=stats_headings.DESCRIPTION,
-        function="fastprof.analysis.stats.report:stats",
-        options=(
-            Option(
-                "names",
-                f"tables: {', '.join(TABLES)} (default: the first five)",
-                "NAME",
-                table_name,
-                default=(),
-                is_positional=True,
-            ),
-        ),
-        limit=20,
-    )
-)
-add(
-    Report(
         name="roofline",
         about="GPU time against the time at the GPU's peak rates: what is lost, and where",
         function="fastprof.analysis.roofline:roofline",
         columns=ROOFLINE,
         options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
         description=DESCRIPTION,
-        limit=20,
-    )
-)
-add(
-    Report(
-        name="steps",
-        about="the length of each step, what the GPU does in it, and what differs in outliers",
-        description=steps_columns.DESCRIPTION,
-        function="fastprof.analysis.steps_report:steps",
-        columns=steps_columns.COLUMNS,
-        options=(STEPS, WHERE, *PEAKS),
         limit=20,
     )
 )
@@ -194,6 +174,25 @@ add(
         function="fastprof.analysis.advice.report:advise",
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="stats",
+        about="the tables of nsys stats, from any trace",
+        description=stats_headings.DESCRIPTION,
+        function="fastprof.analysis.stats.report:stats",
+        options=(
+            Option(
+                "names",
+                f"tables: {', '.join(TABLES)} (default: the first five)",
+                "NAME",
+                table_name,
+                default=(),
+                is_positional=True,
+            ),
+        ),
         limit=20,
     )
 )

@@ -54,7 +54,7 @@ def examine(
     found = [_chosen(each, rows) for each, rows in pairs]
     short = [_chosen(each, ~rows) for each, rows in pairs]
     causes = [split(each, host) for each in found]
-    totals = np.array([each.totals for each in causes])
+    totals = np.concatenate([each.totals for each in causes])
     totals[:, Cause.SHORT] = [(each.end - each.start).sum() for each in short]
     *columns, _, n_late = zip(*causes, strict=True)
     both = Split._make([*map(np.concatenate, columns), totals.sum(axis=0), sum(n_late)])

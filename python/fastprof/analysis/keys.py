@@ -16,7 +16,7 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, Values, unknown
 from fastprof.model.names import unknown_name
 from fastprof.model.numbers import without_numbers
 
-__all__ = ["key_of"]
+__all__ = ["key_of", "without_types"]
 
 
 def key_of(profile: Columns, name: str) -> Values:
@@ -106,6 +106,11 @@ _TYPE: Final = re.compile(
     r"\b(?:b?fp?\d+(?:_e\dm\d\w*)?|bf16|tf32|int\d+|uint\d+|bool|c(?:fp)?\d+|fp8\w*|float\d\w*"
     r"|bfloat16|complex\d+)\b"
 )
+
+
+def without_types(params: str) -> str:
+    """Params as a recorder writes them that does not record types."""
+    return _TYPE.sub("na", params)
 
 
 def _dtype(profile: Columns) -> Values:

@@ -19,6 +19,7 @@ from fastprof.analysis.ideal import Ideals, against_ideal
 from fastprof.analysis.summary_columns import ABOVE_ROOF, MEASURES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
+from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
@@ -108,6 +109,18 @@ class _Measures:
     def gpu(self) -> Cells:
         return Ints(self._gpu, none=_NONE)
 
+    def mean(self) -> Cells:
+        counted = np.where(self._time >= 0, self._cells.kernels, -1)
+        return Floats(ratio(self._gpu, self._groups.stats(counted).sum))
+
+    def on_request(
+        self,
+        column: type[DerivedFloats | DerivedInts],
+        make: Callable[[GroupStats], npt.NDArray[Any]],
+    ) -> Cells:
+        """A column from the GPU time of each kernel; text does not show it."""
+        return column(self._groups.n, lambda rows: make(self.of_kernels)[rows])
+
     def share(self) -> Cells:
         return Floats(ratio(self._gpu, np.full(self._groups.n, int(self._gpu.sum()))))
 
@@ -145,11 +158,13 @@ _MAKERS: Final[dict[str, Callable[[_Measures], Cells]]] = {
     "gpu_ns": _Measures.gpu,
     "share": _Measures.share,
     "step_ns": _Measures.step,
-    "mean_ns": lambda of: Floats(ratio(of.of_kernels.sum, of.of_kernels.count)),
-    "median_ns": lambda of: Floats(of.of_kernels.median()),
-    "min_ns": lambda of: Ints(of.of_kernels.min),
-    "max_ns": lambda of: Ints(of.of_kernels.max),
-    "std_ns": lambda of: Floats(np.sqrt(ratio(of.of_kernels.squares, of.of_kernels.count))),
+    "mean_ns": _Measures.mean,
+    "median_ns": lambda of: of.on_request(DerivedFloats, lambda time: time.median()),
+    "min_ns": lambda of: of.on_request(DerivedInts, lambda time: time.min),
+    "max_ns": lambda of: of.on_request(DerivedInts, lambda time: time.max),
+    "std_ns": lambda of: of.on_request(
+        DerivedFloats, lambda time: np.sqrt(ratio(time.squares, time.count))
+    ),
     "flops": lambda of: of.work("flops"),
     "flop_per_s": lambda of: of.rate("flops"),
     "bytes": lambda of: of.work("bytes"),

@@ -17,7 +17,7 @@ def by(default: str) -> Option:
 
 STEPS: Final = Option(
     "steps",
-    "what a step is: ProfilerStep, range:REGEX, repetition, DataLoader, Optimizer.step, graph, "
+    "what a step is: ProfilerStep, range:REGEX, DataLoader, Optimizer.step, graph, repetition, "
     "anchor:REGEX (an operator or kernel) or none (default: the first that applies)",
     "SOURCE",
     shorthand=Option(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._cells import short_time
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
@@ -99,15 +100,20 @@ def roofline(
         name: Values(key.ids[groups.first], key.values)
         for name, key in zip(names, key_columns, strict=True)
     }
-    measured = _measures(cells, groups, time_in_steps(cells, found), ideal, devices)
-    of_steps = utilisation(profile, found, devices)
+    with SecondThread() as second:
+        footer = second.submit(missing, profile, ("op", "shapes", "cost"))
+        making = second.submit(
+            _measures, cells, groups, time_in_steps(cells, found), ideal, devices
+        )
+        of_steps = utilisation(profile, found, devices)
+        measured = making.result()
     table = Table(
         {**columns, **measured},
         (*map(heading_of, names), *shown(ROOFLINE, measured)),
         lead=tuple(_lead(devices, roof)),
         notes=(
             *_notes(measured, utilisation_text(of_steps)),
-            *missing(profile, ("op", "shapes", "cost")),
+            *footer.result(),
             *([CLOCKS] if any(device.flops for device in devices.values()) else ()),
         ),
         total=_totals(measured),

@@ -9,7 +9,13 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
-from fastprof.analysis.host_states import State, host_states, launching_threads, loader_ranges
+from fastprof.analysis.host_states import (
+    HostStates,
+    State,
+    host_states,
+    launching_threads,
+    loader_ranges,
+)
 from fastprof.analysis.steps_windows import Windows
 from fastprof.analysis.utilisation import model_products
 from fastprof.model.arrays import Int64
@@ -46,15 +52,20 @@ def launched_work(
     return {"kernels": Ints(kernels), "flops": Ints(known), "mfu": Floats(mfu)}
 
 
-def host_times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
+def host_times(
+    profile: Profile, windows: Windows, steps: StepsOfKernels, known: HostStates | None = None
+) -> dict[str, Int64]:
     """The host time of the threads that launch a GPU's work, by the names in HOST_TIMES.
 
     int64 [rows], ns, summed over threads; -1 if no launch, or no data loading at all, is recorded.
+
+    known : the host states, if they are computed already
     """
     found = {name: np.full(len(windows), -1, np.int64) for name in HOST_TIMES}
     if not len(profile.api):
         return found
-    states, launching = host_states(profile), launching_threads(profile)
+    states = host_states(profile) if known is None else known
+    launching = launching_threads(profile)
     has_loader = len(loader_ranges(profile)) > 0
     for lane, rows in windows.by_lane():
         threads = np.unique(take(launching, lane.work.rows))

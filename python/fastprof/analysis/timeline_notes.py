@@ -32,7 +32,7 @@ def timeline_notes(profile: Profile) -> tuple[str, ...]:
 
 
 _TEXTS = (
-    "launch not recorded: {} kernels and copies, which belong to no step",
+    "launch not recorded: {} kernels and copies",
     "clocks differ: {} kernels and copies start before their launch, by up to {}; host times are "
     "shifted against GPU times",
     "overlap on one stream: {} kernels and copies start before the preceding one ends, by up to "

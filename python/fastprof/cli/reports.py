@@ -6,7 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from fastprof.model.names import unknown_name
 from fastprof.profile.reports import ENTRY_POINTS, Option, Report, all_reports, imported
 
 if TYPE_CHECKING:
+    from fastprof.model.heading import Heading
     from fastprof.model.table import Table
 
 FAILED = 4  # --fail-above
@@ -36,35 +37,13 @@ class ReportCommand:
         """Add the options of the report, and those of all reports."""
         parser.add_argument("file", metavar="FILE", help="trace or dict lines")
         for option in self._report.options:
-            _add(parser, option)
-        table = parser.add_argument_group("table")
-        table.add_argument("--sort", metavar="COLUMN", help="sort by this column, largest first")
-        default = "all" if self._report.limit is None else str(self._report.limit)
-        table.add_argument(
-            "--limit",
-            metavar="N",
-            type=count,
-            help=f"rows to print, 0 for all (default: {default}; all with --csv and --json)",
-        )
-        table.add_argument(
-            "-c", "--columns", metavar="NAMES", help="columns to print, separated by commas"
-        )
-        style = table.add_mutually_exclusive_group()
-        style.add_argument("--csv", action="store_true", help="CSV, in ns, bytes and FLOP")
-        style.add_argument("--json", action="store_true", help="one JSON object, raw units")
-        style.add_argument("--markdown", action="store_true", help="a Markdown table")
-        style.add_argument(
-            "-w",
-            "--width",
-            metavar="N",
-            type=count,
-            help="characters per line (default: the terminal's)",
-        )
+            add_option(parser, option)
+        add_table(parser, self._report.limit)
         add_output(parser)
         add_mine(parser)
         add_ops(parser)
         add_graph_capture(parser)
-        parser.epilog = _columns_text(self._report)
+        parser.epilog = columns_text(self._report.columns)
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the command and return its exit code."""
@@ -75,7 +54,7 @@ class ReportCommand:
             load_file(path)
         try:
             table = self._table(arguments)
-            text = _written(table, arguments, self._report.limit)
+            text = written(table, arguments, self._report.limit)
         except (ReportError, UnknownColumnError) as error:
             arguments.error(str(error))
         with output(arguments.output, arguments.file) as file:
@@ -135,7 +114,34 @@ def is_file(word: str, known: Collection[str]) -> bool:
     return word not in known and word not in all_reports() and os.path.isfile(word)
 
 
-def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:
+    """Add the options of tables, see `written`; by default, text shows `limit` rows."""
+    table = parser.add_argument_group("table")
+    table.add_argument("--sort", metavar="COLUMN", help="sort by this column, largest first")
+    default = "all" if limit is None else str(limit)
+    table.add_argument(
+        "--limit",
+        metavar="N",
+        type=count,
+        help=f"rows to print, 0 for all (default: {default}; all with --csv and --json)",
+    )
+    table.add_argument(
+        "-c", "--columns", metavar="NAMES", help="columns to print, separated by commas"
+    )
+    style = table.add_mutually_exclusive_group()
+    style.add_argument("--csv", action="store_true", help="CSV, in ns, bytes and FLOP")
+    style.add_argument("--json", action="store_true", help="one JSON object, raw units")
+    style.add_argument("--markdown", action="store_true", help="a Markdown table")
+    style.add_argument(
+        "-w",
+        "--width",
+        metavar="N",
+        type=count,
+        help="characters per line (default: the terminal's)",
+    )
+
+
+def add_option(parser: argparse.ArgumentParser, option: Option) -> None:
     """Add an option and its shorthand, of which a command takes one."""
     if option.shorthand is None:
         _add_one(parser, option, option.name)
@@ -183,19 +189,25 @@ def _typed(convert: Callable[[str], Any]) -> Callable[[str], Any]:
     return typed
 
 
-def _columns_text(report: Report) -> str:
-    """The columns of a report, for its help."""
-    if not report.columns:
+def columns_text(columns: Sequence[Heading]) -> str:
+    """The columns of a table, for help."""
+    if not columns:
         return ""
-    width = max(len(each.key) for each in report.columns)
+    width = max(len(each.key) for each in columns)
     lines = [
         f"  {each.key.ljust(width)}  {each.about}" + (f" ({each.unit})" if each.unit else "")
-        for each in report.columns
+        for each in columns
     ]
     return "\n".join(["columns (-c, --sort, --json):", *lines])
 
 
-def _written(table: Table, arguments: argparse.Namespace, limit: int | None) -> str:
+def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> str:
+    """A table as the options of `add_table` request.
+
+    Raises
+    ------
+    UnknownColumnError
+    """
     if arguments.sort is not None:
         table = table.sort(arguments.sort)
     if arguments.columns is not None:

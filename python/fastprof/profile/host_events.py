@@ -127,14 +127,14 @@ def _kind_of_call(name: str) -> int:
 def _calls(syncs: RecordedSyncs, processes: Int32, api: ApiCalls) -> Int32:
     """The API call of each synchronisation, by process and correlation id; -1 for none."""
     own = np.append(processes, np.int32(-1)).astype(np.int64)[syncs.process]
-    of_calls = api.pid
+    of_threads = api.threads.pid
     if np.any(own < 0):  # the process is not recorded
-        own, of_calls = np.zeros_like(own), np.zeros_like(of_calls)
-    _, dense = np.unique(np.concatenate([own, of_calls]), return_inverse=True)
-    process = dense.astype(np.int32)
-    join = _join.Join(process[: len(own)], syncs.correlation)
-    join.offer(process[len(own) :], api.correlation)
-    return join.rows(process[: len(own)], syncs.correlation)
+        own, of_threads = np.zeros_like(own), np.zeros_like(of_threads)
+    _, dense = np.unique(np.concatenate([own, of_threads]), return_inverse=True)
+    process, of_thread = np.split(dense.astype(np.int32), [len(own)])
+    join = _join.Join(process, syncs.correlation)
+    join.offer(take(of_thread, api.thread), api.correlation)
+    return join.rows(process, syncs.correlation)
 
 
 def host_events_of(recorded: RecordedEvents | None, known: Threads) -> HostEvents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.metadata import Memory
-from fastprof.model.timeline import Recorded, RecordedCalls
+from fastprof.model.timeline import Recorded, RecordedCalls, RecordedSyncs
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.callpath.attribution import Attribution
@@ -33,8 +34,14 @@ class Timeline:
 
     ranges: RangeInstances
     api: ApiCalls
-    synchronisations: Synchronisations
+    syncs: RecordedSyncs
+    processes: Int32
     memory: Memory
+
+    @cached_property
+    def synchronisations(self) -> Synchronisations:
+        """What calls waited for."""
+        return synchronisations_of(self.syncs, self.processes, self.api)
 
     def launch_ends(self) -> Ints:
         """[kernels] The end of the launching API call."""
@@ -54,8 +61,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
     with SecondThread() as second:
         ranges = second.submit(_ranges, trace, attribution, recorded, thread_of, threads)
         api = _api(trace, recorded, thread_of, threads)
-        syncs = synchronisations_of(recorded.syncs, recorded.processes, api)
-        return Timeline(ranges.result(), api, syncs, recorded.memory)
+        return Timeline(ranges.result(), api, recorded.syncs, recorded.processes, recorded.memory)
 
 
 def _api(trace: Trace, recorded: Recorded, thread_of: Int32, threads: Threads) -> ApiCalls:

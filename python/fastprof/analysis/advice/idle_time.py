@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.gpu_work import Gaps, gaps
 from fastprof.analysis.idle_causes import CAUSES, Cause, Host, Split, split
 from fastprof.analysis.idle_places import places
@@ -70,8 +71,14 @@ class IdleTime(NamedTuple):
 
 
 def idle_time(profile: Profile, windows: Windows, rows: Int64) -> IdleTime:
-    """The gaps of some rows of the windows. Reads the file again on first use."""
-    host, found, parts = Host(profile), [], []
+    """The gaps of some rows of the windows. Reads the file again on first use.
+
+    Raises
+    ------
+    CannotJudge
+        There is no GPU work.
+    """
+    host, found, parts, window = Host(profile), [], [], []
     by_window = np.zeros((len(rows), len(Cause)), np.int64)
     index = np.full(len(windows) + 1, -1)
     index[rows] = np.arange(len(rows))
@@ -80,22 +87,17 @@ def idle_time(profile: Profile, windows: Windows, rows: Int64) -> IdleTime:
         at = index[windows.row_of(between.start, own)]
         length = between.end - between.start
         short = np.flatnonzero((at >= 0) & (length < _SHORT_NS))
-        by_window[:, Cause.SHORT] += np.bincount(at[short], length[short], len(rows)).astype(
-            np.int64
-        )
-        for each in np.unique(at[at >= 0]).tolist():
-            some = np.flatnonzero((at == each) & (length >= _SHORT_NS))
-            chosen = Gaps._make(column[some] for column in between)
-            causes = split(chosen, host)
-            by_window[each] += causes.totals
-            found.append((chosen, np.full(len(some), each)))
-            parts.append(causes)
+        np.add.at(by_window[:, Cause.SHORT], at[short], length[short])
+        some = np.flatnonzero((at >= 0) & (length >= _SHORT_NS))
+        found.append(Gaps._make(each[some] for each in between))
+        parts.append(split(found[-1], host, at[some], len(rows)))
+        by_window += parts[-1].totals
+        window.append(at[some])
     if not found:
-        chosen = Gaps(*(np.empty(0, np.int64),) * 2, *(np.empty(0, np.int32),) * 2)
-        found, parts = [(chosen, np.empty(0, np.int64))], [split(chosen, host)]
-    together = Gaps._make(map(np.concatenate, zip(*(each for each, _ in found), strict=True)))
+        raise CannotJudge("no GPU work: record a run on a GPU")
+    together = Gaps._make(map(np.concatenate, zip(*found, strict=True)))
     *columns, totals, late = zip(*parts, strict=True)
     both = Split._make([*map(np.concatenate, columns), np.sum(totals, axis=0), sum(late)])
-    window = np.concatenate([each for _, each in found])
     where = places(together, both, host)
-    return IdleTime(together, window, both.main.astype(np.int32), both.ns, by_window, where)
+    main = both.main.astype(np.int32)
+    return IdleTime(together, np.concatenate(window), main, both.ns, by_window, where)

@@ -134,12 +134,12 @@ def _lead(facts: Facts, savings: list[Saving], total: float) -> Iterator[str]:
         yield ""
         yield f"{number}. {each.rule.id}{_up_to(each)}: {finding.what}"
         if finding.evidence:
-            yield f"   evidence: {finding.evidence}"
+            yield f"- evidence: {finding.evidence}"
         if finding.where:
-            yield f"   where: {finding.where}"
-        yield f"   remedy: {finding.remedy}"
+            yield f"- where: {finding.where}"
+        yield f"- remedy: {finding.remedy}"
         why = f": {finding.why}" if finding.why else ""
-        yield f"   confidence: {finding.confidence}{why}"
+        yield f"- confidence: {finding.confidence}{why}"
 
 
 def _up_to(saving: Saving) -> str:

@@ -22,7 +22,7 @@ from fastprof.profile.steps import anchors, labels, marks, ranges, repetition
 from fastprof.profile.steps.of_kernels import StepsOfKernels, one_step, steps_of_kernels
 
 FORMS: Final = (
-    "ProfilerStep, range, range:REGEX, repetition, DataLoader, Optimizer.step, graph, "
+    "ProfilerStep, range, range:REGEX, DataLoader, Optimizer.step, graph, repetition, "
     "anchor:REGEX, anchor:REGEX>5ms or none"
 )
 
@@ -75,19 +75,23 @@ def find(
 
 def _automatic(kernels: Kernels) -> StepsOfKernels:
     reasons = []
-    for find_by in (_by_profiler, _by_repeated_range, _by_repetition):
+    for find_by in (_by_profiler, _by_repeated_range, _by_marks, _by_repetition):
         found = find_by(kernels)
-        if isinstance(found, StepsOfKernels):
-            # A single step is no period; the capture may contain several unmarked ones.
-            if len(found) > 1:
-                return found
-        elif find_by is not _by_profiler:
+        # A single step is no period; the capture may contain several unmarked ones.
+        if isinstance(found, StepsOfKernels) and len(found) > 1:
+            return found
+        if isinstance(found, str) and find_by in (_by_repeated_range, _by_repetition):
             reasons.append(found)
+    return one_step(kernels.trace, "; ".join(reasons))
+
+
+def _by_marks(kernels: Kernels) -> StepsOfKernels | str:
+    """Steps by the first source of `_MARKS` that divides the capture without doubt."""
     for source in _MARKS:
         marked = _marks(kernels, source)
         if isinstance(marked, marks.Found) and len(marked.steps) > 1 and not marked.doubt:
             return _by_mark(kernels, source, marked.steps)
-    return one_step(kernels.trace, "; ".join(reasons))
+    return "nothing marks steps"
 
 
 def _by_profiler(kernels: Kernels) -> StepsOfKernels | str:

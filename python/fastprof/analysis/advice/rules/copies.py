@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from fastprof.model.quantity import quantity
 
 __all__: list[str] = []
 
+_NEGLIGIBLE: Final = 0.001  # of a step
+
 
 @rule("exposed-copy", least=0.02)
 def exposed_copy(facts: Facts) -> Iterator[Finding]:
@@ -22,7 +25,7 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
     facts.need_times()
     rows = facts.kernels(kind="memcpy", direction=("HtoD", "DtoH"))
     exposed = facts.own_ns(rows)
-    if not exposed:
+    if exposed <= _NEGLIGIBLE * facts.step_ns:
         return
     pageable = _pageable(facts, rows)
     if pageable is None or pageable < 0.5:
@@ -53,7 +56,7 @@ def device_copy(facts: Facts) -> Iterator[Finding]:
     facts.need_times()
     rows = facts.kernels(kind="memcpy", direction=("DtoD", "PtoP"))
     exposed = facts.own_ns(rows)
-    if not exposed:
+    if exposed <= _NEGLIGIBLE * facts.step_ns:
         return
     yield Finding(
         what="The GPU only copies within its own memory.",

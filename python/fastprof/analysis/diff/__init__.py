@@ -1,0 +1,1 @@
+"""The comparison of two captures: what changed in a step, and why."""

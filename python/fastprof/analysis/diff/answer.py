@@ -1,0 +1,117 @@
+"""The answer of a comparison, above its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.analysis.diff.confidence import LEVEL, NOT_JUDGED
+from fastprof.analysis.diff.judgement import lengths_of_steps
+from fastprof.analysis.diff.side import Side
+from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
+from fastprof.model.quantity import scale_of
+
+__all__ = ["answer", "lines"]
+
+_TIMES: Final = {
+    "busy_ns": "GPU busy",
+    "idle_ns": "idle",
+    "exposed_communication_ns": "exposed communication",
+    "exposed_copy_ns": "exposed copies",
+    "sync_ns": "host in synchronisation",
+}
+_MOST_NAMES: Final = 3
+
+
+def lines(found: Waterfall) -> tuple[str, ...]:
+    """Both captures, and what their steps consist of."""
+    return tuple(_lines(found))
+
+
+def _lines(found: Waterfall) -> Iterator[str]:
+    yield from (
+        f"{name}: {_capture(half.side)}"
+        for name, half in zip(("before", "after"), found.halves, strict=True)
+    )
+    if found.unit != CALLS:
+        yield _work(found)
+        pairs = dict(_times(found))
+        width = max(map(len, pairs), default=0)
+        yield from (f"{name.ljust(width)}  {pair}" for name, pair in pairs.items())
+    yield ""
+
+
+def _capture(side: Side) -> str:
+    names = ", ".join(side.names[:_MOST_NAMES])
+    if len(side.names) > _MOST_NAMES:
+        names += f" and {len(side.names) - _MOST_NAMES} more"
+    return ", ".join(filter(None, [names, side.gpus, side.steps]))
+
+
+def answer(found: Waterfall, wall: Mapping[str, Any]) -> str:
+    """The change of the step, and whether it is more than noise: one line."""
+    pair = _numbers(wall["before_ns"], wall["after_ns"])
+    if found.unit != STEPS:
+        sides = zip(("BEFORE", "AFTER"), found.halves, strict=True)
+        lacking = [name for name, half in sides if not half.side.has_steps]
+        text = f"not judged: no steps in {' and '.join(lacking)}; captures of {pair}"
+        if found.unit != CALLS:
+            return f"{text} do the same work; --steps compares steps"
+        return f"{text} do different work; compared are as many calls as both have"
+    text = f"step {pair}, {wall['change']:+.1%}"
+    if wall["verdict"] == NOT_JUDGED:
+        return f"{text}: not judged; {wall['because']}"
+    high = "unbounded" if wall["high"] is None else f"{wall['high']:+.1%}"
+    text += f" ({LEVEL:.0%} interval {wall['low']:+.1%} to {high}): {wall['verdict']}"
+    return f"{text}; medians {_numbers(*_medians(found))}"
+
+
+def _medians(found: Waterfall) -> tuple[float, float]:
+    before, after = (float(np.median(lengths_of_steps(half.side))) for half in found.halves)
+    return before, after
+
+
+def _work(found: Waterfall) -> str:
+    before, after = (int(half.side.kernels.sum()) / half.side.n_windows for half in found.halves)
+    work = "same work" if found.same_work else "the work differs"
+    counts = f"{before:.6g}" if before == after else f"{before:.6g} -> {after:.6g}"
+    return f"{work}: {counts} kernels a {found.unit} and GPU"
+
+
+def _times(found: Waterfall) -> Iterator[tuple[str, str]]:
+    """What a step consists of: all times of which a side has any, by name."""
+    slowest = _pair(*(float(_lanes(half.side).max()) for half in found.halves))
+    if found.unit == STEPS and slowest != _pair(*found.wall_ns):
+        yield "slowest GPU", slowest
+    for key, name in _TIMES.items():
+        before, after = (_mean(half.side, key) for half in found.halves)
+        if before is not None and after is not None and before + after:
+            yield name, _pair(before, after)
+
+
+def _mean(side: Side, name: str) -> float | None:
+    """The mean over windows, ns; None if unknown."""
+    values = side.windows[name]
+    return float(values.mean()) if (values >= 0).all() else None
+
+
+def _lanes(side: Side) -> npt.NDArray[np.float64]:
+    """The mean step of each GPU of each rank, ns."""
+    gpus = np.stack([side.windows[name] for name in ("rank", "pid", "device")], axis=1)
+    _, place = np.unique(gpus, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    return np.bincount(place, side.windows["wall_ns"]) / np.bincount(place)
+
+
+def _pair(before: float, after: float) -> str:
+    change = f" ({after / before - 1:+.1%})" if before else ""
+    return f"{_numbers(before, after)}{change}"
+
+
+def _numbers(before: float, after: float) -> str:
+    """Both times in one unit."""
+    scale = scale_of("ns", max(before, after))
+    return f"{before / scale.size:.4g} -> {after / scale.size:.4g} {scale.name}"

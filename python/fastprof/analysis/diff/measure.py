@@ -1,0 +1,201 @@
+"""The Side of a profile: its counted steps, idle causes, and groups of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof._system.threads import SecondThread
+from fastprof.analysis.cells import Cells, cells_of, computing_costs
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side
+from fastprof.analysis.diff.time_line import Own, idle_by_cause, own_work
+from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.idle_causes import Host
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.missing import NO_GPU_WORK
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.steps_sums import host_times
+from fastprof.analysis.steps_windows import Windows, times_of, windows_of
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Values, unknown
+from fastprof.model.numbers import without_index
+from fastprof.profile.advice import advice_on
+from fastprof.profile.facts import gpu_names
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["side_of"]
+
+_PARTS = {"communication": COMMUNICATION, "memcpy": COPIES, "memset": COPIES}
+
+
+def side_of(profile: Profile, steps: str | None = None, where: Where | None = None) -> Side:
+    """Measure a capture.
+
+    Parameters
+    ----------
+    steps : what a step is, see `Profile.find_steps`
+    where : only this work counts; see `fastprof.analysis.selection`
+
+    Raises
+    ------
+    ReportError
+        The capture has no GPU work or no times, or a condition is malformed.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed since it was read.
+    """
+    rows = selected(profile, where)
+    if "start" not in profile.names:
+        raise ReportError(f"{profile.name}: dict lines contain no times; compare original traces")
+    found = profile.find_steps(steps)
+    every = windows_of(profile, found, rows)
+    windows = every.take(np.flatnonzero(_is_counted(every, found)))
+    if not len(windows):
+        why = advice_on(profile.about, profile.contents, "op") if not len(profile) else NO_GPU_WORK
+        raise ReportError(f"{profile.name}: {why}")
+    with SecondThread() as second:
+        work = second.submit(_work_of_groups, profile, windows, found, rows)
+        host = Host(profile)
+        times = _times(profile, windows, found, host)
+        idle = idle_by_cause(windows, host)
+        return Side(
+            names=(profile.name,),
+            gpus=gpu_names(profile.about, profile.column("device")),
+            steps=found.description,
+            has_steps=found.source != "none",
+            windows=times,
+            idle=idle,
+            notes=tuple(found.notes),
+            **work.result(),
+        )
+
+
+def _is_counted(windows: Windows, steps: StepsOfKernels) -> Bools:
+    """Whether means over windows include each; all known ones if none is counted."""
+    known = windows.is_known & ~windows.is_cut
+    counted: Bools = known & steps.is_counted[windows.step]
+    return counted if counted.any() else known
+
+
+def _times(
+    profile: Profile, windows: Windows, steps: StepsOfKernels, host: Host
+) -> dict[str, Int64]:
+    lanes = [windows.lanes[each] for each in windows.lane.tolist()]
+    return {
+        "step": steps.number[windows.step],
+        "pid": np.array([each.pid for each in lanes], np.int64),
+        "device": np.array([each.device for each in lanes], np.int64),
+        "rank": np.zeros(len(lanes), np.int64),
+        "wall_ns": windows.wall,
+        **times_of(windows),
+        **host_times(profile, windows, steps, host.states),
+    }
+
+
+def _work_of_groups(
+    profile: Profile, windows: Windows, steps: StepsOfKernels, rows: Bools | None
+) -> dict[str, Any]:
+    """The fields of a Side that describe groups."""
+    groups, own = _Groups(profile, rows), own_work(windows)
+    is_counted = _of_window(windows, steps, own, len(profile))
+    counted = Grouping(np.where(is_counted, groups.of_kernel, np.int32(-1)), groups.n)
+    of_calls = groups.of_kernel[groups.first_of_call(is_counted)]
+    group_of, window, ns = _pieces(own, groups.of_kernel, len(windows))
+    # In order of their first kernel in a step; groups that run outside only are omitted.
+    first = np.where(counted.counts > 0, counted.first, len(profile))
+    is_used = counted.counts > 0
+    is_used[group_of] = True
+    used = np.flatnonzero(is_used)
+    used = used[np.argsort(first[used], kind="stable")]
+    place = np.empty(groups.n, np.int32)
+    place[used] = np.arange(len(used))
+    return {
+        "keys": {name: Values(each.ids[used], each.values) for name, each in groups.keys.items()},
+        "calls": np.bincount(of_calls, minlength=groups.n)[used].astype(np.int64),
+        "kernels": counted.counts[used],
+        "gpu_ns": counted.stats(numbers(profile, "sil")).sum[used],
+        "group": place[group_of],
+        "window": window,
+        "own_ns": ns,
+    }
+
+
+def _of_window(windows: Windows, steps: StepsOfKernels, own: Own, n_kernels: int) -> Bools:
+    """Which kernels count: launched in the step of a window, or in none and run in a window."""
+    is_counted = np.zeros(len(steps), bool)
+    is_counted[windows.step] = True
+    found = take(is_counted, steps.of_kernel, False)
+    runs = np.zeros(n_kernels, bool)
+    runs[own.row] = True
+    selected_rows = np.zeros(n_kernels, bool)
+    for lane in windows.lanes:
+        selected_rows[lane.selected.rows] = True
+    counted: Bools = selected_rows & np.where(steps.of_kernel < 0, runs, found)
+    return counted
+
+
+def _pieces(own: Own, group_of: Int32, n_windows: int) -> tuple[Int32, Int32, Int64]:
+    """Sum the pieces of each group in each window: group, window, ns."""
+    key = group(
+        [Values(own.window, [None] * n_windows), _ids(take(group_of, own.row))], len(own.ns)
+    )
+    first = key.first
+    return take(group_of, own.row[first]), own.window[first], key.stats(own.ns).sum
+
+
+def _ids(numbers: Int32) -> Values:
+    return Values(numbers, [None] * (int(numbers.max(initial=-1)) + 1))
+
+
+def _folded(layer: str) -> str:
+    """`blocks.0:attn` and `blocks.1:attn` are both `blocks.*:attn`."""
+    return ":".join(map(without_index, layer.split(":")))
+
+
+class _Groups:
+    """The groups of kernels that agree in KEYS.
+
+    Attributes
+    ----------
+    of_kernel : int32 [kernels], groups are in order of their first kernel
+    keys : [groups] by name
+    """
+
+    def __init__(self, profile: Profile, rows: Bools | None) -> None:
+        self._profile = profile
+        with computing_costs(profile):
+            has_ops = bool((key_of(profile, "op").ids >= 0).any())
+            cells = cells_of(profile, () if has_ops else ("range",))
+            columns = {name: self._key(cells, name, has_ops) for name in KEYS}
+            groups = group(list(columns.values()), len(cells))
+        self.n = groups.n
+        self.of_kernel = take(groups.ids, cells.of_kernel)
+        if rows is not None:
+            self.of_kernel = np.where(rows, self.of_kernel, np.int32(-1))
+        self.keys = {
+            name: Values(each.ids[groups.first], each.values) for name, each in columns.items()
+        }
+
+    @staticmethod
+    def _key(cells: Cells, name: str, has_ops: bool) -> Values:
+        if name == "part":
+            return key_of(cells, "kind").mapped(lambda kind: _PARTS.get(kind, COMPUTE))
+        if name == "range" and has_ops:
+            return unknown(len(cells))
+        found = key_of(cells, name)
+        return found.mapped(_folded) if name == "layer" else found
+
+    def first_of_call(self, rows: Bools) -> Int64:
+        """The first of the selected kernels of each call; kernels without a call are one each."""
+        call = numbers(self._profile, "call")
+        places = np.flatnonzero(rows)
+        own = call[places]
+        first = np.full(int(own.max(initial=-1)) + 2, -1, np.int64)
+        first[own[::-1]] = places[::-1]
+        return np.concatenate([first[:-1][first[:-1] >= 0], places[own < 0]])

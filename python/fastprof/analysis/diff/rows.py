@@ -1,0 +1,205 @@
+"""The rows of a comparison: what makes the change of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.diff.headings import COLUMNS
+from fastprof.analysis.diff.labels import labels
+from fastprof.analysis.diff.noise import errors, idle_errors
+from fastprof.analysis.diff.reasons import Reasons, noise_of
+from fastprof.analysis.diff.side import values_of
+from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.key_names import heading_of
+from fastprof.analysis.measures import shown
+from fastprof.model.columns import Ints
+from fastprof.model.table import Cells, Floats, Table
+
+__all__ = ["NONE", "rows_table"]
+
+NONE: Final = np.iinfo(np.int64).min  # unknown: changes are negative, too
+
+Line = dict[str, Any]
+Key = tuple[str | None, ...]
+
+
+@dataclass
+class _Sums:
+    """The sums of the groups that a line shows, of one side: ns of a step, calls and kernels."""
+
+    own_ns: int = 0
+    gpu_ns: int = 0
+    clocks_ns: int = 0
+    calls: int = 0
+    kernels: int = 0
+    n_windows: int = 1
+
+    @property
+    def calls_of_step(self) -> float:
+        return self.calls / self.n_windows
+
+
+@dataclass
+class _Line:
+    """A line: its sums on both sides, and the change of each row of the waterfall in it, ns."""
+
+    before: _Sums = field(default_factory=_Sums)
+    after: _Sums = field(default_factory=_Sums)
+    changes: dict[int, int] = field(default_factory=dict)
+    error: float = nan
+
+    @property
+    def clocks_ns(self) -> int:
+        return self.before.clocks_ns + self.after.clocks_ns
+
+    @property
+    def delta(self) -> int:
+        return self.after.own_ns - self.before.own_ns - self.clocks_ns
+
+    @property
+    def of_count(self) -> int:
+        """The change from more or fewer calls, ns: by the mean time of a call on both sides."""
+        sides = [each for each in (self.before, self.after) if each.calls]
+        if not sides:
+            return 0
+        mean = sum(each.own_ns / each.calls_of_step for each in sides) / len(sides)
+        return round((self.after.calls_of_step - self.before.calls_of_step) * mean)
+
+
+def rows_table(found: Waterfall, by: Sequence[str]) -> Table:
+    """A line for each part and value of the keys, the largest change first."""
+    grouped, reasons = _grouped(found, by), Reasons(found)
+    lines = [
+        {**dict(zip(("part", *by), key, strict=True)), **_of_groups(line, reasons, found.unit)}
+        for key, line in grouped.items()
+    ]
+    if found.unit != CALLS:
+        lines += _of_idle(found)
+    if found.clocks is not None:
+        delta = sum(line.clocks_ns for line in grouped.values())
+        why = f"kernels take {found.clocks.factor:.3f} times as long"
+        lines.append({"part": "clocks", "delta_ns": delta, "why": why})
+    total = sum(each.get("delta_ns") or 0 for each in lines)
+    for each in lines:
+        change = each.get("delta_ns")
+        each["share"] = change / total if total and change is not None else None
+    lines.sort(key=lambda each: _order(each, by))
+    return _table(lines, by, found, total)
+
+
+def _order(line: Line, by: Sequence[str]) -> tuple[Any, ...]:
+    """The largest change first, then the most time."""
+    most = max(line.get(name) or 0 for name in ("gpu_before_ns", "gpu_after_ns", "after_ns"))
+    return -abs(line.get("delta_ns") or 0), -most, [line.get(name) or "" for name in ("part", *by)]
+
+
+def _grouped(found: Waterfall, by: Sequence[str]) -> dict[Key, _Line]:
+    lines: dict[Key, _Line] = {}
+    keys = [labels(found, name) for name in ("part", *by)]
+    before, after = ([*zip(*each, strict=True)] for each in zip(*keys, strict=True))
+    for key, row, sums in _groups(found.before, before):
+        line = lines.setdefault(key, _Line())
+        _add(line.before, sums)
+        line.changes[row] = line.changes.get(row, 0) - sums.own_ns - sums.clocks_ns
+    for key, row, sums in _groups(found.after, after):
+        line = lines.setdefault(key, _Line())
+        _add(line.after, sums)
+        line.changes[row] = line.changes.get(row, 0) + sums.own_ns - sums.clocks_ns
+    if found.unit == STEPS:
+        _add_errors(found, lines, (before, after))
+    return lines
+
+
+def _add_errors(found: Waterfall, lines: dict[Key, _Line], keys: Sequence[Sequence[Key]]) -> None:
+    place = {key: i for i, key in enumerate(lines)}
+    of_sides = [
+        errors(half.side, np.array([place[key] for key in own], np.int64), len(place))
+        for half, own in zip(found.halves, keys, strict=True)
+    ]
+    for line, error in zip(lines.values(), np.hypot(*of_sides).tolist(), strict=True):
+        line.error = error
+
+
+def _groups(half: Half, keys: Sequence[Key]) -> Iterable[tuple[Key, int, _Sums]]:
+    """The groups of a side: key, row of the waterfall, sums."""
+    side = half.side
+    columns = (half.own_ns, half.gpu_ns, half.clocks_ns, side.calls, side.kernels)
+    values = zip(*(each.tolist() for each in columns), strict=True)
+    for key, row, (own, gpu, clocks, calls, kernels) in zip(
+        keys, half.row.tolist(), values, strict=True
+    ):
+        yield key, row, _Sums(own, gpu, clocks, calls, kernels, side.n_windows)
+
+
+def _add(sums: _Sums, more: _Sums) -> None:
+    sums.own_ns += more.own_ns
+    sums.gpu_ns += more.gpu_ns
+    sums.clocks_ns += more.clocks_ns
+    sums.calls += more.calls
+    sums.kernels += more.kernels
+    sums.n_windows = more.n_windows
+
+
+def _of_groups(line: _Line, reasons: Reasons, unit: str) -> Line:
+    before, after = line.before, line.after
+    calls = (before.calls_of_step, after.calls_of_step)
+    noise = noise_of(line.error, before.own_ns, after.own_ns)
+    why = reasons.of(line.changes, abs(line.delta) <= noise, calls)
+    is_compared = unit != CALLS or reasons.is_compared(line.changes)
+    return {
+        "before_ns": before.own_ns if is_compared else None,
+        "after_ns": after.own_ns if is_compared else None,
+        "delta_ns": line.delta if is_compared else None,
+        "error_ns": line.error,
+        "count_ns": line.of_count if unit != CALLS else None,
+        "gpu_before_ns": before.gpu_ns,
+        "gpu_after_ns": after.gpu_ns,
+        "calls_before": calls[0],
+        "calls_after": calls[1],
+        "kernels_before": before.kernels / before.n_windows,
+        "kernels_after": after.kernels / after.n_windows,
+        "why": why,
+    }
+
+
+def _of_idle(found: Waterfall) -> Iterable[Line]:
+    error = [nan] * len(CAUSES)
+    if found.unit == STEPS:
+        error = np.hypot(*(idle_errors(half.side) for half in found.halves)).tolist()
+    times = zip(CAUSES, *(half.idle_ns.tolist() for half in found.halves), error, strict=True)
+    for name, before, after, error_ns in times:
+        if before or after:
+            why = "more" if after > before else "less"
+            if abs(after - before) <= noise_of(error_ns, before, after):
+                why = "same"
+            yield {
+                "part": f"idle: {name}",
+                "before_ns": before,
+                "after_ns": after,
+                "delta_ns": after - before,
+                "error_ns": error_ns,
+                "why": why,
+            }
+
+
+def _table(lines: Sequence[Line], by: Sequence[str], found: Waterfall, total: int) -> Table:
+    headings = [COLUMNS[0], *map(heading_of, by), *COLUMNS[1:]]
+    columns = {each.key: _column(each.key, by, lines) for each in headings}
+    before, after = found.wall_ns
+    totals = {"before_ns": before, "after_ns": after, "delta_ns": total}
+    return Table(columns, shown(headings, columns), total=totals if found.unit != CALLS else {})
+
+
+def _column(name: str, by: Sequence[str], lines: Sequence[Line]) -> Cells:
+    values = [line.get(name) for line in lines]
+    if name in by or name in ("part", "why"):
+        return values_of(values)
+    if name.endswith("_ns") and name != "error_ns":
+        return Ints(np.array([NONE if each is None else each for each in values], np.int64), NONE)
+    return Floats(np.array([np.nan if each is None else each for each in values], np.float64))

@@ -1,0 +1,177 @@
+"""A side of a comparison as a small Parquet file, to compare later captures with.
+
+A row is a group of kernels. All else is JSON in the schema's metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fastprof._system.atomic_file import atomic_file
+from fastprof._system.optional import import_optional
+from fastprof._version import __version__
+from fastprof.analysis.diff.side import KEYS, Side, values_of
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.errors import FastprofError
+
+__all__ = ["Baseline", "BaselineError", "is_baseline", "load", "save"]
+
+_FILE: Final = "baseline.parquet"
+_METADATA: Final = b"fastprof_baseline"
+_SCHEMA: Final = 1  # changes with the meaning of any value
+_SUMS: Final = ("calls", "kernels", "gpu_ns")
+_NEEDS: Final = "baselines are Parquet files, which need"
+
+
+class BaselineError(FastprofError):
+    """The baseline of a comparison cannot be stored or used; the message gives the reason."""
+
+
+class Baseline(NamedTuple):
+    """A stored side, and how it was measured.
+
+    Parameters
+    ----------
+    side : the side
+    steps : the source of its steps, see `Profile.find_steps`
+    where : conditions of its work, see `fastprof.analysis.selection`
+    """
+
+    side: Side
+    steps: str | None = None
+    where: tuple[str, ...] = ()
+
+
+def is_baseline(directory: str | os.PathLike[str]) -> bool:
+    """Whether a directory contains a baseline."""
+    return (Path(directory) / _FILE).is_file()
+
+
+def save(baseline: Baseline, directory: str | os.PathLike[str]) -> Path:
+    """Store the baseline of a directory, in place of an older one.
+
+    Parameters
+    ----------
+    directory : created if it does not exist
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    BaselineError
+        The file cannot be written.
+    MissingDependencyError
+        pyarrow is not installed.
+    """
+    parquet = import_optional("pyarrow.parquet", _NEEDS)
+    path = Path(directory) / _FILE
+    table = _table(import_optional("pyarrow", _NEEDS), baseline)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as file:
+            parquet.write_table(table, file, compression="zstd")
+    except OSError as error:
+        raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def load(directory: str | os.PathLike[str]) -> Baseline:
+    """The baseline of a directory.
+
+    Raises
+    ------
+    BaselineError
+        There is none, or it is damaged or of another version.
+    MissingDependencyError
+        pyarrow is not installed.
+    """
+    arrow = import_optional("pyarrow", _NEEDS)
+    parquet = import_optional("pyarrow.parquet", _NEEDS)
+    path = Path(directory) / _FILE
+    if not path.is_file():
+        raise BaselineError(
+            f"{directory}: contains no baseline; store one with "
+            "fastprof diff --baseline DIR --save CAPTURE"
+        )
+    try:
+        table = parquet.read_table(path)
+        properties = json.loads((table.schema.metadata or {})[_METADATA])
+        if properties["schema"] == _SCHEMA and properties["causes"] == list(CAUSES):
+            where = tuple(properties["where"])
+            return Baseline(_side(table, properties), properties["source"], where)
+        found = str(properties["version"])
+    except (OSError, ValueError, KeyError, TypeError, arrow.ArrowException) as error:
+        raise BaselineError(
+            f"{path}: is damaged or not a baseline; store it again with --save"
+        ) from error
+    raise BaselineError(
+        f"{path}: was stored by fastprof {found}, which this fastprof {__version__} cannot "
+        "compare with; store it again with --save"
+    )
+
+
+def _table(arrow: Any, baseline: Baseline) -> Any:
+    side = baseline.side
+    order = np.argsort(side.group, kind="stable")
+    ends = np.cumsum(np.bincount(side.group, minlength=side.n_groups))
+    offsets = arrow.array(np.concatenate([[0], ends]), arrow.int64())
+    columns = {name: _texts(arrow, side.texts(name)) for name in KEYS}
+    columns |= {name: arrow.array(getattr(side, name)) for name in _SUMS}
+    for name in ("window", "own_ns"):
+        pieces = arrow.array(getattr(side, name)[order])
+        columns[name] = arrow.LargeListArray.from_arrays(offsets, pieces)
+    properties = {
+        "version": __version__,
+        "schema": _SCHEMA,
+        "source": baseline.steps,
+        "where": baseline.where,
+        "names": side.names,
+        "gpus": side.gpus,
+        "steps": side.steps,
+        "has_steps": side.has_steps,
+        "notes": side.notes,
+        "windows": {name: values.tolist() for name, values in side.windows.items()},
+        "causes": CAUSES,
+        "idle": side.idle.tolist(),
+    }
+    return arrow.table(columns).replace_schema_metadata({_METADATA: json.dumps(properties)})
+
+
+def _texts(arrow: Any, texts: list[Any]) -> Any:
+    """A text column; invalid UTF-8 becomes a question mark."""
+    valid = [
+        None if each is None else str(each).encode("utf-8", "replace").decode() for each in texts
+    ]
+    return arrow.array(valid, arrow.string()).dictionary_encode()
+
+
+def _side(table: Any, properties: dict[str, Any]) -> Side:
+    """The side of a table. Damaged ones raise various errors, see `load`."""
+    lists = {name: table.column(name).combine_chunks() for name in ("window", "own_ns")}
+    sizes = np.diff(lists["window"].offsets.to_numpy())
+    n_windows = len(properties["windows"]["wall_ns"])
+    window, own_ns = (each.flatten().to_numpy() for each in lists.values())
+    if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
+        raise ValueError("windows do not exist")
+    return Side(
+        tuple(properties["names"]),
+        properties["gpus"],
+        properties["steps"],
+        properties["has_steps"],
+        {name: np.array(each, np.int64) for name, each in properties["windows"].items()},
+        np.array(properties["idle"], np.int64).reshape(n_windows, len(CAUSES)),
+        {name: values_of(table.column(name).to_pylist()) for name in KEYS},
+        *(table.column(name).to_numpy().astype(np.int64) for name in _SUMS),
+        np.repeat(np.arange(len(sizes)), sizes).astype(np.int32),
+        window.astype(np.int32),
+        own_ns.astype(np.int64),
+        tuple(properties["notes"]),
+    )

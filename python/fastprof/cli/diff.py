@@ -1,0 +1,254 @@
+"""`fastprof diff`: what changed between two captures, and whether it is more than noise."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from fastprof.analysis.diff.headings import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
+from fastprof.analysis.options import STEPS, WHERE
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output
+from fastprof.cli.output import output
+from fastprof.cli.progress import Bar, log
+from fastprof.cli.reports import add_option, add_table, columns_text, written
+from fastprof.errors import ReportError
+from fastprof.model.names import unknown_name
+
+if TYPE_CHECKING:
+    from fastprof.analysis.diff.captures import Captures, Opener
+    from fastprof.analysis.diff.compare import Diff
+
+NAME = "diff"
+HELP = "compare two captures: did the change help, and why"
+DESCRIPTION = """\
+Compare two captures of any formats, or of all ranks of two runs: the step before and after with
+a 95 % confidence interval, then what made the change. Work is matched by layer, operator, shapes
+and line; the rest of a step is idle time by cause. The changes of all rows add up to that of the
+step.
+
+  fastprof diff before.sqlite after.sqlite --by op --fail-above 3     # exit code 4 if slower
+  fastprof diff before.sqlite after.sqlite --markdown -o comment.md
+  fastprof diff --baseline store/ --save before.sqlite
+  fastprof diff --baseline store/ after.sqlite
+
+The interval is Welch's, from the spread of the steps of both captures; with --runs, of the runs. It
+assumes that both ran under the same conditions. Fewer than 3 steps are not judged.
+
+$ fastprof diff before.sqlite after.sqlite --by op --limit 5 -w 80 \\
+    --steps 'anchor:flash_fwd_kernel>5ms'
+step 17.57 -> 19.95 ms, +13.6% (95% interval +3.9% to +24.2%): slower; medians
+  16.68 -> 18.9 ms
+before: before.sqlite, 32 steps in 2 processes, each from a launch of
+  'flash_fwd_kernel>5ms'
+after: after.sqlite, 30 steps in 2 processes, each from a launch of
+  'flash_fwd_kernel>5ms'
+same work: 157 kernels a step and GPU
+GPU busy                 16.05 -> 16.43 ms (+2.4%)
+idle                     1.518 -> 3.521 ms (+132.0%)
+exposed communication    0.7985 -> 1.123 ms (+40.7%)
+exposed copies           173.7 -> 173.7 us (+0.0%)
+host in synchronisation  9.825 -> 9.713 ms (-1.1%)
+
+part                  op              before(ms)  after(ms)  change(ms)  why
+idle: launch-bound    na                   0.113      0.901       0.788  more
+idle: launch latency  na                   0.487      1.194       0.707  more
+idle: host-bound      na                   0.844      1.308       0.463  same
+communication         alltoall_base_       0.798      1.123       0.325  same
+idle: blocking copy   na                   0.070      0.118       0.048  same
+... 21 more rows
+total                                     17.569     19.954       2.385
+(too narrow for of change(%), GPU before(ms), GPU after(ms))
+BEFORE: averages exclude the last step: the capture ends within it
+AFTER: averages exclude the last step: the capture ends within it
+"""
+SLOWER: Final = 4  # the exit code
+_LIMIT: Final = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "captures",
+        metavar="CAPTURE",
+        nargs="+",
+        help="BEFORE and AFTER, with --baseline only AFTER: traces, or directories that contain "
+        "the traces of all ranks of a run",
+    )
+    parser.add_argument(
+        "--by",
+        metavar="KEYS",
+        type=_keys,
+        default=DEFAULT_BY,
+        help=f"keys of the rows, separated by commas: {', '.join(DIFF_KEYS)} (default: "
+        f"{','.join(DEFAULT_BY)})",
+    )
+    add_option(parser, STEPS)
+    add_option(parser, WHERE)
+    judge = parser.add_argument_group("judgement")
+    judge.add_argument(
+        "--fail-above",
+        metavar="PERCENT",
+        type=_share,
+        help="exit code 4 if the step is slower by more than this beyond noise: the lower end of "
+        "the interval is above it",
+    )
+    judge.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=_share,
+        default=0.02,
+        help="smaller changes are called the same (default: 2)",
+    )
+    judge.add_argument(
+        "--runs",
+        metavar="BEFORE,AFTER",
+        type=_pair,
+        action="append",
+        default=[],
+        help="a further run of each; the interval is then that of runs (repeatable)",
+    )
+    judge.add_argument(
+        "--baseline", metavar="DIR", help="directory with a stored capture, in place of BEFORE"
+    )
+    judge.add_argument(
+        "--save", action="store_true", help="store the capture as the baseline; compare nothing"
+    )
+    add_table(parser, _LIMIT)
+    add_output(parser)
+    add_mine(parser)
+    add_ops(parser)
+    add_graph_capture(parser)
+    parser.epilog = columns_text(COLUMNS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command and return its exit code: 4 if the step is slower than --fail-above."""
+    from fastprof.ops.user import load_file
+
+    captures = _captures(arguments)
+    for path in arguments.ops:
+        load_file(path)
+    if arguments.save:
+        _save(arguments, captures[0])
+        return 0
+    found = _compared(arguments, captures)
+    text = written(found.table(), arguments, _LIMIT)
+    with output(arguments.output, None) as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+    limit = arguments.fail_above
+    if limit is None:
+        return 0
+    if found.confidence.low is None:
+        log(f"--fail-above: not judged: {found.confidence.because}")
+    return SLOWER if found.confidence.is_above(limit) else 0
+
+
+def _captures(arguments: argparse.Namespace) -> list[str]:
+    """The captures to compare, or the one to store; usage errors end the program."""
+    given: list[str] = arguments.captures
+    valid = ["part", *arguments.by, *(each.key for each in COLUMNS[1:])]
+    names = [arguments.sort, *(arguments.columns or "").split(",")]
+    for name in filter(None, names):
+        if name.strip() not in valid:
+            arguments.error(unknown_name("column", name.strip(), valid))
+    if arguments.save and arguments.baseline is None:
+        arguments.error("--save stores the capture in the directory of --baseline DIR")
+    expected = 2 if arguments.baseline is None else 1
+    if len(given) != expected:
+        names = ("AFTER with --baseline", "BEFORE and AFTER")[expected - 1]
+        arguments.error(f"expected {names}, found {' '.join(given)}")
+    if arguments.output is not None:
+        for each in given:
+            if os.path.exists(arguments.output) and os.path.samefile(arguments.output, each):
+                arguments.error(f"{arguments.output}: is an input; choose another name for -o")
+    return given if arguments.save or arguments.baseline is None else [arguments.baseline, *given]
+
+
+def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
+    from fastprof.analysis.diff.compare import diff
+    from fastprof.analysis.diff.store import load
+
+    if arguments.baseline is not None:
+        load(arguments.baseline)  # before AFTER is read, which may take long
+    with Bar() as bar:
+        try:
+            return diff(
+                _ranks(captures[0]),
+                _ranks(captures[1]),
+                arguments.by,
+                arguments.steps,
+                arguments.where,
+                runs=[(_ranks(before), _ranks(after)) for before, after in arguments.runs],
+                threshold=arguments.threshold,
+                opened=_opener(arguments, bar),
+            )
+        except ReportError as error:
+            arguments.error(str(error))
+
+
+def _save(arguments: argparse.Namespace, capture: str) -> None:
+    from fastprof.analysis.diff.captures import sides_of
+    from fastprof.analysis.diff.store import Baseline, save
+
+    with Bar() as bar:
+        opener = _opener(arguments, bar)
+        (side,) = sides_of([_ranks(capture)], arguments.steps, arguments.where, opener)
+    path = save(Baseline(side, arguments.steps, tuple(arguments.where or ())), arguments.baseline)
+    log(f"stored {capture} in {path}")
+
+
+def _ranks(path: str) -> Captures:
+    """The traces of a directory, or the file or baseline itself."""
+    from fastprof.analysis.diff.store import is_baseline
+    from fastprof.ranks.files import find
+
+    return find(path) if os.path.isdir(path) and not is_baseline(path) else path
+
+
+def _opener(arguments: argparse.Namespace, bar: Bar) -> Opener:
+    from fastprof.profile.load import open as open_trace
+    from fastprof.profile.profile import Profile
+
+    opened = partial(
+        open_trace,
+        progress=bar,
+        copies=True,
+        mine=arguments.mine,
+        graph_capture=arguments.graph_capture,
+    )
+
+    def warned(path: str | os.PathLike[str]) -> Profile:
+        profile = opened(path)
+        for warning in profile.warnings:
+            log(f"warning: {os.fspath(path)}: {warning}")
+        return profile
+
+    return warned
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    try:
+        return diff_keys(text)
+    except ReportError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _share(text: str) -> float:
+    """A percentage as a share."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a percentage such as 3, found {text!r}")
+    return value / 100
+
+
+def _pair(text: str) -> tuple[str, str]:
+    before, comma, after = text.partition(",")
+    if not (before and comma and after) or "," in after:
+        raise argparse.ArgumentTypeError(f"expected BEFORE,AFTER, found {text!r}")
+    return before, after
