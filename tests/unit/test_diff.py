@@ -70,7 +70,7 @@ EDITS: dict[str, tuple[Calls, dict[tuple[str | None, str | None], tuple[int, str
     "op faster": (slower(BASE, 0.5, "softmax"), {("net:attn", "softmax"): (-15_000, "faster")}),
     "op replaced": (
         edited("relu", op="gelu", kernels=(("gelu_kernel", 22_000),)),
-        {("net:in", "relu -> gelu"): (2_000, "replaced")},
+        {("net:in", "relu -> gelu"): (2_000, "replaced by gelu")},
     ),
     "op removed": (without("layer_norm"), {("net:norm", "layer_norm"): (-25_000, "removed")}),
     "op added": (
@@ -104,7 +104,12 @@ EDITS: dict[str, tuple[Calls, dict[tuple[str | None, str | None], tuple[int, str
     ),
     "fused": (
         [*BASE[:2], call("net:attn", "CompiledFunction", 150_000), *BASE[5:]],
-        {("net:attn", "mm + bmm + softmax -> CompiledFunction"): (-20_000, "replaced")},
+        {
+            ("net:attn", "mm + bmm + softmax -> CompiledFunction"): (
+                -20_000,
+                "replaced by CompiledFunction",
+            )
+        },
     ),
 }
 
@@ -116,8 +121,11 @@ EDITS["compiled"] = (
         *BASE[6:],
     ],
     {
-        ("net:attn", "mm + bmm + softmax -> triton_poi_fused_softmax_3"): (-160_000, "replaced"),
-        ("net:norm", "layer_norm -> CompiledFunction"): (75_000, "replaced"),
+        ("net:attn", "mm + bmm + softmax -> triton_poi_fused_softmax_3"): (
+            -160_000,
+            "replaced by triton_poi_fused_softmax_3",
+        ),
+        ("net:norm", "layer_norm -> CompiledFunction"): (75_000, "replaced by CompiledFunction"),
     },
 )
 

@@ -87,6 +87,8 @@ class Reasons:
             return f"other kernel: {self._kernel_pair(row)}"
         if reason == "shape":
             return f"other shape: {self._shapes[row]}"
+        if reason == "replaced":
+            return f"replaced by {self._main_ops[row]}"
         return reason
 
     def _of_rows(self) -> list[str]:
@@ -130,6 +132,18 @@ class Reasons:
         new = {name: ns for name, ns in after.items() if name not in before} or after
         old, other = (max(each, key=lambda name: (each[name], name)) for each in (gone, new))
         return f"{old} -> {other}"
+
+    @cached_property
+    def _main_ops(self) -> dict[int, str]:
+        """The operator with most time after, by row; the kernel where the operator is unknown."""
+        half = self._found.after
+        most: dict[int, tuple[int, str]] = {}
+        names = zip(half.side.texts("op"), half.side.texts("kernel"), strict=True)
+        for row, (op, kernel), ns in zip(
+            half.row.tolist(), names, half.gpu_ns.tolist(), strict=True
+        ):
+            most[row] = max(most.get(row, (-1, "")), (ns, op or kernel or "unnamed"))
+        return {row: name for row, (_, name) in most.items()}
 
     @cached_property
     def _shapes(self) -> dict[int, str | None]:
