@@ -27,6 +27,8 @@ from fastprof.errors import (
 )
 
 if TYPE_CHECKING:
+    from fastprof.analysis.advice.finding import CannotJudge, Finding
+    from fastprof.analysis.advice.registry import rule
     from fastprof.analysis.diff.compare import Diff, diff
     from fastprof.analysis.memory.snapshot import memory_snapshot
     from fastprof.annotate.capture import capture
@@ -46,12 +48,14 @@ __all__ = [
     "AnnotateError",
     "BadInputError",
     "Batch",
+    "CannotJudge",
     "CannotModel",
     "CaptureError",
     "CheckError",
     "Cost",
     "Diff",
     "FastprofError",
+    "Finding",
     "InternalError",
     "MissingDependencyError",
     "NotEnoughMemoryError",
@@ -74,6 +78,7 @@ __all__ = [
     "op",
     "open",
     "report",
+    "rule",
     "timer",
     "timings",
     "uninit",
@@ -82,9 +87,11 @@ __all__ = [
 
 _HOMES = {
     "Batch": "fastprof.ranks.result",
+    "CannotJudge": "fastprof.analysis.advice.finding",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
     "Diff": "fastprof.analysis.diff.compare",
+    "Finding": "fastprof.analysis.advice.finding",
     "Option": "fastprof.profile.reports",
     "Profile": "fastprof.profile.profile",
     "Tensor": "fastprof.model.call",
@@ -99,6 +106,7 @@ _HOMES = {
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",
     "report": "fastprof.profile.reports",
+    "rule": "fastprof.analysis.advice.registry",
     "timer": "fastprof.annotate.timer",
     "timings": "fastprof.annotate.timer",
     "uninit": "fastprof.annotate.session",

@@ -271,7 +271,7 @@ def definitions(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             decorators = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
-            if not decorators & {"op", "collective"}:
+            if not decorators & {"op", "collective", "rule"}:
                 yield node.name
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []

@@ -12,6 +12,7 @@ from fastprof.analysis import (
     ranges_columns,
     steps_columns,
 )
+from fastprof.analysis.advice import columns as advice_columns
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.memory import headings as memory_headings
@@ -162,6 +163,17 @@ add(
         of_snapshot="fastprof.analysis.memory.snapshot:memory_snapshot",
         columns=memory_headings.COLUMNS,
         options=(memory_headings.BY, memory_headings.DEVICE, STEPS, WHERE),
+        limit=20,
+    )
+)
+add(
+    Report(
+        name="advise",
+        about="what to change to make a step shorter, the largest saving first",
+        description=advice_columns.DESCRIPTION,
+        function="fastprof.analysis.advice.report:advise",
+        columns=advice_columns.COLUMNS,
+        options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
     )
 )

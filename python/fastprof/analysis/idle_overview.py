@@ -21,7 +21,7 @@ from fastprof.profile.advice import advice_on
 from fastprof.profile.api_classes import COPY as COPY_CALL
 from fastprof.profile.profile import Profile
 
-__all__ = ["notes", "overview"]
+__all__ = ["notes", "overview", "starved_share"]
 
 _STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
 _MOST_GPUS: Final = 8
@@ -30,7 +30,7 @@ _MOST_GPUS: Final = 8
 def overview(profile: Profile, work: dict[int, GpuWork]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """A line for each GPU and one on the queue, and the values in them for JSON."""
     of_devices = {device: _of_device(each) for device, each in work.items()}
-    starved = _starved(profile)
+    starved = starved_share(profile)
     lines = [_line(device, found) for device, found in list(of_devices.items())[:_MOST_GPUS]]
     if len(of_devices) > _MOST_GPUS:
         lines.append(f"... {len(of_devices) - _MOST_GPUS} more GPUs")
@@ -75,7 +75,7 @@ def _line(device: int, found: dict[str, Any]) -> str:
     return f"{gpu}, {quantity(span, 'ns')}: {', '.join([*shown, idle])}"
 
 
-def _starved(profile: Profile) -> float | None:
+def starved_share(profile: Profile) -> float | None:
     """The share of kernels that start right after their launch; None without launches."""
     start, returned = numbers(profile, "start"), numbers(profile, "launch_end")
     kind = texts(profile, "kind")

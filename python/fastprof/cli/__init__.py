@@ -57,9 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         The exit code: 0 success; 1 bad input (`batch`: any unreadable file); 3 failed consistency
-        check, a bug in fastprof; 4 `diff --fail-above`: slower; 130 interrupted. `nsys` also
-        returns the exit code of the program it runs. Usage errors raise SystemExit(2), as in
-        argparse.
+        check, a bug in fastprof; 4 result above --fail-above; 130 interrupted. `nsys` also returns
+        the exit code of the program it runs. Usage errors raise SystemExit(2), as in argparse.
     """
     given = sys.argv[1:] if argv is None else list(argv)
     commands = [each.NAME for each in COMMANDS]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fastprof.model.heading import Heading
     from fastprof.model.table import Table
 
+FAILED = 4  # --fail-above
+
 
 class ReportCommand:
     """The command of a report."""
@@ -57,7 +59,8 @@ class ReportCommand:
             arguments.error(str(error))
         with output(arguments.output, arguments.file) as file:
             file.write(text.encode("utf-8", "surrogateescape"))
-        return 0
+        has_limit = getattr(arguments, "fail_above", None) is not None
+        return FAILED if has_limit and table.facts["failed"] else 0
 
     def _table(self, arguments: argparse.Namespace) -> Table:
         from fastprof.profile.load import open as open_trace

@@ -59,3 +59,7 @@ class ReportMethods(ABC):
     def memory(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Allocations and the peak: `profile.memory(by="layer", device="cpu")`; see `report`."""
         return self.report("memory", by=by, **options)
+
+    def advise(self, min: float | None = None, **options: Any) -> Table:  # noqa: A002
+        """What to change to make a step shorter: `profile.advise(min=1.0)`; see `report`."""
+        return self.report("advise", min=min, **options)

@@ -1,0 +1,83 @@
+"""The headings, options and help of `advise`. Imports no numpy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.model.heading import Heading
+from fastprof.profile.reports import Option
+
+__all__ = ["COLUMNS", "DESCRIPTION", "FAIL_ABOVE", "MIN"]
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise ValueError(f"expected a percentage from 0 to 100, found {text!r}")
+    return value
+
+
+MIN: Final = Option(
+    "min",
+    "smallest saving that is listed, percent of a step (default: each rule's own)",
+    "PERCENT",
+    _percent,
+)
+FAIL_ABOVE: Final = Option(
+    "fail_above",
+    "exit with code 4 if a finding saves more than this, percent of a step",
+    "PERCENT",
+    _percent,
+)
+
+COLUMNS: Final = (
+    Heading("id", "finding", "", "id of the rule", min_width=20),
+    Heading(
+        "saving_ns",
+        "up to",
+        "ns",
+        "upper bound of the time saved per step and GPU, without what larger findings save; "
+        "unknown for findings that save no time by themselves",
+    ),
+    Heading("share", "step", "share", "the same as a share of the step"),
+    Heading("confidence", "confidence", "", "high, medium or low"),
+    Heading("where", "where", "", "layer, source line, operator, shapes, range", in_text=False),
+    Heading("what", "what", "", "one sentence", in_text=False),
+    Heading("evidence", "evidence", "", "the numbers", in_text=False),
+    Heading("remedy", "remedy", "", "what to change", in_text=False),
+    Heading("why", "why", "", "reason for the confidence", in_text=False),
+    Heading(
+        "alone_ns", "alone", "ns", "upper bound of the saving without other changes", in_text=False
+    ),
+)
+
+DESCRIPTION: Final = """\
+What to change to make a step shorter, the largest saving first. A saving is an upper bound, per
+step and GPU: the mean over typical steps (no warm-up, no outlier). It is taken from idle time or
+from the time of kernels. Time that two findings could save counts to the larger one, and the sum
+is at most a step. The notes list the rules that the capture does not suffice for.
+`fastprof.rule` adds rules; --ops loads a file with them.
+
+$ fastprof advise resnet50.json.gz -w 88 --min 10
+Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
+step 175.5 ms: findings save up to 56.74 ms, 32%
+
+1. data-loading (up to 56.74 ms): The GPU waits for the data loader.
+- evidence: 56.74 ms idle per step; median 57.04 ms, 48.19 ms to 62.04 ms; 1 gap, the
+  longest 62.34 ms
+- where: resnet50_profiler_api.py:44 100%;
+  enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__ 100%
+- remedy: DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches
+  batches; or move transforms to the GPU
+- confidence: high: the thread that launches the next work is in the loader during this
+  time
+
+finding       up to(ms)  step(%)  confidence
+data-loading      56.74     32.3  high
+total             56.74     32.3
+not judged: cudnn-benchmark, because: values of arguments not recorded:
+  profile(record_shapes=True) of PyTorch 2.1 or later
+"""

@@ -1,0 +1,210 @@
+"""Facts: what rules know of a profile. Everything is computed on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from fastprof.analysis.advice.calls import Calls, calls_of
+from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.idle_time import IdleTime, idle_time
+from fastprof.analysis.advice.windows import typical
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.gpu_work import own_ns
+from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Values
+from fastprof.model.devices import Device
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["Facts"]
+
+_LEAST_STEPS = 3
+
+
+class Facts:
+    """What rules know of a profile.
+
+    Times are ns per step and GPU: the mean over the typical steps (no warm-up, no outlier) of all
+    GPUs. Without steps, the capture is one step.
+
+    Attributes
+    ----------
+    profile : Profile
+    devices : dict of int to Device, peaks of the GPUs with work
+    steps_source : str or None, what a step is, see `Profile.find_steps`
+    steps : StepsOfKernels
+    windows : Windows, of all steps and GPUs; without rows if the file has no times
+    rows : int64 [n_steps], the typical rows of `windows`
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        steps: str | None = None,
+        devices: Mapping[int, Device] | None = None,
+    ) -> None:
+        self.profile, self.steps_source = profile, steps
+        self.devices = profile.devices if devices is None else devices
+        self.steps: StepsOfKernels = profile.find_steps(steps)
+        self.windows: Windows = windows_of(profile, self.steps)
+        self.rows = typical(self.windows, self.steps)
+
+    @property
+    def has_times(self) -> bool:
+        """False for dict lines, and without GPU work."""
+        return len(self.rows) > 0
+
+    @property
+    def has_steps(self) -> bool:
+        """False if the capture is one step."""
+        return self.steps.source != "none"
+
+    @property
+    def per_step(self) -> str:
+        """`per step`, or `in the capture`: what the times of findings are for."""
+        return "per step" if self.has_steps else "in the capture"
+
+    @property
+    def n_steps(self) -> int:
+        """Steps that count, times GPUs; 1 without times."""
+        return max(len(self.rows), 1)
+
+    @cached_property
+    def step_ns(self) -> float:
+        """Length of a step; GPU time of all work if the file has no times."""
+        if not self.has_times:
+            return float(np.maximum(numbers(self.profile, "sil"), 0).sum())
+        return float(self.windows.wall[self.rows].mean())
+
+    @cached_property
+    def times(self) -> dict[str, float]:
+        """By the names of `steps_windows.TIMES`.
+
+        Raises
+        ------
+        CannotJudge
+            The file has no times.
+        """
+        self.need_times()
+        windows = self.windows.take(self.rows)
+        return {name: float(each.mean()) for name, each in times_of(windows).items()}
+
+    @cached_property
+    def idle(self) -> IdleTime:
+        """The idle time by cause.
+
+        Raises
+        ------
+        CannotJudge
+            The file has no times, or no API calls.
+        """
+        self.need_times()
+        if not len(self.profile.api):
+            raise CannotJudge("no API calls in the file: record with nsys profile -t cuda")
+        return idle_time(self.profile, self.windows, self.rows)
+
+    @cached_property
+    def of_kernels(self) -> Floats64:
+        """[kernels] The busy time that is each kernel's own; 0 outside the typical steps.
+
+        Each moment with work belongs to one kernel: compute before communication before copies.
+        The sum is the busy time.
+        """
+        found: Floats64 = np.zeros(len(self.profile))
+        if not self.has_times:
+            found += np.maximum(numbers(self.profile, "sil"), 0)
+            return found
+        is_typical = np.zeros(len(self.windows) + 1, bool)
+        is_typical[self.rows] = True
+        for lane, rows in self.windows.by_lane():
+            counts = is_typical[self.windows.row_of(lane.work.start, rows)]
+            found[lane.work.rows] = np.where(counts, own_ns(lane.work), 0)
+        found /= self.n_steps
+        return found
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Groups of equal calls with their time in a step."""
+        steps = self.steps if self.has_steps else None
+        return calls_of(self.profile, self.devices, self.is_typical, self.n_steps, steps)
+
+    def own_ns(self, rows: Int64) -> float:
+        """The busy time that is some kernels' own, ns per step and GPU."""
+        return float(self.of_kernels[rows].sum())
+
+    def of_lane(self, lane: Lane, rows: Int64) -> float:
+        """The busy time that is some kernels' own on a GPU of a process, ns per step."""
+        own = np.zeros(len(self.profile), bool)
+        own[lane.work.rows] = True
+        n = sum(self.windows.lanes[i] is lane for i in self.windows.lane[self.rows].tolist())
+        return self.own_ns(rows[own[rows]]) * self.n_steps / max(n, 1)
+
+    def count(self, rows: Int64) -> float:
+        """How many of some kernels run per step and GPU."""
+        return float(np.count_nonzero(self.is_typical[rows])) / self.n_steps
+
+    def kernels(self, **keys: str | tuple[str, ...]) -> Int64:
+        """The rows of kernels in typical steps by keys: `kernels(phase="backward", op="mm")`."""
+        fits = self.is_typical
+        for name, values in keys.items():
+            wanted = (values,) if isinstance(values, str) else values
+            fits = fits & self._has(name, wanted)
+        return np.flatnonzero(fits)
+
+    @cached_property
+    def is_typical(self) -> Bools:
+        """[kernels] Whether each starts in a typical step."""
+        if not self.has_times:
+            return np.ones(len(self.profile), bool)
+        found = np.zeros(len(self.profile), bool)
+        chosen = np.zeros(len(self.windows) + 1, bool)
+        chosen[self.rows] = True
+        for lane, rows in self.windows.by_lane():
+            found[lane.work.rows] = chosen[self.windows.row_of(lane.work.start, rows)]
+        return found
+
+    @cached_property
+    def repeated_kernels(self) -> int:
+        """How many kernels each typical step launches, if all launch the same ones in order; or 0.
+
+        Several steps are required.
+        """
+        wanted = np.unique(self.windows.step[self.rows])
+        if not self.has_steps or len(wanted) < _LEAST_STEPS:
+            return 0
+        name, kind = texts(self.profile, "name").ids, texts(self.profile, "kind")
+        is_kernel = np.array([*(each == "kernel" for each in kind.values), False])[kind.ids]
+        launched = numbers(self.profile, "launch_start")
+        sequences = []
+        for step in wanted.tolist():
+            rows = np.flatnonzero((self.steps.of_kernel == step) & is_kernel)
+            sequences.append(name[rows[np.argsort(launched[rows], kind="stable")]])
+        same = all(np.array_equal(sequences[0], each) for each in sequences[1:])
+        return len(sequences[0]) if same else 0
+
+    def _has(self, column: str, values: tuple[str, ...]) -> Bools:
+        """[kernels] Whether a key has one of some values."""
+        keys = key_of(self.profile, column)
+        fits = np.array([*(each in values for each in keys.values), False], bool)
+        return fits[keys.ids]
+
+    def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
+        """The values of a key with most time of some kernels, with their share of that time."""
+        keys: Values = key_of(self.profile, column)
+        ns = self.of_kernels[rows]
+        sums = np.bincount(keys.ids[rows] + 1, ns, len(keys.values) + 1)[1:]
+        order = np.argsort(-sums, kind="stable")[:most].tolist()
+        total = max(float(ns.sum()), 1.0)
+        return [(str(keys.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]
+
+    def need_times(self) -> None:
+        """Raise CannotJudge if the file has no times."""
+        if not self.has_times:
+            what = "no GPU work" if not len(self.profile) else "dict lines contain no times"
+            raise CannotJudge(f"{what}: use the original trace of a run on a GPU")

@@ -1,0 +1,103 @@
+"""The idle time of typical steps by cause, with places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.gpu_work import Gaps, gaps
+from fastprof.analysis.idle_causes import CAUSES, Cause, Host, Split, split
+from fastprof.analysis.idle_places import places
+from fastprof.analysis.steps_windows import Windows
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Values
+from fastprof.profile.profile import Profile
+
+__all__ = ["IdleTime", "idle_time"]
+
+_SHORT_NS = 1000
+
+
+class IdleTime(NamedTuple):
+    """The gaps of some windows.
+
+    Parameters
+    ----------
+    gaps : those of at least 1 us
+    window : int64 [gaps], the window of each, an index into the rows given
+    main : uint8 [gaps], the `Cause` that takes most of each
+    main_ns : int64 [gaps]
+    by_window : int64 [windows, causes], ns; adds up to the idle time after the first work
+    places : where to look, by name of `idle_places.PLACES`, [gaps]
+    """
+
+    gaps: Gaps
+    window: Int64
+    main: Int32
+    main_ns: Int64
+    by_window: Int64
+    places: dict[str, Values]
+
+    def mean(self, cause: str) -> float:
+        """ns per window."""
+        return float(self.by_window[:, CAUSES.index(cause)].mean()) if len(self.by_window) else 0.0
+
+    def of_windows(self, cause: str) -> Int64:
+        """[windows] ns."""
+        found: Int64 = self.by_window[:, CAUSES.index(cause)]
+        return found
+
+    def is_mainly(self, *causes: str) -> Bools:
+        """[gaps] Whether one of these causes takes most."""
+        return np.isin(self.main, [CAUSES.index(cause) for cause in causes])
+
+    def top(self, place: str, rows: Bools, most: int = 3) -> list[tuple[str, float]]:
+        """The places that take most of some gaps, with their share of the time of these gaps."""
+        column, ns = self.places[place], self.main_ns[rows].astype(np.float64)
+        ids = column.ids[rows]
+        sums = np.bincount(ids + 1, ns, len(column.values) + 1)[1:]
+        order = np.argsort(-sums, kind="stable")[:most].tolist()
+        total = max(float(ns.sum()), 1.0)
+        return [(str(column.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]
+
+    def by_cause(self, rows: Bools) -> Mapping[str, float]:
+        """The time of the main cause of some gaps, ns per window."""
+        n = max(len(self.by_window), 1)
+        sums = np.bincount(self.main[rows], self.main_ns[rows], len(Cause)) / n
+        return {cause: float(ns) for cause, ns in zip(CAUSES, sums.tolist(), strict=True) if ns}
+
+
+def idle_time(profile: Profile, windows: Windows, rows: Int64) -> IdleTime:
+    """The gaps of some rows of the windows. Reads the file again on first use.
+
+    Raises
+    ------
+    CannotJudge
+        There is no GPU work.
+    """
+    host, found, parts, window = Host(profile), [], [], []
+    by_window = np.zeros((len(rows), len(Cause)), np.int64)
+    index = np.full(len(windows) + 1, -1)
+    index[rows] = np.arange(len(rows))
+    for lane, own in windows.by_lane():
+        between = gaps(lane.work)
+        at = index[windows.row_of(between.start, own)]
+        length = between.end - between.start
+        short = np.flatnonzero((at >= 0) & (length < _SHORT_NS))
+        np.add.at(by_window[:, Cause.SHORT], at[short], length[short])
+        some = np.flatnonzero((at >= 0) & (length >= _SHORT_NS))
+        found.append(Gaps._make(each[some] for each in between))
+        parts.append(split(found[-1], host, at[some], len(rows)))
+        by_window += parts[-1].totals
+        window.append(at[some])
+    if not found:
+        raise CannotJudge("no GPU work: record a run on a GPU")
+    together = Gaps._make(map(np.concatenate, zip(*found, strict=True)))
+    *columns, totals, late = zip(*parts, strict=True)
+    both = Split._make([*map(np.concatenate, columns), np.sum(totals, axis=0), sum(late)])
+    where = places(together, both, host)
+    main = both.main.astype(np.int32)
+    return IdleTime(together, np.concatenate(window), main, both.ns, by_window, where)

@@ -1,0 +1,99 @@
+"""The registry of rules: functions from Facts to Findings. Imports no numpy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from fastprof.errors import ReportError
+
+if TYPE_CHECKING:
+    from fastprof.analysis.advice.facts import Facts
+    from fastprof.analysis.advice.finding import Finding
+
+__all__ = ["ENTRY_POINTS", "Rule", "all_rules", "rule"]
+
+ENTRY_POINTS: Final = "fastprof.rules"
+
+# The modules of the built-in rules.
+_MODULES: Final = (
+    "idle",
+    "kernels",
+    "communication",
+    "copies",
+    "phases",
+    "steps",
+    "memory",
+    "capture",
+)
+
+Function = TypeVar("Function", bound="Callable[[Facts], Iterable[Finding]]")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule.
+
+    Parameters
+    ----------
+    id : lower-case words joined by `-`
+    about : one line
+    function : Facts -> Findings; raises CannotJudge
+    least : smallest saving that is listed, as a share of the step
+    """
+
+    id: str
+    about: str
+    function: Callable[[Facts], Iterable[Finding]]
+    least: float = 0.0
+
+
+_rules: dict[str, Rule] = {}
+
+
+def rule(id: str, *, least: float = 0.01) -> Callable[[Function], Function]:  # noqa: A002
+    """Register a function as a rule of `fastprof advise`; it replaces the one of the same id.
+
+    >>> @fastprof.rule("many-copies")  # doctest: +SKIP
+    ... def many_copies(facts):
+    ...     '''Copies that one larger copy can replace.'''
+    ...     rows = np.flatnonzero(facts.profile.kernels["class"] == "memcpy")
+    ...     if len(rows) > 100 * facts.n_steps:
+    ...         yield fastprof.Finding(
+    ...             what="The step makes more than 100 copies.",
+    ...             remedy="copy one batch with one call",
+    ...             kernels=rows,
+    ...             gpu_ns=facts.own_ns(rows) / 2,
+    ...         )
+
+    Parameters
+    ----------
+    id : lower-case words joined by `-`
+    least : smallest saving that is listed, as a share of the step; `--min` replaces it
+
+    Raises
+    ------
+    ReportError
+        The id has another form.
+    """
+    if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", id):
+        raise ReportError(f"rule {id!r}: expected an id of lower-case words joined by -")
+
+    def register(function: Function) -> Function:
+        about = (function.__doc__ or "").strip().partition("\n")[0]
+        _rules[id] = Rule(id, about, function, least)
+        return function
+
+    return register
+
+
+def all_rules() -> dict[str, Rule]:
+    """All rules by id, the built-in ones and those of the user."""
+    own = dict(_rules)
+    for name in _MODULES:
+        import_module(f"fastprof.analysis.advice.rules.{name}")
+    _rules.update(own)  # a rule of the user may be registered before the built-in one it replaces
+    return dict(_rules)

@@ -1,0 +1,1 @@
+"""The built-in rules, a module per family."""

@@ -1,0 +1,95 @@
+"""Rules on communication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.grouping import group
+from fastprof.analysis.keys import key_of
+from fastprof.model.arrays import Int64
+from fastprof.model.quantity import quantity
+
+__all__: list[str] = []
+
+_UNBALANCED: Final = 1.3  # the longest communication of a GPU by the shortest
+_STREAM: Final = ("process", "device", "stream")
+
+
+@rule("exposed-comm", least=0.03)
+def exposed_communication(facts: Facts) -> Iterator[Finding]:
+    """Communication during which the GPU computes nothing."""
+    times, rows = facts.times, facts.kernels(**{"class": "communication"})
+    exposed = times["exposed_communication_ns"]
+    if not exposed:
+        return
+    hidden = times["hidden_communication_ns"] / max(times["communication_ns"], 1)
+    shared = _on_stream_of_compute(facts, rows)
+    if shared > 0.5:
+        remedy = (
+            "these kernels share their stream with compute, which prevents overlap: use a process "
+            "group of its own, or async_op=True"
+        )
+    else:
+        remedy = (
+            "start communication earlier: DistributedDataParallel(bucket_cap_mb=...), FSDP with "
+            "backward_prefetch=BACKWARD_PRE; fastprof batch shows waits for a late rank"
+        )
+    yield Finding(
+        what="The GPU computes nothing during communication.",
+        where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("kernel", rows)),
+        evidence=f"{quantity(round(exposed), 'ns')} exposed {facts.per_step}; {hidden:.0%} of "
+        f"{quantity(round(times['communication_ns']), 'ns')} is hidden behind compute",
+        remedy=remedy,
+        confidence="medium",
+        why="the time includes waits for other ranks, which overlap does not remove",
+        kernels=rows,
+        gpu_ns=facts.own_ns(rows),
+    )
+
+
+def _on_stream_of_compute(facts: Facts, rows: Int64) -> float:
+    """The share of the time of communication on streams that mostly compute."""
+    profile = facts.profile
+    streams = group([key_of(profile, name) for name in _STREAM], len(profile))
+    of_comm = np.bincount(streams.ids[rows], facts.of_kernels[rows], streams.n)
+    of_all = np.bincount(streams.ids, facts.of_kernels, streams.n)
+    computes = of_comm < of_all / 2
+    return float(of_comm[computes].sum() / max(of_comm.sum(), 1))
+
+
+@rule("unbalanced-comm")
+def unbalanced_communication(facts: Facts) -> Iterator[Finding]:
+    """One GPU waits for another in communication."""
+    facts.need_times()
+    rows = facts.kernels(**{"class": "communication"})
+    if not len(rows):
+        return
+    windows = facts.windows.take(facts.rows)
+    lanes = [(lane, facts.of_lane(lane, rows)) for lane, _ in windows.by_lane()]
+    lanes = [(lane, ns) for lane, ns in lanes if ns]
+    if len(lanes) < 2:
+        raise CannotJudge(
+            "the file contains one rank: fastprof batch on the files of all ranks compares them"
+        )
+    ns = {lane.device: each for lane, each in lanes}
+    late, early = min(ns, key=ns.__getitem__), max(ns, key=ns.__getitem__)
+    if ns[early] < _UNBALANCED * ns[late] or ns[early] - ns[late] < 0.01 * facts.step_ns:
+        return
+    yield Finding(
+        what=f"GPU {early} waits for GPU {late} in communication.",
+        where=f"GPU {late}",
+        evidence=", ".join(
+            f"GPU {device}: {quantity(round(each), 'ns')} {facts.per_step}"
+            for device, each in ns.items()
+        ),
+        remedy=f"find what GPU {late} does longer (fastprof steps, --where device={late}): uneven "
+        "batches or layers, host work of one rank",
+        confidence="medium",
+        why="a collective ends at about the same time on all ranks: the last rank waits least",
+    )

@@ -1,0 +1,196 @@
+"""Rules on the causes of idle time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.idle_overview import starved_share
+from fastprof.model.quantity import quantity
+
+__all__: list[str] = []
+
+_STARVED: Final = 0.1  # of the kernels; with fewer, the queue of the GPU hides the launches
+
+
+@rule("data-loading", least=0.05)
+def data_loading(facts: Facts) -> Iterator[Finding]:
+    """The GPU waits for batches."""
+    ns = facts.idle.mean("data loading")
+    if not ns:
+        return
+    yield Finding(
+        what="The GPU waits for the data loader.",
+        where=_places(facts, ("data loading",), "line", "range"),
+        evidence=_evidence(facts, "data loading"),
+        remedy="DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches "
+        "batches; or move transforms to the GPU",
+        confidence="high",
+        why="the thread that launches the next work is in the loader during this time",
+        idle_ns={"data loading": ns},
+    )
+
+
+@rule("alloc", least=0.02)
+def alloc(facts: Facts) -> Iterator[Finding]:
+    """The GPU waits for allocations, frees and loading of code."""
+    ns = facts.idle.mean("alloc/load")
+    if not ns:
+        return
+    calls = _names(facts, ("alloc/load",), "call")
+    yield Finding(
+        what="The GPU waits while the host allocates or frees memory or loads code.",
+        where=_places(facts, ("alloc/load",), "call", "line", "range"),
+        evidence=_evidence(facts, "alloc/load"),
+        remedy=_alloc_remedy(calls),
+        confidence="high" if facts.has_steps else "low",
+        why="the thread that launches the next work is in these calls during this time"
+        if facts.has_steps
+        else "without steps, this includes the start of the program",
+        idle_ns={"alloc/load": ns},
+    )
+
+
+def _alloc_remedy(calls: list[str]) -> str:
+    """The change for the call that takes most."""
+    first = calls[0] if calls else ""
+    if "Free" in first:
+        return (
+            "do not call torch.cuda.empty_cache() in the loop; against fragmentation, "
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        )
+    if "Malloc" in first or "Alloc" in first or "MemCreate" in first or "MemMap" in first:
+        return (
+            "keep shapes equal, so that the caching allocator reuses its blocks; record after "
+            "the first steps"
+        )
+    if "Host" in first or "Register" in first:
+        return "allocate pinned memory once, before the loop: DataLoader(pin_memory=True)"
+    return "code is loaded at its first use: record after the first steps (schedule(warmup=2))"
+
+
+@rule("sync", least=0.02)
+def sync(facts: Facts) -> Iterator[Finding]:
+    """The GPU waits because the host waited for it."""
+    causes = ("sync", "blocking copy")
+    by_cause = {cause: facts.idle.mean(cause) for cause in causes}
+    if not any(by_cause.values()):
+        return
+    operators = _names(facts, causes, "op")
+    yield Finding(
+        what="The host waits for the GPU and launches nothing ahead, then the GPU waits.",
+        where=_places(facts, causes, "op", "call", "line", "range"),
+        evidence=_evidence(facts, *(cause for cause, ns in by_cause.items() if ns)),
+        remedy=_sync_remedy(operators),
+        confidence="medium",
+        why="the wait may be required; the time after it is idle because nothing is queued",
+        idle_ns=by_cause,
+    )
+
+
+def _sync_remedy(operators: list[str]) -> str:
+    """The changes for the operators that wait."""
+    remedies = []
+    if {"item", "_local_scalar_dense", "is_nonzero"} & {*operators}:
+        remedies.append(
+            ".item(), print() and `if tensor:` wait: keep values on the GPU, log every N steps"
+        )
+    if {"nonzero", "index", "masked_select", "unique"} & {*operators}:
+        remedies.append("shapes that depend on values wait: use torch.where instead of a mask")
+    if not remedies or {"copy_", "_to_copy", "to"} & {*operators}:
+        remedies.append("copy from pinned memory with .to(device, non_blocking=True)")
+    return "; ".join(remedies)
+
+
+@rule("launch-bound", least=0.03)
+def launch_bound(facts: Facts) -> Iterator[Finding]:
+    """Kernels are shorter than the host takes to launch them."""
+    causes = ("launch-bound", "launch latency")
+    by_cause = {cause: facts.idle.mean(cause) for cause in causes}
+    starved = starved_share(facts.profile)
+    if starved is None or starved < _STARVED:
+        return
+    repeats = facts.repeated_kernels
+    graph = (
+        "shapes repeat: torch.cuda.make_graphed_callables, or torch.compile"
+        if repeats
+        else "torch.compile"
+    )
+    yield Finding(
+        what="The GPU finishes kernels faster than the host launches them.",
+        where=_places(facts, causes, "op", "line", "range"),
+        evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
+        + _evidence(facts, *causes)
+        + (f"; each step launches the same {repeats} kernels" if repeats else ""),
+        remedy=f'{graph}(mode="reduce-overhead") replays a CUDA graph; optimizers with fused=True '
+        "or foreach=True; a larger batch",
+        confidence="medium",
+        why="a graph needs static shapes and no synchronisation inside",
+        idle_ns=by_cause,
+    )
+
+
+@rule("host-bound", least=0.03)
+def host_bound(facts: Facts) -> Iterator[Finding]:
+    """The GPU waits for Python code and operators on the host."""
+    ns = facts.idle.mean("host-bound")
+    if not ns:
+        return
+    yield Finding(
+        what="The GPU waits for Python code between launches.",
+        where=_places(facts, ("host-bound",), "line", "layer", "op", "range"),
+        evidence=_evidence(facts, "host-bound"),
+        remedy="move this host work out of the step or to another thread; torch.compile removes "
+        "the overhead of Python",
+        confidence="medium",
+        why="the profiler itself slows down the host",
+        idle_ns={"host-bound": ns},
+    )
+
+
+def _evidence(facts: Facts, *causes: str) -> str:
+    """The idle time of some causes, its spread over steps and its gaps."""
+    idle = facts.idle
+    of_steps = np.sum([idle.of_windows(cause) for cause in causes], axis=0)
+    own = idle.is_mainly(*causes)
+    length = (idle.gaps.end - idle.gaps.start)[own]
+    parts = [f"{quantity(round(float(of_steps.mean())), 'ns')} idle {facts.per_step}"]
+    if len(causes) > 1:
+        each = [f"{name} {quantity(round(idle.mean(name)), 'ns')}" for name in causes]
+        parts[0] += f" ({', '.join(each)})"
+    if facts.has_steps and len(of_steps) >= _SPREAD:
+        low, middle, high = np.percentile(of_steps, [0, 50, 100]).round().astype(np.int64).tolist()
+        parts.append(
+            f"median {quantity(middle, 'ns')}, {quantity(low, 'ns')} to {quantity(high, 'ns')}"
+        )
+    if len(length):
+        count = len(length) / facts.n_steps
+        gaps = "1 gap" if count == 1 else f"{count:.4g} gaps"
+        parts.append(f"{gaps}, the longest {quantity(int(length.max()), 'ns')}")
+    return "; ".join(parts)
+
+
+_SPREAD: Final = 3  # steps
+_LEAST: Final = 0.1  # of the time of a cause; places below are not named
+
+
+def _places(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
+    """Where most of some causes is, with shares of their time."""
+    rows = facts.idle.is_mainly(*causes)
+    found = []
+    for name in names:
+        top = [each for each in facts.idle.top(name, rows) if each[1] >= _LEAST]
+        if top:
+            found.append(", ".join(f"{text} {share:.0%}" for text, share in top))
+    return "; ".join(found)
+
+
+def _names(facts: Facts, causes: tuple[str, ...], place: str) -> list[str]:
+    """The places that take most of some causes, without shares."""
+    rows = facts.idle.is_mainly(*causes)
+    return [text for text, share in facts.idle.top(place, rows) if share >= _LEAST]

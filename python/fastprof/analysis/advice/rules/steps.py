@@ -1,0 +1,51 @@
+"""Rules on the lengths of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.advice.registry import rule
+from fastprof.model.quantity import quantity
+
+__all__: list[str] = []
+
+_LONG: Final = 1.3  # medians
+_LEAST_STEPS: Final = 3
+
+
+@rule("uneven-steps")
+def uneven_steps(facts: Facts) -> Iterator[Finding]:
+    """Some steps take far longer than the median."""
+    facts.need_times()
+    windows = facts.windows
+    counts = facts.steps.is_counted[windows.step] & windows.is_known & ~windows.is_cut
+    wall, step = windows.wall[counts], windows.step[counts]
+    if len(np.unique(step)) < _LEAST_STEPS:
+        raise CannotJudge("fewer than 3 whole steps: record more, or name them with --steps")
+    median, late = float(np.median(wall)), float(np.percentile(wall, 95))
+    if late <= _LONG * median:
+        return
+    long = np.unique(step[wall > _LONG * median])
+    numbers = ", ".join(map(str, facts.steps.number[long][:5].tolist()))
+    outliers = facts.profile.report("steps", steps=facts.steps_source).lead
+    causes = [line for line in outliers if line.startswith("outlier:") and " over " in line][:1]
+    yield Finding(
+        what=f"{len(long)} of {len(np.unique(step))} steps take over 1.3 times the median.",
+        where=f"step {numbers}",
+        evidence="; ".join(
+            [
+                f"median {quantity(round(median), 'ns')}, 95th percentile "
+                f"{quantity(round(late), 'ns')}",
+                *causes,
+            ]
+        ),
+        remedy="fastprof steps shows what differs in these steps: loader, allocation, logging, "
+        "garbage collection (gc.freeze() or gc.disable() in the loop)",
+        confidence="medium",
+        why="the mean of the steps above excludes outliers",
+    )

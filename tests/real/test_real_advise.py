@@ -1,0 +1,118 @@
+"""`advise` of real traces: what fires where, what must not, and sums of savings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.idle_causes import CAUSES
+from open_traces import profile
+from real_data import traces
+
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+R50 = "kineto/resnet50_2021_stack_memory.json.gz"
+R50_WORKERS = "kineto/resnet50_2021_4workers.json.gz"
+MS = 1e6
+Rows = dict[str, dict[str, Any]]
+
+
+def advice(path: str) -> Rows:
+    return {row["id"]: row for row in profile(path, copies=True).advise().rows()}
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_savings_are_at_most_what_they_are_taken_from(path: str) -> None:
+    opened = profile(path, copies=True)
+    table, facts = opened.advise(min=0), Facts(opened)
+    saved = [row["saving_ns"] or 0 for row in table.rows()]
+    assert saved == sorted(saved, reverse=True)
+    assert sum(saved) <= facts.step_ns
+    if not facts.has_times:
+        return
+    wall = facts.times["busy_ns"] + facts.times["idle_ns"]
+    assert wall == pytest.approx(facts.step_ns)
+    if len(opened.api):
+        by_cause = {cause: facts.idle.mean(cause) for cause in CAUSES}
+        assert sum(by_cause.values()) <= facts.times["idle_ns"] + 1
+        from_idle = {
+            "data-loading": ("data loading",),
+            "alloc": ("alloc/load",),
+            "sync": ("sync", "blocking copy"),
+            "launch-bound": ("launch-bound", "launch latency"),
+            "host-bound": ("host-bound",),
+        }
+        rows = {row["id"]: row for row in table.rows()}
+        for name in from_idle.keys() & rows.keys():
+            causes = sum(by_cause[cause] for cause in from_idle[name])
+            assert rows[name]["saving_ns"] <= rows[name]["alone_ns"] <= causes
+    of_classes = facts.of_kernels[facts.kernels(**{"class": "communication"})].sum()
+    assert of_classes <= facts.times["exposed_communication_ns"] + 1
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_own_time_of_kernels_is_the_busy_time(path: str) -> None:
+    facts = Facts(profile(path, copies=True))
+    if facts.has_times:
+        # A kernel that runs past the end of its step counts to the step in which it starts.
+        assert facts.of_kernels.sum() == pytest.approx(facts.times["busy_ns"], rel=0.03)
+
+
+# Where each rule fires, with its saving in ms per step.
+FIRES = {
+    "data-loading": {R50: 56.7, "kineto/owlv2_h100.json.gz": 122.9},
+    "alloc": {"kineto/resnet18_mi300_full.json.gz": 975.9},
+    "sync": {"nsys/ranges_lm_a100_nsys2024.sqlite": 711.1},
+    "launch-bound": {R50: 9.2, "nsys/emit_nvtx_2gpu_after_nsys2026.sqlite": 31.1},
+    "host-bound": {"nsys/emit_nvtx_2gpu_after_nsys2026.sqlite": 19.4, R50_WORKERS: 12.3},
+    "exposed-comm": {"kineto/train_v100_2022.json.gz": 11.6},
+    "device-copy": {"kineto/train_v100_2022.json.gz": 13.6},
+    "exposed-copy": {R50_WORKERS: 2.94, "nsys/ranges_lm_a100_nsys2024.sqlite": 3156.0},
+    "recompute": {"kineto/resnet_checkpoint_mi300.json.gz": 1.374},
+    "uneven-steps": {R50_WORKERS: None},
+    "memory-headroom": {"kineto/owlv2_h100.json.gz": None},
+    "unbalanced-comm": {"nsys/emit_nvtx_2gpu_after_nsys2026.sqlite": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "ms"),
+    [(name, path, ms) for name, found in FIRES.items() for path, ms in found.items()],
+)
+def test_rules_fire(name: str, path: str, ms: float | None) -> None:
+    row = advice(path)[name]
+    assert row["saving_ns"] == (ms if ms is None else pytest.approx(ms * MS, rel=0.01))
+
+
+def test_rules_do_not_fire() -> None:
+    assert not {"data-loading", "alloc", "sync", "exposed-comm"} & set(advice(R50_WORKERS))
+    assert not {"alloc", "sync", "exposed-comm", "uneven-steps", "recompute"} & set(advice(R50))
+    before = advice("nsys/emit_nvtx_2gpu_nsys2026.sqlite")
+    assert "launch-bound" not in before  # 8.8 % of its kernels are starved, 32.8 % after
+    saves_nothing = advice("kineto/resnet_v100_2024_fwdbwd.json.gz")
+    assert set(saves_nothing) == {"capture"}
+
+
+def test_the_prediction_for_the_loader_against_the_same_program_with_four_workers() -> None:
+    before, after = (Facts(profile(path, copies=True)) for path in (R50, R50_WORKERS))
+    per_step = before.idle.of_windows("data loading")
+    assert np.median(per_step) == pytest.approx(57.0 * MS, abs=0.05 * MS)
+    assert per_step.mean() == pytest.approx(56.74 * MS, abs=0.01 * MS)
+    medians = [np.median(each.steps.length) for each in (before, after)]
+    gained = medians[0] - medians[1]
+    assert gained == pytest.approx(49.8 * MS, abs=0.1 * MS)
+    assert gained < np.median(per_step)  # an upper bound
+
+
+def test_zero_grad_is_part_of_the_launches() -> None:
+    row = advice(R50)["zero-grad"]
+    assert row["evidence"].startswith("161 kernels")
+    assert row["alone_ns"] == pytest.approx(4.51 * MS, rel=0.01)
+    assert row["saving_ns"] == pytest.approx(0.17 * MS, rel=0.01)
+
+
+def test_advice_names_the_call_and_the_line() -> None:
+    assert advice("kineto/resnet18_mi300_full.json.gz")["alloc"]["where"].startswith("hipFree 100%")
+    assert advice(R50)["data-loading"]["where"].startswith("resnet50_profiler_api.py:44 100%")
