@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fastprof.analysis.advice.calls import Calls, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.idle_time import IdleTime, idle_time
 from fastprof.analysis.advice.windows import typical
@@ -126,6 +127,12 @@ class Facts:
             found[lane.work.rows] = np.where(counts, own_ns(lane.work), 0)
         found /= self.n_steps
         return found
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Groups of equal calls with their time in a step."""
+        steps = self.steps if self.has_steps else None
+        return calls_of(self.profile, self.devices, self.is_typical, self.n_steps, steps)
 
     def own_ns(self, rows: Int64) -> float:
         """The busy time that is some kernels' own, ns per step and GPU."""

@@ -19,7 +19,16 @@ __all__ = ["ENTRY_POINTS", "Rule", "all_rules", "rule"]
 ENTRY_POINTS: Final = "fastprof.rules"
 
 # The modules of the built-in rules.
-_MODULES: Final = ("idle", "communication", "copies", "phases", "steps", "memory", "capture")
+_MODULES: Final = (
+    "idle",
+    "kernels",
+    "communication",
+    "copies",
+    "phases",
+    "steps",
+    "memory",
+    "capture",
+)
 
 Function = TypeVar("Function", bound="Callable[[Facts], Iterable[Finding]]")
 

@@ -1,0 +1,321 @@
+"""Groups of equal calls, with their time in a step: the input of the rules of kernels.
+
+The calls of a group have the same GPU, phase, direction, layer (indices folded), source line,
+operator and shapes. A trace of a million kernels has a few thousand groups, so rules are plain
+Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core._take import take
+from fastprof.analysis.cells import Cells, cells_of, computing_costs
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.ideal import Ideals, ideals_of
+from fastprof.analysis.keys import key_of
+from fastprof.model.arrays import Bools, Int32
+from fastprof.model.columns import Values
+from fastprof.model.devices import Device
+from fastprof.model.numbers import without_index
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["CallGroup", "Calls", "Part", "calls_of"]
+
+_KEYS = ("device", "phase", "dir", "line", "op", "shape")
+_OPTIMIZER = "optimizer"
+_OF_PART: Final = {
+    "name": "name", "kernel": "kernel", "kind": "class", "compute_type": "compute_type", "tc": "tc",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """The kernels of a call group that have one name, class and grid.
+
+    Attributes
+    ----------
+    id : int
+        Its index, unique in the profile.
+    name, kernel : str
+        Full and short name.
+    kind : str
+        Class: gemm, elementwise, copy, ...
+    compute_type : str or None
+    tc : str or None
+        "1" uses tensor cores, "0" does not, "-" cannot.
+    is_helper : bool
+        It has no share of the call's cost.
+    blocks : int or None
+        Blocks of the grid.
+    kernels : float
+        Kernels a step, the mean over GPUs, as are the following.
+    ns : float
+        GPU time a step.
+    ideal_ns : float
+        Time a step at the practical roof; 0 if unknown.
+    has_ideal : bool
+        Whether `ideal_ns` is known.
+    bytes : float
+        Bytes read and written a step; 0 if unknown.
+    flops : float
+        FLOPs a step; 0 if unknown.
+    """
+
+    id: int
+    name: str
+    kernel: str
+    kind: str
+    compute_type: str | None
+    tc: str | None
+    is_helper: bool
+    blocks: int | None
+    kernels: float
+    ns: float
+    ideal_ns: float
+    has_ideal: bool
+    bytes: float
+    flops: float
+
+    @property
+    def ns_per_kernel(self) -> float:
+        """Mean GPU time of a kernel."""
+        return self.ns / self.kernels
+
+
+@dataclass(frozen=True)
+class CallGroup:
+    """Calls that agree in all attributes but `calls` and `parts`.
+
+    Attributes
+    ----------
+    device : Device
+        One of the GPUs of this model.
+    layer : tuple of str
+        Enclosing layers, outermost first, indices folded.
+    phase, dir, line, op, shape : str or None
+    calls : float
+        Calls a step.
+    first : int
+        The first kernel row.
+    parts : list of Part
+    """
+
+    device: Device
+    layer: tuple[str, ...]
+    phase: str | None
+    dir: str | None
+    line: str | None
+    op: str | None
+    shape: str | None
+    calls: float
+    first: int
+    parts: list[Part] = field(repr=False)
+
+    @cached_property
+    def ns(self) -> float:
+        """GPU time a step."""
+        return sum(part.ns for part in self.parts)
+
+    @cached_property
+    def ideal_ns(self) -> float:
+        """Time a step at the practical roof."""
+        return sum(part.ideal_ns for part in self.parts)
+
+    @cached_property
+    def kernels(self) -> float:
+        """Kernels a step."""
+        return sum(part.kernels for part in self.parts)
+
+    @property
+    def kernels_per_call(self) -> float:
+        """Kernels of a call, 0 if calls are not recorded."""
+        return self.kernels / self.calls if self.calls else 0.0
+
+    @property
+    def ns_per_kernel(self) -> float:
+        """Mean GPU time of its kernels."""
+        return self.ns / self.kernels if self.kernels else 0.0
+
+    @cached_property
+    def kind(self) -> str:
+        """The class of most of its time."""
+        return max(self.parts, key=lambda part: (not part.is_helper, part.ns)).kind
+
+    @cached_property
+    def has_ideal(self) -> bool:
+        """Whether the ideal time of all work is known."""
+        return all(part.has_ideal for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The call groups of a profile.
+
+    Attributes
+    ----------
+    groups : list of CallGroup
+        In order of their first kernel.
+    part_of_kernel : int32 [kernels]
+        `Part.id` of each.
+    optimizer_ns : float
+        From the first to the last kernel of the optimizer in a step; 0 without steps or times.
+    """
+
+    groups: list[CallGroup]
+    part_of_kernel: Int32
+    optimizer_ns: float = 0.0
+
+    @cached_property
+    def has_ops(self) -> bool:
+        """Whether operators are recorded."""
+        return any(each.op for each in self.groups)
+
+    @cached_property
+    def has_shapes(self) -> bool:
+        """Whether the shapes of calls are recorded."""
+        return any(each.shape for each in self.groups)
+
+    @cached_property
+    def ns(self) -> float:
+        """GPU time a step."""
+        return sum(each.ns for each in self.groups)
+
+    @cached_property
+    def kernel_ns(self) -> float:
+        """GPU time a step without copies and memsets."""
+        parts = (part for each in self.groups for part in each.parts)
+        return sum(part.ns for part in parts if part.kind not in ("memcpy", "memset"))
+
+
+def calls_of(
+    profile: Profile,
+    devices: Mapping[int, Device],
+    is_in: Bools,
+    n_steps: int,
+    steps: StepsOfKernels | None,
+) -> Calls:
+    """The call groups of a profile.
+
+    devices : the GPUs by number, with the user's peaks
+    is_in : bool [kernels], those of the steps that count
+    n_steps : steps times GPUs, which times are divided by
+    steps : None if the capture is one step
+    """
+    with computing_costs(profile):
+        cells = cells_of(profile, _KEYS)
+    keys = {name: key_of(cells, name) for name in _KEYS}
+    layers = texts(cells, "layer").mapped(lambda names: tuple(map(without_index, names)))
+    model = keys["device"].mapped(lambda number: devices[number].name or "")
+    of_name = {each.name or "": each for each in devices.values()}
+    found = group([model, layers, *(keys[name] for name in _KEYS[1:])], len(cells))
+    of_part, parts = _parts(
+        cells, found, is_in, ideals_of(cells, devices, "practical"), 1 / n_steps
+    )
+    n_calls = _calls(cells, found, is_in) / n_steps
+    first = np.full(found.n, len(profile), np.int64)
+    np.minimum.at(first, found.ids, cells.first)
+    groups = [
+        CallGroup(
+            of_name[model.at(row)],
+            layers.at(row) or (),
+            **{name: keys[name].at(row) for name in _KEYS[1:]},
+            calls=n,
+            first=int(first[i]),
+            parts=parts[i],
+        )
+        for i, (row, n) in enumerate(zip(found.first.tolist(), n_calls.tolist(), strict=True))
+        if i in parts
+    ]
+    groups.sort(key=lambda each: each.first)
+    span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
+    return Calls(groups, take(of_part, cells.of_kernel), span)
+
+
+def _optimizer_ns(profile: Profile, steps: StepsOfKernels, is_in: Bools) -> float:
+    """The length of the optimizer's work, the sum over steps and GPUs; 0 without times."""
+    phase = key_of(profile, "phase")
+    if "start" not in profile.names or _OPTIMIZER not in phase.values:
+        return 0.0
+    rows = np.flatnonzero(is_in & (phase.ids == phase.values.index(_OPTIMIZER)))
+    if not len(rows):
+        return 0.0
+    device = key_of(profile, "device")
+    place = steps.of_kernel[rows].astype(np.int64) * len(device.values) + device.ids[rows]
+    order = np.argsort(place, kind="stable")
+    begins = np.flatnonzero(np.diff(place[order], prepend=-1))
+    start, end = (numbers(profile, name)[rows][order] for name in ("start", "end"))
+    return float((np.maximum.reduceat(end, begins) - np.minimum.reduceat(start, begins)).sum())
+
+
+def _calls(cells: Cells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]:
+    """[groups] Distinct calls in the counted steps; kernels where calls are not recorded."""
+    if "call" not in cells.names:
+        return found.counts
+    ids = np.where(is_in, numbers(cells.profile, "call"), -1).astype(np.int32)
+    return cells.grouped(found).distinct_counts(ids)
+
+
+def _parts(
+    cells: Cells, found: Grouping, is_in: Bools, ideal: Ideals, per: float
+) -> tuple[Int32, dict[int, list[Part]]]:
+    """`Part.id` of each cell, and the parts of each group with kernels in the counted steps.
+
+    per : the factor of times to a step and GPU
+    """
+    columns = {field: texts(cells, name) for field, name in _OF_PART.items()}
+    blocks, helper = _blocks(cells), numbers(cells, "helper") == 1
+    keys = [Values(found.ids, [None] * found.n), *columns.values(), _key(blocks), _key(helper)]
+    of_part = group(keys, len(cells))
+    all_time = np.maximum(numbers(cells, "sil"), 0)
+    time = cells.sum_where(numbers(cells.profile, "sil"), is_in)
+    share = np.divide(time, all_time, out=np.zeros(len(cells)), where=all_time > 0) * per
+    n = np.bincount(cells.of_kernel[is_in], minlength=len(cells))
+    sums = [
+        of_part.sums(values * share).tolist()
+        for values in (
+            all_time,
+            ideal.ideal,
+            *(np.maximum(numbers(cells, name), 0) for name in ("bytes", "flops")),
+        )
+    ]
+    kernels = (of_part.sums(n) * per).tolist()
+    parts: dict[int, list[Part]] = {}
+    for i, row in enumerate(of_part.first.tolist()):
+        if kernels[i]:
+            ns, best, moved, work = (each[i] for each in sums)
+            parts.setdefault(int(found.ids[row]), []).append(
+                Part(
+                    i,
+                    **{field: column.at(row) for field, column in columns.items()},
+                    is_helper=bool(helper[row]),
+                    blocks=int(blocks[row]) if blocks[row] >= 0 else None,
+                    kernels=kernels[i],
+                    ns=ns,
+                    ideal_ns=best,
+                    has_ideal=bool(ideal.is_counted[row]),
+                    bytes=moved,
+                    flops=work,
+                )
+            )
+    return of_part.ids, parts
+
+
+def _blocks(cells: Cells) -> npt.NDArray[np.int64]:
+    """[cells] The number of blocks; -1 if unknown."""
+    grid = numbers(cells, "grid").astype(np.int64)
+    return np.where(grid[:, 0] < 0, -1, grid.prod(axis=1))
+
+
+def _key(values: npt.NDArray[Any]) -> Values:
+    """Numbers as a key."""
+    distinct, ids = np.unique(values, return_inverse=True)
+    return Values(ids.astype(np.int32), distinct.tolist())

@@ -1,0 +1,186 @@
+"""Attention from separate products and softmax, which writes the scores to memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+from fastprof.analysis.advice.calls import CallGroup, Calls
+from fastprof.analysis.advice.found import Found, by_time, spread
+from fastprof.analysis.advice.shapes import Operand, operands, sizes
+from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
+
+__all__ = ["unfused_attention"]
+
+_MATMUL: Final = frozenset({"bmm", "matmul", "baddbmm", "einsum"})
+_SOFTMAX: Final = frozenset({"softmax", "_softmax", "_safe_softmax"})
+# Work on the scores that a fused kernel does too: scale, mask, dropout, casts.
+_ON_SCORES: Final = frozenset({"elementwise", "copy", "random", "index"})
+_WEIGHTS: Final = "mean"  # over heads: the attention weights that nn.MultiheadAttention returns
+_BACKWARD: Final = 1.25  # FLOPs of a fused backward pass: it computes the scores again
+_SAME: Final = 0.02  # relative difference of numbers of calls
+
+
+def unfused_attention(calls: Calls) -> list[Found]:
+    """Product, softmax, product with chained shapes in one layer."""
+    forward = [each for each in calls.groups if each.dir != "bprop"]
+    backward = [each for each in calls.groups if each.dir == "bprop"]
+    found = []
+    for softmax in forward:
+        if softmax.op in _SOFTMAX and (chain := _chain(softmax, forward)):
+            gradients = [
+                member
+                for each in backward
+                if each.op in _SOFTMAX and each.shape == softmax.shape and _is_near(each, softmax)
+                for member in _chain(each, backward)
+            ]
+            found.append(_finding(softmax, chain, gradients))
+    return found + [_math_backend(each) for each in calls.groups if _uses_math_backend(each)]
+
+
+def _uses_math_backend(group: CallGroup) -> bool:
+    """Whether torch's own attention ran as separate products and softmax."""
+    kinds = {part.kind for part in group.parts}
+    is_attention = "scaled_dot_product" in (group.op or "")
+    return is_attention and {"gemm", "softmax"} <= kinds and group.ideal_ns < group.ns
+
+
+def _math_backend(group: CallGroup) -> Found:
+    return Found(
+        f"The operator {group.op} runs separate products and softmax: its math backend",
+        [group],
+        spread(group.parts, group.ns - group.ideal_ns),
+        {"gpu_ns": group.ns, "one fused kernel_ns": group.ideal_ns},
+        (
+            "with torch.nn.attention.sdpa_kernel([SDPBackend.FLASH_ATTENTION, "
+            "SDPBackend.EFFICIENT_ATTENTION]): its warnings name what prevents these backends",
+            "16-bit types, and a head size that is a multiple of 8",
+        ),
+        "high" if group.ideal_ns else "medium",
+        "the operator's kernels are those of its math backend",
+    )
+
+
+def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:
+    """The softmax, the products around it and other work on the scores; [] if not attention."""
+    scores = _scores(softmax)
+    if scores is None:
+        return []
+    rows, columns = scores.shape[-2:]
+    near = [each for each in groups if _is_near(each, softmax)]
+    products: list[CallGroup] = []
+    for name, size in (("M", columns), ("K", columns)):
+        fitting = [
+            each
+            for each in near
+            if each.op in _MATMUL
+            and each.kind in PRODUCTS
+            and (given := sizes(each.shape)).get(name) == size
+            and given.get("N") == rows
+            and given.get("B", 1) * rows * columns == scores.elements
+        ]
+        if not fitting or abs(sum(each.calls for each in fitting) - softmax.calls) > (
+            _SAME * softmax.calls
+        ):
+            return []
+        products += fitting
+    if len({id(each) for each in products}) < len(products):
+        return []
+    shapes = {(each.op, each.shape) for each in products}
+    others = [
+        each
+        for each in near
+        if each not in products and ((each.op, each.shape) in shapes or _is_on(scores, each))
+    ]
+    return [softmax, *products, *others]
+
+
+def _scores(softmax: CallGroup) -> Operand | None:
+    """The scores [..., queries, keys]; None if they are no matrices."""
+    tensors = operands(softmax.shape)
+    if not tensors or len(tensors[0].shape) < 3 or min(tensors[0].shape[-2:]) < 2:
+        return None
+    return tensors[0]
+
+
+def _is_near(one: CallGroup, other: CallGroup) -> bool:
+    """Whether calls are on one GPU and in one layer, or in layers with the same parent."""
+    depth = max(min(len(one.layer), len(other.layer)) - 1, 0)
+    layers = one.layer == other.layer or (depth > 0 and one.layer[:depth] == other.layer[:depth])
+    return one.device is other.device and layers
+
+
+def _is_on(scores: Operand, group: CallGroup) -> bool:
+    """Whether a call works on the scores."""
+    tensors = operands(group.shape)
+    if not tensors or tensors[0].elements != scores.elements:
+        return False
+    is_same = tensors[0].shape[-2:] == scores.shape[-2:]
+    return is_same and (group.kind in _ON_SCORES or group.op == _WEIGHTS)
+
+
+def _finding(softmax: CallGroup, forward: list[CallGroup], backward: list[CallGroup]) -> Found:
+    members = forward + backward
+    time = sum(each.ns for each in members)
+    target = _fused(forward, 1.0) + _fused(backward, _BACKWARD)
+    products = sum(each.ns for each in members if each.op in _MATMUL)
+    of_softmax = sum(each.ns for each in members if each.op in _SOFTMAX)
+    remedy = [
+        "torch.nn.functional.scaled_dot_product_attention(q, k, v)",
+        'of transformers models: attn_implementation="sdpa"',
+    ]
+    if any(each.op == _WEIGHTS for each in members):
+        remedy[1] = "of nn.MultiheadAttention: need_weights=False"
+    has_cost = all(each.has_ideal for each in members if each.op in _MATMUL)
+    return Found(
+        "Attention runs as separate products and softmax, which write the scores to memory",
+        [softmax, *by_time(each for each in members if each is not softmax)],
+        spread((part for each in members for part in each.parts), max(time - target, 0.0)),
+        {
+            "gpu_ns": time,
+            "products_ns": products,
+            "softmax_ns": of_softmax,
+            "one fused kernel_ns": target,
+        },
+        tuple(remedy),
+        "high" if has_cost else "medium",
+        "the shapes of products and softmax match"
+        + ("" if has_cost else "; peaks or FLOPs are unknown: products keep their time"),
+    )
+
+
+def _fused(chain: list[CallGroup], factor: float) -> float:
+    """ns a step of a fused kernel at the practical roof.
+
+    factor : FLOPs of the fused kernel relative to those of the products
+    """
+    products = [each for each in chain if each.op in _MATMUL]
+    times = [_compute_ns(each) for each in products]
+    if None in times:
+        return sum(each.ns for each in products)
+    bandwidth = (chain[0].device.bandwidth or math.inf) * PRACTICAL[1] if chain else math.inf
+    moved = sum(map(_operand_bytes, products)) * (1.0 if factor == 1.0 else 2.0)
+    return max(sum(filter(None, times)) * factor, moved / bandwidth * 1e9)
+
+
+def _compute_ns(group: CallGroup) -> float | None:
+    """ns a step at the practical roof of the arithmetic; None if unknown."""
+    total = 0.0
+    for part in group.parts:
+        if part.kind in PRODUCTS and not part.is_helper:
+            uses_cores = part.tc == "1"
+            peak = group.device.peak(part.compute_type, uses_cores) if part.compute_type else None
+            if not peak or not part.flops:
+                return None
+            total += part.flops / (peak * (PRACTICAL[0] if uses_cores else 1.0)) * 1e9
+    return total
+
+
+def _operand_bytes(product: CallGroup) -> float:
+    """Bytes a step of the matrices that are not the scores, the largest of the three."""
+    given = sizes(product.shape)
+    m, n, k = (given[name] for name in "MNK")
+    matrices = sorted((m * n, m * k, n * k))[:2]
+    width = 4 if product.parts[0].compute_type == "fp32" else 2
+    return float(product.calls * given.get("B", 1) * sum(matrices) * width)

@@ -1,0 +1,138 @@
+"""Kernels far from the roof without another finding, and grids that leave the GPU empty."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.found import Found, by_time, share_text, spread
+from fastprof.analysis.ideal import PRODUCTS
+
+__all__ = ["far_from_roof", "small_grid"]
+
+_FAR: Final = 0.4  # of the practical roof
+_SHARE: Final = 0.02  # of the GPU time
+_SHORT: Final = 10_000  # ns of a kernel, below which the launch dominates
+
+_REMEDIES: Final = {
+    "convolution": "torch.backends.cudnn.benchmark = True, or channels_last",
+    "gemm": 'larger batches, or torch.compile(mode="max-autotune")',
+    "attention": "another backend: torch.nn.attention.sdpa_kernel, or FlashAttention",
+    "copy": "avoid the copy, or torch.compile",
+}
+_OTHER: Final = "torch.compile, or a fused operator"
+_TRITON: Final = 'torch.compile(mode="max-autotune")'
+_BATCH_NORM: Final = "channels_last: model.to(memory_format=torch.channels_last)"
+# Their work depends on the values of indices, which a trace does not record.
+_UNJUDGED: Final = frozenset({"index", "sort", "memcpy", "memset"})
+_NAME: Final = 60  # characters of a kernel's name
+
+
+def far_from_roof(calls: Calls, claimed: Collection[int] = ()) -> list[Found]:
+    """Operators with much time and little of the roof.
+
+    claimed : parts (`Part.id`) with another finding
+    """
+    operators: dict[tuple[str | None, str], list[tuple[CallGroup, list[Part]]]] = {}
+    for group in calls.groups:
+        parts = [part for part in group.parts if part.id not in claimed]
+        if group.op and _is_far(group, parts):
+            operators.setdefault((group.device.name, group.op), []).append((group, parts))
+    found = []
+    for members in operators.values():
+        if sum(part.ns for _, parts in members for part in parts) >= _SHARE * calls.ns:
+            found.append(_finding(calls, members))
+    return found
+
+
+def _is_far(group: CallGroup, parts: list[Part]) -> bool:
+    """Whether the work of a call, without what has another finding, is far from the roof."""
+    if not group.has_ideal or all(part.is_helper for part in parts):
+        return False
+    time, ideal = _time(parts), _ideal(parts)
+    is_judged = group.kind not in _UNJUDGED and not any(part.kind in _UNJUDGED for part in parts)
+    is_long = time >= _SHORT * sum(part.kernels for part in parts)
+    return is_judged and is_long and 0 < ideal < _FAR * time
+
+
+def _time(parts: Iterable[Part]) -> float:
+    return sum(part.ns for part in parts)
+
+
+def _ideal(parts: Iterable[Part]) -> float:
+    return sum(part.ideal_ns for part in parts)
+
+
+def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found:
+    parts = [part for _, some in members for part in some]
+    groups = by_time(group for group, _ in members)
+    time, ideal = _time(parts), _ideal(parts)
+    longest = max(parts, key=lambda part: part.ns)
+    evidence = {
+        "gpu_ns": time,
+        "of all kernels_share": time / calls.kernel_ns,
+        "attainable_ns": ideal,
+        "kernel": longest.kernel,
+    }
+    sms = groups[0].device.sms
+    if longest.blocks is not None and sms and longest.blocks < sms:
+        evidence |= {"blocks": longest.blocks, "multiprocessors": sms}
+    return Found(
+        f"The operator {groups[0].op} reaches {share_text(ideal, time)} of the practical roof",
+        groups,
+        spread(parts, time - ideal),
+        evidence,
+        (
+            _remedy(groups[0]),
+            f"profile {longest.kernel[:_NAME]} with {_profiler(groups[0])}",
+        ),
+        "low",
+        "the cause is not known from a trace",
+    )
+
+
+def _remedy(group: CallGroup) -> str:
+    if any(part.kind == "triton-fused" for part in group.parts):
+        return _TRITON
+    return _BATCH_NORM if "batch_norm" in (group.op or "") else _REMEDIES.get(group.kind, _OTHER)
+
+
+def _profiler(group: CallGroup) -> str:
+    is_amd = (group.device.capability or "").startswith("gfx")
+    return "rocprof-compute" if is_amd else "Nsight Compute"
+
+
+def small_grid(calls: Calls) -> list[Found]:
+    """Products with fewer blocks than the GPU has multiprocessors."""
+    operators: dict[tuple[str | None, str | None], list[tuple[CallGroup, Part]]] = {}
+    for group in calls.groups:
+        for part in group.parts:
+            if _is_small(group, part):
+                operators.setdefault((group.device.name, group.op), []).append((group, part))
+    return [_small(calls, members) for members in operators.values()]
+
+
+def _is_small(group: CallGroup, part: Part) -> bool:
+    is_product = part.kind in PRODUCTS and not part.is_helper
+    sms = group.device.sms
+    if not is_product or part.blocks is None or not sms or "persist" in part.name.lower():
+        return False
+    return part.blocks <= sms // 2 and part.ns_per_kernel >= _SHORT
+
+
+def _small(calls: Calls, members: list[tuple[CallGroup, Part]]) -> Found:
+    sms = members[0][0].device.sms or 1
+    time = sum(part.ns for _, part in members)
+    blocks = max((part for _, part in members), key=lambda part: part.ns).blocks or 0
+    groups = by_time({id(group): group for group, _ in members}.values())
+    op = groups[0].op or groups[0].kind
+    return Found(
+        f"The operator {op} runs on {blocks} of {sms} multiprocessors",
+        groups,
+        {part.id: part.ns * (1 - (part.blocks or 0) / sms) for _, part in members},
+        {"gpu_ns": time, "of all kernels_share": time / calls.kernel_ns},
+        ("larger batches", "or a kernel that splits the inner size (split-K, flash decoding)"),
+        "medium",
+        "a block runs on one multiprocessor; the others are idle unless kernels overlap",
+    )

@@ -1,0 +1,151 @@
+"""Conversions: layouts of convolutions, casts of products, copies in the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Final
+
+from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.found import Found
+from fastprof.analysis.ideal import PRODUCTS
+
+__all__ = ["autocast_casts", "copies_in_model", "layout"]
+
+_TRANSPOSE: Final = re.compile(
+    r"transpose|nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE
+)
+_MIOPEN: Final = "on ROCm also the environment variable PYTORCH_MIOPEN_SUGGEST_NHWC=1"
+_NARROW: Final = frozenset({"fp16", "bf16", "fp8"})
+_COPIES: Final = frozenset({"contiguous", "clone", "reshape", "copy_", "flatten"})
+_CASTS: Final = frozenset(
+    {"to", "_to_copy", "type", "type_as", "float", "half", "bfloat16", "double"}
+)
+_IN_MODEL: Final = frozenset({"forward", "backward", "recompute"})
+
+
+def layout(calls: Calls) -> list[Found]:
+    """Transposes between NCHW and NHWC around convolutions."""
+    members = _parts(calls, lambda group, part: part.is_helper and _is_transpose(group, part))
+    if not members:
+        return []
+    groups, parts = members
+    time = sum(part.ns for part in parts)
+    of_conv = sum(each.ns for each in calls.groups if "conv" in (each.op or ""))
+    return [
+        Found(
+            "Convolutions convert their tensors between NCHW and NHWC",
+            groups,
+            {part.id: part.ns for part in parts},
+            {
+                "gpu_ns": time,
+                "of all convolutions_share": time / of_conv,
+                "kernels": _kernels(parts),
+                "kernel": parts[0].kernel,
+            },
+            (
+                "model.to(memory_format=torch.channels_last), and inputs likewise",
+                *((_MIOPEN,) if (groups[0].device.capability or "").startswith("gfx") else ()),
+            ),
+            "high",
+            "the library's kernels need NHWC",
+        )
+    ]
+
+
+def _is_transpose(group: CallGroup, part: Part) -> bool:
+    return "conv" in (group.op or "") and _TRANSPOSE.search(part.name) is not None
+
+
+def autocast_casts(calls: Calls) -> list[Found]:
+    """Casts of the operands of 16-bit products, by autocast in each step."""
+    members = _parts(calls, _is_cast)
+    if not members:
+        return []
+    groups, parts = members
+    time = sum(part.ns for part in parts)
+    return [
+        Found(
+            "Products cast their operands to 16 bits in each call",
+            groups,
+            {part.id: part.ns for part in parts},
+            {"gpu_ns": time, "kernels": _kernels(parts), "kernel": parts[0].kernel},
+            (
+                "keep weights and activations in 16 bits: model.to(torch.bfloat16)",
+                "or one torch.autocast region around the forward pass, not one per layer",
+            ),
+            "medium",
+            "casts of fp32 weights remain once a step if the weights stay in fp32",
+        )
+    ]
+
+
+def _is_cast(group: CallGroup, part: Part) -> bool:
+    """A copy kernel of torch in a call whose product is of a 16-bit type."""
+    is_copy = part.is_helper and part.kind == "copy" and "elementwise" in part.name
+    return is_copy and any(
+        each.kind in PRODUCTS and each.compute_type in _NARROW for each in group.parts
+    )
+
+
+def copies_in_model(calls: Calls) -> list[Found]:
+    """Copies that the model's code requests: contiguous, clone, reshape; and explicit casts."""
+    found = []
+    for is_cast, ops in ((False, _COPIES), (True, _CASTS)):
+        members = _parts(calls, partial(_is_copy, ops))
+        if members:
+            found.append(_copies(calls, *members, is_cast))
+    return found
+
+
+def _is_copy(ops: Collection[str], group: CallGroup, part: Part) -> bool:
+    return group.op in ops and part.kind == "copy" and group.phase in _IN_MODEL
+
+
+def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: bool) -> Found:
+    time = sum(part.ns for part in parts)
+    remedy = (
+        ("keep one type through the layer", "torch.compile fuses casts with their neighbours")
+        if is_cast
+        else (
+            "avoid the layout change: view, or an operator that accepts strides",
+            "torch.compile fuses copies with their neighbours",
+        )
+    )
+    ops = sorted({each.op for each in groups if each.op})
+    return Found(
+        f"The model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
+        groups,
+        {part.id: part.ns for part in parts},
+        {
+            "gpu_ns": time,
+            "of all kernels_share": time / calls.kernel_ns,
+            "kernels": _kernels(parts),
+        },
+        remedy,
+        "low",
+        "some copies can be necessary: the trace does not record strides",
+    )
+
+
+def _parts(
+    calls: Calls, is_wanted: Callable[[CallGroup, Part], bool]
+) -> tuple[list[CallGroup], list[Part]] | None:
+    """The parts with a property and their groups, the most time first; None without."""
+    times: dict[int, float] = {}
+    parts = []
+    for i, group in enumerate(calls.groups):
+        for part in group.parts:
+            if is_wanted(group, part):
+                parts.append(part)
+                times[i] = times.get(i, 0.0) + part.ns
+    if not parts:
+        return None
+    order = sorted(times, key=lambda i: -times[i])
+    return [calls.groups[i] for i in order], sorted(parts, key=lambda part: -part.ns)
+
+
+def _kernels(parts: list[Part]) -> float:
+    """Kernels a step."""
+    return sum(part.kernels for part in parts)

@@ -1,0 +1,216 @@
+"""Products without tensor cores, and shapes that prevent or slow them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.found import Found, by_time
+from fastprof.analysis.advice.shapes import sizes, type_of
+from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
+from fastprof.model.devices import Device
+from fastprof.ops.tensor_cores import Fp32, fp32_unit
+
+__all__ = ["bad_shape", "no_tensor_cores"]
+
+_TENSOR, _BANDWIDTH = PRACTICAL
+_TF32_GAIN: Final = 1.5  # of the peak; below it 16-bit types are the remedy
+_ELIGIBLE: Final = "operators that can use tensor cores_share"
+_OUTSIDE: Final = "other products use 16 bits: extend the autocast region to these"
+_NARROW: Final = frozenset({"fp16", "bf16"})
+_MATMUL: Final = 'torch.set_float32_matmul_precision("high")'
+_CUDNN: Final = "torch.backends.cudnn.allow_tf32 = True"
+_BF16: Final = 'torch.autocast("cuda", dtype=torch.bfloat16)'
+_FP16: Final = 'torch.autocast("cuda", dtype=torch.float16), with torch.amp.GradScaler in training'
+
+
+class _Way(NamedTuple):
+    """A way to use tensor cores on a GPU.
+
+    Parameters
+    ----------
+    remedy : changes
+    figure : of `Device.flops`
+    size : bytes of an element relative to fp32
+    """
+
+    remedy: tuple[str, ...]
+    figure: str
+    size: float
+
+
+def no_tensor_cores(calls: Calls) -> list[Found]:
+    """Products of fp32 matrices that run on the general cores of a GPU with tensor cores."""
+    wasted: dict[tuple[str, bool], list[tuple[CallGroup, Part]]] = {}
+    for group in calls.groups:
+        for part in group.parts:
+            if _is_fp32(part):
+                key = group.device.name or "", _is_conv(group, part)
+                wasted.setdefault(key, []).append((group, part))
+    found = (_in_fp32(calls, members, is_conv) for (_, is_conv), members in wasted.items())
+    return [each for each in found if each is not None]
+
+
+def _is_fp32(part: Part) -> bool:
+    is_product = part.kind in PRODUCTS and not part.is_helper
+    return is_product and part.tc == "0" and part.compute_type == "fp32"
+
+
+def _is_conv(group: CallGroup, part: Part) -> bool:
+    return "conv" in group.op if group.op else part.kind == "convolution"
+
+
+def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool) -> Found | None:
+    groups = by_time({id(group): group for group, _ in members}.values())
+    parts, device = [part for _, part in members], groups[0].device
+    way = _way(device, is_conv, _has_tf32(calls, device, is_conv))
+    if way is None:
+        return None
+    saved = {part.id: max(part.ns - _time_with(part, device, way), 0.0) for part in parts}
+    if not any(saved.values()):
+        return None
+    saved |= {part.id: part.ns for group in groups for part in _helpers(group)}
+    time, kernel_ns = sum(part.ns for part in parts), calls.kernel_ns
+    eligible = sum(each.ns for each in calls.groups if _is_eligible(each))
+    has_cost = all(part.flops > 0 for part in parts)
+    return Found(
+        f"{'Convolutions' if is_conv else 'Matrix products'} run in fp32 without the tensor cores "
+        f"of {device.name}",
+        groups,
+        saved,
+        {
+            "gpu_ns": time,
+            "of all kernels_share": time / kernel_ns,
+            **({_ELIGIBLE: eligible / kernel_ns} if calls.has_ops else {}),
+            "kernel": max(parts, key=lambda part: part.ns).kernel,
+        },
+        (*way.remedy, *([_OUTSIDE] if _uses_half(calls, device) else [])),
+        "high" if has_cost else "medium",
+        "FLOPs and bytes are known"
+        if has_cost
+        else "FLOPs are not recorded: the kernels are assumed to run at the fp32 peak",
+    )
+
+
+def _helpers(group: CallGroup) -> list[Part]:
+    """The helpers of calls without tensor cores: transforms and scaling of fp32 algorithms."""
+    if any(part.tc == "1" for part in group.parts) or not any(part.flops for part in group.parts):
+        return []
+    return [part for part in group.parts if part.is_helper and part.kind != "memcpy"]
+
+
+def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
+    """Whether TF32 is enabled: other calls use it."""
+    return any(
+        part.compute_type == "tf32"
+        for group in calls.groups
+        for part in group.parts
+        if group.device is device and _is_conv(group, part) == is_conv
+    )
+
+
+def _uses_half(calls: Calls, device: Device) -> bool:
+    """Whether products use 16 bits on these GPUs."""
+    return any(
+        part.tc == "1" and part.compute_type in _NARROW
+        for group in calls.groups
+        if group.device is device
+        for part in group.parts
+    )
+
+
+def _is_eligible(group: CallGroup) -> bool:
+    """Whether the operator has a product that tensor cores can run."""
+    return any(part.tc in ("0", "1") for part in group.parts)
+
+
+def _way(device: Device, is_conv: bool, is_on: bool) -> _Way | None:
+    """The simplest way to use this GPU's tensor cores in place of fp32.
+
+    is_on : TF32 is enabled, and the library chose fp32
+    """
+    unit = fp32_unit(device.name or "")
+    if unit in (None, Fp32.NOTHING):
+        return None
+    half = device.flops.get("half")
+    tf32, fp32 = device.flops.get("tf32", 0.0), device.flops.get("fp32", 0.0)
+    has_tf32 = unit is Fp32.TF32 or (unit is Fp32.AMD_TF32 and not is_conv)
+    if has_tf32 and not is_on and tf32 > _TF32_GAIN * fp32:
+        switch = _CUDNN if is_conv else _MATMUL
+        if unit is Fp32.AMD_TF32:
+            switch = f"HIPBLASLT_ALLOW_TF32=1 and {_MATMUL}"
+        return _Way((switch, f"or {_BF16}"), "tf32", 1.0)
+    if half is None or half <= fp32:
+        return None
+    return _Way((_FP16 if unit is Fp32.HALF else _BF16,), "half", 0.5)
+
+
+def _time_with(part: Part, device: Device, way: _Way) -> float:
+    """ns a step with tensor cores, at the practical roof."""
+    peak = device.flops[way.figure] * _TENSOR
+    if not part.flops:
+        return part.ns * min(1.0, device.flops.get("fp32", 0.0) / peak)
+    moved = part.bytes * way.size / (device.bandwidth * _BANDWIDTH) if device.bandwidth else 0.0
+    return max(part.flops / peak, moved) * 1e9
+
+
+_SLOW: Final = 0.4  # of the practical roof, for kernels with tensor cores
+_LARGE: Final = 256
+
+
+def bad_shape(calls: Calls) -> list[Found]:
+    """Products of 16-bit types with a size that is not a multiple of 8."""
+    return [each for each in map(_misaligned, calls.groups) if each is not None]
+
+
+def _misaligned(group: CallGroup) -> Found | None:
+    if type_of(group.shape) not in _NARROW or group.kind not in PRODUCTS:
+        return None
+    work = [part for part in group.parts if part.kind in PRODUCTS and not part.is_helper]
+    odd = {name: size for name, size in _padded_sizes(group).items() if size % 8}
+    time, ideal = (sum(getattr(part, name) for part in work) for name in ("ns", "ideal_ns"))
+    if not odd or not ideal or not all(part.has_ideal for part in work):
+        return None
+    has_cores = all(part.tc == "1" for part in work)
+    if has_cores and ideal > _SLOW * time:
+        return None
+    padded = {name: padded_size(size) for name, size in odd.items()}
+    growth = 1.0
+    for name, size in odd.items():
+        growth *= padded[name] / size
+    target = ideal * growth * (1.0 if has_cores else _peak_ratio(group.device))
+    if target >= time:
+        return None
+    names = ", ".join(f"{name}={size}" for name, size in odd.items())
+    remedy = ", ".join(f"{odd[name]} to {size}" for name, size in padded.items())
+    return Found(
+        f"The operator {group.op} with {names}, not a multiple of 8, runs on "
+        f"{'slow tensor-core kernels' if has_cores else 'kernels without tensor cores'}",
+        [group],
+        {part.id: part.ns * (1 - target / time) for part in work},
+        {"gpu_ns": time, "attainable_ns": target, "of the practical roof_share": ideal / time},
+        (f"pad {remedy}",),
+        "medium" if has_cores else "high",
+        "the kernel uses tensor cores; other limits are possible"
+        if has_cores
+        else "tensor cores need rows of a multiple of 16 bytes",
+    )
+
+
+def _padded_sizes(group: CallGroup) -> dict[str, int]:
+    """The sizes to align; not the three channels of images."""
+    found = sizes(group.shape)
+    names = ("C", "K") if "C" in found else ("M", "K")
+    return {name: found[name] for name in names if found.get(name, 0) > 4}
+
+
+def padded_size(size: int) -> int:
+    """The next multiple of 64 of a large size, of 8 otherwise: 50257 becomes 50304."""
+    multiple = 64 if size > _LARGE else 8
+    return -(-size // multiple) * multiple
+
+
+def _peak_ratio(device: Device) -> float:
+    """The time at the peak of tensor cores against that at the peak without."""
+    half = device.flops.get("half", 0.0) * _TENSOR
+    return device.flops.get("fp32", half) / half if half else 1.0
