@@ -52,6 +52,7 @@ STAGES = {
     "columns": (
         "fastprof.profile.source:ProfileSource.column",
         "fastprof.profile.from_trace:TraceSource.dict_line_columns",
+        "fastprof.profile.costs:_shared",
     ),
     "write": (
         "fastprof.writers:write_rows",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.contenders import (
+    DIFF,
     GROUPINGS,
     LAYERS,
     OPEN,
@@ -32,6 +33,7 @@ MORE_FLOORS_AT_MOST = {SUMMARY: 0.3, LAYERS: 0.3, ROOFLINE: 0.3, STATS: 1.0}
 # Reports on the time line: 0.5 for the report, 0.5 for reading the calls of the host.
 MORE_FLOORS_AT_MOST |= {name: 0.5 if name == OVERLAP else 1.0 for name in TIME_LINE}
 MORE_BYTES_AT_MOST = 60
+DIFF_MORE_FLOORS_AT_MOST = 0.5  # than to open two exports
 GROUPING_FLOORS_AT_MOST = 0.1  # each, on an open profile
 NAIVE_AT_LEAST = {OPEN: 80, PARSE: 40}
 PYTHON_AT_LEAST = {OPEN: 25, PARSE: 25}
@@ -103,6 +105,9 @@ def _reports(run: Run) -> Iterator[Target]:
         more = size.peak_bytes(name) - size.peak_bytes(OPEN) if size and known else None
         memory = None if more is None else more / TARGET_SIZE
         yield Target(name, "bytes/kernel over open", memory, MORE_BYTES_AT_MOST)
+    both, opened = run.floors(DIFF, TARGET_SIZE), run.floors(OPEN, TARGET_SIZE)
+    compared = None if both is None or opened is None else both - 2 * opened
+    yield Target(DIFF, "floors over open of both", compared, DIFF_MORE_FLOORS_AT_MOST)
     further = run.more_floors(SUMMARIES, SUMMARY, TARGET_SIZE)
     each = None if further is None else further / len(GROUPINGS)
     yield Target(SUMMARIES, "floors a grouping", each, GROUPING_FLOORS_AT_MOST)

@@ -45,16 +45,28 @@ fp_status fp_path_first(const int32_t *range, int32_t n, int32_t n_ranges, int32
 }
 
 fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *rank,
-                       int32_t n_labels, uint8_t only, int32_t *out) {
+                       int32_t n_labels, int32_t *out) {
   for (int32_t i = 0; i < n; i++) {
     if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
     int32_t around = parent[i] < 0 ? -1 : out[parent[i]];
     uint8_t best = around < 0 ? FP_NO_RANK : rank[label[around]];
     out[i] = rank[label[i]] < best ? i : around;
   }
-  for (int32_t i = 0; only < FP_NO_RANK && i < n; i++)
-    if (out[i] >= 0 && rank[label[out[i]]] != only) out[i] = -1;
   return FP_OK;
+}
+
+void fp_path_number(const int32_t *label, int32_t n, const uint8_t *rank, uint8_t only,
+                    int32_t *best, int32_t *entry, int32_t *n_entries) {
+  *n_entries = 0;
+  for (int32_t i = 0; i < n; i++) {
+    const int32_t found = best[i]; /* at most i, and its own best: numbered by now, or i itself */
+    if (found == i && rank[label[i]] == only) {
+      entry[*n_entries] = i;
+      best[i] = (*n_entries)++;
+    } else {
+      best[i] = found < 0 || found == i ? -1 : best[found];
+    }
+  }
 }
 
 fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,

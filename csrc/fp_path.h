@@ -29,10 +29,16 @@ fp_status fp_path_first(const int32_t *range, int32_t n, int32_t n_ranges, int32
 enum { FP_NO_RANK = 255 };
 
 /* out[i] = the entry with the lowest rank[label] on the path from the root to i, the outermost of
- * several; -1 if no rank on the path is below FP_NO_RANK. Below FP_NO_RANK, `only` sets entries of
- * other ranks to -1. */
+ * several; -1 if no rank on the path is below FP_NO_RANK. */
 fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *rank,
-                       int32_t n_labels, uint8_t only, int32_t *out);
+                       int32_t n_labels, int32_t *out);
+
+/* Numbers the distinct entries in `best`, a result of fp_path_best, whose rank is `only`: replaces
+ * them by their numbers, in ascending order of the entries, and others by -1.
+ *   entry      out, [n], the entry of each number
+ *   n_entries  out */
+void fp_path_number(const int32_t *label, int32_t n, const uint8_t *rank, uint8_t only,
+                    int32_t *best, int32_t *entry, int32_t *n_entries);
 
 /* The effect of a label on the direction of its frame and the frames inside, as bits. */
 enum {

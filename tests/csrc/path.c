@@ -134,7 +134,7 @@ static void the_best_is_the_outermost_of_the_least_rank(int32_t n) {
   int32_t *best = ARRAY(int32_t, n);
   uint8_t *rank = random_flags(N_LABELS, 3);
   rank[0] = FP_NO_RANK;
-  CHECK(fp_path_best(parent, label, n, rank, N_LABELS, FP_NO_RANK, best) == FP_OK);
+  CHECK(fp_path_best(parent, label, n, rank, N_LABELS, best) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
     int32_t expected = -1;
     for (int32_t at = i; at >= 0; at = parent[at]) {
@@ -143,9 +143,19 @@ static void the_best_is_the_outermost_of_the_least_rank(int32_t n) {
     }
     CHECK(best[i] == expected);
   }
+  int32_t *number = ARRAY(int32_t, n), *entry = ARRAY(int32_t, n), n_entries;
+  for (int32_t i = 0; i < n; i++) number[i] = best[i];
+  fp_path_number(label, n, rank, 1, number, entry, &n_entries);
+  for (int32_t i = 0; i < n; i++) {
+    const int is_one = best[i] >= 0 && rank[label[best[i]]] == 1;
+    CHECK(is_one ? number[i] < n_entries && entry[number[i]] == best[i] : number[i] == -1);
+  }
+  for (int32_t i = 1; i < n_entries; i++) CHECK(entry[i - 1] < entry[i]);
+  free(number);
+  free(entry);
   if (n) {
     label[n - 1] = N_LABELS;
-    CHECK(fp_path_best(parent, label, n, rank, N_LABELS, FP_NO_RANK, best) == FP_E_INDEX);
+    CHECK(fp_path_best(parent, label, n, rank, N_LABELS, best) == FP_E_INDEX);
   }
   free(parent);
   free(label);

@@ -68,7 +68,9 @@ def test_the_best_is_the_outermost_of_the_least_rank(tree, rank):
         assert got[i] == (expected if least != _path.NO_RANK else -1)
     columns = frozen(parent, np.int32), frozen(label, np.int32), np.array(rank, np.uint8)
     ones = [at if at >= 0 and rank[label[at]] == 1 else -1 for at in got.tolist()]
-    assert _path.best(*columns, only=1).tolist() == ones
+    number, entries = _path.best_of_rank(*columns, 1)
+    assert entries.tolist() == sorted({at for at in ones if at >= 0})
+    assert [entries[i] if i >= 0 else -1 for i in number] == ones
 
 
 @examples(300)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import fastprof
+import nvprof_as_nsys
 from fastprof.analysis.diff.captures import sides_of
 from fastprof.analysis.diff.compare import Diff
 from fastprof.analysis.diff.side import Side
@@ -114,6 +115,28 @@ def test_a_capture_equals_itself(path: str) -> None:
     assert found.wall["verdict"] in ("same", "not judged")
     rows: list[dict[str, Any]] = list(found.table().rows())
     assert {(row["delta_ns"], row["why"]) for row in rows} <= {(0, "same")}
+
+
+@pytest.mark.parametrize("path", [R50, DLRM1, BLK2, "nsys/ranges_rtx3070_nsys2025.sqlite"])
+def test_starved_kernels_are_those_of_launches(path: str) -> None:
+    """Without steps, all kernels of the capture count."""
+    real(path)
+    windows = side(path, "none").windows
+    total = profile(path, copies=True).launches().total
+    share = windows["starved"].sum() / windows["launched"].sum()
+    assert share == pytest.approx(total["starved_share"], abs=1e-12)
+    assert windows["launch_ns"].sum() == total["host_ns"]
+
+
+def test_a_program_in_two_formats_has_no_change(tmp_path: Path) -> None:
+    """A real capture of nvprof, and the same as an export of Nsight Systems."""
+    before = real("pyprof/lm_v100_nvprof.sql")
+    after = nvprof_as_nsys.convert(before).export.write(tmp_path / "lm.sqlite")
+    found = fastprof.diff(fastprof.open(before), fastprof.open(after))
+    assert found.same_work
+    rows = [row for row in found.table().rows() if not row["part"].startswith("idle")]
+    assert len(rows) > 10
+    assert {(row["delta_ns"], row["why"]) for row in rows} == {(0, "same")}
 
 
 def test_the_help_shows_a_real_comparison(

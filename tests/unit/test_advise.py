@@ -336,6 +336,11 @@ def test_ids_are_lower_case_words() -> None:
         fastprof.rule("Two Words")
 
 
+def test_an_unknown_confidence() -> None:
+    with pytest.raises(ReportError, match="expected confidence high, medium, low; found 'sure'"):
+        fastprof.Finding("x", "y", confidence="sure")
+
+
 def test_a_capture_without_times_is_not_judged(tmp_path: Path) -> None:
     done = run("parse", Steps().write(tmp_path / "net.json"))
     (tmp_path / "net.dict").write_bytes(done.stdout)

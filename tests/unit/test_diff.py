@@ -218,6 +218,23 @@ def test_types_that_one_recorder_lacks_are_not_compared(capture: Captures) -> No
     assert "not compared, as only one side records them: types" in found.table().notes
 
 
+def test_layers_that_one_recorder_lacks_are_not_compared(capture: Captures) -> None:
+    """Even if it has a layer now and then."""
+    lacking = [replace(each, layer=each.layer if each.op == "relu" else None) for each in BASE]
+    found = fastprof.diff(capture(BASE), capture(lacking))
+    assert changed(found.table()) == {}
+    assert found.same_work
+    assert "not compared, as only one side records them: layer" in found.table().notes
+
+
+def test_kernels_match_by_name_if_one_side_has_no_operators(capture: Captures) -> None:
+    bare = [replace(each, op=None, layer="train") for each in slower(BASE, 2, "softmax")]
+    found = fastprof.diff(capture(BASE), capture(bare), by="kernel")
+    rows = {row["kernel"]: row for row in found.table().rows() if row["delta_ns"]}
+    assert {name: row["delta_ns"] for name, row in rows.items()} == {"softmax_kernel": 30_000}
+    assert "only one side records them" in found.table().notes[0]
+
+
 def test_layers_with_other_numbers_are_one(capture: Captures) -> None:
     """A deeper model has more calls of the same layer."""
     blocks = [in_layer("net", f"blocks.{i}", BASE[:-1]) for i in range(3)]

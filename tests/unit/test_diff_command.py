@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import commands
+from kineto_files import KinetoFile
 from training_files import Work, call, kineto
 
 
@@ -27,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kineto(folder / "a.json", steps(100_000, 1))
     kineto(folder / "slow.json", steps(110_000, 2))
     kineto(folder / "fast.json", steps(80_000, 3))
+    KinetoFile().op(0, 10, "aten::mm").write(folder / "host.json")
     kineto(folder / "short.json", steps(200_000, 4, n=2))
     for run, ns in (("ranks", 100_000), ("ranks2", 110_000)):
         (folder / run).mkdir()
@@ -63,6 +65,11 @@ def test_the_answer_is_the_first_line(folder: Path) -> None:
     first = ran(folder, "a.json", "slow.json")[1].splitlines()[0]
     assert first.startswith("step ")
     assert "95% interval" in first and ": slower; medians " in first
+
+
+def test_times_have_large_units_even_if_nothing_changes(folder: Path) -> None:
+    text = ran(folder, "a.json", "a.json")[1]
+    assert "  before(us)  after(us)  " in text
 
 
 def test_json_is_one_object(folder: Path) -> None:
@@ -131,6 +138,7 @@ def test_a_baseline_replaces_the_capture_before(folder: Path, tmp_path: Path) ->
         (("a.json", "slow.json", "--by", "opp"), "unknown key 'opp'; did you mean op?"),
         (("a.json", "slow.json", "--by", "op,op"), "expected keys to group by, each once"),
         (("a.json", "slow.json", "--runs", "fast.json"), "expected BEFORE,AFTER, found"),
+        (("a.json", "slow.json", "--where", "opp=x"), "unknown key 'opp'; did you mean op?"),
         (("a.json", "slow.json", "--columns", "nope"), "unknown column 'nope'"),
     ],
 )
@@ -144,6 +152,7 @@ def test_wrong_words_are_usage_errors(folder: Path, words: tuple[str, ...], mess
     "words, message",
     [
         (("a.json", "none.json"), "none.json"),
+        (("a.json", "host.json"), "host.json: no kernels"),
         (("--baseline", "ranks", "a.json"), "contains no baseline; store one with"),
         (("a.json", "slow.json", "--steps", "range:nothing"), "nothing"),
     ],

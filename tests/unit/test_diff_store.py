@@ -66,10 +66,8 @@ def test_later_captures_are_measured_as_the_baseline(capture: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("options", [{"steps": "none"}, {"where": "op=relu"}])
-def test_other_steps_are_refused(
-    capture: Path, baseline: Path, options: dict[str, str]
-) -> None:
-    with pytest.raises(BaselineError, match="was stored with --.* unset, expected .*; omit --"):
+def test_other_steps_are_refused(capture: Path, baseline: Path, options: dict[str, str]) -> None:
+    with pytest.raises(BaselineError, match=r"was stored with --.* unset, expected .*; omit --"):
         fastprof.diff(baseline, capture, **options)  # type: ignore[arg-type]  # steps or where
 
 

@@ -177,3 +177,19 @@ def test_a_copy_moves_what_the_file_says_of_it(tmp_path, name):
     rows = list(fastprof.open(path, copies=True).rows())
     found = [(row["kind"], row["op"], row["flops"], row["bytes"]) for row in rows]
     assert found == [("memcpy", "copy_", 0, 100), ("memset", "copy_", 0, 60)]
+
+
+@pytest.mark.parametrize("pair", [("nsys", "nvprof"), ("nsys", "kineto"), ("nvprof", "kineto")])
+def test_a_comparison_of_two_formats_finds_no_change(tmp_path, pair):
+    """Copies are on the GPU that the recorder names, so they are left out."""
+    files = []
+    for name in pair:
+        (tmp_path / name).mkdir()
+        file = FORMATS[name]().write(tmp_path / name / "capture")
+        files.append(fastprof.open(file))
+    found = fastprof.diff(*files)
+    assert found.same_work
+    assert found.wall["before_ns"] == found.wall["after_ns"]
+    work = [row for row in found.table().rows() if not row["part"].startswith("idle")]
+    assert len(work) == 6
+    assert {(row["delta_ns"], row["why"]) for row in work} == {(0, "same")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastprof
+from fastprof._system.garbage import uncollected
 from fastprof.model import dataframe
 from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SharedValues, Values, as_lists
@@ -165,6 +167,37 @@ def test_a_data_frame_is_the_users_own(trace: Profile) -> None:
     assert {name: trace.kernels[name].tolist() for name in trace.names} == before
 
 
+def test_the_garbage_collector_pauses_while_a_data_frame_is_made(
+    trace: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pandas")
+    seen = []
+    convert = dataframe.Frames.convert
+
+    def watched(self: dataframe.Frames, key: str, column: Column) -> dict[str, Any]:
+        seen.append(gc.isenabled())
+        return convert(self, key, column)
+
+    monkeypatch.setattr(dataframe.Frames, "convert", watched)
+    trace.to_pandas()
+    assert seen and not any(seen)
+    assert gc.isenabled()
+    monkeypatch.setattr(dataframe.Frames, "convert", None)
+    with pytest.raises(TypeError):
+        trace.to_pandas()
+    assert gc.isenabled()
+
+
+def test_a_disabled_garbage_collector_stays_disabled() -> None:
+    gc.disable()
+    try:
+        with uncollected():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
 def test_sums_leave_out_what_is_unknown() -> None:
     flops = ints(3, None, 0, 4).array()
     assert flops.sum() == 7
@@ -236,6 +269,7 @@ def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
         assert found.codes.dtype == expected.codes.dtype
         assert found.codes.tolist() == expected.codes.tolist()
         assert found.categories.equals(expected.categories)
+        assert not np.shares_memory(found.codes, same.ids)
 
 
 def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

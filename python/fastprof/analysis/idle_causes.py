@@ -78,7 +78,8 @@ class Split(NamedTuple):
     thread : int32 [gaps], the thread that launched the next work, -1 if not recorded
     other : int32 [gaps], the thread that ran before it in the gap, -1 for none
     launch : int64 [gaps], ns, the start of the launch, at most the end of the gap; NO_TIME
-    totals : int64 [windows, causes], ns; the sum is that of the gaps
+    totals : int64 [causes], ns; the sum is that of the gaps
+    of_windows : int64 [windows, causes], ns, the totals of each window
     n_late : how many launches start after their work
     """
 
@@ -88,21 +89,23 @@ class Split(NamedTuple):
     other: Int32
     launch: Int64
     totals: Int64
+    of_windows: Int64
     n_late: int
 
 
 def split(gaps: Gaps, host: Host, window: Int64 | None = None, n_windows: int = 1) -> Split:
     """Divide each gap of a GPU among its causes.
 
-    window : int64 [gaps], ascending, the window of each, for `totals`; None: the first
+    window : int64 [gaps], ascending, the window of each, for `of_windows`; None: the first
     """
     n, parts = len(gaps.start), []
     of = np.zeros(n, np.int64) if window is None else window
     for first in range(0, n or 1, _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
         parts.append(_split(Gaps._make(each[some] for each in gaps), host, of[some], n_windows))
-    *columns, totals, n_late = zip(*parts, strict=True)
-    return Split._make([*map(np.concatenate, columns), np.sum(totals, axis=0), sum(n_late)])
+    *columns, totals, of_windows, n_late = zip(*parts, strict=True)
+    sums = (np.sum(each, axis=0) for each in (totals, of_windows))
+    return Split._make([*map(np.concatenate, columns), *sums, sum(n_late)])
 
 
 _AT_ONCE: Final = 1 << 16
@@ -128,14 +131,15 @@ def _split(gaps: Gaps, host: Host, window: Int64, n_windows: int) -> Split:
     ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
     main = ns.argmax(axis=1)
     before = np.concatenate([np.zeros((1, len(Cause)), np.int64), np.cumsum(ns, axis=0)])
-    totals = np.diff(before[np.searchsorted(window, np.arange(n_windows + 1))], axis=0)
+    of_windows = np.diff(before[np.searchsorted(window, np.arange(n_windows + 1))], axis=0)
     return Split(
         main.astype(np.uint8),
         ns[np.arange(len(main)), main],
         thread,
         other,
         np.where(known, called, NO_TIME),
-        totals,
+        ns.sum(axis=0),
+        of_windows,
         int(np.count_nonzero(launch > end)),
     )
 

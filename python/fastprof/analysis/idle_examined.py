@@ -54,10 +54,11 @@ def examine(
     found = [_chosen(each, rows) for each, rows in pairs]
     short = [_chosen(each, ~rows) for each, rows in pairs]
     causes = [split(each, host) for each in found]
-    totals = np.concatenate([each.totals for each in causes])
+    totals = np.array([each.totals for each in causes])
     totals[:, Cause.SHORT] = [(each.end - each.start).sum() for each in short]
-    *columns, _, n_late = zip(*causes, strict=True)
-    both = Split._make([*map(np.concatenate, columns), totals.sum(axis=0), sum(n_late)])
+    *columns, _, of_windows, n_late = zip(*causes, strict=True)
+    sums = totals.sum(axis=0), np.sum(of_windows, axis=0)
+    both = Split._make([*map(np.concatenate, columns), *sums, sum(n_late)])
     together = _joined(found)
     return Examined(
         list(work), together, _devices(found), _joined(short), _devices(short),

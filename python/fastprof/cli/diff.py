@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from fastprof.analysis.diff.headings import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
@@ -51,6 +52,8 @@ idle                     1.518 -> 3.521 ms (+132.0%)
 exposed communication    0.7985 -> 1.123 ms (+40.7%)
 exposed copies           173.7 -> 173.7 us (+0.0%)
 host in synchronisation  9.825 -> 9.713 ms (-1.1%)
+launch call              8.006 -> 11.16 us (+39.4%)
+starved kernels          8.0% -> 33.0%
 
 part                  op              before(ms)  after(ms)  change(ms)  why
 idle: launch-bound    na                   0.113      0.901       0.788  more
@@ -129,6 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastprof.ops.user import load_file
 
     captures = _captures(arguments)
+    _check_columns(arguments)
     for path in arguments.ops:
         load_file(path)
     if arguments.save:
@@ -149,22 +153,25 @@ def run(arguments: argparse.Namespace) -> int:
 def _captures(arguments: argparse.Namespace) -> list[str]:
     """The captures to compare, or the one to store; usage errors end the program."""
     given: list[str] = arguments.captures
-    valid = ["part", *arguments.by, *(each.key for each in COLUMNS[1:])]
-    names = [arguments.sort, *(arguments.columns or "").split(",")]
-    for name in filter(None, names):
-        if name.strip() not in valid:
-            arguments.error(unknown_name("column", name.strip(), valid))
     if arguments.save and arguments.baseline is None:
         arguments.error("--save stores the capture in the directory of --baseline DIR")
     expected = 2 if arguments.baseline is None else 1
     if len(given) != expected:
-        names = ("AFTER with --baseline", "BEFORE and AFTER")[expected - 1]
-        arguments.error(f"expected {names}, found {' '.join(given)}")
+        needed = ("AFTER with --baseline", "BEFORE and AFTER")[expected - 1]
+        arguments.error(f"expected {needed}, found {' '.join(given)}")
     if arguments.output is not None:
-        for each in given:
+        for each in [*given, *chain.from_iterable(arguments.runs)]:
             if os.path.exists(arguments.output) and os.path.samefile(arguments.output, each):
                 arguments.error(f"{arguments.output}: is an input; choose another name for -o")
     return given if arguments.save or arguments.baseline is None else [arguments.baseline, *given]
+
+
+def _check_columns(arguments: argparse.Namespace) -> None:
+    valid = ["part", *arguments.by, *(each.key for each in COLUMNS[1:])]
+    names = [arguments.sort or "", *(arguments.columns or "").split(",")]
+    for name in filter(None, names):
+        if name.strip() not in valid:
+            arguments.error(unknown_name("column", name.strip(), valid))
 
 
 def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
@@ -174,19 +181,16 @@ def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
     if arguments.baseline is not None:
         load(arguments.baseline)  # before AFTER is read, which may take long
     with Bar() as bar:
-        try:
-            return diff(
-                _ranks(captures[0]),
-                _ranks(captures[1]),
-                arguments.by,
-                arguments.steps,
-                arguments.where,
-                runs=[(_ranks(before), _ranks(after)) for before, after in arguments.runs],
-                threshold=arguments.threshold,
-                opened=_opener(arguments, bar),
-            )
-        except ReportError as error:
-            arguments.error(str(error))
+        return diff(
+            _ranks(captures[0]),
+            _ranks(captures[1]),
+            arguments.by,
+            arguments.steps,
+            arguments.where,
+            runs=[(_ranks(before), _ranks(after)) for before, after in arguments.runs],
+            threshold=arguments.threshold,
+            opened=_opener(arguments, bar),
+        )
 
 
 def _save(arguments: argparse.Namespace, capture: str) -> None:

@@ -60,11 +60,13 @@ def infer_results(trace: Trace, found: Attribution) -> InferredResults:
     ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
     if _LACKS_RESULT not in ranks:
         return InferredResults(meanings, label_of_frame)
-    call_of_frame = _path.best(found.frame_parent, label_of_frame, ranks, only=_LACKS_RESULT)
-    results = _Results(len(label_of_frame))
+    call_of_frame, calls = _path.best_of_rank(
+        found.frame_parent, label_of_frame, ranks, _LACKS_RESULT
+    )
+    results = _Results(label_of_frame[calls])
     _by_gradient(results, found, label_of_frame, call_of_frame)
     kernels = _Launched(trace, found, call_of_frame, results)
-    _by_grid(results, kernels, trace, found, label_of_frame)
+    _by_grid(results, kernels, trace, found)
     _by_next_input(results, kernels, found, label_of_frame)
     rows = where(ranks == _LACKS_RESULT, label_of_frame)
     result = take(results.of_call, call_of_frame[rows])
@@ -94,10 +96,14 @@ def lacks_only_result(call: Call | None) -> bool:
 
 
 class _Results:
-    """Distinct results, and the result of each frame's call, -1 for none."""
+    """Distinct results, and the result of each call that asks for one, -1 for none.
 
-    def __init__(self, n_frames: int) -> None:
-        self.of_call = np.full(n_frames, -1, np.int32)
+    label_of_call : int32 [calls]
+    """
+
+    def __init__(self, label_of_call: Int32) -> None:
+        self.label_of_call = label_of_call
+        self.of_call = np.full(len(label_of_call), -1, np.int32)
         self.values: list[tuple[Tensor, bool]] = []  # (result, whether it is exact)
 
     def numbers(self, tensors: Iterable[Tensor | None], exact: bool) -> Int32:
@@ -110,7 +116,7 @@ class _Results:
         return np.array([*out, -1], np.int32)
 
     def assign(self, call: Int32, number: Int32) -> None:
-        """Set results of calls (by frame) that have none."""
+        """Set results of calls that have none; -1 for no call or no result."""
         new = (call >= 0) & (number >= 0)
         new[new] = self.of_call[call[new]] < 0
         self.of_call[call[new]] = number[new]
@@ -139,7 +145,7 @@ def output_gradient(meaning: Meaning) -> Tensor | None:
 class _Launched:
     """The kernels of calls that lack a result, ordered by thread and launch.
 
-    `call` is the frame of the kernel's call. `last` are the rows of the last kernels of their
+    `call` is the kernel's call. `last` are the rows of the last kernels of their
     calls on their threads, `frame_after` the frames of the kernels launched next.
     """
 
@@ -149,7 +155,7 @@ class _Launched:
         kernels, launches = trace.kernels, trace.launches
 
         def call_of(frame: Int32) -> Int32:
-            """The frame of the call if it lacks a result, else -1."""
+            """The call of each frame if it lacks a result, else -1."""
             call = take(call_of_frame, frame)
             return np.where(take(results.of_call, call) < 0, call, np.int32(-1))
 
@@ -194,7 +200,7 @@ def _by_next_input(
     label = take(label_of_frame, take(outermost, kernels.frame_after))
     call = kernels.call[kernels.last]
     number = results.numbers(inputs, False)[label]
-    fits = _fitting(found.meanings, label_of_frame[call], label, inputs)
+    fits = _fitting(found.meanings, results.label_of_call[call], label, inputs)
     results.assign(call[fits], number[fits])
 
 
@@ -239,7 +245,6 @@ def _by_grid(
     kernels: _Launched,
     trace: Trace,
     found: Attribution,
-    label_of_frame: Int32,
 ) -> None:
     asking = np.flatnonzero(take(results.of_call, kernels.call) < 0)
     config = trace.kernels.config[kernels.kernel[asking]]
@@ -248,10 +253,11 @@ def _by_grid(
     most = [_most_elements(trace, each) for each in used]
     call = kernels.call[asking]
     types = [_first_tensor(meaning) for meaning in found.meanings]
-    pair, firsts = pairs(place, label_of_frame[call])
+    label = results.label_of_call[call]
+    pair, firsts = pairs(place, label)
     tensors = []
     for at in firsts.tolist():
-        n, x = most[place[at]], types[label_of_frame[call[at]]]
+        n, x = most[place[at]], types[label[at]]
         tensors.append(Tensor((n,), x.dtype) if n and x else None)
     results.assign(call, results.numbers(tensors, False)[pair])
 

@@ -49,7 +49,7 @@ class Costs:
 
         auxiliary : bool [names + 1], decides for calls of unknown cost; the last without a name
         """
-        found = self._take(np.array(self._tables.helper, np.int8))
+        found = _of_cells(np.array(self._tables.helper, np.int8), self._cell)
         rows = np.flatnonzero(found == UNDECIDED)
         if len(rows):
             found[rows] = auxiliary[self._name(rows)]
@@ -73,10 +73,6 @@ class Costs:
     def _name(self, rows: npt.NDArray[np.intp]) -> Int32:
         """The ids of the names of some kernels."""
         return take(self._names.id_of_row, self._names.rows[rows])
-
-    def _take(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The value of each kernel's cell. table : [rows * parts]"""
-        return take(np.repeat(table, VARIANTS), self._cell)
 
     @property
     def mod(self) -> SharedValues:
@@ -122,7 +118,7 @@ class Costs:
     @property
     def exact(self) -> Ints:
         """0 if flops or bytes are estimates."""
-        return Ints(self._take(np.array(self._tables.exact, np.int8)))
+        return Ints(_of_cells(np.array(self._tables.exact, np.int8), self._cell))
 
     @property
     def flops(self) -> Ints:
@@ -134,28 +130,8 @@ class Costs:
 
     @cached_property
     def _shares(self) -> tuple[Ints, Ints]:
-        """Each kernel's share of its part's FLOPs and bytes."""
-        tables = self._tables
-        part = np.arange(len(tables.flops)) % ALL_PARTS
-        n_parts = BESIDE + 1 if tables.has_helpers else BESIDE
-        group, n_groups = _share.pairs(
-            self._calls.group,
-            self._calls.n_groups,
-            self._cell,
-            np.repeat(part.astype(np.int8), VARIANTS),
-            n_parts,
-        )
-        n_cells = len(part) * VARIANTS
-        groups = _share.Groups(group, n_groups, self._cell, self._duration, n_cells)
-        shares = []
-        for what, table in (("FLOPs", tables.flops), ("bytes", tables.bytes)):
-            total = np.array(table, np.int64)
-            share = self._take(np.where(part == BESIDE, total, -1))
-            total = np.repeat(total, VARIANTS)
-            groups.share(total, share)
-            checks.shares(what, *groups.add_up(total, share))
-            shares.append(Ints(share))
-        return shares[0], shares[1]
+        flops, moved = _shared(self._tables, self._cell, self._calls, self._duration)
+        return Ints(flops), Ints(moved)
 
     @property
     def cell(self) -> Int32:
@@ -169,6 +145,33 @@ class Costs:
         found._cell = self._cell[rows]
         found._names = SharedValues(names.rows[rows], names.id_of_row, names.values)
         return found
+
+
+def _of_cells(table: npt.NDArray[Any], cell: Int32) -> npt.NDArray[Any]:
+    """The value of each kernel's cell. table : [rows * parts]"""
+    return take(np.repeat(table, VARIANTS), cell)
+
+
+def _shared(tables: Tables, cell: Int32, calls: CallsOfKernels, duration: Int64) -> list[Int64]:
+    """Each kernel's share of its part's FLOPs and bytes."""
+    part = np.arange(len(tables.flops)) % ALL_PARTS
+    group, n_groups = _share.pairs(
+        calls.group,
+        calls.n_groups,
+        cell,
+        np.repeat(part.astype(np.int8), VARIANTS),
+        BESIDE + 1 if tables.has_helpers else BESIDE,
+    )
+    groups = _share.Groups(group, n_groups, cell, duration, len(part) * VARIANTS)
+    shares = []
+    for what, table in (("FLOPs", tables.flops), ("bytes", tables.bytes)):
+        total = np.array(table, np.int64)
+        share = _of_cells(np.where(part == BESIDE, total, -1), cell)
+        total = np.repeat(total, VARIANTS)
+        groups.share(total, share)
+        checks.shares(what, *groups.add_up(total, share))
+        shares.append(share)
+    return shares
 
 
 def cost(calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[str] = ()) -> Costs:

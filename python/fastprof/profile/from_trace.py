@@ -241,7 +241,7 @@ def _sub(lookups: Lookups) -> Ints:
     """The index of each kernel in its run of equal sequence number and operators."""
     trace = lookups.trace
     seq, _ = lookups.numbers
-    ids = lookups.operators.ids
+    ids = take(lookups.operators.id_of_row, lookups.operators.rows)
     return Ints(_link.sub(trace.kernels.process, seq.values, ids, len(trace.processes)))
 
 

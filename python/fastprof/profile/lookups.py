@@ -236,7 +236,7 @@ class Lookups:
         return self.chains(lambda m: m.kind == kind, self.own_paths, _labels)
 
     @cached_property
-    def operators(self) -> Values:
+    def operators(self) -> SharedValues:
         """(mods, ops) of the complete chain around each kernel, as PyProf writes them."""
         return self.chains(
             lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.own_paths, dict_operators

@@ -21,11 +21,13 @@ def open_at_launch(trace: Trace) -> Values:
     ids: dict[tuple[str, ...], int] = {(): 0}
     of_launch = np.zeros(len(launches), np.int32)
     process_of_phase = take(trace.process_of_thread, phases.thread)
+    threads_known = launches.thread.min(initial=0) >= 0
     for process in np.unique(process_of_phase):
         rows = np.flatnonzero(process_of_phase == process)
-        own = where(trace.process_of_thread == process, launches.thread)
+        is_own = trace.process_of_thread == process
         # A slice makes views; rows, copies.
-        calls = slice(None) if len(own) == len(launches) else own
+        is_all = threads_known and is_own.all()
+        calls = slice(None) if is_all else where(is_own, launches.thread)
         tree = _nest.Tree(phases.start[rows], phases.end[rows])
         node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
         chains: list[tuple[str, ...]] = []

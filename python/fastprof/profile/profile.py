@@ -339,7 +339,7 @@ class Profile(ReportMethods):
         of_costs = self._source.of_costs
 
         def converted(name: str) -> Result:
-            return convert(name, self.column(name))
+            return convert(name, self._source.column_once(name))
 
         with uncollected(), SecondThread() as second:
             costs = {name: second.submit(converted, name) for name in of_costs}

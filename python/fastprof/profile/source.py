@@ -67,6 +67,10 @@ class ProfileSource(ABC):
             self._columns[name] = self._make(name)
         return self._columns[name]
 
+    def column_once(self, name: str) -> Column:
+        """The column of a name in `names`, for one use: kept only if another use keeps it."""
+        return self._columns[name] if name in self._columns else self._make(name)
+
     @abstractmethod
     def _make(self, name: str) -> Column:
         """Compute a column."""

@@ -21,8 +21,9 @@ cdef extern from "fp_path.h":
                             int32_t *out) nogil
     int FP_NO_RANK
     fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n,
-                           const uint8_t *rank, int32_t n_labels, uint8_t only,
-                           int32_t *out) nogil
+                           const uint8_t *rank, int32_t n_labels, int32_t *out) nogil
+    void fp_path_number(const int32_t *label, int32_t n, const uint8_t *rank, uint8_t only,
+                        int32_t *best, int32_t *entry, int32_t *n_entries) nogil
     int FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
     int FP_NOWHERE, FP_FORWARD, FP_BACKWARD
     fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
@@ -136,8 +137,7 @@ def first(const int32_t[::1] range_of_frame, int32_t n_ranges):
     return out
 
 
-def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank,
-         uint8_t only=FP_NO_RANK):
+def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank):
     """The entry with the lowest rank on the path from the root to each entry; ties go to the
     outermost.
 
@@ -146,7 +146,6 @@ def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1]
     parent : [n], parents precede their children, -1 at roots
     label : [n]
     rank : uint8 [labels], NO_RANK for labels to ignore
-    only : the rank to find, -1 for entries of other ranks; default: all
 
     Returns
     -------
@@ -159,9 +158,28 @@ def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1]
     if n:
         with nogil:
             status = fp_path_best(&parent[0], &label[0], n, &rank[0] if n_labels else NULL,
-                                  n_labels, only, &entry[0])
+                                  n_labels, &entry[0])
         check(status, "the best along call paths")
     return out
+
+
+def best_of_rank(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] rank,
+                 uint8_t only):
+    """The best entries, as in `best`, whose rank is `only`.
+
+    Returns
+    -------
+    number : int32 [n], index into `entries`, -1 where the best has another rank
+    entries : int32 [distinct entries], ascending
+    """
+    cdef int32_t n = _length(parent, label), n_entries = 0
+    numbers, entries = best(parent, label, rank), np.empty(n, np.int32)
+    cdef int32_t[::1] number = numbers
+    cdef int32_t[::1] entry = entries
+    if n:
+        with nogil:
+            fp_path_number(&label[0], n, &rank[0], only, &number[0], &entry[0], &n_entries)
+    return numbers, entries[:n_entries].copy()
 
 
 def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1] says):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fastprof.errors import ReportError
+
 __all__ = ["CONFIDENCES", "CannotJudge", "Finding"]
 
 CONFIDENCES: Final = ("high", "medium", "low")
@@ -44,3 +46,16 @@ class Finding:
     idle_ns: Mapping[str, float] = field(default_factory=dict)
     kernels: Any = ()
     gpu_ns: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the confidence.
+
+        Raises
+        ------
+        ReportError
+            It is not one of CONFIDENCES.
+        """
+        if self.confidence not in CONFIDENCES:
+            raise ReportError(
+                f"finding: expected confidence {', '.join(CONFIDENCES)}; found {self.confidence!r}"
+            )

@@ -90,6 +90,18 @@ def _times(found: Waterfall) -> Iterator[tuple[str, str]]:
         before, after = (_mean(half.side, key) for half in found.halves)
         if before is not None and after is not None and before + after:
             yield name, _pair(before, after)
+    call = [_ratio(half.side, "launch_ns", "launches") for half in found.halves]
+    if all(call):
+        yield "launch call", _pair(*call)
+    starved = [_ratio(half.side, "starved", "launched") for half in found.halves]
+    if any(starved):
+        yield "starved kernels", f"{starved[0]:.1%} -> {starved[1]:.1%}"
+
+
+def _ratio(side: Side, name: str, of: str) -> float:
+    """A total over another, 0 if that is 0."""
+    total = int(side.windows[of].sum())
+    return int(side.windows[name].sum()) / total if total else 0.0
 
 
 def _mean(side: Side, name: str) -> float | None:

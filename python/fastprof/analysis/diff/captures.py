@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from fastprof.analysis.diff.measure import side_of
@@ -59,7 +59,7 @@ def _conditions(where: Where | None) -> tuple[str, ...]:
     """Conditions as texts KEY=PATTERN."""
     if isinstance(where, str):
         return (where,)
-    if not hasattr(where, "items"):
+    if not isinstance(where, Mapping):
         return tuple(where or ())
     pairs = ((key, [of] if isinstance(of, str) else of) for key, of in where.items())
     return tuple(f"{key}={pattern}" for key, patterns in pairs for pattern in patterns)

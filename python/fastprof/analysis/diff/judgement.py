@@ -28,8 +28,8 @@ def judged(found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float
     before, after = ([lengths_of_steps(pair[i]) for pair in runs] for i in (0, 1))
     if len(runs) == 1:
         return confidence(before[0], after[0], threshold)
-    means = [[float(each.mean()) for each in steps] for steps in (before, after)]
-    return confidence(*means, threshold, of_runs=True)
+    old, new = ([float(each.mean()) for each in steps] for steps in (before, after))
+    return confidence(old, new, threshold, of_runs=True)
 
 
 def lengths_of_steps(side: Side) -> npt.NDArray[np.float64]:

@@ -23,6 +23,7 @@ from fastprof.model.arrays import Int64
 __all__ = ["TYPES", "Matched", "matched", "without_number"]
 
 TYPES: Final = "types"  # of tensors: the part of shapes that not all recorders write
+_SELDOM: Final = 0.1  # a side does not record a key that is known for so much less of its time
 _LEAST_VOTES: Final = 0.5  # share of the calls of a layer that must align with a renamed one
 
 
@@ -90,7 +91,11 @@ class _Units(NamedTuple):
 
 def _recorded_once(before: Side, after: Side) -> tuple[str, ...]:
     """The keys that only one side records; types are a part of shapes."""
-    found = [key for key in UNIT_KEYS if key != "range" and before.knows(key) != after.knows(key)]
+    found = []
+    for key in UNIT_KEYS:
+        less, more = sorted(side.known_share(key) for side in (before, after))
+        if less < _SELDOM * more:
+            found.append(key)
     if "shape" not in found and _has_types(before) != _has_types(after):
         found.append(TYPES)
     return tuple(found)

@@ -10,6 +10,7 @@ from fastprof._core._take import take
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers
+from fastprof.analysis.diff.launching import launching
 from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side
 from fastprof.analysis.diff.time_line import Own, idle_by_cause, own_work
 from fastprof.analysis.grouping import Grouping, group
@@ -95,6 +96,7 @@ def _times(
         "wall_ns": windows.wall,
         **times_of(windows),
         **host_times(profile, windows, steps, host.states),
+        **launching(profile, windows, steps),
     }
 
 

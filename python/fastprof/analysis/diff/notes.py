@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
+from fastprof.analysis.diff.waterfall import STEPS, Half, Waterfall
 
 __all__ = ["notes"]
 

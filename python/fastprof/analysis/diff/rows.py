@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any, Final
 
@@ -190,6 +190,8 @@ def _of_idle(found: Waterfall) -> Iterable[Line]:
 
 def _table(lines: Sequence[Line], by: Sequence[str], found: Waterfall, total: int) -> Table:
     headings = [COLUMNS[0], *map(heading_of, by), *COLUMNS[1:]]
+    if not any(line.get("delta_ns") for line in lines):
+        headings = [replace(each, same_unit="") for each in headings]
     columns = {each.key: _column(each.key, by, lines) for each in headings}
     before, after = found.wall_ns
     totals = {"before_ns": before, "after_ns": after, "delta_ns": total}

@@ -86,9 +86,10 @@ class Side:
         values = [*column.values, None]
         return [values[i] for i in column.ids.tolist()]
 
-    def knows(self, key: str) -> bool:
-        """Whether any group has a value of a key."""
-        return bool((self.keys[key].ids >= 0).any())
+    def known_share(self, key: str) -> float:
+        """The share of the busy time whose groups have a value of a key."""
+        known = self.own[self.keys[key].ids >= 0].sum()
+        return float(known / max(int(self.own.sum()), 1))
 
 
 def combined(sides: Sequence[Side]) -> Side:

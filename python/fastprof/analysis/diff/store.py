@@ -161,6 +161,7 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
     window, own_ns = (each.flatten().to_numpy() for each in lists.values())
     if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
         raise ValueError("windows do not exist")
+    calls, kernels, gpu_ns = (table.column(name).to_numpy().astype(np.int64) for name in _SUMS)
     return Side(
         tuple(properties["names"]),
         properties["gpus"],
@@ -169,7 +170,9 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
         {name: np.array(each, np.int64) for name, each in properties["windows"].items()},
         np.array(properties["idle"], np.int64).reshape(n_windows, len(CAUSES)),
         {name: values_of(table.column(name).to_pylist()) for name in KEYS},
-        *(table.column(name).to_numpy().astype(np.int64) for name in _SUMS),
+        calls,
+        kernels,
+        gpu_ns,
         np.repeat(np.arange(len(sizes)), sizes).astype(np.int32),
         window.astype(np.int32),
         own_ns.astype(np.int64),

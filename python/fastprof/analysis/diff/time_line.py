@@ -74,7 +74,7 @@ def idle_by_cause(windows: Windows, host: Host) -> Int64:
         is_long = length >= _SHORT_NS
         np.add.at(found[:, Cause.SHORT], order[place[~is_long]], length[~is_long])
         of_gaps = Gaps._make(each[is_long] for each in cut)
-        found[order] += split(of_gaps, host, place[is_long], len(order)).totals
+        found[order] += split(of_gaps, host, place[is_long], len(order)).of_windows
         # After the last work, nothing ends the gap.
         tail = np.maximum(end - np.maximum(start, lane.selected.span[1]), 0)
         found[order, Cause.UNKNOWN] += tail
