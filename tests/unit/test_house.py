@@ -257,6 +257,7 @@ CALLED_FROM_OUTSIDE = {
     "FastprofProfiler": "docs/guide.md",
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
+    "advise": "docs/reports.md",
     "roofline": "docs/reports.md",
     "ranges_table": "docs/reports.md",
     "write_parquet": "docs/guide.md",
