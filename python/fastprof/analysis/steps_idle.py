@@ -29,9 +29,8 @@ class IdleCauses:
 
     def _totals(self, rows: Int64) -> Int64:
         chosen = np.isin(self._row, rows)
-        found = split(Gaps._make(each[chosen] for each in self._gaps), self._host)
-        total: Int64 = found.totals[0]
-        return total
+        totals: Int64 = split(Gaps._make(each[chosen] for each in self._gaps), self._host).totals
+        return totals
 
     def changes(self, row: int, idle: float) -> dict[str, float]:
         """By cause, the time in a row less the mean, the largest first.

@@ -91,13 +91,14 @@ def idle_time(profile: Profile, windows: Windows, rows: Int64) -> IdleTime:
         some = np.flatnonzero((at >= 0) & (length >= _SHORT_NS))
         found.append(Gaps._make(each[some] for each in between))
         parts.append(split(found[-1], host, at[some], len(rows)))
-        by_window += parts[-1].totals
+        by_window += parts[-1].of_windows
         window.append(at[some])
     if not found:
         raise CannotJudge("no GPU work: record a run on a GPU")
     together = Gaps._make(map(np.concatenate, zip(*found, strict=True)))
-    *columns, totals, late = zip(*parts, strict=True)
-    both = Split._make([*map(np.concatenate, columns), np.sum(totals, axis=0), sum(late)])
+    *columns, totals, of_windows, late = zip(*parts, strict=True)
+    sums = (np.sum(each, axis=0) for each in (totals, of_windows))
+    both = Split._make([*map(np.concatenate, columns), *sums, sum(late)])
     where = places(together, both, host)
     main = both.main.astype(np.int32)
     return IdleTime(together, np.concatenate(window), main, both.ns, by_window, where)
