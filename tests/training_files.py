@@ -28,6 +28,7 @@ class Work:
     kernels: tuple[tuple[str, int], ...]
     stream: int = 7
     host_ns: int = HOST_NS
+    line: int | None = None  # of net.py, in traces of torch.profiler
 
 
 def call(
@@ -100,6 +101,8 @@ def kineto(path: Path, steps: Sequence[Sequence[Work]]) -> Path:
             work = each["work"]
             if work.layer is not None:
                 trace.annotation(start, end, f"layer:{work.layer}")
+            if work.line is not None:
+                trace.python(start, end, f"/home/user/net.py({work.line}): forward")
             dims = [list(shape) for shape in work.dims]
             types = ["float"] * len(dims)
             trace.op(start + 1, end - 1, f"aten::{work.op}", dims=dims, types=types)

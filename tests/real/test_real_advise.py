@@ -60,7 +60,7 @@ def test_own_time_of_kernels_is_the_busy_time(path: str) -> None:
         assert facts.of_kernels.sum() == pytest.approx(facts.times["busy_ns"], rel=0.03)
 
 
-# Where each rule fires, with its saving in ms per step.
+# Where each rule fires, with its saving in ms per step, without other findings.
 FIRES = {
     "data-loading": {R50: 56.7, "kineto/owlv2_h100.json.gz": 122.9},
     "alloc": {"kineto/resnet18_mi300_full.json.gz": 975.9},
@@ -83,8 +83,7 @@ FIRES = {
 )
 def test_rules_fire(name: str, path: str, ms: float | None) -> None:
     row = advice(path)[name]
-    saving = None if row["saving_ns"] is None else row["alone_ns"]
-    assert saving == (ms if ms is None else pytest.approx(ms * MS, rel=0.01))
+    assert row["alone_ns"] == (ms if ms is None else pytest.approx(ms * MS, rel=0.01))
 
 
 def test_rules_do_not_fire() -> None:
@@ -92,8 +91,8 @@ def test_rules_do_not_fire() -> None:
     assert not {"alloc", "sync", "exposed-comm", "uneven-steps", "recompute"} & set(advice(R50))
     before = advice("nsys/emit_nvtx_2gpu_nsys2026.sqlite")
     assert "launch-bound" not in before  # 8.8 % of its kernels are starved, 32.8 % after
-    saves_nothing = advice("kineto/resnet_v100_2024_fwdbwd.json.gz")
-    assert set(saves_nothing) == {"capture", "no-tensor-cores"}
+    quiet = advice("kineto/resnet_v100_2024_fwdbwd.json.gz")
+    assert not {*FIRES, "zero-grad"} & set(quiet)
 
 
 def test_the_prediction_for_the_loader_against_the_same_program_with_four_workers() -> None:

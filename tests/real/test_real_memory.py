@@ -114,7 +114,7 @@ def test_net_bytes_of_operators_sum_to_those_of_the_events() -> None:
 
 
 def test_results_that_a_program_keeps_are_a_growth_per_step() -> None:
-    table = fastprof.open(real(OWL), copies=True).memory(device="cpu")
+    table = fastprof.open(real(OWL), copies=True).memory(device="cpu", steps="repetition")
     (found,) = table.facts["memories"]
     assert found["steps"]["growth_bytes"] == 29_283_720
     assert any("in every step" in line for line in table.lead)

@@ -104,6 +104,12 @@ def test_data_loading(tmp_path: Path) -> None:
     assert "num_workers" in row["remedy"]
 
 
+def test_data_loading_by_worker_processes(tmp_path: Path) -> None:
+    loader = LOADER.replace("SingleProcess", "MultiProcessing")
+    row = advice(late().range(10, 360, loader), tmp_path)["data-loading"]
+    assert "prefetch_factor" in row["remedy"]
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [

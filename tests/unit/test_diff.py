@@ -235,6 +235,24 @@ def test_kernels_match_by_name_if_one_side_has_no_operators(capture: Captures) -
     assert "only one side records them" in found.table().notes[0]
 
 
+@pytest.mark.parametrize("has_layers", [True, False])
+def test_moved_lines_are_the_same_work(capture: Captures, has_layers: bool) -> None:
+    """Two lines are new at the top of the file; one operator is slower."""
+    before, after = (
+        [
+            replace(each, line=first + i, layer=each.layer if has_layers else None)
+            for i, each in enumerate(calls)
+        ]
+        for first, calls in ((10, BASE), (12, slower(BASE, 2, "mm", "attn")))
+    )
+    found = fastprof.diff(capture(before, kineto), capture(after, kineto))
+    layer = "net:attn" if has_layers else None
+    assert changed(found.table()) == {(layer, "mm"): (80_000, "slower")}
+    assert found.same_work
+    (row,) = [each for each in found.table(["line"]).rows() if each["delta_ns"]]
+    assert row["line"] == "/home/user/net.py:12 forward -> /home/user/net.py:14 forward"
+
+
 def test_layers_with_other_numbers_are_one(capture: Captures) -> None:
     """A deeper model has more calls of the same layer."""
     blocks = [in_layer("net", f"blocks.{i}", BASE[:-1]) for i in range(3)]

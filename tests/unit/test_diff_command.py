@@ -113,6 +113,7 @@ def test_runs_widen_the_interval(folder: Path) -> None:
     runs = ran(folder, "a.json", "slow.json", "--runs", "fast.json,slow.json", "--json")[1]
     two = json.loads(runs)["wall"]
     assert two["verdict"] == "same"
+    assert (one["samples"], two["samples"]) == ("8 and 8 steps", "2 and 2 runs")
     assert two["low"] < one["low"]
 
 

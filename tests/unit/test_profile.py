@@ -24,6 +24,7 @@ from report_columns import ints, lists, shared, values
 
 PUBLIC = """
 about
+advise
 api
 available
 check

@@ -40,8 +40,8 @@ assumes that both ran under the same conditions. Fewer than 3 steps are not judg
 
 $ fastprof diff before.sqlite after.sqlite --by op --limit 5 -w 80 \\
     --steps 'anchor:flash_fwd_kernel>5ms'
-step 17.57 -> 19.95 ms, +13.6% (95% interval +3.9% to +24.2%): slower; medians
-  16.68 -> 18.9 ms
+step 17.57 -> 19.95 ms, +13.6% (95% interval +3.9% to +24.2% from 15 and 14
+  steps): slower; medians 16.68 -> 18.9 ms
 before: before.sqlite, 32 steps in 2 processes, each from a launch of
   'flash_fwd_kernel>5ms'
 after: after.sqlite, 30 steps in 2 processes, each from a launch of

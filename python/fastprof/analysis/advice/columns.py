@@ -63,9 +63,19 @@ is at most a step. The notes list the rules that the capture does not suffice fo
 
 $ fastprof advise resnet50.json.gz -w 88 --min 10
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
-step 175.5 ms: findings save up to 56.74 ms, 32%
+step 175.5 ms: findings save up to 114.4 ms, 65%
 
-1. data-loading (up to 56.74 ms): The GPU waits for the data loader.
+1. no-tensor-cores (up to 57.65 ms): Convolutions run in fp32 without the tensor cores
+  of Tesla V100-DGXS-32GB.
+- evidence: GPU time 61.58 ms; of all kernels 62.5%; operators that can use tensor cores
+  67.6%; kernel cudnn::detail::dgrad_engine
+- where: 6 x conv2d N=32,C=256,H=14,W=14,K=1024,P=14,Q=14,R=1,S=1,ph=na,pw=na,U=na,V=na,
+  dh=na,dw=na,g=1,fp32, resnet50_profiler_api.py:46, and 45 more
+- remedy: torch.autocast("cuda", dtype=torch.float16), with torch.amp.GradScaler in
+  training
+- confidence: high: FLOPs and bytes are known
+
+2. data-loading (up to 56.74 ms): The GPU waits for the data loader.
 - evidence: 56.74 ms idle per step; median 57.04 ms, 48.19 ms to 62.04 ms; 1 gap, the
   longest 62.34 ms
 - where: resnet50_profiler_api.py:44 100%;
@@ -75,9 +85,10 @@ step 175.5 ms: findings save up to 56.74 ms, 32%
 - confidence: high: the thread that launches the next work is in the loader during this
   time
 
-finding       up to(ms)  step(%)  confidence
-data-loading      56.74     32.3  high
-total             56.74     32.3
+finding          up to(ms)  step(%)  confidence
+no-tensor-cores       57.6     32.8  high
+data-loading          56.7     32.3  high
+total                114.4     65.2
 not judged: cudnn-benchmark, because: values of arguments not recorded:
   profile(record_shapes=True) of PyTorch 2.1 or later
 """

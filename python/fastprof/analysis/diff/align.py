@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["aligned"]
 
-_MOST: Final = 1 << 25  # cells of the table; longer sequences align at both ends only
+_MOST: Final = 1 << 24  # cells of the table; longer sequences align at both ends only
 
 
 def aligned(

@@ -65,7 +65,8 @@ def answer(found: Waterfall, wall: Mapping[str, Any]) -> str:
     if wall["verdict"] == NOT_JUDGED:
         return f"{text}: not judged; {wall['because']}"
     high = "unbounded" if wall["high"] is None else f"{wall['high']:+.1%}"
-    text += f" ({LEVEL:.0%} interval {wall['low']:+.1%} to {high}): {wall['verdict']}"
+    interval = f"{LEVEL:.0%} interval {wall['low']:+.1%} to {high} from {wall['samples']}"
+    text += f" ({interval}): {wall['verdict']}"
     return f"{text}; medians {_numbers(*_medians(found))}"
 
 

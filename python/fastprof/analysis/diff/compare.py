@@ -58,7 +58,7 @@ class Diff:
 
         `before_ns` and `after_ns`: mean steps in ns, without steps the captures. `change`: a share,
         `low` and `high` its interval; None if unknown. `verdict`: faster, same, slower or not
-        judged, `because`.
+        judged, `because`, `samples`.
         """
         return wall_of(self.found, self.confidence)
 

@@ -48,6 +48,7 @@ class Confidence:
     low, high : interval of the change; None if there are too few samples, or no upper bound
     verdict : FASTER, SAME, SLOWER or NOT_JUDGED
     because : why it is not judged
+    samples : what the interval is from: "6 and 6 steps"
     """
 
     change: float | None
@@ -55,6 +56,7 @@ class Confidence:
     high: float | None
     verdict: str
     because: str = ""
+    samples: str = ""
 
     def is_above(self, limit: float) -> bool:
         """Whether the change is above a limit beyond noise: all of its interval is."""
@@ -80,9 +82,8 @@ def confidence(
     if min(means) <= 0:
         return Confidence(None, None, None, NOT_JUDGED, "a capture has no steps")
     ratio = log(means[1] / means[0])
-    least = LEAST_RUNS if of_runs else LEAST_STEPS
+    least, what = (LEAST_RUNS, "runs") if of_runs else (LEAST_STEPS, "steps")
     if min(map(len, samples)) < least:
-        what = "runs" if of_runs else "steps"
         counts = f"{len(samples[0])} before and {len(samples[1])} after"
         because = f"noise is unknown: expected {least} or more {what} of each, found {counts}"
         return Confidence(expm1(ratio), None, None, NOT_JUDGED, because)
@@ -90,7 +91,13 @@ def confidence(
     verdict = SAME
     if abs(ratio) > max(half, log1p(threshold)):
         verdict = SLOWER if ratio > 0 else FASTER
-    return Confidence(expm1(ratio), expm1(ratio - half), _bounded(ratio + half), verdict)
+    return Confidence(
+        expm1(ratio),
+        expm1(ratio - half),
+        _bounded(ratio + half),
+        verdict,
+        samples=f"{len(samples[0])} and {len(samples[1])} {what}",
+    )
 
 
 def _half_width(samples: list[npt.NDArray[np.float64]], means: list[float], of_runs: bool) -> float:

@@ -42,7 +42,8 @@ def wall_of(found: Waterfall, judgement: Confidence) -> dict[str, Any]:
     """The fact `wall` of a comparison.
 
     `before_ns` and `after_ns`, means in ns, of the step; without steps, of the captures. `change`,
-    a share, and its interval from `low` to `high` are None if unknown. `verdict`, `because`.
+    a share, and its interval from `low` to `high` are None if unknown. `verdict`, `because`,
+    `samples`.
     """
     before, after = found.wall_ns
     if found.unit == CALLS:
@@ -55,6 +56,7 @@ def wall_of(found: Waterfall, judgement: Confidence) -> dict[str, Any]:
         "high": judgement.high,
         "verdict": judgement.verdict,
         "because": judgement.because or None,
+        "samples": judgement.samples or None,
     }
 
 

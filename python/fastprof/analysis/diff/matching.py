@@ -142,8 +142,10 @@ class _Matching:
         self.rows = ([-1] * len(left), [-1] * len(right))
         self.how: list[str] = []
         self.layers: dict[str, str] = {}
+        self._lines: dict[str, str] = {}
 
     def run(self) -> None:
+        self._lines = _moved(*self.units)
         self._by("same", lambda unit: unit)
         self._by("line", lambda unit: unit._replace(line=None))
         self.layers = _renamed(*self.units, *self.rows)
@@ -167,15 +169,18 @@ class _Matching:
         self.how.append(how)
 
     def _free(self, side: int) -> Iterator[tuple[int, Unit]]:
-        """The units of a side without a row; layers by their name on the right."""
+        """The units of a side without a row; layers and lines by their name on the right."""
         for i, unit in enumerate(self.units[side]):
             if self.rows[side][i] < 0:
                 yield i, self._named(side, unit)
 
     def _named(self, side: int, unit: Unit) -> Unit:
-        if side or unit.layer not in self.layers:
+        if side:
             return unit
-        return unit._replace(layer=self.layers[unit.layer])
+        layer, line = unit.layer or "", unit.line or ""
+        return unit._replace(
+            layer=self.layers.get(layer, unit.layer), line=self._lines.get(line, unit.line)
+        )
 
     def _by(self, how: str, key: Callable[[Unit], Unit | None]) -> None:
         """Match units with equal keys, unless None; several of a side are one row."""
@@ -278,6 +283,18 @@ def _listed(pairs: Any) -> dict[Any, list[int]]:
     return found
 
 
+def _moved(left: list[Unit], right: list[Unit]) -> dict[str, str]:
+    """Source lines on the left, with those of the aligned calls on the right.
+
+    Without it, a line that moves to the place of another one would be taken for it.
+    """
+    calls = ([unit._replace(line=None) for unit in units] for units in (left, right))
+    votes: Counter[tuple[str | None, str | None]] = Counter(
+        (left[i].line, right[j].line) for i, j in aligned(*calls)
+    )
+    return _elected(votes, Counter())
+
+
 def _renamed(
     left: list[Unit], right: list[Unit], left_rows: list[int], right_rows: list[int]
 ) -> dict[str, str]:
@@ -314,7 +331,9 @@ def _elected(
 ) -> dict[str, str]:
     """The pairs with most votes; each layer is in one pair at most."""
     found: dict[str, str] = {}
-    for (old, new), count in sorted(votes.items(), key=lambda vote: (-vote[1], repr(vote[0]))):
+    for (old, new), count in sorted(
+        votes.items(), key=lambda vote: (-vote[1], vote[0][0] != vote[0][1], repr(vote[0]))
+    ):
         is_free = old not in found and new not in found.values()
         enough = count >= _LEAST_VOTES * max(sizes[old], sizes[new])
         if old is not None and new is not None and is_free and enough:

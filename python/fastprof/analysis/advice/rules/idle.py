@@ -28,11 +28,22 @@ def data_loading(facts: Facts) -> Iterator[Finding]:
         what="The GPU waits for the data loader.",
         where=_places(facts, ("data loading",), "line", "range"),
         evidence=_evidence(facts, "data loading"),
-        remedy="DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches "
-        "batches; or move transforms to the GPU",
+        remedy=_loader_remedy(_names(facts, ("data loading",), "range")),
         confidence="high",
         why="the thread that launches the next work is in the loader during this time",
         idle_ns={"data loading": ns},
+    )
+
+
+def _loader_remedy(ranges: list[str]) -> str:
+    """The change for a loader with or without worker processes."""
+    if any("MultiProcessing" in each for each in ranges):
+        return (
+            "raise num_workers and prefetch_factor of the DataLoader, or move transforms to the GPU"
+        )
+    return (
+        "DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches batches; "
+        "or move transforms to the GPU"
     )
 
 
