@@ -109,10 +109,11 @@ static void make_groups(void) {
 static void share(void) {
   static int64_t sum[N_CALLS], passed[N_CALLS];
   static int32_t seen[N_CALLS], ordinal[N_CALLS];
-  static int8_t part[N_CALLS];
+  static const int8_t part[N_CALLS];
   static int32_t scratch[N_CALLS], group[N_CALLS];
   int32_t n_groups;
-  CHECK(fp_share_pairs(row, part, N_CALLS, N_CALLS, 1, scratch, group, &n_groups) == FP_OK);
+  CHECK(fp_share_pairs(row, row, N_CALLS, N_CALLS, part, N_CALLS, 1, scratch, group, &n_groups) ==
+        FP_OK);
   const fp_share_rows rows = {group, row, weight, total, N_CALLS, n_groups, N_CALLS};
   uint64_t expected, found;
   CHECK(fp_share_sum(&rows, sum) == FP_OK);
@@ -127,7 +128,8 @@ static void take(void) {
   const int64_t none = -1;
   CHECK(fp_take(total, 8, N_CALLS, row, N_CALLS, &none, share_of) == FP_OK);
   CHECK(fp_take(row, 4, N_CALLS, row, N_CALLS, &none, place) == FP_OK);
-  CHECK(fp_take_distinct(row, N_CALLS, N_CALLS, number, used, &n_used, place) == FP_OK);
+  const fp_take_index index = {.row = row, .n = N_CALLS};
+  CHECK(fp_take_distinct(&index, N_CALLS, number, used, &n_used, place) == FP_OK);
 }
 
 /* What is open at each launch, of ranges in any arrangement. */
