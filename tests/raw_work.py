@@ -24,7 +24,7 @@ class Work(NamedTuple):
 
 def work_of(path: str) -> list[Work]:
     """All GPU work of a trace, in order of start."""
-    found = _of_events(events(path)) if ".json" in path else _of_database(path)
+    found = work_of_events(events(path)) if ".json" in path else _of_database(path)
     return sorted(found, key=lambda each: each.start)
 
 
@@ -32,7 +32,7 @@ def _kind_of(name: str) -> str:
     return COMMUNICATION if "nccl" in name.lower() else COMPUTE
 
 
-def _of_events(events: Iterable[dict[str, Any]]) -> Iterator[Work]:
+def work_of_events(events: Iterable[dict[str, Any]]) -> Iterator[Work]:
     for each in events:
         category = str(each.get("cat")).lower()
         if each.get("ph") == "X" and category in _GPU_EVENTS:

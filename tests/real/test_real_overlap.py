@@ -2,62 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 from open_traces import events, profile
-from real_data import open_read_only, real, traces
+from raw_work import Work, work_of, work_of_events
+from real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
-GPU_EVENTS = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
-
-
-class Work(NamedTuple):
-    device: int
-    start: int
-    end: int
-    kind: str  # compute, communication or copy
-
-
-def kind_of(name: str) -> str:
-    return "communication" if "nccl" in name else "compute"
-
-
-def work_of(path: str) -> list[Work]:
-    return of_events(events(path)) if ".json" in path else of_sqlite(path)
-
-
-def of_events(events: list[dict[str, Any]]) -> list[Work]:
-    found = []
-    for each in events:
-        category = str(each.get("cat")).lower()
-        if each.get("ph") == "X" and category in GPU_EVENTS:
-            start, duration = (int(each[key] * 1000) for key in ("ts", "dur"))
-            kind = kind_of(each["name"]) if category == "kernel" else "copy"
-            found.append(Work(each["args"].get("device", -1), start, start + duration, kind))
-    return found
-
-
-def of_sqlite(path: str) -> list[Work]:
-    found = []
-    with open_read_only(real(path)) as file:
-        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
-        texts = "StringTable" if "StringTable" in tables else "StringIds"
-        names = dict(file.execute(f"SELECT * FROM {texts}")) if texts in tables else {}
-        for activity in ("KERNEL", "CONCURRENT_KERNEL", "GRAPH_TRACE", "MEMCPY", "MEMSET"):
-            table = f"CUPTI_ACTIVITY_KIND_{activity}"
-            if table not in tables:
-                continue
-            name = {"KERNEL": "shortName"}.get(activity, "0")
-            name = "name" if texts == "StringTable" and "KERNEL" in activity else name
-            for device, start, end, text in file.execute(
-                f'SELECT deviceId, start, "end", {name} FROM {table}'
-            ):
-                kind = "copy" if activity.startswith("MEM") else kind_of(names.get(text, ""))
-                found.append(Work(device, start, end, kind))
-    return found
 
 
 def length(work: list[Work]) -> int:
@@ -141,7 +95,7 @@ def test_the_overlap_of_compiled_dlrm_counts_work_without_a_launch() -> None:
     launched = [
         each for each in events(path) if each.get("args", {}).get("correlation") in of_calls
     ]
-    (device,) = expected(of_events(launched)).values()
+    (device,) = expected(list(work_of_events(launched))).values()
     ms = [round(each / 1e6, 1) for each in device.values()]
     assert ms == [744.5, 514.6, 229.0, 70.8, 107.4, 51.7]
     share = 1 - device["exposed_communication_ns"] / device["communication_ns"]

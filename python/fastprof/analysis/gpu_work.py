@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
@@ -21,10 +22,12 @@ __all__ = [
     "COPY",
     "Gaps",
     "GpuWork",
+    "TimeLine",
     "gaps",
     "ns_with",
     "own_ns",
     "sweep",
+    "time_line",
     "work_of_device",
 ]
 
@@ -53,6 +56,10 @@ class GpuWork:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def take(self, places: npt.NDArray[np.intp]) -> GpuWork:
+        """Some of the work, in order of start."""
+        return GpuWork(self.rows[places], self.start[places], self.end[places], self.kind[places])
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -147,3 +154,50 @@ def own_ns(work: GpuWork) -> Int64:
     first to start. Sums over any groups of work add up to the busy time.
     """
     return Sweep(work.start, work.end, work.kind).own()
+
+
+class TimeLine(NamedTuple):
+    """The time line of a GPU: span = compute + exposed communication + exposed copy + idle, ns.
+
+    Parameters
+    ----------
+    span : from the start of its first to the end of its last work
+    compute, communication : during which at least one such kernel runs
+    exposed_communication : communication without compute
+    exposed_copy : copies and memsets without compute and communication
+    """
+
+    span: int
+    compute: int
+    communication: int
+    exposed_communication: int
+    exposed_copy: int
+    idle: int
+
+    @property
+    def hidden(self) -> int:
+        """Communication during compute."""
+        return self.communication - self.exposed_communication
+
+    @property
+    def hidden_share(self) -> float | None:
+        """Of the communication, the share during compute."""
+        return self.hidden / self.communication if self.communication else None
+
+
+def time_line(work: GpuWork) -> TimeLine:
+    """The time line of a GPU, between its first and its last work."""
+    first, last = work.span
+    by_mask = sweep(work, (np.array([first]), np.array([last])))
+
+    def total(kinds: int, without: int = 0) -> int:
+        return int(ns_with(by_mask, kinds, without)[0])
+
+    return TimeLine(
+        span=last - first,
+        compute=total(COMPUTE),
+        communication=total(COMMUNICATION),
+        exposed_communication=total(COMMUNICATION, COMPUTE),
+        exposed_copy=total(COPY, COMPUTE | COMMUNICATION),
+        idle=int(by_mask[0, 0]),
+    )

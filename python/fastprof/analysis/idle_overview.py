@@ -7,14 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.gpu_work import (
-    COMMUNICATION,
-    COMPUTE,
-    COPY,
-    GpuWork,
-    ns_with,
-    sweep,
-)
+from fastprof.analysis.gpu_work import GpuWork, time_line
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.advice import advice_on
@@ -44,19 +37,16 @@ def overview(profile: Profile, work: dict[int, GpuWork]) -> tuple[tuple[str, ...
 
 
 def _of_device(work: GpuWork) -> dict[str, Any]:
-    first, last = work.span
-    by_mask = sweep(work, (np.array([first]), np.array([last])))
-    communication = int(ns_with(by_mask, COMMUNICATION)[0])
-    exposed = int(ns_with(by_mask, COMMUNICATION, without=COMPUTE)[0])
+    found = time_line(work)
     return {
-        "span_ns": last - first,
-        "busy_ns": int(ns_with(by_mask, COMPUTE | COMMUNICATION | COPY)[0]),
-        "idle_ns": int(by_mask[0, 0]),
-        "compute_ns": int(ns_with(by_mask, COMPUTE)[0]),
-        "communication_ns": communication,
-        "exposed_communication_ns": exposed,
-        "exposed_copy_ns": int(ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION)[0]),
-        "overlap": 1 - exposed / communication if communication else None,
+        "span_ns": found.span,
+        "busy_ns": found.span - found.idle,
+        "idle_ns": found.idle,
+        "compute_ns": found.compute,
+        "communication_ns": found.communication,
+        "exposed_communication_ns": found.exposed_communication,
+        "exposed_copy_ns": found.exposed_copy,
+        "overlap": found.hidden_share,
     }
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.exposure import Exposure, TimeLine
+from fastprof.analysis.exposure import Exposure
+from fastprof.analysis.gpu_work import TimeLine
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
