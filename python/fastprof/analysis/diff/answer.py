@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.analysis.diff.confidence import LEVEL, NOT_JUDGED
-from fastprof.analysis.diff.judgement import lengths_of_steps
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 from fastprof.model.quantity import scale_of
@@ -67,12 +66,8 @@ def answer(found: Waterfall, wall: Mapping[str, Any]) -> str:
     high = "unbounded" if wall["high"] is None else f"{wall['high']:+.1%}"
     interval = f"{LEVEL:.0%} interval {wall['low']:+.1%} to {high} from {wall['samples']}"
     text += f" ({interval}): {wall['verdict']}"
-    return f"{text}; medians {_numbers(*_medians(found))}"
-
-
-def _medians(found: Waterfall) -> tuple[float, float]:
-    before, after = (float(np.median(lengths_of_steps(half.side))) for half in found.halves)
-    return before, after
+    medians = _numbers(wall["before_median_ns"], wall["after_median_ns"])
+    return f"{text}; medians {medians}"
 
 
 def _work(found: Waterfall) -> str:

@@ -41,16 +41,19 @@ def lengths_of_steps(side: Side) -> npt.NDArray[np.float64]:
 def wall_of(found: Waterfall, judgement: Confidence) -> dict[str, Any]:
     """The fact `wall` of a comparison.
 
-    `before_ns` and `after_ns`, means in ns, of the step; without steps, of the captures. `change`,
-    a share, and its interval from `low` to `high` are None if unknown. `verdict`, `because`,
+    `before_ns` and `after_ns`, means in ns, of the step; without steps, of the captures;
+    `before_median_ns` and `after_median_ns`. `change`, a share, and its interval from `low` to `high` are None if unknown. `verdict`, `because`,
     `samples`.
     """
     before, after = found.wall_ns
     if found.unit == CALLS:
         before, after = (_mean_wall(half.side) for half in found.halves)
+    medians = [float(np.median(lengths_of_steps(half.side))) for half in found.halves]
     return {
         "before_ns": before,
         "after_ns": after,
+        "before_median_ns": medians[0],
+        "after_median_ns": medians[1],
         "change": after / before - 1 if before and found.unit == STEPS else None,
         "low": judgement.low,
         "high": judgement.high,
