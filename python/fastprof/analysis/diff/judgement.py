@@ -42,8 +42,8 @@ def wall_of(found: Waterfall, judgement: Confidence) -> dict[str, Any]:
     """The fact `wall` of a comparison.
 
     `before_ns` and `after_ns`, means in ns, of the step; without steps, of the captures;
-    `before_median_ns` and `after_median_ns`. `change`, a share, and its interval from `low` to `high` are None if unknown. `verdict`, `because`,
-    `samples`.
+    `before_median_ns` and `after_median_ns`. `change`, a share of the mean, and its interval from
+    `low` to `high` are None if unknown. `verdict`, `because`, `samples`.
     """
     before, after = found.wall_ns
     if found.unit == CALLS:
