@@ -163,7 +163,7 @@ class TraceSource(ProfileSource):
         duration = Ints(trace.kernels.duration)
         time = np.maximum(duration.values, 0)
         checks.inclusive(trace.name, lookups.frame, time, self._attribution)
-        for column in (lookups.costs.flops, lookups.costs.bytes):
+        for column in (lookups.flops, lookups.bytes):
             if len(column) != len(duration):
                 raise checks.mistake(trace.name, "rows", len(duration), len(column))
         unsure = int(np.count_nonzero(gpu_work.damaged(trace).values))

@@ -148,7 +148,8 @@ class Lookups:
         if self.trace.kernels.copied is None:
             return flops
         free = gpu_work.are_copies(self.trace) & (flops.values < 0)
-        return Ints(np.where(free, np.int64(0), flops.values))
+        np.copyto(flops.values, 0, where=free)
+        return flops
 
     @computed_once
     def bytes(self) -> Ints:
@@ -158,7 +159,8 @@ class Lookups:
             return moved
         copied = gpu_work.copied(self.trace).values
         recorded = gpu_work.are_copies(self.trace) & (copied >= 0)
-        return Ints(np.where(recorded, copied, moved.values))
+        np.copyto(moved.values, copied, where=recorded)
+        return moved
 
     @property
     def exact(self) -> Ints:
