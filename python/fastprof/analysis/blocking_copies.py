@@ -66,7 +66,7 @@ def _long_copies(profile: Profile) -> Int64:
     """Calls of asynchronous copies from or to the host that return after the GPU has begun them."""
     api = profile.api
     direction = texts(profile, "copy_direction")
-    is_copy = np.array([*("H" in each for each in direction.values), False])[direction.ids]
+    is_copy = direction.fits(lambda each: "H" in each)
     copies = np.flatnonzero(is_copy & (api.of_kernel >= 0))
     call: Int32 = api.of_kernel[copies]
     end = take(api.end, call)

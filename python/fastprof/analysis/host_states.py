@@ -178,4 +178,4 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
 
 
 def _of_class(api: ApiCalls, name: str) -> Bools:
-    return np.array([*(each == name for each in api.call_class.values), False])[api.call_class.ids]
+    return api.call_class.fits(lambda each: each == name)

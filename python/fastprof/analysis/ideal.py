@@ -140,8 +140,7 @@ def _has_roof(source: Columns) -> Bools:
 def _is_one_of(source: Columns, name: str, values: frozenset[str]) -> Bools:
     """[rows] Whether a column has one of these values."""
     column = texts(source, name)
-    found: Bools = np.array([*(each in values for each in column.values), False])[column.ids]
-    return found
+    return column.fits(lambda each: each in values)
 
 
 def _codes(source: Columns) -> Int32:

@@ -69,7 +69,7 @@ def starved_share(profile: Profile) -> float | None:
     """The share of kernels that start right after their launch; None without launches."""
     start, returned = numbers(profile, "start"), numbers(profile, "launch_end")
     kind = texts(profile, "kind")
-    is_kernel = np.array([*(each in ("kernel", "graph") for each in kind.values), False])[kind.ids]
+    is_kernel = kind.fits(lambda each: each in ("kernel", "graph"))
     known = (returned != NO_TIME) & is_kernel
     n = np.count_nonzero(known)
     return float(np.count_nonzero(start[known] - returned[known] < _STARVED_NS) / n) if n else None

@@ -148,4 +148,4 @@ def _in_part(cells: KernelCells, part: str) -> npt.NDArray[np.bool_]:
     has_phases = "phase" in cells.names
     column = texts(cells, "phase" if has_phases else "dir")
     value = part if has_phases else _DIRECTIONS[part]
-    return np.asarray(np.array([*(each == value for each in column.values), False])[column.ids])
+    return column.fits(lambda each: each == value)

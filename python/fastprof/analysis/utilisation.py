@@ -142,8 +142,7 @@ def _known(value: float) -> float | None:
 
 
 def _is_one_of(column: Values, names: tuple[str, ...] | frozenset[str]) -> Bools:
-    found: Bools = np.array([*(each in names for each in column.values), False])[column.ids]
-    return found
+    return column.fits(lambda each: each in names)
 
 
 def _by_name(cells: Cells) -> Bools:

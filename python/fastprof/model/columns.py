@@ -138,6 +138,12 @@ class Values:
         """The distinct values, and None at the end, which is index -1."""
         return np.fromiter((*self.values, None), object, len(self.values) + 1)
 
+    def fits(self, test: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
+        """bool [n], whether the value of each row passes a test; False where unknown."""
+        passes = np.fromiter((*map(test, self.values), False), bool, len(self.values) + 1)
+        found: npt.NDArray[np.bool_] = passes[self.ids]
+        return found
+
     def mapped(self, change: Callable[[Any], Any]) -> Values:
         """Apply a function to each distinct value; equal results get one id, None is "unknown"."""
         ids: dict[Any, int] = {}

@@ -179,7 +179,7 @@ class Facts:
         if not self.has_steps or len(wanted) < _LEAST_STEPS:
             return 0
         name, kind = texts(self.profile, "name").ids, texts(self.profile, "kind")
-        is_kernel = np.array([*(each == "kernel" for each in kind.values), False])[kind.ids]
+        is_kernel = kind.fits(lambda each: each == "kernel")
         launched = numbers(self.profile, "launch_start")
         sequences = []
         for step in wanted.tolist():
