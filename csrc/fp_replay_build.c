@@ -9,6 +9,7 @@ enum {
   CLOCKS = 5000,        /* ns by which a call may return before the work that it waits for ends */
   HANDOVER = 50000,     /* ns, the shortest gap of a thread that waits for another one */
   LATENCY = 30000,      /* ns, the longest from a launch to its work on an idle GPU */
+  SUBMISSION = 5000,    /* ns from where a long call launches to its work */
   GAP = 20000,          /* ns, the longest between work that follows at once */
   SHORT_CALL = 10000,   /* ns, the longest call that does not wait */
   BLOCKED_CALL = 20000, /* ns, the shortest launch that waits for room in the queue */
@@ -36,6 +37,7 @@ typedef struct {
   int32_t *first_work; /* [n_calls] that it launches, -1: none */
   int32_t *n_launched; /* [n_calls] */
   int32_t *waited;     /* [n_calls] the stream wait before it, -1: none */
+  int64_t *moved;      /* [n_calls] ns of the call before it launches */
   int32_t *last_work;  /* [n_processes] the last to start, -1: none */
   int64_t next_return; /* the earliest end of a call that waits */
 } builder;
@@ -246,7 +248,7 @@ typedef struct {
 static void wait_for(builder *b, edges *of, int slot, int32_t source, bool at_end, int64_t ns) {
   connect(b, of->node, slot, source, at_end);
   of->ns[slot] = ns;
-  b->to->lag[slot][of->node] = ns > INT32_MAX ? INT32_MAX : ns < -ROUNDING ? -ROUNDING : (int32_t)ns;
+  b->to->lag[slot][of->node] = ns > INT32_MAX ? INT32_MAX : ns < -INT32_MAX ? -INT32_MAX : (int32_t)ns;
 }
 
 static void wait_for_launch(builder *b, edges *to, int32_t k) {
@@ -262,7 +264,21 @@ static void wait_for_launch(builder *b, edges *to, int32_t k) {
   const int32_t outer = b->to->row[source];
   const bool at_end = b->to->duration[source] > 0 && of->start[k] >= of->call_end[outer];
   const int64_t time = at_end ? of->call_end[outer] : of->call_start[outer];
-  wait_for(b, to, 0, source, at_end, minus(of->start[k], time));
+  wait_for(b, to, 0, source, at_end, minus(minus(of->start[k], time), at_end ? 0 : b->moved[outer]));
+}
+
+/* A long call that prepares its launch, as one that loads the code of a kernel: the time before the
+ * launch is the host's own. */
+static void move_launch(builder *b, edges *to, int32_t k) {
+  const int32_t source = b->to->source[0][to->node] / 2;
+  const int32_t call = b->to->row[source];
+  const int64_t spare = minus(to->ns[0], SUBMISSION);
+  const bool is_within = b->to->source[0][to->node] % 2 == 0 && b->of->start[k] <= b->of->call_end[call];
+  if (!is_within || b->first_work[b->of->call[k]] != k) return;
+  b->moved[call] += spare;
+  b->to->before[source] = (int64_t)((uint64_t)b->to->before[source] + (uint64_t)spare);
+  if (b->to->duration[source] > 0) b->to->duration[source] -= spare;
+  wait_for(b, to, 0, source, false, SUBMISSION);
 }
 
 /* The last work of a lane that ended before other work started. */
@@ -295,8 +311,9 @@ static int32_t ordered_before(const builder *b, int32_t k) {
   return found;
 }
 
-/* The work in another lane of the GPU that ended just before work started. */
-static int32_t ended_just_before(const builder *b, int32_t k) {
+/* The work in another lane of the GPU that lets work start by its end, just before or, as it frees
+ * multiprocessors, just after. ready: when the work could have started otherwise */
+static int32_t makes_room(const builder *b, int32_t k, int64_t ready) {
   const fp_replay_trace *of = b->of;
   const int32_t lane = of->lane[k];
   int32_t found = -1;
@@ -304,9 +321,11 @@ static int32_t ended_just_before(const builder *b, int32_t k) {
     if (other == lane || of->process_of_lane[other] != of->process_of_lane[lane] ||
         of->gpu_of_lane[other] != of->gpu_of_lane[lane])
       continue;
-    const int32_t j = ended_before(b, other, of->start[k]);
+    int32_t j = b->last[other];
+    const bool runs = j >= 0 && of->start[j] <= ready && end_of_work(of, j) > of->start[k];
+    if (!runs) j = ended_before(b, other, of->start[k]);
     if (j < 0 || minus(of->start[k], end_of_work(of, j)) > GAP) continue;
-    if (found < 0 || end_of_work(of, j) > end_of_work(of, found)) found = j;
+    if (found < 0 || end_of_work(of, j) < end_of_work(of, found)) found = j;
   }
   return found;
 }
@@ -337,8 +356,12 @@ static void begin_work(builder *b, int32_t k) {
   if (other >= 0) wait_for_work_at_end(b, &own, 1, other, start);
   other = ordered_before(b, k);
   if (other >= 0) wait_for_work_at_end(b, &own, 2, other, start);
-  if (!is_explained(&own) && (other = ended_just_before(b, k)) >= 0)
-    wait_for_work_at_end(b, &own, 2, other, start);
+  if (!is_explained(&own) && own.ns[0] != INT64_MAX) move_launch(b, &own, k);
+  if (!is_explained(&own)) {
+    const int by = decides(&own);
+    other = makes_room(b, k, by < 0 ? start : minus(start, own.ns[by]));
+    if (other >= 0) wait_for_work_at_end(b, &own, 2, other, start);
+  }
   const int slot = decides(&own);
   if (slot >= 0) {
     to->slot[node] = (uint8_t)slot;
@@ -510,10 +533,12 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
   const size_t n_ints = 4 * n_calls + 2 * n_work + n_lanes + n_processes;
   thread *threads = calloc((size_t)trace->n_threads + 1, sizeof *threads);
   int64_t *queued = calloc(n_processes + 1, sizeof *queued);
+  int64_t *moved = calloc(n_calls + 1, sizeof *moved);
   int32_t *ints = calloc(n_ints + 1, sizeof *ints);
   fp_status status = FP_E_MEMORY;
-  if (threads && queued && ints) {
-    builder b = {.of = trace, .to = nodes, .built = built, .threads = threads, .queued = queued};
+  if (threads && queued && moved && ints) {
+    builder b = {.of = trace, .to = nodes, .built = built, .threads = threads, .queued = queued,
+                 .moved = moved};
     b.next_call = ints;
     b.first_work = b.next_call + n_calls;
     b.n_launched = b.first_work + n_calls;
@@ -526,6 +551,7 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
   }
   free(threads);
   free(queued);
+  free(moved);
   free(ints);
   return status;
 }
