@@ -11,11 +11,15 @@ enum {
   LATENCY = 30000,      /* ns, the longest from a launch to its work on an idle GPU */
   SUBMISSION = 5000,    /* ns from where a long call launches to its work */
   GAP = 20000,          /* ns, the longest between work that follows at once */
+  EVENT = 50000,        /* ns, the longest after the work that an event waits for */
   SHORT_CALL = 10000,   /* ns, the longest call that does not wait */
   BLOCKED_CALL = 20000, /* ns, the shortest launch that waits for room in the queue */
   FULL_QUEUE = 500,     /* launches */
   FAR_BACK = 64,        /* work of a lane that is examined */
 };
+
+/* By slot: the longest wait of work after what its edge waits for. */
+static const int32_t usual_limit[FP_REPLAY_SLOTS] = {LATENCY, GAP, EVENT};
 
 typedef struct {
   int32_t node;        /* of the last call, -1: none */
@@ -293,34 +297,43 @@ static void wait_for_work_at_end(builder *b, edges *to, int slot, int32_t k, int
   wait_for(b, to, slot, b->to->work_node[k], true, minus(start, end_of_work(b->of, k)));
 }
 
-/* The work in other lanes of the GPU that a recorded stream wait orders before work. */
+/* The last work of a lane that is launched before a time, -1: none has started. */
+static int32_t launched_last(const builder *b, int32_t lane, int64_t time) {
+  int32_t k = b->last[lane];
+  while (k >= 0 && !launched_before(b->of, k, time)) k = b->earlier[k];
+  while (k >= 0 && b->later[k] >= 0 && launched_before(b->of, b->later[k], time)) k = b->later[k];
+  return k;
+}
+
+static bool shares_gpu(const fp_replay_trace *of, int32_t lane, int32_t other) {
+  return other != lane && of->process_of_lane[other] == of->process_of_lane[lane] &&
+         of->gpu_of_lane[other] == of->gpu_of_lane[lane];
+}
+
+/* The work in other lanes of the GPU that a recorded stream wait orders before work: the last that
+ * is launched before the wait; none if it ends too late for that. */
 static int32_t ordered_before(const builder *b, int32_t k) {
   const fp_replay_trace *of = b->of;
-  const int32_t lane = of->lane[k], wait = of->call[k] < 0 ? -1 : b->waited[of->call[k]];
+  const int32_t wait = of->call[k] < 0 ? -1 : b->waited[of->call[k]];
   int32_t found = -1;
   if (wait < 0) return -1;
   for (int32_t other = 0; other < of->n_lanes; other++) {
-    if (other == lane || of->process_of_lane[other] != of->process_of_lane[lane] ||
-        of->gpu_of_lane[other] != of->gpu_of_lane[lane])
-      continue;
-    int32_t j = b->last[other];
-    while (j >= 0 && !launched_before(of, j, of->call_start[wait])) j = b->earlier[j];
-    if (j < 0 || of->call[j] < 0 || minus(end_of_work(of, j), of->start[k]) > ROUNDING) continue;
+    if (!shares_gpu(of, of->lane[k], other)) continue;
+    const int32_t j = launched_last(b, other, of->call_start[wait]);
+    if (j < 0 || of->call[j] < 0) continue;
     if (found < 0 || of->call_start[of->call[j]] > of->call_start[of->call[found]]) found = j;
   }
-  return found;
+  if (found < 0 || b->to->work_node[found] < 0) return -1;
+  return minus(end_of_work(of, found), of->start[k]) > ROUNDING ? -1 : found;
 }
 
 /* The work in another lane of the GPU that lets work start by its end, just before or, as it frees
  * multiprocessors, just after. ready: when the work could have started otherwise */
 static int32_t makes_room(const builder *b, int32_t k, int64_t ready) {
   const fp_replay_trace *of = b->of;
-  const int32_t lane = of->lane[k];
   int32_t found = -1;
   for (int32_t other = 0; other < of->n_lanes; other++) {
-    if (other == lane || of->process_of_lane[other] != of->process_of_lane[lane] ||
-        of->gpu_of_lane[other] != of->gpu_of_lane[lane])
-      continue;
+    if (!shares_gpu(of, of->lane[k], other)) continue;
     int32_t j = b->last[other];
     const bool runs = j >= 0 && of->start[j] <= ready && end_of_work(of, j) > of->start[k];
     if (!runs) j = ended_before(b, other, of->start[k]);
@@ -339,7 +352,7 @@ static int decides(const edges *of) {
 
 static bool is_explained(const edges *of) {
   const int slot = decides(of);
-  return slot >= 0 && of->ns[slot] <= (slot ? GAP : LATENCY);
+  return slot >= 0 && of->ns[slot] <= usual_limit[slot];
 }
 
 static void begin_work(builder *b, int32_t k) {
@@ -398,7 +411,7 @@ static int32_t median(const uint32_t *bin) {
 static int64_t unexplained(const fp_replay_nodes *to, int32_t i, int32_t usual) {
   const int slot = to->slot[i];
   const int64_t lag = to->lag[slot][i];
-  if (lag <= (slot ? GAP : LATENCY) || lag <= usual) return 0;
+  if (lag <= usual_limit[slot] || lag <= usual) return 0;
   const int32_t rest = (int32_t)lag - usual;
   for (int s = 0; s < FP_REPLAY_SLOTS; s++) {
     if (to->lag[s][i] == INT32_MIN) continue;
