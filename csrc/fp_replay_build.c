@@ -527,8 +527,8 @@ static void add_nodes(builder *b) {
 static fp_status built_with(builder *b) {
   const fp_replay_trace *of = b->of;
   link(b);
-  b->built->origin = INT64_MAX;
-  if (of->n_calls) b->built->origin = of->call_start[0];
+  b->built->origin = of->begin;
+  if (of->n_calls && of->call_start[0] < b->built->origin) b->built->origin = of->call_start[0];
   if (of->n_work && of->start[0] < b->built->origin) b->built->origin = of->start[0];
   add_nodes(b);
   return settle_lags(b);

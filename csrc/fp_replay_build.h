@@ -40,6 +40,7 @@ typedef struct {
   const int32_t *call;                          /* [n_work] its launch, -1: not recorded */
   const int32_t *process_of_lane, *gpu_of_lane; /* [n_lanes] */
   int32_t n_calls, n_threads, n_work, n_lanes, n_processes;
+  int64_t begin; /* when the host begins; at most the first time counts */
 } fp_replay_trace;
 
 /* [2 * n_calls + n_work + 1] each, but call_node: [n_calls] and work_node: [n_work]. */

@@ -60,6 +60,7 @@ cdef extern from "fp_replay_build.h":
         int32_t n_work
         int32_t n_lanes
         int32_t n_processes
+        int64_t begin
 
     ctypedef struct fp_replay_nodes:
         int32_t *source[3]
@@ -88,7 +89,7 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
           const uint8_t[::1] call_kind, const int32_t[::1] process_of_thread,
           const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::1] lane,
           const int32_t[::1] call, const int32_t[::1] process_of_lane,
-          const int32_t[::1] gpu_of_lane, int32_t n_processes):
+          const int32_t[::1] gpu_of_lane, int32_t n_processes, int64_t begin):
     """Build the graph of a trace; see csrc/fp_replay_build.h.
 
     Parameters
@@ -106,6 +107,8 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
         The launch, -1: not recorded.
     process_of_lane, gpu_of_lane : int32 [lanes]
     n_processes : int
+    begin : int, ns
+        When the host begins; the first call or work if that is earlier.
 
     Returns
     -------
@@ -136,7 +139,7 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     trace.n_calls, trace.n_work = <int32_t>n_calls, <int32_t>n_work
     trace.n_threads, trace.n_lanes = (
         <int32_t>process_of_thread.shape[0], <int32_t>process_of_lane.shape[0])
-    trace.n_processes = n_processes
+    trace.n_processes, trace.begin = n_processes, begin
     if n_calls:
         trace.call_start, trace.call_end = &call_start[0], &call_end[0]
         trace.call_thread, trace.call_lane = &call_thread[0], &call_lane[0]

@@ -73,8 +73,10 @@ class Graph:
         return len(self.before)
 
 
-def graph_of(profile: Profile) -> Graph:
+def graph_of(profile: Profile, begin: int) -> Graph:
     """The graph of a trace. Reads the file again on first use.
+
+    begin : when the first step begins, ns on the trace's clock
 
     Raises
     ------
@@ -105,6 +107,7 @@ def graph_of(profile: Profile) -> Graph:
         pid[first],
         np.ascontiguousarray(device[first], np.int32),
         n_processes,
+        begin,
     )
     row, kind = columns["row"], columns["kind"]
     is_work = kind == WORK
