@@ -17,6 +17,7 @@ from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.memory import headings as memory_headings
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
+from fastprof.analysis.replay import options as replay_options
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
 from fastprof.analysis.stats.headings import TABLES, table_name
@@ -175,6 +176,17 @@ add(
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
+    )
+)
+add(
+    Report(
+        name="whatif",
+        about="what a step would take if some of it were faster or absent",
+        description=replay_options.DESCRIPTION,
+        function="fastprof.analysis.replay.report:whatif",
+        columns=replay_options.COLUMNS,
+        options=replay_options.OPTIONS,
+        limit=40,
     )
 )
 add(

@@ -63,3 +63,7 @@ class ReportMethods(ABC):
     def advise(self, min: float | None = None, **options: Any) -> Table:  # noqa: A002
         """What to change to make a step shorter: `profile.advise(min=1.0)`; see `report`."""
         return self.report("advise", min=min, **options)
+
+    def whatif(self, **options: Any) -> Table:
+        """What a step would take: `profile.whatif(scale=["op=linear:0.5"])`; see `report`."""
+        return self.report("whatif", **options)

@@ -13,6 +13,7 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State, host_states
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of
@@ -30,12 +31,14 @@ NO_EDGE: Final = np.iinfo(np.int32).min
 class Weights:
     """What the nodes and edges of a graph weigh, ns; see `Graph`.
 
-    Arrays are shared: `changed` copies those that a change writes to.
+    Arrays are shared: `changed` copies those that a change writes to. `has_loading` is False if
+    `before` contains no data loading any more.
     """
 
     before: Int64
     duration: Int64
     lag: tuple[Int32, Int32, Int32]
+    has_loading: bool = True
 
     def changed(self, before: bool = False, duration: bool = False, lag: bool = False) -> Weights:
         """The same weights with own copies of some arrays."""
@@ -43,6 +46,7 @@ class Weights:
             self.before.copy() if before else self.before,
             self.duration.copy() if duration else self.duration,
             (self.lag[0].copy(), self.lag[1].copy(), self.lag[2].copy()) if lag else self.lag,
+            self.has_loading,
         )
 
 
@@ -151,11 +155,16 @@ class Model:
         found[reverse] = np.where(fits, found[source], -1)
         return found
 
-    def run(self, weights: Weights) -> Replayed:
-        """Replay. The times are valid until the next replay."""
+    def run(
+        self, weights: Weights, group: Int32 | None = None, factor: Floats64 | None = None
+    ) -> Replayed:
+        """Replay. The times are valid until the next replay.
+
+        group : int32 [nodes], -1 for none; durations are multiplied by the `factor` of their group
+        """
         graph = self.graph
         replay = _replay.Replay(graph.source, weights.lag, weights.before, weights.duration)
-        time, ends = replay.run(self._step_of_node, self._n_ends, out=self._time)
+        time, ends = replay.run(self._step_of_node, self._n_ends, group, factor, self._time)
         return Replayed(time, *self._bounds(time, ends, weights))
 
     def mean(self, wall: Int64) -> float:

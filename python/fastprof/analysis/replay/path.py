@@ -1,0 +1,106 @@
+"""The critical path of each step: what the length of the step consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.replay.graph import RETURN, WORK
+from fastprof.analysis.replay.model import Model, Replayed, Weights
+from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.profile.api_classes import ALLOC, LOAD
+
+__all__ = ["RESOURCES", "Path", "path_of"]
+
+RESOURCES: Final = (
+    "GPU", "communication", "copies", "host", "sync", "data loading", "alloc/load",
+    "launch latency", "unexplained",
+)  # fmt: skip
+_GPU, _COMM, _COPY, _HOST, _SYNC, _LOADING, _ALLOC, _LATENCY, _UNEXPLAINED = range(len(RESOURCES))
+KERNELS, HOST, WAITS = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The critical paths of the counted steps, in pieces.
+
+    Parameters
+    ----------
+    ns : int64 [pieces]
+    resource : uint8 [pieces], index into RESOURCES
+    form : uint8 [pieces], KERNELS, HOST or WAITS
+    kernel : int32 [pieces], the kernel, or one of the launch that the host time leads to; -1
+    n_steps : the steps
+    """
+
+    ns: Int64
+    resource: UInt8
+    form: UInt8
+    kernel: Int32
+    n_steps: int
+
+    def binds(self) -> tuple[str, float]:
+        """The resource with most of the path, and its share."""
+        sums = np.bincount(self.resource, self.ns, len(RESOURCES))
+        most = int(sums.argmax())
+        return RESOURCES[most], float(sums[most] / max(sums.sum(), 1))
+
+    def by_resource(self) -> dict[str, float]:
+        """ns a step."""
+        sums = np.bincount(self.resource, self.ns, len(RESOURCES)) / max(self.n_steps, 1)
+        return dict(zip(RESOURCES, sums.tolist(), strict=True))
+
+
+def path_of(model: Model, weights: Weights, replayed: Replayed) -> Path:
+    """The critical paths of the counted steps."""
+    rows = np.flatnonzero(model.is_counted).tolist()
+    loading = model.loading if weights.has_loading else np.zeros(len(model.graph), np.int64)
+    paths = (model.path(weights, replayed, row) for row in rows)
+    pieces = [_pieces(model, parts, loading[parts["node"]]) for parts in paths]
+    columns = [np.concatenate(each) for each in zip(*pieces, strict=True)] if pieces else []
+    if not columns:
+        none = np.empty(0, np.int64)
+        columns = [none, none.astype(np.uint8), none.astype(np.uint8), none.astype(np.int32)]
+    return Path(*columns, n_steps=len(rows))
+
+
+def _pieces(
+    model: Model, parts: np.ndarray, loading: Int64
+) -> tuple[Int64, UInt8, UInt8, Int32]:
+    """The time of each part in pieces: its own, before it, and the lag of its edge."""
+    graph, node = model.graph, parts["node"]
+    is_work = graph.kind[node] == WORK
+    kernel = model.launches[node]
+    of_work = take(model.kernel_class, np.where(is_work, graph.kernel[node], -1), 0)
+    of_host = _host_resource(model, parts)
+    own = np.where(is_work, of_work, of_host)
+    before = np.where(is_work, np.where(of_work == _COMM, _COMM, _UNEXPLAINED), of_host)
+    lag = np.where(is_work, np.where(parts["slot"] == 0, _LATENCY, of_work), of_host)
+    loading = np.minimum(np.where(is_work, 0, loading), parts["before"])
+    forms = np.where(is_work, KERNELS, HOST), np.where(is_work, WAITS, HOST)
+    n = len(parts)
+    return (
+        np.concatenate([parts["own"], parts["before"] - loading, loading, parts["lag"]]),
+        np.concatenate([own, before, np.full(n, _LOADING), lag]).astype(np.uint8),
+        np.concatenate([forms[0], forms[1], np.full(n, HOST), forms[1]]).astype(np.uint8),
+        np.tile(kernel, 4),
+    )
+
+
+def _host_resource(model: Model, parts: np.ndarray) -> UInt8:
+    """What host time of each part is: after a wait for the GPU and until the next work, sync."""
+    graph, node = model.graph, parts["node"]
+    classes = model.profile.api.call_class
+    allocates = classes.fits(lambda each: each in (ALLOC, LOAD))
+    # Parts are in reverse order of time.
+    mark = np.where(graph.kind[node] == WORK, 1, 0)
+    mark[(graph.kind[node] == RETURN) & (parts["slot"] == 1)] = 2
+    n = len(parts)
+    place = np.where(mark > 0, np.arange(n), n)
+    before = np.minimum.accumulate(place[::-1])[::-1]
+    follows_wait = np.append(mark, 0)[before] == 2
+    found = np.where(follows_wait, _SYNC, _HOST)
+    return np.where(np.append(allocates, False)[graph.call[node]], _ALLOC, found).astype(np.uint8)
