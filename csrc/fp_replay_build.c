@@ -213,14 +213,20 @@ static int64_t wait_for_work(builder *b, int32_t node, int32_t call) {
       at_end = false; /* the start of work makes room in the queue */
       if (k >= 0 && minus(end, of->start[k]) > HANDOVER) k = -1;
     } else {
-      at_end = minus(end_of_work(of, k), end) <= CLOCKS;
+      /* The host copies from pageable memory piece by piece, and returns before the last. */
+      at_end = minus(end_of_work(of, k), end) <= minus(end, of->start[k]);
     }
   } else {
     k = waited_work(b, call);
   }
   if (k < 0) return start;
   connect(b, node, 1, b->to->work_node[k], at_end);
-  const int64_t until = at_end ? end_of_work(of, k) : of->start[k];
+  int64_t until = at_end ? end_of_work(of, k) : of->start[k];
+  const int64_t early = minus(until, end);
+  if (early > 0) { /* it returns before the work ends */
+    b->to->lag[1][node] = early > INT32_MAX ? -INT32_MAX : -(int32_t)early;
+    until = end;
+  }
   if (until > start) b->to->slot[node] = 1;
   return until > start ? until : start;
 }

@@ -235,25 +235,30 @@ class Model:
 
     def _bounds(self, time: Int64, ends: Int64, weights: Weights) -> tuple[Int64, Int64]:
         """[rows] Start and end of each step, ns since the origin."""
-        begin, end = np.zeros(len(self.rows), np.int64), ends[self.rows].copy()
+        never = np.iinfo(np.int64).min
+        begin, end = np.zeros(len(self.steps), np.int64), np.zeros(len(self.steps), np.int64)
         for i, pid in enumerate(self._pids.tolist()):
-            own = np.flatnonzero(self.steps.pid[self.rows] == pid)
-            if not len(own):
-                continue
-            end[own] = np.maximum.accumulate(end[own])
-            begin[own[1:]] = end[own[:-1]]
-            before = int(ends[len(self.steps) + i])
-            begin[own[0]] = self._first_begin(pid, time, before, weights)
-        return begin, end
+            own = np.flatnonzero(self.steps.pid == pid)
+            before = ends[[len(self.steps) + i]]
+            latest = np.maximum.accumulate(np.concatenate([before, ends[own]]))
+            begin[own], end[own] = latest[:-1], latest[1:]
+            first = self._first_row(pid)
+            if first is not None and (self.is_span or self._has_begin(first, begin[first] != never)):
+                begin[first] = self._first_begin(pid, time, weights)
+        return begin[self.rows], end[self.rows]
 
-    def _first_begin(self, pid: int, time: Int64, before: int, weights: Weights) -> int:
+    def _has_begin(self, first: int, follows_work: bool) -> bool:
+        """Whether the first step of known length begins with the host's step."""
+        steps = self.steps
+        begin = steps.gpu_end[first] - steps.gpu_length[first]
+        return not follows_work or bool(begin == steps.start[first])
+
+    def _first_begin(self, pid: int, time: Int64, weights: Weights) -> int:
         """The start of the first step: as far behind the same call or work as recorded."""
         first = self._first_row(pid)
         if first is None or self.is_span:
             return int(time[2 * self._nodes_of_step(0)].min())
         start = int(self.steps.gpu_end[first] - self.steps.gpu_length[first]) - self.graph.origin
-        if start != int(self.steps.start[first]) - self.graph.origin:
-            return start if before == np.iinfo(np.int64).min else before
         node, ready = self._anchors[pid]
         return start + int(time[2 * node] - weights.before[node]) - ready
 

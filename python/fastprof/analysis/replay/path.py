@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.replay.graph import RETURN, WORK
+from fastprof.analysis.replay.host_changes import without_sync
 from fastprof.analysis.replay.model import Model, Replayed, Weights
 from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.profile.api_classes import ALLOC, LOAD
@@ -34,6 +36,8 @@ class Path:
     form : uint8 [pieces], KERNELS, HOST or WAITS
     kernel : int32 [pieces], the kernel, or one of the launch that the host time leads to; -1
     n_steps : the steps
+    sync_share : of the host time after waits for the GPU, the share that the step saves without
+        these waits; the rest is the host's
     """
 
     ns: Int64
@@ -41,21 +45,29 @@ class Path:
     form: UInt8
     kernel: Int32
     n_steps: int
+    sync_share: float = 1.0
 
     def binds(self) -> tuple[str, float]:
         """The resource with most of the path, and its share."""
-        sums = np.bincount(self.resource, self.ns, len(RESOURCES))
+        sums = self._sums()
         most = int(sums.argmax())
         return RESOURCES[most], float(sums[most] / max(sums.sum(), 1))
 
     def by_resource(self) -> dict[str, float]:
         """ns a step."""
-        sums = np.bincount(self.resource, self.ns, len(RESOURCES)) / max(self.n_steps, 1)
+        sums = self._sums() / max(self.n_steps, 1)
         return dict(zip(RESOURCES, sums.tolist(), strict=True))
+
+    def _sums(self) -> Floats64:
+        sums: Floats64 = np.bincount(self.resource, self.ns, len(RESOURCES))
+        rest = sums[_SYNC] * (1 - self.sync_share)
+        sums[_SYNC] -= rest
+        sums[_HOST] += rest
+        return sums
 
 
 def path_of(model: Model, weights: Weights, replayed: Replayed) -> Path:
-    """The critical paths of the counted steps."""
+    """The critical paths of the counted steps. Replays: the times of `replayed` become invalid."""
     rows = np.flatnonzero(model.is_counted).tolist()
     loading = model.loading if weights.has_loading else np.zeros(len(model.graph), np.int64)
     paths = (model.path(weights, replayed, row) for row in rows)
@@ -64,7 +76,13 @@ def path_of(model: Model, weights: Weights, replayed: Replayed) -> Path:
     if not columns:
         none = np.empty(0, np.int64)
         columns = [none, none.astype(np.uint8), none.astype(np.uint8), none.astype(np.int32)]
-    return Path(*columns, n_steps=len(rows))
+    found = Path(*columns, n_steps=len(rows))
+    after_waits = found.by_resource()["sync"]
+    if not after_waits:
+        return found
+    wall = model.mean(replayed.wall)
+    saved = wall - model.mean(model.run(without_sync(model, weights)[0]).wall)
+    return replace(found, sync_share=min(max(saved / after_waits, 0.0), 1.0))
 
 
 def _pieces(
