@@ -12,6 +12,7 @@ from fastprof.analysis.replay.path import path_of
 __all__ = ["TOGETHER", "Answer", "answers_of"]
 
 TOGETHER: Final = "all together"
+_STEPS: Final = 8  # whose critical paths are examined
 
 
 class Answer(NamedTuple):
@@ -55,4 +56,5 @@ def answers_of(
 def _answer(model: Model, name: str, weights: Weights, n: int, base: float) -> Answer:
     replayed = model.run(weights)
     wall = model.mean(replayed.wall)
-    return Answer(name, wall, base - wall, *path_of(model, weights, replayed).binds(), n)
+    path = path_of(model, weights, replayed, _STEPS)
+    return Answer(name, wall, base - wall, *path.binds(), n)

@@ -14,19 +14,34 @@ from fastprof.analysis.replay.model import NO_EDGE, Model, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.api_classes import COPY, SYNC
 
-__all__ = ["as_graph", "fused", "host_scaled", "removed", "without_loading", "without_sync"]
+__all__ = ["alloc_scaled", "as_graph", "fused", "host_scaled", "removed", "without_loading", "without_sync"]
 
 _COMPUTE: Final = 0
 
 
 def host_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
-    """The host's own time and calls times a factor; data loading and waits keep their length."""
-    nodes = np.flatnonzero(model.graph.kind == CALL)
+    """The host's own time and calls times a factor.
+
+    Data loading, allocation and waits keep their length.
+    """
+    graph = model.graph
+    nodes = np.flatnonzero((graph.kind == CALL) & ~model.allocates[graph.call])
     found = weights.changed(before=True, duration=True)
     loading = np.minimum(model.loading[nodes], found.before[nodes])
     own = found.before[nodes] - loading
     found.before[nodes] = loading + np.rint(own * factor).astype(np.int64)
     found.duration[nodes] = np.rint(found.duration[nodes] * factor).astype(np.int64)
+    return found, len(nodes)
+
+
+def alloc_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
+    """Calls that allocate, free or load modules times a factor."""
+    graph = model.graph
+    nodes = np.flatnonzero((graph.kind != 0) & model.allocates[graph.call])
+    found = weights.changed(before=True, duration=True)
+    found.duration[nodes] = np.rint(found.duration[nodes] * factor).astype(np.int64)
+    returns = nodes[graph.kind[nodes] == RETURN]
+    found.before[returns] = np.rint(found.before[returns] * factor).astype(np.int64)
     return found, len(nodes)
 
 

@@ -19,6 +19,7 @@ from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
+from fastprof.profile.api_classes import ALLOC, LOAD
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -171,13 +172,22 @@ class Model:
         """The mean length of the counted steps, ns."""
         return float(wall[self.is_counted].mean()) if len(wall) else float("nan")
 
-    def path(self, weights: Weights, replayed: Replayed, row: int) -> np.ndarray:
-        """The critical path of a step, the last part first; see `_replay.Replay.path`."""
+    def paths(self, weights: Weights, replayed: Replayed, rows: Int64) -> np.ndarray:
+        """The critical paths of some steps, each the last part first; see `_replay.Replay.path`."""
         ends = replayed.time[1::2]
-        nodes = self._nodes_of_step(row)
-        last = nodes[np.argmax(ends[nodes])]
         replay = _replay.Replay(self.graph.source, weights.lag, weights.before, weights.duration)
-        return replay.path(replayed.time, int(last), int(replayed.begin[row]))
+        found = []
+        for row in rows.tolist():
+            nodes = self._nodes_of_step(row)
+            last = int(nodes[np.argmax(ends[nodes])])
+            found.append(replay.path(replayed.time, last, int(replayed.begin[row])))
+        return np.concatenate(found) if found else replay.path(replayed.time, 0, 0)
+
+    @cached_property
+    def allocates(self) -> Bools:
+        """[calls + 1] Whether a call allocates, frees or loads; the last for none."""
+        classes = self.profile.api.call_class
+        return np.append(classes.fits(lambda each: each in (ALLOC, LOAD)), False)
 
     def slack(self, weights: Weights, replayed: Replayed) -> Int64:
         """[nodes] How much later each node may start without making a step longer, ns; -1: any."""

@@ -13,7 +13,6 @@ from fastprof.analysis.replay.graph import RETURN, WORK
 from fastprof.analysis.replay.host_changes import without_sync
 from fastprof.analysis.replay.model import Model, Replayed, Weights
 from fastprof.model.arrays import Int32, Int64, UInt8
-from fastprof.profile.api_classes import ALLOC, LOAD
 
 __all__ = ["RESOURCES", "Path", "path_of"]
 
@@ -23,6 +22,7 @@ RESOURCES: Final = (
 )  # fmt: skip
 _GPU, _COMM, _COPY, _HOST, _SYNC, _LOADING, _ALLOC, _LATENCY, _UNEXPLAINED = range(len(RESOURCES))
 KERNELS, HOST, WAITS = range(3)
+_LITTLE: Final = 0.02  # of the path
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +66,21 @@ class Path:
         return sums
 
 
-def path_of(model: Model, weights: Weights, replayed: Replayed) -> Path:
-    """The critical paths of the counted steps. Replays: the times of `replayed` become invalid."""
-    rows = np.flatnonzero(model.is_counted).tolist()
+def path_of(
+    model: Model, weights: Weights, replayed: Replayed, most: int | None = None
+) -> Path:
+    """The critical paths of the counted steps. Replays: the times of `replayed` become invalid.
+
+    most : the number of steps, evenly spaced; None for all
+    """
+    rows = np.flatnonzero(model.is_counted)
+    if most is not None and len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    parts = model.paths(weights, replayed, rows)
     loading = model.loading if weights.has_loading else np.zeros(len(model.graph), np.int64)
-    paths = (model.path(weights, replayed, row) for row in rows)
-    pieces = [_pieces(model, parts, loading[parts["node"]]) for parts in paths]
-    columns = [np.concatenate(each) for each in zip(*pieces, strict=True)] if pieces else []
-    if not columns:
-        none = np.empty(0, np.int64)
-        columns = [none, none.astype(np.uint8), none.astype(np.uint8), none.astype(np.int32)]
-    found = Path(*columns, n_steps=len(rows))
+    found = Path(*_pieces(model, parts, loading[parts["node"]]), n_steps=len(rows))
     after_waits = found.by_resource()["sync"]
-    if not after_waits:
+    if after_waits <= _LITTLE * sum(found.by_resource().values()):
         return found
     wall = model.mean(replayed.wall)
     saved = wall - model.mean(model.run(without_sync(model, weights)[0]).wall)
@@ -111,8 +113,6 @@ def _pieces(
 def _host_resource(model: Model, parts: np.ndarray) -> UInt8:
     """What host time of each part is: after a wait for the GPU and until the next work, sync."""
     graph, node = model.graph, parts["node"]
-    classes = model.profile.api.call_class
-    allocates = classes.fits(lambda each: each in (ALLOC, LOAD))
     # Parts are in reverse order of time.
     mark = np.where(graph.kind[node] == WORK, 1, 0)
     mark[(graph.kind[node] == RETURN) & (parts["slot"] == 1)] = 2
@@ -121,4 +121,4 @@ def _host_resource(model: Model, parts: np.ndarray) -> UInt8:
     before = np.minimum.accumulate(place[::-1])[::-1]
     follows_wait = np.append(mark, 0)[before] == 2
     found = np.where(follows_wait, _SYNC, _HOST)
-    return np.where(np.append(allocates, False)[graph.call[node]], _ALLOC, found).astype(np.uint8)
+    return np.where(model.allocates[graph.call[node]], _ALLOC, found).astype(np.uint8)

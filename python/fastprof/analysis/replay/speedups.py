@@ -10,7 +10,12 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import texts
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.host_changes import host_scaled, without_loading, without_sync
+from fastprof.analysis.replay.host_changes import (
+    alloc_scaled,
+    host_scaled,
+    without_loading,
+    without_sync,
+)
 from fastprof.analysis.replay.model import Model, Weights
 from fastprof.analysis.replay.path import KERNELS, Path
 from fastprof.model.arrays import Int32
@@ -74,8 +79,10 @@ def _resources(model: Model, path: Path) -> Iterator[_Row]:
         ns = _sums(model, group, 1)[0]
         if ns:
             yield _Row("resource", name, ns, on_path[name], _walls(model, group, 1, 0))
-    of_host = tuple(wall(host_scaled(model, model.base, factor)[0]) for factor in _FACTORS)
-    yield _Row("resource", "host", nan, on_path["host"], of_host)
+    for name, scaled in (("host", host_scaled), ("alloc/load", alloc_scaled)):
+        if on_path[name]:
+            walls = tuple(wall(scaled(model, model.base, factor)[0]) for factor in _FACTORS)
+            yield _Row("resource", name, nan, on_path[name], walls)
     for name, change in (("sync", without_sync), ("data loading", without_loading)):
         if on_path[name]:
             all_of_it = wall(change(model, model.base)[0])
