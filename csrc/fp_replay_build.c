@@ -404,10 +404,13 @@ static int class_of(const fp_replay_nodes *to, int32_t i, int slot) {
   return slot ? slot + 1 : !(to->source[0][i] % 2);
 }
 
-static int32_t median(const uint32_t *bin) {
+/* If no edge of a class decides anything. */
+static const int32_t assumed[CLASSES] = {5000, 5000, 1000, 1000};
+
+static int32_t median(const uint32_t *bin, int32_t if_none) {
   int64_t n = 0, met = 0;
   for (int32_t i = 0; i < BINS; i++) n += bin[i];
-  if (!n) return 0;
+  if (!n) return if_none;
   for (int32_t i = 0; i < BINS; i++)
     if (2 * (met += bin[i]) > n) return i;
   return BINS - 1;
@@ -451,7 +454,7 @@ static fp_status settle_lags(builder *b) {
     if (to->kind[i] == FP_REPLAY_WORK && lag >= 0 && lag < BINS)
       bins[(size_t)class_of(to, i, to->slot[i]) * BINS + (size_t)lag]++;
   }
-  for (int c = 0; c < CLASSES; c++) typical[c] = median(bins + (size_t)c * BINS);
+  for (int c = 0; c < CLASSES; c++) typical[c] = median(bins + (size_t)c * BINS, assumed[c]);
   free(bins);
   settle(b, typical);
   return FP_OK;

@@ -25,6 +25,8 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["NO_EDGE", "Model", "Replayed", "Weights"]
 
+# Collectives that agree in these transfer as much.
+_SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")
 NO_EDGE: Final = np.iinfo(np.int32).min
 
 
@@ -296,8 +298,7 @@ def _with_waits(profile: Profile, graph: Graph, weights: Weights) -> Weights:
     rows = np.flatnonzero(is_comm)
     if not len(rows):
         return weights
-    keys = [key_of(profile, name).ids[rows] for name in ("name", "message_bytes")]
-    keys.append(np.ascontiguousarray(numbers(profile, "path")[rows], np.int32))
+    keys = [key_of(profile, name).ids[rows] for name in _SAME_MESSAGE]
     ids, _ = alike([np.ascontiguousarray(each) for each in keys])
     nodes = graph.node_of_kernel[rows]
     duration = weights.duration[nodes]
