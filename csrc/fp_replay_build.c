@@ -444,17 +444,39 @@ static void settle(builder *b, const int32_t *typical) {
   }
 }
 
-static fp_status settle_lags(builder *b) {
-  const fp_replay_nodes *to = b->to;
-  uint32_t *bins = calloc((size_t)CLASSES * BINS, sizeof *bins);
-  int32_t typical[CLASSES];
-  if (!bins) return FP_E_MEMORY;
-  for (int32_t i = 1; i < b->built->n_nodes; i++) {
+static void typical_lags(const fp_replay_nodes *to, int32_t n, uint32_t *bins, int32_t *typical) {
+  memset(bins, 0, (size_t)CLASSES * BINS * sizeof *bins);
+  for (int32_t i = 1; i < n; i++) {
     const int32_t lag = to->lag[to->slot[i]][i];
     if (to->kind[i] == FP_REPLAY_WORK && lag >= 0 && lag < BINS)
       bins[(size_t)class_of(to, i, to->slot[i]) * BINS + (size_t)lag]++;
   }
   for (int c = 0; c < CLASSES; c++) typical[c] = median(bins + (size_t)c * BINS, assumed[c]);
+}
+
+/* The edge by which work starts: the one whose lag exceeds the typical one least. */
+static void choose_slots(const fp_replay_nodes *to, int32_t n, const int32_t *typical) {
+  for (int32_t i = 1; i < n; i++) {
+    if (to->kind[i] != FP_REPLAY_WORK || !to->source[to->slot[i]][i]) continue;
+    int64_t least = INT64_MAX;
+    for (int s = 0; s < FP_REPLAY_SLOTS; s++) {
+      const int64_t excess = (int64_t)to->lag[s][i] - typical[class_of(to, i, s)];
+      if (to->lag[s][i] == INT32_MIN || excess >= least) continue;
+      least = excess;
+      to->slot[i] = (uint8_t)s;
+    }
+  }
+}
+
+static fp_status settle_lags(builder *b) {
+  uint32_t *bins = malloc((size_t)CLASSES * BINS * sizeof *bins);
+  int32_t typical[CLASSES];
+  if (!bins) return FP_E_MEMORY;
+  for (int round = 0; round < 2; round++) {
+    typical_lags(b->to, b->built->n_nodes, bins, typical);
+    choose_slots(b->to, b->built->n_nodes, typical);
+  }
+  typical_lags(b->to, b->built->n_nodes, bins, typical);
   free(bins);
   settle(b, typical);
   return FP_OK;
