@@ -42,6 +42,7 @@ typedef struct {
   int32_t *n_launched; /* [n_calls] */
   int32_t *waited;     /* [n_calls] the stream wait before it, -1: none */
   int64_t *moved;      /* [n_calls] ns of the call before it launches */
+  uint8_t *free_of;    /* [n_names] such work once started before what a stream wait suggests */
   int32_t *last_work;  /* [n_processes] the last to start, -1: none */
   int64_t next_return; /* the earliest end of a call that waits */
 } builder;
@@ -329,8 +330,11 @@ static int32_t ordered_before(const builder *b, int32_t k) {
     if (j < 0 || of->call[j] < 0) continue;
     if (found < 0 || of->call_start[of->call[j]] > of->call_start[of->call[found]]) found = j;
   }
-  if (found < 0 || b->to->work_node[found] < 0) return -1;
-  return minus(end_of_work(of, found), of->start[k]) > ROUNDING ? -1 : found;
+  if (found < 0) return -1;
+  if (b->to->work_node[found] >= 0 && minus(end_of_work(of, found), of->start[k]) <= ROUNDING)
+    return found;
+  b->free_of[of->name[k]] = 1;
+  return -1;
 }
 
 /* The work in another lane of the GPU that lets work start by its end, just before or, as it frees
@@ -468,6 +472,17 @@ static void choose_slots(const fp_replay_nodes *to, int32_t n, const int32_t *ty
   }
 }
 
+/* Drops edges of stream waits that decide nothing, of work that others show not to wait so. */
+static void drop_refuted(builder *b) {
+  const fp_replay_nodes *to = b->to;
+  for (int32_t i = 1; i < b->built->n_nodes; i++) {
+    if (to->kind[i] != FP_REPLAY_WORK || to->slot[i] == 2) continue;
+    if (!b->free_of[b->of->name[to->row[i]]]) continue;
+    to->source[2][i] = 0;
+    to->lag[2][i] = INT32_MIN;
+  }
+}
+
 static fp_status settle_lags(builder *b) {
   uint32_t *bins = malloc((size_t)CLASSES * BINS * sizeof *bins);
   int32_t typical[CLASSES];
@@ -478,6 +493,7 @@ static fp_status settle_lags(builder *b) {
   }
   typical_lags(b->to, b->built->n_nodes, bins, typical);
   free(bins);
+  drop_refuted(b);
   settle(b, typical);
   return FP_OK;
 }
@@ -497,6 +513,7 @@ static bool is_valid(const fp_replay_trace *of) {
   for (int32_t k = 0; k < of->n_work; k++) {
     if ((uint32_t)of->lane[k] >= (uint32_t)of->n_lanes) return false;
     if (of->call[k] < -1 || of->call[k] >= of->n_calls) return false;
+    if ((uint32_t)of->name[k] >= (uint32_t)of->n_names) return false;
   }
   return true;
 }
@@ -578,11 +595,13 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
   thread *threads = calloc((size_t)trace->n_threads + 1, sizeof *threads);
   int64_t *queued = calloc(n_processes + 1, sizeof *queued);
   int64_t *moved = calloc(n_calls + 1, sizeof *moved);
+  uint8_t *free_of = calloc((size_t)trace->n_names + 1, sizeof *free_of);
   int32_t *ints = calloc(n_ints + 1, sizeof *ints);
   fp_status status = FP_E_MEMORY;
-  if (threads && queued && moved && ints) {
+  if (threads && queued && moved && free_of && ints) {
     builder b = {.of = trace, .to = nodes, .built = built, .threads = threads, .queued = queued,
-                 .moved = moved};
+                 .moved = moved,
+                 .free_of = free_of};
     b.next_call = ints;
     b.first_work = b.next_call + n_calls;
     b.n_launched = b.first_work + n_calls;
@@ -596,6 +615,7 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
   free(threads);
   free(queued);
   free(moved);
+  free(free_of);
   free(ints);
   return status;
 }

@@ -38,8 +38,9 @@ typedef struct {
   const int64_t *start, *duration;  /* [n_work] starts ascend */
   const int32_t *lane;
   const int32_t *call;                          /* [n_work] its launch, -1: not recorded */
+  const int32_t *name;                          /* [n_work] 0 .. n_names - 1 */
   const int32_t *process_of_lane, *gpu_of_lane; /* [n_lanes] */
-  int32_t n_calls, n_threads, n_work, n_lanes, n_processes;
+  int32_t n_calls, n_threads, n_work, n_lanes, n_processes, n_names;
   int64_t begin; /* when the host begins; at most the first time counts */
 } fp_replay_trace;
 

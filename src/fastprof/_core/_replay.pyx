@@ -53,6 +53,7 @@ cdef extern from "fp_replay_build.h":
         const int64_t *duration
         const int32_t *lane
         const int32_t *call
+        const int32_t *name
         const int32_t *process_of_lane
         const int32_t *gpu_of_lane
         int32_t n_calls
@@ -60,6 +61,7 @@ cdef extern from "fp_replay_build.h":
         int32_t n_work
         int32_t n_lanes
         int32_t n_processes
+        int32_t n_names
         int64_t begin
 
     ctypedef struct fp_replay_nodes:
@@ -88,8 +90,9 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
           const int32_t[::1] call_thread, const int32_t[::1] call_lane,
           const uint8_t[::1] call_kind, const int32_t[::1] process_of_thread,
           const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::1] lane,
-          const int32_t[::1] call, const int32_t[::1] process_of_lane,
-          const int32_t[::1] gpu_of_lane, int32_t n_processes, int64_t begin):
+          const int32_t[::1] call, const int32_t[::1] name,
+          const int32_t[::1] process_of_lane, const int32_t[::1] gpu_of_lane, int32_t n_names,
+          int32_t n_processes, int64_t begin):
     """Build the graph of a trace; see csrc/fp_replay_build.h.
 
     Parameters
@@ -103,10 +106,10 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     process_of_thread : int32 [threads]
     start, duration : int64 [work], ns
         Starts ascend.
-    lane, call : int32 [work]
-        The launch, -1: not recorded.
+    lane, call, name : int32 [work]
+        The launch, -1: not recorded; the name below `n_names`.
     process_of_lane, gpu_of_lane : int32 [lanes]
-    n_processes : int
+    n_names, n_processes : int
     begin : int, ns
         When the host begins; the first call or work if that is earlier.
 
@@ -133,13 +136,13 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     cdef fp_status status
     if not (n_calls == call_end.shape[0] == call_thread.shape[0] == call_lane.shape[0]
             == call_kind.shape[0]) or not (
-            n_work == duration.shape[0] == lane.shape[0] == call.shape[0]) or (
+            n_work == duration.shape[0] == lane.shape[0] == call.shape[0] == name.shape[0]) or (
             process_of_lane.shape[0] != gpu_of_lane.shape[0]):
         raise ValueError("lengths differ")
     trace.n_calls, trace.n_work = <int32_t>n_calls, <int32_t>n_work
     trace.n_threads, trace.n_lanes = (
         <int32_t>process_of_thread.shape[0], <int32_t>process_of_lane.shape[0])
-    trace.n_processes, trace.begin = n_processes, begin
+    trace.n_processes, trace.n_names, trace.begin = n_processes, n_names, begin
     if n_calls:
         trace.call_start, trace.call_end = &call_start[0], &call_end[0]
         trace.call_thread, trace.call_lane = &call_thread[0], &call_lane[0]
@@ -148,7 +151,7 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
         trace.process_of_thread = &process_of_thread[0]
     if n_work:
         trace.start, trace.duration = &start[0], &duration[0]
-        trace.lane, trace.call = &lane[0], &call[0]
+        trace.lane, trace.call, trace.name = &lane[0], &call[0], &name[0]
     if trace.n_lanes:
         trace.process_of_lane, trace.gpu_of_lane = &process_of_lane[0], &gpu_of_lane[0]
     for s in range(FP_REPLAY_SLOTS):

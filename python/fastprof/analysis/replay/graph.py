@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastprof._core import _replay
 from fastprof._core._pools import alike
 from fastprof._core._take import take
-from fastprof.analysis.columns import numbers
+from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
@@ -92,6 +92,7 @@ def graph_of(profile: Profile, begin: int) -> Graph:
     place = np.full(len(api) + 1, -1, np.int32)
     place[calls] = np.arange(len(calls), dtype=np.int32)
     process, n_processes, lane, first = _lanes(profile, api)
+    names = texts(profile, "name")
     pid, device = process[len(api.threads.pid) :], numbers(profile, "device")
     columns, counts = _replay.build(
         api.start[calls],
@@ -104,8 +105,10 @@ def graph_of(profile: Profile, begin: int) -> Graph:
         np.ascontiguousarray(numbers(profile, "sil"), np.int64),
         lane,
         place[api.of_kernel],
+        np.where(names.ids < 0, np.int32(len(names.values)), names.ids),
         pid[first],
         np.ascontiguousarray(device[first], np.int32),
+        len(names.values) + 1,
         n_processes,
         begin,
     )
