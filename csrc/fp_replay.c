@@ -76,8 +76,7 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
     for (int s = 0; s < FP_REPLAY_SLOTS && found.slot < 0; s++)
       if (reached(graph, time, i, s) == at) found.slot = s;
     if (found.slot < 0 && at > from) return FP_E_ORDER; /* not the times of this graph */
-    if (found.slot >= 0 && at > from)
-      found.lag = taken(&at, graph->lag[found.slot][i], from);
+    if (found.slot >= 0 && at > from) found.lag = taken(&at, graph->lag[found.slot][i], from);
     if (*n < room) part[*n] = found;
     ++*n;
     if (found.slot < 0) break;

@@ -20,12 +20,12 @@ enum { FP_REPLAY_ORIGIN, FP_REPLAY_CALL, FP_REPLAY_RETURN, FP_REPLAY_WORK };
 
 /* What a call does. */
 enum {
-  FP_REPLAY_LAUNCHES,      /* may wait for room in the queue of launches */
-  FP_REPLAY_WAITS,         /* for all GPU work of its process, or of its lane */
-  FP_REPLAY_WAITS_EVENT,   /* for some of it */
-  FP_REPLAY_COPIES,        /* may wait for its own copy */
-  FP_REPLAY_ALLOCATES,     /* may wait for all GPU work */
-  FP_REPLAY_WAITS_STREAM,  /* makes a lane wait for another; has no node */
+  FP_REPLAY_LAUNCHES,     /* may wait for room in the queue of launches */
+  FP_REPLAY_WAITS,        /* for all GPU work of its process, or of its lane */
+  FP_REPLAY_WAITS_EVENT,  /* for some of it */
+  FP_REPLAY_COPIES,       /* may wait for its own copy */
+  FP_REPLAY_ALLOCATES,    /* may wait for all GPU work */
+  FP_REPLAY_WAITS_STREAM, /* makes a lane wait for another; has no node */
   FP_REPLAY_CALL_KINDS,
 };
 
