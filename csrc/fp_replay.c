@@ -79,7 +79,7 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
     if (found.slot >= 0 && at > from) found.lag = taken(&at, graph->lag[found.slot][i], from);
     if (*n < room) part[*n] = found;
     ++*n;
-    if (found.slot < 0) break;
+    if (found.slot < 0 || at <= from) break;
     const int32_t source = graph->source[found.slot][i];
     node = source / 2;
     is_end = source % 2;

@@ -50,9 +50,9 @@ typedef struct {
 fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int32_t node,
                          int64_t from, fp_replay_part *part, int64_t room, int64_t *n);
 
-/* Computes how much later each node may start without delaying a node of slack 0.
- * slack: [n] in: 0 for nodes that must end in time, else INT64_MAX; out: INT64_MAX if no such node
- * waits for it */
+/* Computes how much later each node may start.
+ * slack: [n] in: how much later it may end by itself, INT64_MAX: any; out: with what waits for it
+ */
 fp_status fp_replay_slack(const fp_replay_graph *graph, const int64_t *time, int64_t *slack);
 
 #endif

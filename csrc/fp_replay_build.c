@@ -112,7 +112,7 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
   if (2 * (int64_t)trace->n_calls + trace->n_work >= INT32_MAX / 2) return FP_E_TOO_MANY;
   const size_t n_calls = (size_t)trace->n_calls, n_work = (size_t)trace->n_work;
   const size_t n_lanes = (size_t)trace->n_lanes, n_processes = (size_t)trace->n_processes;
-  const size_t n_ints = 4 * n_calls + 2 * n_work + n_lanes + n_processes;
+  const size_t n_ints = 5 * n_calls + 2 * n_work + n_lanes + n_processes;
   fp_replay_thread *threads = calloc((size_t)trace->n_threads + 1, sizeof *threads);
   int64_t *queued = calloc(n_processes + 1, sizeof *queued);
   int64_t *moved = calloc(n_calls + 1, sizeof *moved);
@@ -130,7 +130,8 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
     b.next_call = ints;
     b.first_work = b.next_call + n_calls;
     b.n_launched = b.first_work + n_calls;
-    b.waited = b.n_launched + n_calls;
+    b.n_started = b.n_launched + n_calls;
+    b.waited = b.n_started + n_calls;
     b.earlier = b.waited + n_calls;
     b.later = b.earlier + n_work;
     b.last = b.later + n_work;

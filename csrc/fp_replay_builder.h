@@ -33,6 +33,7 @@ typedef struct {
   int32_t *next_call;  /* [n_calls] of its thread */
   int32_t *first_work; /* [n_calls] that it launches, -1: none */
   int32_t *n_launched; /* [n_calls] */
+  int32_t *n_started;  /* [n_calls] work that it launches and that has started */
   int32_t *waited;     /* [n_calls] the stream wait before it, -1: none */
   int64_t *moved;      /* [n_calls] ns of the call before it launches */
   uint8_t *free_of;    /* [n_names] such work once started before what a stream wait suggests */

@@ -65,46 +65,6 @@ static bool may_wait(const fp_replay_builder *b, int32_t i) {
   return length >= BLOCKED_CALL && b->queued[process] >= FULL_QUEUE;
 }
 
-static void find_next_return(fp_replay_builder *b) {
-  b->next_return = INT64_MAX;
-  for (int32_t t = 0; t < b->of->n_threads; t++) {
-    const fp_replay_thread *each = &b->threads[t];
-    if (each->waits >= 0 && each->end < b->next_return) b->next_return = each->end;
-  }
-}
-
-void fp_replay_begin_call(fp_replay_builder *b, int32_t i) {
-  const fp_replay_trace *of = b->of;
-  const int32_t t = of->call_thread[i];
-  fp_replay_thread *own = &b->threads[t];
-  b->to->call_node[i] = -1;
-  if (of->call_kind[i] == FP_REPLAY_WAITS_STREAM) {
-    own->stream_wait = i;
-    return;
-  }
-  if (own->node >= 0 && of->call_end[i] <= own->end) { /* within another call */
-    b->to->call_node[i] = own->node;
-    return;
-  }
-  const int32_t node = fp_replay_add(b, FP_REPLAY_CALL, i);
-  b->to->call_node[i] = node;
-  host_time(b, node, t, of->call_start[i]);
-  b->waited[i] = -1;
-  if (b->n_launched[i]) {
-    b->waited[i] = own->stream_wait;
-    own->stream_wait = -1;
-  }
-  own->node = node;
-  own->end = of->call_end[i] > of->call_start[i] ? of->call_end[i] : of->call_start[i];
-  if (may_wait(b, i)) {
-    own->waits = i;
-    if (own->end < b->next_return) b->next_return = own->end;
-  } else {
-    b->to->duration[node] = fp_replay_minus(own->end, of->call_start[i]);
-  }
-  b->queued[of->process_of_thread[t]] += b->n_launched[i];
-}
-
 /* The last work of a lane that a call waits for, -1 if the call does not wait for the lane. */
 static int32_t waited_in_lane(const fp_replay_builder *b, int32_t call, int32_t lane) {
   const fp_replay_trace *of = b->of;
@@ -139,7 +99,8 @@ static int32_t waited_work(const fp_replay_builder *b, int32_t call) {
 /* Connects the return of a call to the GPU work that it waits for; returns when it may go on. */
 static int64_t wait_for_work(fp_replay_builder *b, int32_t node, int32_t call) {
   const fp_replay_trace *of = b->of;
-  const int64_t start = of->call_start[call], end = of->call_end[call];
+  const int64_t start = fp_replay_plus(of->call_start[call], b->moved[call]);
+  const int64_t end = of->call_end[call];
   const int kind = of->call_kind[call];
   int32_t k = -1;
   bool at_end = true;
@@ -176,6 +137,47 @@ static void return_from(fp_replay_builder *b, int32_t t) {
   b->to->before[node] = fp_replay_minus(own->end, wait_for_work(b, node, call));
   own->node = node;
   own->waits = -1;
+}
+
+void fp_replay_begin_call(fp_replay_builder *b, int32_t i) {
+  const fp_replay_trace *of = b->of;
+  const int32_t t = of->call_thread[i];
+  fp_replay_thread *own = &b->threads[t];
+  b->to->call_node[i] = -1;
+  if (of->call_kind[i] == FP_REPLAY_WAITS_STREAM) {
+    own->stream_wait = i;
+    return;
+  }
+  if (own->node >= 0 && of->call_end[i] <= own->end) { /* within another call */
+    b->to->call_node[i] = own->node;
+    return;
+  }
+  if (own->waits >= 0) return_from(b, t); /* calls of one thread overlap: damaged times */
+  const int32_t node = fp_replay_add(b, FP_REPLAY_CALL, i);
+  b->to->call_node[i] = node;
+  host_time(b, node, t, of->call_start[i]);
+  b->waited[i] = -1;
+  if (b->n_launched[i]) {
+    b->waited[i] = own->stream_wait;
+    own->stream_wait = -1;
+  }
+  own->node = node;
+  own->end = of->call_end[i] > of->call_start[i] ? of->call_end[i] : of->call_start[i];
+  if (may_wait(b, i)) {
+    own->waits = i;
+    if (own->end < b->next_return) b->next_return = own->end;
+  } else {
+    b->to->duration[node] = fp_replay_minus(own->end, of->call_start[i]);
+  }
+  b->queued[of->process_of_thread[t]] += b->n_launched[i];
+}
+
+static void find_next_return(fp_replay_builder *b) {
+  b->next_return = INT64_MAX;
+  for (int32_t t = 0; t < b->of->n_threads; t++) {
+    const fp_replay_thread *each = &b->threads[t];
+    if (each->waits >= 0 && each->end < b->next_return) b->next_return = each->end;
+  }
 }
 
 void fp_replay_return(fp_replay_builder *b, int64_t time) {

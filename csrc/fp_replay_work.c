@@ -35,6 +35,7 @@ static void wait_for_launch(fp_replay_builder *b, edges *to, int32_t k) {
   const int32_t outer = b->to->row[source];
   const bool at_end = b->to->duration[source] > 0 && of->start[k] >= of->call_end[outer];
   const int64_t time = at_end ? of->call_end[outer] : of->call_start[outer];
+  b->n_started[outer]++;
   wait_for(b, to, 0, source, at_end,
            fp_replay_minus(fp_replay_minus(of->start[k], time), at_end ? 0 : b->moved[outer]));
 }
@@ -47,10 +48,13 @@ static void move_launch(fp_replay_builder *b, edges *to, int32_t k) {
   const int64_t spare = fp_replay_minus(to->ns[0], SUBMISSION);
   const bool is_within =
       b->to->source[0][to->node] % 2 == 0 && b->of->start[k] <= b->of->call_end[call];
-  if (!is_within || b->first_work[b->of->call[k]] != k) return;
-  b->moved[call] += spare;
+  const bool has_returned =
+      !b->to->duration[source] && b->threads[b->of->call_thread[call]].waits != call;
+  if (!is_within || has_returned || b->n_started[call] > 1) return;
+  b->moved[call] = fp_replay_plus(b->moved[call], spare);
   b->to->before[source] = fp_replay_plus(b->to->before[source], spare);
-  if (b->to->duration[source] > 0) b->to->duration[source] -= spare;
+  if (b->to->duration[source] > 0)
+    b->to->duration[source] = fp_replay_minus(b->to->duration[source], spare);
   wait_for(b, to, 0, source, false, SUBMISSION);
 }
 

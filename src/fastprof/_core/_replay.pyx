@@ -278,13 +278,13 @@ cdef class Replay:
         return found[:n]
 
     def slack(self, const int64_t[::1] time, int64_t[::1] slack):
-        """Compute how much later each node may start without delaying a node of slack 0.
+        """Compute how much later each node may start.
 
         Parameters
         ----------
         time : int64 [2 * nodes], as of `run` without scaling
         slack : int64 [nodes]
-            In: 0 for nodes that must not end later, else 2^63 - 1. Changed in place.
+            In: how much later it may end by itself; 2^63 - 1: any. Changed in place.
         """
         if time.shape[0] != 2 * self.graph.n or slack.shape[0] != self.graph.n:
             raise ValueError("lengths differ")

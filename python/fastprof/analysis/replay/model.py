@@ -195,10 +195,11 @@ class Model:
         """[nodes] How much later each node may start without making a step longer, ns; -1: any."""
         most = np.iinfo(np.int64).max
         slack = np.full(len(self.graph), most, np.int64)
-        ends = replayed.time[1::2]
-        for row in range(len(self.rows)):
-            nodes = self._nodes_of_step(row)
-            slack[nodes[ends[nodes] == ends[nodes].max()]] = 0
+        latest = np.full(len(self.steps) + 1, most)  # the last for work outside of steps
+        latest[self.rows] = replayed.end
+        nodes = self.graph.node_of_kernel
+        of_kernel = latest[self.steps.of_kernel]
+        slack[nodes] = np.where(of_kernel == most, most, of_kernel - replayed.time[2 * nodes + 1])
         replay = _replay.Replay(self.graph.source, weights.lag, weights.before, weights.duration)
         replay.slack(replayed.time, slack)
         return np.where(slack == most, -1, slack)
