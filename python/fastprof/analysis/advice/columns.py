@@ -42,7 +42,14 @@ COLUMNS: Final = (
         "upper bound of the time saved per step and GPU, without what larger findings save; "
         "unknown for findings that save no time by themselves",
     ),
-    Heading("share", "step", "share", "the same as a share of the step"),
+    Heading(
+        "replayed_ns",
+        "replayed",
+        "ns",
+        "time that a step saves if it is replayed with this change alone; see docs/replay.md",
+        same_unit="saving_ns",
+    ),
+    Heading("share", "step", "share", "up to, as a share of the step"),
     Heading("confidence", "confidence", "", "high, medium or low"),
     Heading("where", "where", "", "layer, source line, operator, shapes, range", in_text=False),
     Heading("what", "what", "", "one sentence", in_text=False),

@@ -14,9 +14,9 @@ from fastprof.analysis.replay.model import NO_EDGE, Model, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.api_classes import COPY, SYNC
 
-__all__ = ["alloc_scaled", "as_graph", "fused", "host_scaled", "removed", "without_loading", "without_sync"]
+__all__ = ["alloc_scaled", "as_graph", "fused", "host_scaled", "removed", "without_loading", "without_stalls", "without_sync"]
 
-_COMPUTE: Final = 0
+_STALL_NS: Final = 50_000
 
 
 def host_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
@@ -45,12 +45,23 @@ def alloc_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights
     return found, len(nodes)
 
 
-def without_loading(model: Model, weights: Weights) -> tuple[Weights, int]:
-    """Batches that are ready when the host fetches them."""
+def without_loading(model: Model, weights: Weights, share: float = 1.0) -> tuple[Weights, int]:
+    """Batches that are ready when the host fetches them, or a share of that time less."""
     found = weights.changed(before=True)
     nodes = np.flatnonzero(model.loading > 0)
-    found.before[nodes] = np.maximum(found.before[nodes] - model.loading[nodes], 0)
-    return replace(found, has_loading=False), len(nodes)
+    saved = np.rint(model.loading[nodes] * share).astype(np.int64)
+    found.before[nodes] = np.maximum(found.before[nodes] - saved, 0)
+    return replace(found, has_loading=weights.has_loading and share < 1), len(nodes)
+
+
+def without_stalls(model: Model, weights: Weights, share: float) -> Weights:
+    """A share less of the host's own time in stretches over 50 us; data loading remains."""
+    found = weights.changed(before=True)
+    nodes = np.flatnonzero((model.graph.kind == CALL) & ~model.allocates[model.graph.call])
+    own = found.before[nodes] - model.loading[nodes]
+    saved = np.rint(np.maximum(own - _STALL_NS, 0) * share).astype(np.int64)
+    found.before[nodes] -= saved
+    return found
 
 
 def without_sync(model: Model, weights: Weights) -> tuple[Weights, int]:
@@ -118,23 +129,29 @@ def _neighbours(model: Model, kernels: Bools) -> tuple[Int64, Int64]:
     return order[chosen], run[chosen]
 
 
-def as_graph(model: Model, weights: Weights) -> tuple[Weights, int]:
+def as_graph(
+    model: Model, weights: Weights, kernels: Bools | None = None
+) -> tuple[Weights, int]:
     """The launches of each thread between two waits, in one step, as one launch of a CUDA graph.
 
     The first keeps the typical length of a launch; the others, and the host's own time before
     them, are gone. Data loading remains.
+
+    kernels : those of the graph, None for all
     """
     graph = model.graph
     found = weights.changed(before=True, duration=True)
     launches, is_first = _graph_launches(model)
+    if kernels is not None:
+        own = kernels[graph.kernel[launches]]
+        launches, is_first = launches[own], is_first[own]
     length = found.duration[launches]
     typical = int(np.median(length[length > 0])) if (length > 0).any() else 0
     rest = launches[~is_first]
     found.before[rest] = np.minimum(found.before[rest], model.loading[rest])
     found.duration[launches] = 0
     found.duration[launches[is_first]] = typical
-    calls = graph.kind[launches] == CALL
-    return found, int(np.count_nonzero(calls & ~is_first))
+    return found, len(rest)
 
 
 def _graph_launches(model: Model) -> tuple[Int64, Bools]:
