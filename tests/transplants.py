@@ -1,4 +1,4 @@
-"""A replay of one step with the times of another: whether the graph predicts a step it never saw."""
+"""The graph of one step with the times of another: whether it predicts a step it never saw."""
 
 from __future__ import annotations
 

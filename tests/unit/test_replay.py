@@ -41,9 +41,7 @@ COPY = steps(
     launch(50 * US), launch(80 * US), Op("copy", 5 * US, 20 * US), Op("copy", 5 * US, 10 * US),
     launch(40 * US, host=30 * US),
 )  # fmt: skip
-GRAPH = steps(
-    Op("graph", 5 * US, kernels=(20 * US, 30 * US, 10 * US)), launch(40 * US), n=5
-)
+GRAPH = steps(Op("graph", 5 * US, kernels=(20 * US, 30 * US, 10 * US)), launch(40 * US), n=5)
 LOADING = steps(Op("load", 10 * US, 300 * US), launch(50 * US), launch(60 * US), Op("sync", US))
 THREADS = steps(
     *[launch(20 * US, host=20 * US)] * 4,
@@ -103,7 +101,9 @@ def test_scaled_kernels(program: Program, factor: float, tmp_path: Path) -> None
         if op.name != "gemm" or op.what == "copy":
             return op
         kernels = tuple(round(each * factor) for each in op.kernels)
-        return replace(op, ns=op.ns if op.what == "load" else round(op.ns * factor), kernels=kernels)
+        return replace(
+            op, ns=op.ns if op.what == "load" else round(op.ns * factor), kernels=kernels
+        )
 
     assert found == mean_ns(run(changed(program, scaled)), of_steps)
 
@@ -123,7 +123,9 @@ def test_a_scaled_host(program: Program, factor: float, tmp_path: Path) -> None:
 def test_removed_kernels(program: Program, tmp_path: Path) -> None:
     name = "wgrad" if program is THREADS else "softmax"
     found, of_steps = predicted(program, tmp_path, remove=f"name={name}")
-    assert found == mean_ns(run(changed(program, lambda op: None if op.name == name else op)), of_steps)
+    assert found == mean_ns(
+        run(changed(program, lambda op: None if op.name == name else op)), of_steps
+    )
 
 
 def test_no_sync(tmp_path: Path) -> None:

@@ -134,11 +134,8 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     cdef fp_replay_nodes nodes
     cdef fp_replay_built built
     cdef fp_status status
-    if not (n_calls == call_end.shape[0] == call_thread.shape[0] == call_lane.shape[0]
-            == call_kind.shape[0]) or not (
-            n_work == duration.shape[0] == lane.shape[0] == call.shape[0] == name.shape[0]) or (
-            process_of_lane.shape[0] != gpu_of_lane.shape[0]):
-        raise ValueError("lengths differ")
+    _check_lengths([call_start, call_end, call_thread, call_lane, call_kind],
+                   [start, duration, lane, call, name], [process_of_lane, gpu_of_lane])
     trace.n_calls, trace.n_work = <int32_t>n_calls, <int32_t>n_work
     trace.n_threads, trace.n_lanes = (
         <int32_t>process_of_thread.shape[0], <int32_t>process_of_lane.shape[0])
@@ -162,21 +159,33 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     with nogil:
         status = fp_replay_build(&trace, &nodes, &built)
     check(status, "graph of the replay")
-    n = built.n_nodes
-    columns = {
-        "source": [np.asarray(source)[s, :n] for s in range(FP_REPLAY_SLOTS)],
-        "lag": [np.asarray(lag)[s, :n] for s in range(FP_REPLAY_SLOTS)],
-        "before": np.asarray(times)[0, :n],
-        "duration": np.asarray(times)[1, :n],
-        "kind": np.asarray(kinds)[0, :n],
-        "slot": np.asarray(kinds)[1, :n],
-        "row": np.asarray(row)[:n],
-        "call_node": np.asarray(call_node)[:n_calls],
-        "work_node": np.asarray(work_node)[:n_work],
-    }
-    return columns, {
+    arrays = [np.asarray(each) for each in (source, lag, times, kinds, row, call_node, work_node)]
+    return _columns(arrays, built.n_nodes, n_calls, n_work), {
         "origin": built.origin, "unexplained": built.unexplained, "n_cut": built.n_cut,
         "n_unplaced": built.n_unplaced}
+
+
+def _check_lengths(*groups):
+    """Raise if arrays of one group have different lengths."""
+    for arrays in groups:
+        if len({len(each) for each in arrays}) > 1:
+            raise ValueError(f"lengths differ: {[len(each) for each in arrays]}")
+
+
+def _columns(arrays, n, n_calls, n_work):
+    """The columns of n nodes, calls and work by name."""
+    source, lag, times, kinds, row, call_node, work_node = arrays
+    return {
+        "source": [each[:n] for each in source],
+        "lag": [each[:n] for each in lag],
+        "before": times[0, :n],
+        "duration": times[1, :n],
+        "kind": kinds[0, :n],
+        "slot": kinds[1, :n],
+        "row": row[:n],
+        "call_node": call_node[:n_calls],
+        "work_node": work_node[:n_work],
+    }
 
 
 cdef class Replay:

@@ -34,9 +34,7 @@ def changes_of(options: Mapping[str, Any], devices: dict[int, Device], roof: str
     return list(_changes(options, devices, roof))
 
 
-def _changes(
-    options: Mapping[str, Any], devices: dict[int, Device], roof: str
-) -> Iterator[Change]:
+def _changes(options: Mapping[str, Any], devices: dict[int, Device], roof: str) -> Iterator[Change]:
     if options.get("dtype"):
         name = options["dtype"]
         yield Change(f"dtype {name}", lambda m, w: gpu_changes.in_type(m, w, devices, name))

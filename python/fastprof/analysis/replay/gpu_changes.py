@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core._take import take
 from fastprof.analysis.advice.shapes import sizes
@@ -13,7 +15,8 @@ from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.ideal import PRODUCTS, Ideals, ideals_of
 from fastprof.analysis.replay.model import Model, Weights
 from fastprof.errors import ReportError
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 
 __all__ = ["at_ideal", "in_type", "padded", "scaled"]
@@ -73,11 +76,11 @@ def in_type(
             raise ReportError(f"dtype: no peak of {name} known for GPU {number}: --peak {name}=N")
         for each in _WIDE - {name}:
             old = gpu.peak(each, each == "tf32")
-            some = own & types.fits(lambda value, each=each: value == each)[rows]
+            some = own & _is_one_of(types, {each})[rows]
             factor[some] = 1.0 if old is None else min(old / new, 1.0)
         size = _BYTES[name] / _BYTES["fp32"]
         floor[own] = moved[own] * size / gpu.bandwidth * 1e9 if gpu.bandwidth else 0.0
-    uses = (cores.fits(lambda value: value == "1") & ~types.fits(lambda value: value == "tf32"))[rows]
+    uses = (_is_one_of(cores, {"1"}) & ~_is_one_of(types, {"tf32"}))[rows]
     rows, factor, floor = rows[~uses], factor[~uses], floor[~uses]
     nodes = model.graph.node_of_kernel[rows]
     time = weights.duration[nodes]
@@ -95,7 +98,7 @@ def padded(
         There are none.
     """
     rows = _products(model, _NARROW)
-    rows = rows[texts(model.profile, "tc").fits(lambda value: value == "0")[rows]]
+    rows = rows[_is_one_of(texts(model.profile, "tc"), {"0"})[rows]]
     more = texts(model.profile, "params").mapped(lambda text: text)
     growth = np.array([*(_growth(str(each), multiple) for each in more.values), 1.0])[more.ids]
     rows = rows[growth[rows] > 1.0]
@@ -111,7 +114,7 @@ def padded(
         gpu = devices.get(number, Device(None))
         for each in _NARROW:
             old, new = gpu.peak(each, False), gpu.peak(each, True)
-            some = types.fits(lambda value, each=each: value == each)[rows] & (device == number)
+            some = _is_one_of(types, {each})[rows] & (device == number)
             factor[some] *= min(old / new, 1.0) if old and new else 1.0
     nodes = model.graph.node_of_kernel[rows]
     return _with_durations(weights, nodes, weights.duration[nodes] * np.minimum(factor, 1.0))
@@ -130,8 +133,13 @@ def _growth(params: str, multiple: int) -> float:
 def _products(model: Model, types: frozenset[str]) -> Int64:
     """Kernels of products with one of these compute types."""
     kinds, of_type = (texts(model.profile, each) for each in ("class", "compute_type"))
-    fits = kinds.fits(lambda kind: kind in PRODUCTS) & of_type.fits(lambda each: each in types)
+    fits = _is_one_of(kinds, PRODUCTS) & _is_one_of(of_type, types)
     return np.flatnonzero(fits & (numbers(model.profile, "helper") != 1))
+
+
+def _is_one_of(column: Values, wanted: Collection[str]) -> Bools:
+    """[rows] Whether a column has one of these values."""
+    return column.fits(lambda value: value in wanted)
 
 
 def _ideal_ns(model: Model, ideals: Ideals) -> Floats64:
@@ -143,7 +151,9 @@ def _ideal_ns(model: Model, ideals: Ideals) -> Floats64:
     return found
 
 
-def _with_durations(weights: Weights, nodes: Int64, ns: Floats64) -> tuple[Weights, int]:
+def _with_durations(
+    weights: Weights, nodes: Int32, ns: npt.NDArray[np.floating[Any]]
+) -> tuple[Weights, int]:
     """The same with other durations, and how many nodes differ."""
     found = weights.changed(duration=True)
     found.duration[nodes] = np.rint(ns).astype(np.int64)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fastprof._core import _replay
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
-from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from fastprof.profile.instances import ApiCalls
@@ -150,8 +149,8 @@ def _lanes(profile: Profile, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
     The kernels of a lane run one after another: a stream of a GPU of a process.
     """
     pid = np.concatenate([api.threads.pid, numbers(profile, "pid")])
-    known, process = np.unique(pid, return_inverse=True)
-    process = process.astype(np.int32)
+    known, ids = np.unique(pid, return_inverse=True)
+    process: Int32 = ids.astype(np.int32)
     keys = [np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("device", "stream")]
     lane, first = alike([process[len(api.threads.pid) :], *keys])
     return process, max(len(known), 1), lane, first

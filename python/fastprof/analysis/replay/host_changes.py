@@ -14,7 +14,16 @@ from fastprof.analysis.replay.model import NO_EDGE, Model, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.api_classes import COPY, SYNC
 
-__all__ = ["alloc_scaled", "as_graph", "fused", "host_scaled", "removed", "without_loading", "without_stalls", "without_sync"]
+__all__ = [
+    "alloc_scaled",
+    "as_graph",
+    "fused",
+    "host_scaled",
+    "removed",
+    "without_loading",
+    "without_stalls",
+    "without_sync",
+]
 
 _STALL_NS: Final = 50_000
 
@@ -129,9 +138,7 @@ def _neighbours(model: Model, kernels: Bools) -> tuple[Int64, Int64]:
     return order[chosen], run[chosen]
 
 
-def as_graph(
-    model: Model, weights: Weights, kernels: Bools | None = None
-) -> tuple[Weights, int]:
+def as_graph(model: Model, weights: Weights, kernels: Bools | None = None) -> tuple[Weights, int]:
     """The launches of each thread between two waits, in one step, as one launch of a CUDA graph.
 
     The first keeps the typical length of a launch; the others, and the host's own time before

@@ -70,7 +70,8 @@ class Replayed:
     @property
     def wall(self) -> Int64:
         """int64 [rows], ns, the length of each step."""
-        return np.maximum(self.end - self.begin, 0)
+        found: Int64 = np.maximum(self.end - self.begin, 0)
+        return found
 
 
 class Model:
@@ -99,10 +100,14 @@ class Model:
         self.graph: Graph = graph_of(profile, int(self.steps.start.min(initial=NEVER)))
         graph = self.graph
         self.base = _with_waits(
-            profile, graph, Weights(graph.before, graph.duration, tuple(graph.lag))
+            profile,
+            graph,
+            Weights(graph.before, graph.duration, (graph.lag[0], graph.lag[1], graph.lag[2])),
         )
         self.is_span = self.steps.source == "none"
-        length = self.steps.gpu_end - self.steps.gpu_start if self.is_span else self.steps.gpu_length
+        length = (
+            self.steps.gpu_end - self.steps.gpu_start if self.is_span else self.steps.gpu_length
+        )
         has_work = np.bincount(self.steps.of_kernel + 1, minlength=len(self.steps) + 1)[1:] > 0
         self.rows: Int64 = np.flatnonzero((length >= 0) & has_work)
         self.wall: Int64 = length[self.rows]
@@ -144,7 +149,7 @@ class Model:
         -1 if there is none; of work, its own row.
         """
         graph = self.graph
-        found = graph.kernel.copy()
+        found: Int32 = graph.kernel.copy()
         host = np.flatnonzero((graph.kind == CALL) | (graph.kind == RETURN))
         thread = self.profile.api.thread[graph.call[host]]
         order = host[np.argsort(thread, kind="stable")]
@@ -256,7 +261,9 @@ class Model:
             latest = np.maximum.accumulate(np.concatenate([before, ends[own]]))
             begin[own], end[own] = latest[:-1], latest[1:]
             first = self._first_row(pid)
-            if first is not None and (self.is_span or self._has_begin(first, begin[first] != never)):
+            if first is not None and (
+                self.is_span or self._has_begin(first, begin[first] != never)
+            ):
                 begin[first] = self._first_begin(pid, time, weights)
         return begin[self.rows], end[self.rows]
 
@@ -309,4 +316,3 @@ def _with_waits(profile: Profile, graph: Graph, weights: Weights) -> Weights:
     found.before[nodes] += duration - fastest[ids]
     found.duration[nodes] = fastest[ids]
     return found
-

@@ -125,7 +125,11 @@ OF_PATH: Final = (
     Heading("gpu_ns", "GPU", "ns", "GPU time per step", same_unit="path_ns"),
     Heading("slack_ns", "slack", "ns", "how much later its kernels may start: the least of them"),
 )
-COLUMNS: Final = (*CHANGES, *OF_SPEEDUPS, *(each for each in OF_PATH if each.key != "path_ns" and each.key != "gpu_ns"))
+COLUMNS: Final = (
+    *CHANGES,
+    *OF_SPEEDUPS,
+    *(each for each in OF_PATH if each.key != "path_ns" and each.key != "gpu_ns"),
+)
 
 DESCRIPTION: Final = """\
 What a step would take if some of it were faster or absent. The run is replayed: host calls in order

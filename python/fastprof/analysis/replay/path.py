@@ -59,16 +59,14 @@ class Path:
         return dict(zip(RESOURCES, sums.tolist(), strict=True))
 
     def _sums(self) -> Floats64:
-        sums: Floats64 = np.bincount(self.resource, self.ns, len(RESOURCES))
+        sums = np.bincount(self.resource, self.ns, len(RESOURCES)).astype(np.float64)
         rest = sums[_SYNC] * (1 - self.sync_share)
         sums[_SYNC] -= rest
         sums[_HOST] += rest
         return sums
 
 
-def path_of(
-    model: Model, weights: Weights, replayed: Replayed, most: int | None = None
-) -> Path:
+def path_of(model: Model, weights: Weights, replayed: Replayed, most: int | None = None) -> Path:
     """The critical paths of the counted steps. Replays: the times of `replayed` become invalid.
 
     most : the number of steps, evenly spaced; None for all
@@ -87,9 +85,7 @@ def path_of(
     return replace(found, sync_share=min(max(saved / after_waits, 0.0), 1.0))
 
 
-def _pieces(
-    model: Model, parts: np.ndarray, loading: Int64
-) -> tuple[Int64, UInt8, UInt8, Int32]:
+def _pieces(model: Model, parts: np.ndarray, loading: Int64) -> tuple[Int64, UInt8, UInt8, Int32]:
     """The time of each part in pieces: its own, before it, and the lag of its edge."""
     graph, node = model.graph, parts["node"]
     is_work = graph.kind[node] == WORK

@@ -7,17 +7,19 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.replay.answers import Answer, answers_of
 from fastprof.analysis.replay.by_key import path_by
-from fastprof.analysis.replay.changes import changes_of
-from fastprof.analysis.replay.model import Model, Replayed
+from fastprof.analysis.replay.changes import Change, changes_of
+from fastprof.analysis.replay.model import Model
 from fastprof.analysis.replay.options import CHANGES, OF_PATH, OF_SPEEDUPS
 from fastprof.analysis.replay.path import Path, path_of
 from fastprof.analysis.replay.speedups import speedups
 from fastprof.analysis.timeline_notes import timeline_notes
-from fastprof.analysis.key_names import heading_of
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
+from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.profile.facts import gpu_names
@@ -25,7 +27,6 @@ from fastprof.profile.profile import Profile
 
 __all__ = ["whatif"]
 
-_PATH_KEYS: Final = ("kind", "op", "layer", "line")
 _LARGE: Final = 0.01  # share of a step that a note mentions
 
 
@@ -77,34 +78,36 @@ def whatif(
     BadInputError
         The file has changed since it was read.
     """
+    options = {
+        "scale": scale, "ideal": ideal, "remove": remove, "fuse": fuse, "dtype": dtype, "pad": pad,
+        "graph": graph, "no_sync": no_sync, "no_data_loading": no_data_loading,
+    }  # fmt: skip
+    changes = changes_of(options, devices_with(profile, gpu, peak, bandwidth), roof)
+    names = (by,) if isinstance(by, str) else tuple(by or ())
     if "start" not in profile.names or not len(profile):
         return _nothing(profile)
-    options = dict(
-        scale=scale, ideal=ideal, remove=remove, fuse=fuse, dtype=dtype, pad=pad, graph=graph,
-        no_sync=no_sync, no_data_loading=no_data_loading,
-    )  # fmt: skip
-    changes = changes_of(options, devices_with(profile, gpu, peak, bandwidth), roof)
-    model = Model(profile, steps)
+    return _answer(Model(profile, steps), changes, names)
+
+
+def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Table:
+    """The table of changes, of the critical path or of virtual speed-ups."""
     base = model.run(model.base)
-    path = path_of(model, model.base, base)
     wall = base.wall
-    facts = _facts(model, base, path)
+    path = path_of(model, model.base, base)
     answers, last = answers_of(model, changes, model.mean(wall))
-    if by is not None:
-        names = (by,) if isinstance(by, str) else tuple(by)
-        columns = path_by(model, last, names)
-        headings = (*map(heading_of, names), *OF_PATH)
+    headings: Sequence[Heading]
+    if by:
+        columns, headings = path_by(model, last, by), (*map(heading_of, by), *OF_PATH)
     elif changes:
         columns, headings = _of_changes(answers, model.mean(model.wall), path), CHANGES
     else:
         columns, headings = speedups(model, path, model.mean(wall)), OF_SPEEDUPS
-    facts["changes"] = [_fact(each) for each in answers]
     return Table(
         columns,
-        headings,
+        tuple(headings),
         lead=(*_lead(model, wall, path), ""),
-        notes=(*model.steps.notes, *_notes(model), *timeline_notes(profile)),
-        facts=facts,
+        notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.profile)),
+        facts={**_facts(model, wall, path), "changes": [_fact(each) for each in answers]},
     )
 
 
@@ -134,8 +137,8 @@ def _fact(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _facts(model: Model, base: Replayed, path: Path) -> dict[str, Any]:
-    steps, wall = model.steps, base.wall.tolist()
+def _facts(model: Model, wall: Int64, path: Path) -> dict[str, Any]:
+    steps, replayed = model.steps, wall.tolist()
     return {
         "steps": [
             {
@@ -143,7 +146,7 @@ def _facts(model: Model, base: Replayed, path: Path) -> dict[str, Any]:
                 "pid": int(steps.pid[row]),
                 "is_counted": bool(model.is_counted[i]),
                 "wall_ns": int(model.wall[i]),
-                "replayed_ns": wall[i],
+                "replayed_ns": replayed[i],
             }
             for i, row in enumerate(model.rows.tolist())
         ],
@@ -155,7 +158,7 @@ def _facts(model: Model, base: Replayed, path: Path) -> dict[str, Any]:
     }
 
 
-def _lead(model: Model, wall: Any, path: Path) -> Iterator[str]:
+def _lead(model: Model, wall: Int64, path: Path) -> Iterator[str]:
     profile = model.profile
     gpus = gpu_names(profile.about, profile.column("device"))
     yield ", ".join(filter(None, [gpus, model.steps.description]))

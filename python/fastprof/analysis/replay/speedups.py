@@ -108,7 +108,9 @@ def _key(model: Model, name: str) -> Values:
     """[cells] The values of a key; indices of layers are folded."""
     if name != "layer":
         return key_of(model.cells, name)
-    return texts(model.cells, name).mapped(lambda names: ":".join(map(without_index, names)) or None)
+    return texts(model.cells, name).mapped(
+        lambda names: ":".join(map(without_index, names)) or None
+    )
 
 
 def _sums(model: Model, group: Int32, n: int) -> Any:
