@@ -258,6 +258,7 @@ CALLED_FROM_OUTSIDE = {
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
     "advise": "docs/reports.md",
+    "whatif": "docs/replay.md",
     "roofline": "docs/reports.md",
     "ranges_table": "docs/reports.md",
     "write_parquet": "docs/guide.md",

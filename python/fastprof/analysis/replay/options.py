@@ -132,9 +132,37 @@ COLUMNS: Final = (
 )
 
 DESCRIPTION: Final = """\
-What a step would take if some of it were faster or absent. The run is replayed: host calls in order
-per thread, hand-overs between threads, launches, streams and waits decide when each kernel starts.
-Without changes, a table of virtual speed-ups: what a step saves if an operator, layer, line or
-resource is 10, 50 and 100 % faster. With changes, each alone and all together, and what binds then.
-Savings overlap: their sum is not the saving of all together. docs/replay.md describes the model.
+What a step would take if some of it were faster or absent. A replay starts each kernel when its
+launch, its stream and the work that it waits for allow it, and each host call when its thread does.
+Without changes: what a step saves if an operator, layer, line or resource is 10, 50 or 100 %
+faster. With changes: the step after each alone and after all together, and what then takes most of
+the critical path. With --by: the critical path by any keys. Savings overlap: their sum is not what
+all together save. docs/replay.md describes the model, its assumptions and its errors.
+
+$ fastprof whatif resnet50.json.gz --limit 8 -w 88
+Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
+step 177.6 ms; replayed without changes 177.6 ms, largest difference of a step 0.00%
+critical path: GPU 37%, data loading 33%, host 27%, copies 1%, sync 1%
+
+what      faster        time(ms)  on path(ms)  10%(ms)  50%(ms)  100%(ms)
+resource  GPU              98.59        66.29     1.09     2.72      2.72
+resource  copies            2.00         2.07     0.19     0.96      1.93
+resource  host                na        48.30     9.52    46.02     63.64
+resource  sync                na         1.93       na       na      1.93
+resource  data loading        na        58.98       na       na     58.98
+op        conv2d           66.67        45.22     0.76     2.72      2.72
+op        batch_norm       16.03        10.23     0.17     0.85      1.71
+op        relu_             7.53         4.49     0.07     0.37      0.75
+... 9 more rows
+
+$ fastprof whatif resnet50.json.gz --no-data-loading --scale op=conv2d:0.5 -w 88
+Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
+step 177.6 ms; replayed without changes 177.6 ms, largest difference of a step 0.00%
+critical path: GPU 37%, data loading 33%, host 27%, copies 1%, sync 1%
+
+change               step(ms)  saved(ms)  saved(%)  binds  of path(%)  changed
+recorded                177.6        0.0       0.0  GPU          37.3        0
+scale op=conv2d:0.5     174.9        2.7       1.5  host         58.2     2412
+no-data-loading         118.6       59.0      33.2  GPU          55.9        6
+all together            105.6       72.0      40.6  host         96.3     2418
 """
