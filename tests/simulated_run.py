@@ -33,6 +33,7 @@ class Op:
     ops : what another thread does meanwhile
     late : part of `ns` that a collective waits for other ranks
     call : ns of the API call
+    label : of a range around it, "" for none
     """
 
     what: str
@@ -45,6 +46,7 @@ class Op:
     ops: tuple[Op, ...] = ()
     late: int = 0
     call: int = CALL
+    label: str = ""
 
 
 Program = Sequence[Sequence[Op]]
@@ -95,8 +97,11 @@ class Run:
 
     def run(self, op: Op, tid: int) -> int:
         """Run an operation; returns the end of its GPU work."""
-        self.time[tid] += op.host
-        return int(getattr(self, f"_{op.what}")(op, tid) or 0)
+        begin, self.time[tid] = self.time[tid], self.time[tid] + op.host
+        end = int(getattr(self, f"_{op.what}")(op, tid) or 0)
+        if op.label:
+            self.export.push_pop(begin, self.time[tid], op.label, tid)
+        return end
 
     def _called(self, tid: int, ns: int, name: str) -> int:
         self.correlation += 1

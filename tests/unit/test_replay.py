@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import commands
 import fastprof
+from exports import Export
+from fastprof.cli import main
+from fastprof.errors import ReportError
 from simulated_run import CALL, Op, Program, changed, mean_ns, run
 
 US = 1000
@@ -223,9 +228,6 @@ def test_slack(tmp_path: Path) -> None:
     assert rows["side"]["slack_ns"] == (1 + 40 + 1 - 2 - 20 - 2) * US
 
 
-Expected = Callable[[float], Program]
-
-
 def test_virtual_speed_ups(tmp_path: Path) -> None:
     table = opened(GPU_BOUND, tmp_path).whatif()
     rows = {(each["key"], each["value"]): each for each in table.rows()}
@@ -245,3 +247,113 @@ def test_call_time_is_the_hosts(tmp_path: Path) -> None:
     found, of_steps = predicted(slow, tmp_path, scale="host:0.5")
     half = changed(slow, lambda op: replace(op, host=op.host // 2, call=op.call // 2))
     assert found == mean_ns(run(half), of_steps)
+
+
+SGEMM = "ampere_sgemm_128x64_tn"
+
+
+def test_another_type_is_faster_by_the_ratio_of_the_peaks(tmp_path: Path) -> None:
+    """A100: 19.5 TFLOP/s in fp32, 312 in bf16."""
+    program = steps(*[launch(160 * US, SGEMM), launch(30 * US, "softmax")] * 3)
+    found, of_steps = predicted(program, tmp_path, dtype="bf16")
+    faster = changed(program, lambda op: replace(op, ns=10 * US) if op.name == SGEMM else op)
+    assert found == mean_ns(run(faster), of_steps)
+
+
+def test_products_at_the_roofline(tmp_path: Path) -> None:
+    """2 x 1024^3 FLOPs at 19.5 TFLOP/s take 110.1 us."""
+    label = "mm, op_id = 1, sizes = [[1024, 1024], [1024, 1024]]"
+    program = steps(launch(300 * US, SGEMM, label=label), launch(30 * US, "softmax"))
+    found, of_steps = predicted(program, tmp_path, ideal="op=mm")
+    ideal = round(2 * 1024**3 / 19.5e12 * 1e9)
+    faster = changed(program, lambda op: replace(op, ns=ideal) if op.label else op)
+    assert found == mean_ns(run(faster), of_steps)
+
+
+def test_kernels_above_the_roofline_keep_their_time(tmp_path: Path) -> None:
+    label = "mm, op_id = 1, sizes = [[1024, 1024], [1024, 1024]]"
+    program = steps(launch(20 * US, SGEMM, label=label), launch(30 * US, "softmax"))
+    found, of_steps = predicted(program, tmp_path, ideal="op=mm")
+    assert found == mean_ns(run(program), of_steps)
+
+
+def test_padded_products_use_tensor_cores(tmp_path: Path) -> None:
+    label = "mm, op_id = 1, sizes = [[100, 33], [33, 64]]"
+    program = steps(launch(100 * US, "ampere_h884gemm_no_tc", label=label), launch(30 * US, "x"))
+    hgemm = changed(
+        program, lambda op: replace(op, name="volta_hgemm_64x64_nn") if op.label else op
+    )
+    trace = opened(hgemm, tmp_path)
+    peaks = trace.devices[0]
+    share = peaks.peak("fp16", False) / peaks.peak("fp16", True)
+    facts = trace.whatif(pad=8).facts
+    ns = round(100 * US * (104 * 40 * 64) / (100 * 33 * 64) * share)
+    faster = changed(hgemm, lambda op: replace(op, ns=ns) if op.label else op)
+    assert facts["changes"][0]["wall_ns"] == mean_ns(run(faster), facts["steps"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": "opp=mm:0.5"}, "unknown key 'opp'; did you mean op"),
+        ({"scale": "name=gem:0.5"}, "unknown name 'gem'; did you mean gemm"),
+        ({"scale": "name=gemm"}, "expected KEY=PATTERN:FACTOR"),
+        ({"scale": "name=gemm:-1"}, "factor from 0 to 1000"),
+        ({"remove": "op=mm"}, "op is not recorded in"),
+        ({"ideal": "name=softmax"}, "no cost or peak of these kernels is known"),
+        ({"dtype": "fp8"}, "no peak of fp8 known for GPU 0"),
+        ({"by": "opp"}, "unknown key 'opp'"),
+    ],
+)
+def test_what_cannot_be_answered(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match=re.escape(message)):
+        opened(GPU_BOUND, tmp_path).whatif(**options)
+
+
+def test_the_command_rejects_a_malformed_selector(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["whatif", "net.sqlite", "--scale", "op"])
+    assert exit_.value.code == 2
+    assert "expected KEY=PATTERN:FACTOR such as op=linear:0.5" in capsys.readouterr().err
+
+
+def test_kernels_before_their_launch_lose_that_edge(tmp_path: Path) -> None:
+    found = run(GPU_BOUND)
+    found.export.launch(5_000_000, 5_001_000, 999, 1)
+    found.export.kernel(4_900_000, 4_950_000, 999, name="early")
+    table = fastprof.open(found.write(tmp_path / "run.sqlite"), copies=True).whatif()
+    assert table.facts["cut"] == 1
+    assert any(note.startswith("1 kernels start before their launch") for note in table.notes)
+    assert all(each["wall_ns"] == each["replayed_ns"] for each in table.facts["steps"])
+
+
+def test_without_api_calls_kernels_can_change(tmp_path: Path) -> None:
+    export = Export()
+    for i in range(4):
+        export.kernel(10_000 + 60_000 * i, 60_000 + 60_000 * i, None)
+    trace = fastprof.open(export.gpu().write(tmp_path / "run.sqlite"), copies=True)
+    table = trace.whatif(scale="name=sgemm:0.5")
+    assert any(note.startswith("no API calls in the file") for note in table.notes)
+    assert table.facts["changes"][0]["wall_ns"] == 230_000 - 4 * 25_000
+
+
+def test_dict_lines_have_no_times(tmp_path: Path) -> None:
+    path = tmp_path / "net.dict"
+    done = commands.run(
+        "parse", str(run(GPU_BOUND).write(tmp_path / "run.sqlite")), "-o", str(path)
+    )
+    assert done.returncode == 0
+    table = fastprof.open(path).whatif()
+    assert table.notes == (
+        "dict lines contain no times: run fastprof whatif on the original trace",
+    )
+
+
+def test_json_has_steps_changes_and_the_critical_path(tmp_path: Path) -> None:
+    path = run(SYNC).write(tmp_path / "run.sqlite")
+    done = commands.run("whatif", str(path), "--no-sync", "--json")
+    found = json.loads(done.stdout)
+    assert found["changes"][0].keys() >= {"name", "wall_ns", "saved_ns"}
+    assert found["steps"][0].keys() >= {"wall_ns", "replayed_ns"}
+    assert sum(each["ns"] for each in found["critical_path"]) > 0
+    assert [row["name"] for row in found["rows"]] == ["recorded", "no-sync"]

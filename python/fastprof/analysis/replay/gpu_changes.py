@@ -50,7 +50,8 @@ def at_ideal(
             "--gpu, or --peak and --bandwidth"
         )
     nodes = model.graph.node_of_kernel[rows]
-    return _with_durations(weights, nodes, _ideal_ns(model, ideals)[rows])
+    ideal = np.minimum(_ideal_ns(model, ideals)[rows], weights.duration[nodes])
+    return _with_durations(weights, nodes, ideal)
 
 
 def in_type(
@@ -68,9 +69,8 @@ def in_type(
     types, cores = (texts(model.profile, each) for each in ("compute_type", "tc"))
     moved = np.maximum(numbers(model.profile, "bytes")[rows], 0)
     factor, floor = np.ones(len(rows)), np.zeros(len(rows))
-    for number in np.unique(device).tolist():
+    for number, gpu in devices.items():
         own = device == number
-        gpu = devices.get(number, Device(None))
         new = gpu.peak(name, True)
         if new is None:
             raise ReportError(f"dtype: no peak of {name} known for GPU {number}: --peak {name}=N")
@@ -90,23 +90,12 @@ def in_type(
 def padded(
     model: Model, weights: Weights, devices: dict[int, Device], multiple: int
 ) -> tuple[Weights, int]:
-    """16-bit products that use no tensor cores, with M, N and K padded to a multiple.
-
-    Raises
-    ------
-    ReportError
-        There are none.
-    """
+    """16-bit products that use no tensor cores, with M, N and K padded to a multiple."""
     rows = _products(model, _NARROW)
     rows = rows[_is_one_of(texts(model.profile, "tc"), {"0"})[rows]]
     more = texts(model.profile, "params").mapped(lambda text: text)
     growth = np.array([*(_growth(str(each), multiple) for each in more.values), 1.0])[more.ids]
     rows = rows[growth[rows] > 1.0]
-    if not len(rows):
-        raise ReportError(
-            f"pad: no 16-bit product without tensor cores has a size that {multiple} does not "
-            "divide; fastprof roofline --by op,shape lists the products"
-        )
     factor = growth[rows]
     device = numbers(model.profile, "device")[rows]
     types = texts(model.profile, "compute_type")
