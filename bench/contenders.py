@@ -110,6 +110,17 @@ def diff(files: Files) -> None:
     command("diff", str(files.export), str(files.export), "-o", str(files.output))
 
 
+def replay_of(name: str) -> Callable[[Files], object]:
+    """A job of the replay, from the export."""
+
+    def job(files: Files) -> object:
+        from bench import replays
+
+        return getattr(replays, name)(str(files.export))
+
+    return job
+
+
 def groupings(files: Files) -> object:
     """Open, a summary, and ten more by pairs of keys."""
     import fastprof
@@ -165,6 +176,7 @@ STEPS, IDLE, OVERLAP, LAUNCHES = "steps", "idle", "overlap", "launches"
 COPIES, MEMORY = "copies", "memory"
 TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
 SUMMARIES, DIFF = "summary, 10 groupings", "diff, 2 exports"
+GRAPH, REPLAYS, WHATIFS = "graph of the replay", "graph, 20 replays", "graph, 100 changes"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
@@ -183,6 +195,9 @@ CONTENDERS = {
     **{name: Contender(report_of(name), has_kernels=False) for name in TIME_LINE},
     SUMMARIES: Contender(groupings, has_kernels=False),
     DIFF: Contender(diff, has_kernels=False),
+    GRAPH: Contender(replay_of("graph"), job="open", has_kernels=False),
+    REPLAYS: Contender(replay_of("replays"), job="open", has_kernels=False),
+    WHATIFS: Contender(replay_of("changes"), job="open", has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

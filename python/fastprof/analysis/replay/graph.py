@@ -149,8 +149,7 @@ def _lanes(profile: Profile, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
     The kernels of a lane run one after another: a stream of a GPU of a process.
     """
     pid = np.concatenate([api.threads.pid, numbers(profile, "pid")])
-    known, ids = np.unique(pid, return_inverse=True)
-    process: Int32 = ids.astype(np.int32)
+    process, known = alike([np.ascontiguousarray(pid, np.int64)])
     keys = [np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("device", "stream")]
     lane, first = alike([process[len(api.threads.pid) :], *keys])
     return process, max(len(known), 1), lane, first
