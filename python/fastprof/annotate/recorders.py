@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol
@@ -124,27 +125,32 @@ class TorchRecorder:
             raise CaptureError(f"{self._path}: cannot save the trace: {why}; set path=")
         self._on = ExitStack()
         with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "won't be using warmup"
+            schedule = torch.profiler.schedule(
+                wait=self._schedule[0], warmup=self._schedule[1], active=self._schedule[2], repeat=1
+            )
         self._profile = torch.profiler.profile(
             activities=[
                 torch.profiler.ProfilerActivity.CPU,
                 *([torch.profiler.ProfilerActivity.CUDA] if torch.cuda.is_available() else []),
             ],
-            schedule=torch.profiler.schedule(
-                wait=self._schedule[0], warmup=self._schedule[1], active=self._schedule[2], repeat=1
-            ),
+            schedule=schedule,
             record_shapes=True,
             with_stack=with_stack,
             with_modules=with_stack,
         )
-        self._is_recorded = False
+        self._is_started = self._is_recorded = False
 
     def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
         if is_recorded and not self._is_recorded:
             synchronize()
-        if iteration == 0:
-            _turned_on(self._on, self._profile)
-        else:
+        if self._is_started:
             self._profile.step()
+        else:
+            self._profile.step_num = iteration
+            _turned_on(self._on, self._profile)
+            self._is_started = True
         if is_recorded and not self._is_recorded:
             self._on.callback(synchronize)
             self._is_recorded = True
