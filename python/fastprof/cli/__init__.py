@@ -20,6 +20,7 @@ from fastprof.cli.progress import log
 from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
 from fastprof.profile.reports import all_reports
+from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 # Messages of Python and of the dynamic loader after a failed allocation.
@@ -73,7 +74,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser().parse_args(given)
     finally:
         flush_stdout()
-    return _guarded(lambda: arguments.run(arguments))
+    return _guarded(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run the command; runs of `fastprof run` that it is given become their traces."""
+    for name, given in list(vars(arguments).items()):
+        if name == "file" and given is not None:
+            arguments.file = resolved(given)
+        if name in ("captures", "paths"):
+            setattr(arguments, name, [resolved(each) for each in given])
+    return int(arguments.run(arguments))
 
 
 def _guarded(run: Callable[[], int]) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,9 +175,13 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     traces = traces_of(directory)
     if not traces:
         return
-    profile = open_trace(str(traces[0]))
-    sys.stderr.write("\n" + profile.report("summary").text(20) + "\n")
-    log(f"kept in {os.path.relpath(directory)}; next: fastprof layers {directory.name}")
+    profile = open_trace(os.path.relpath(traces[0]), copies=True)
+    if sys.stderr is not None:
+        width = shutil.get_terminal_size((110, 24)).columns
+        with suppress(OSError):
+            sys.stderr.write(f"\n{profile.report('overview').text(width=width)}\n")
+    more = f"; {len(traces)} traces: fastprof batch {os.path.relpath(directory)}"
+    log(f"kept in {os.path.relpath(directory)}{more if len(traces) > 1 else ''}")
 
 
 def _list(home: str) -> int:

@@ -90,6 +90,7 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
     found, not_judged = [], {}
     for each in all_rules().values():
         try:
+            facts.need_work()
             found += [(each, finding) for finding in each.function(facts)]
         except CannotJudge as reason:
             not_judged[each.id] = str(reason)

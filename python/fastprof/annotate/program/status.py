@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from fastprof.annotate.program.recording import Recording
 from fastprof.runs.settings import STATUS
@@ -49,7 +52,25 @@ class Status:
             "by": by,
             "recordings": self._recordings,
             "problem": self.problem,
+            "versions": _versions(),
+            "gpus": _gpus(),
         }
         partial = self._path.with_suffix(".partial")
         partial.write_text(json.dumps(report), encoding="utf-8", errors="surrogateescape")
         os.replace(partial, self._path)
+
+
+def _versions() -> dict[str, str | None]:
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+    }
+
+
+def _gpus() -> list[str]:
+    """The names of the GPUs that this process may use; empty before it uses any."""
+    if not torch.cuda.is_initialized():
+        return []
+    return [torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())]
