@@ -1,4 +1,4 @@
-"""What is recorded inside a program of `fastprof run`: steps, layers, and nothing that it notices."""
+"""Inside a program of `fastprof run`: its steps and layers are recorded, and it sees no change."""
 
 import collections
 import json
@@ -78,7 +78,11 @@ def test_training_steps_are_recorded_with_all_layers(record):
     assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 2)]
     # Names are those of named_modules(); a shared module has one, and is called twice a block.
     assert found.layers == {
-        **{"0": 2, "0.a": 4, "1": 2, "1.a": 4, "2": 2},
+        "0": 2,
+        "0.a": 4,
+        "1": 2,
+        "1.a": 4,
+        "2": 2,
         "CrossEntropyLoss": 2,
     }
     assert found.counts[0]["Optimizer.step#AdamW.step"] == 2

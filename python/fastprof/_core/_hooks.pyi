@@ -26,15 +26,6 @@ class Wrapped:
 class Binding(Wrapped):
     def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
 
-class Around(Binding):
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        path: str,
-        before: Callable[[Any], None],
-        after: Callable[[Any], None],
-    ) -> None: ...
-
 def describe_with(
     argument_text: Callable[[str, str, tuple[Any, ...], dict[str, Any]], str | None],
     compiling: Callable[[], Any],

@@ -31,8 +31,8 @@ Run a PyTorch program unchanged, record a few of its steps and print where their
   fastprof run --list
 
 A step ends with Optimizer.step; without an optimizer, with the call of the outermost module, or of
-`generate`. All modules have layer ranges with their qualified names. The program keeps its exit code,
-signals, standard streams and tracebacks; messages and the answer go to stderr.
+`generate`. All modules have layer ranges with their qualified names. The program keeps its exit
+code, signals, standard streams and tracebacks; messages and the answer go to stderr.
 
 Traces, a page and what was run are kept in fastprof-runs/NAME-DATE. Other commands take this
 directory, or its name: fastprof diff BEFORE AFTER.

@@ -47,7 +47,10 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 
 def _compress(move: tuple[Path, Path]) -> None:
     plain, packed = move
-    with atomic_file(packed) as out, open(plain, "rb") as text:
-        with gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file:
-            shutil.copyfileobj(text, file, 1 << 20)
+    with (
+        atomic_file(packed) as out,
+        open(plain, "rb") as text,
+        gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
+    ):
+        shutil.copyfileobj(text, file, 1 << 20)
     plain.unlink()

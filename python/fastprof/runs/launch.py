@@ -94,7 +94,7 @@ def _forwarding(running: subprocess.Popen[bytes], directory: Path) -> Iterator[N
     def ask(_: int, __: FrameType | None) -> None:
         (directory / NOW).write_text(uuid.uuid4().hex)
 
-    handlers = {name: forward for name in (*_OF_TERMINAL, *_FORWARDED)}
+    handlers = dict.fromkeys((*_OF_TERMINAL, *_FORWARDED), forward)
     before = {}
     for name, handler in {**handlers, "SIGUSR2": ask}.items():
         number = getattr(signal, name, None)

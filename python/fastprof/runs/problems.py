@@ -23,9 +23,7 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
     ]
     recorded = [each for each in processes if each["recordings"]]
     if recorded:
-        return found + [
-            line for each in recorded for line in _incomplete(each, settings)
-        ]
+        return found + [line for each in recorded for line in _incomplete(each, settings)]
     if not processes:
         return [
             "nothing recorded: no Python of the program imported torch, or it was killed, or it "

@@ -9,7 +9,6 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport (
     PyObject, PyObject_CallObject, PyObject_GenericGetAttr, PyObject_GenericSetAttr,
 )
-from cpython.ref cimport Py_XDECREF
 from fastprof._core._layers cimport follow, uncover
 from fastprof._core._ranges cimport Marker, Opened, anybody_listens, call_begins, call_ends
 from fastprof._core._stacks cimport call_site
@@ -302,62 +301,6 @@ cdef class Binding(Wrapped):
         return self if instance is None else MethodType(self, instance)
 
 
-cdef class Around(Binding):
-    """A function with calls of others before and after it, otherwise as `Wrapped`.
-
-    Its calls add no frame to tracebacks.
-
-    Parameters
-    ----------
-    function : callable
-        The function to call.
-    path : str
-        Import path of the function.
-    before, after : callable
-        (first argument) -> None; `after` also runs when the function raises. Exceptions that they
-        raise replace the result.
-    """
-
-    cdef object before
-    cdef object after
-
-    def __init__(self, function, str path not None, before, after):
-        Wrapped.__init__(self, function, "", "", path)
-        self.before, self.after = before, after
-
-    @property
-    def __doc__(self):
-        return self.__wrapped__.__doc__
-
-
-cdef PyObject *_call_between(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
-    """Call the function of an `Around`, with what is around it."""
-    cdef Around around = <Around> self
-    cdef object first = (<tuple> args)[0] if <tuple> args else None
-    cdef PyObject *kind
-    cdef PyObject *value
-    cdef PyObject *traceback
-    cdef PyObject *result
-    try:
-        around.before(first)
-    except BaseException as error:
-        PyErr_SetObject(type(error), error)
-        return NULL
-    result = call(<PyObject *> around.__wrapped__, args, kwargs)
-    PyErr_Fetch(&kind, &value, &traceback)
-    try:
-        around.after(first)
-    except BaseException as error:
-        Py_XDECREF(result)
-        Py_XDECREF(kind)
-        Py_XDECREF(value)
-        Py_XDECREF(traceback)
-        PyErr_SetObject(type(error), error)
-        return NULL
-    PyErr_Restore(kind, value, traceback)
-    return result
-
-
 cdef PyObject *_call(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
     """Call the wrapped function, with ranges if a tool listens."""
     cdef Wrapped wrapped = <Wrapped> self
@@ -422,8 +365,6 @@ cdef inline dict _dict(PyObject *kwargs):
 
 (<PyTypeObject *> Wrapped).tp_call = _call
 (<PyTypeObject *> Binding).tp_call = _call
-(<PyTypeObject *> Around).tp_call = _call_between
 # The interpreter may call Binding(instance, ..) directly, without creating a bound method.
 (<PyTypeObject *> Binding).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
-(<PyTypeObject *> Around).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
 PyType_Modified(<PyTypeObject *> Wrapped)

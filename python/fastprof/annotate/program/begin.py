@@ -6,8 +6,8 @@ import atexit
 
 from fastprof._core import _hooks
 from fastprof.annotate.program.program import Program
-from fastprof.runs.settings import from_environment
 from fastprof.annotate.session import init
+from fastprof.runs.settings import from_environment
 
 
 def begin() -> None:

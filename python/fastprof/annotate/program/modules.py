@@ -9,7 +9,7 @@ from typing import Any
 from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 
-from fastprof._core._hooks import Around
+from fastprof._core._around import Around
 from fastprof._core._layers import Report
 from fastprof.annotate.patches import Patches
 
@@ -57,7 +57,7 @@ class Outermost:
         self._patches.revert()
 
     def _replace(self) -> None:
-        Module.__call__ = self._first_call  # type: ignore[method-assign]
+        Module.__call__ = self._first_call
 
     def _before(self, module: Module) -> None:
         _restore()
@@ -106,7 +106,7 @@ _PATH = "torch.nn:Module.__call__"
 
 
 def _restore() -> None:
-    Module.__call__ = _CALL  # type: ignore[method-assign]
+    Module.__call__ = _CALL
 
 
 def _traced(*_: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from fastprof._core._hooks import Around
+from fastprof._core._around import Around
 from fastprof.annotate.patches import Patches
 
 

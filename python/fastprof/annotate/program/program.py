@@ -21,9 +21,9 @@ from fastprof.annotate.program.layers import annotate_all
 from fastprof.annotate.program.modules import Outermost
 from fastprof.annotate.program.optimizers import OptimizerSteps, parameters_of
 from fastprof.annotate.program.recording import Recording
-from fastprof.runs.settings import NOW, Settings
 from fastprof.annotate.program.status import Status
 from fastprof.annotate.program.steps import Repeated
+from fastprof.runs.settings import NOW, Settings
 
 _TRAINING_CALLS = 100  # calls in training mode before they count as steps without an optimizer
 _GRACE = 2.0  # s to wait for the end of a step before recording without steps

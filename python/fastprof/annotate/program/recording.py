@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fastprof._core import _hooks
 from fastprof.annotate.layers import Layers
-from fastprof.runs.settings import Settings, trace_name
 from fastprof.annotate.recorders import RECORDERS, rank_and_world
+from fastprof.runs.settings import Settings, trace_name
 
 _ENDLESS = 1 << 30  # steps
 

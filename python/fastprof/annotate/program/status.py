@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from fastprof.annotate.program.recording import Recording
-from fastprof.runs.settings import STATUS
 from fastprof.annotate.recorders import rank_and_world
+from fastprof.runs.settings import STATUS
 
 
 class Status:
