@@ -131,10 +131,7 @@ class TorchRecorder:
                 wait=self._schedule[0], warmup=self._schedule[1], active=self._schedule[2], repeat=1
             )
         self._profile = torch.profiler.profile(
-            activities=[
-                torch.profiler.ProfilerActivity.CPU,
-                *([torch.profiler.ProfilerActivity.CUDA] if torch.cuda.is_available() else []),
-            ],
+            activities=activities(),
             schedule=schedule,
             record_shapes=True,
             with_stack=with_stack,
@@ -158,12 +155,18 @@ class TorchRecorder:
     def end(self, keep: bool) -> Path | None:
         self._on.close()
         if keep:
-            _save(self._profile, self._path)
+            save(self._profile, self._path)
         del self._profile  # frees the recorded events
         return self._path if keep else None
 
 
 RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": TorchRecorder}
+
+
+def activities() -> list[torch.profiler.ProfilerActivity]:
+    """What torch.profiler records: the CPU, and GPUs if there are any."""
+    kinds = torch.profiler.ProfilerActivity
+    return [kinds.CPU, kinds.CUDA] if torch.cuda.is_available() else [kinds.CPU]
 
 
 def synchronize() -> None:
@@ -206,8 +209,14 @@ def _path_of_rank(path: Path, rank: int, world: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(suffix)}.rank{rank}{suffix}")
 
 
-def _save(profile: torch.profiler.profile, path: Path) -> None:
-    """Write temporary files in the same folder, then rename."""
+def save(profile: torch.profiler.profile, path: Path) -> None:
+    """Write the trace to a .json or .json.gz file: temporary files in its folder, then renamed.
+
+    Raises
+    ------
+    CaptureError
+        It cannot be written.
+    """
     plain = path.with_name(f".{path.name}.{os.getpid()}.json")
     packed = path.with_name(f".{path.name}.{os.getpid()}.gz")
     try:

@@ -65,12 +65,14 @@ def _is_module(each: object) -> bool:
 def _working(
     roots: list[Module], trained: Iterable[Parameter], called: Iterable[Module]
 ) -> list[Module]:
-    """The outermost modules that are trained; if none is, those that contain a called one."""
+    """The outermost modules that are trained, else those with a called one, else with parameters."""
     parameters = {id(each) for each in trained}
     found = [root for root in roots if any(id(p) in parameters for p in root.parameters())]
     if found:
         return found
     wanted = {id(each) for each in called}
+    if not wanted:
+        return [root for root in roots if any(True for _ in root.parameters())]
     return [root for root in roots if any(id(each) in wanted for each in root.modules())]
 
 

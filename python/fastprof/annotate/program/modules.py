@@ -26,10 +26,13 @@ class Outermost:
     ----------
     ended : (module) -> None, called after each outermost call, or after each `generate` if the
         program calls that
+    met : (module) -> None, called before the first outermost call of a module
     """
 
-    def __init__(self, ended: Callable[[Any], None]) -> None:
-        self._ended = ended
+    def __init__(
+        self, ended: Callable[[Any], None], met: Callable[[Module], None] | None = None
+    ) -> None:
+        self._ended, self._met = ended, met
         self.found: list[Module] = []
         self._handles: list[RemovableHandle] = []
         self._patches = Patches()
@@ -74,6 +77,8 @@ class Outermost:
         if any(each is module for each in self.found):
             return
         self.found.append(module)
+        if self._met is not None:
+            self._met(module)
         owner = _generating()
         if owner is not None:
             self._count_generate(owner)
