@@ -65,7 +65,7 @@ def _is_module(each: object) -> bool:
 def _working(
     roots: list[Module], trained: Iterable[Parameter], called: Iterable[Module]
 ) -> list[Module]:
-    """The outermost modules that are trained, else those with a called one, else with parameters."""
+    """The outermost modules that are trained, else that contain a called one or parameters."""
     parameters = {id(each) for each in trained}
     found = [root for root in roots if any(id(p) in parameters for p in root.parameters())]
     if found:
