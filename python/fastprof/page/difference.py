@@ -13,10 +13,11 @@ from fastprof.analysis.diff.answer import answer, capture_lines, starved_of, tim
 from fastprof.analysis.diff.compare import Diff
 from fastprof.analysis.diff.confidence import LEVEL
 from fastprof.analysis.diff.notes import notes
+from fastprof.analysis.diff.side import COMPUTE
 from fastprof.analysis.diff.waterfall import CALLS
+from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.quantity import quantity
-from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.page.build import build
 from fastprof.page.section import Chart, Fact, Section
@@ -145,6 +146,8 @@ def _label(table: Table, row: int) -> str:
     """The part and the keys of a row."""
     keys = [name for name in table.columns if name == "part" or not name.endswith(_SUFFIXES)]
     values = [table.columns[name].at(row) for name in keys if name != "why"]
+    if values[0] == COMPUTE and any(each is not None for each in values[1:]):
+        values = values[1:]
     return " ".join(str(each) for each in values if each is not None)
 
 

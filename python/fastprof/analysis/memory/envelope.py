@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from fastprof.model.arrays import Int64
@@ -19,9 +21,10 @@ def envelope(values: Int64, most: int) -> Int64:
     if n <= most:
         return np.arange(n)
     edges = np.linspace(0, n, max(most // 4, 1) + 1).astype(np.int64)
-    parts = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     extremes = [
-        begin + int(pick(values[begin:end])) for begin, end in parts for pick in (np.argmin, np.argmax)
+        begin + int(place(values[begin:end]))
+        for begin, end in pairwise(edges.tolist())
+        for place in (np.argmin, np.argmax)
     ]
-    found: Int64 = np.unique(np.concatenate([edges[:-1], edges[1:] - 1, extremes])).astype(np.int64)
-    return found
+    rows: Int64 = np.concatenate([edges[:-1], edges[1:] - 1, np.array(extremes, np.int64)])
+    return np.unique(rows)

@@ -32,7 +32,8 @@ fastprof.define("memory", (host, data, arrays, page) => {
     ctx.rect(bbox.left, 0, bbox.width, bottom);
     ctx.clip();
     ctx.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.textBaseline = "top";
+    ctx.textAlign = "left";
+    ctx.textBaseline = "bottom";
     ctx.strokeStyle = colors.get("line-strong");
     ctx.fillStyle = colors.get("muted");
     ctx.lineWidth = devicePixelRatio / 2;
@@ -45,7 +46,7 @@ fastprof.define("memory", (host, data, arrays, page) => {
       ctx.stroke();
       const label = `step ${arrays.step[i]}`;
       if (x >= free) {
-        ctx.fillText(label, x + 3 * devicePixelRatio, bbox.top + 2 * devicePixelRatio);
+        ctx.fillText(label, x, bbox.top - 2 * devicePixelRatio);
         free = x + ctx.measureText(label).width + 12 * devicePixelRatio;
       }
     }

@@ -13,7 +13,8 @@ fastprof.define("scatter", (host, data, arrays, page) => {
     return id < 0 ? null : data.labels[name][id];
   };
   const color = (i) => colors.of("kind", text("kind", i) || "other");
-  const radius = (i) => Math.max(Math.sqrt(arrays.ns[i] / largest) * 22, 2.5);
+  const radius = (i) => Math.max(Math.sqrt(arrays.ns[i] / largest) * widest(), 2.5);
+  const widest = () => Math.min(Math.max(host.clientWidth / 40, 10), 24);
   const isShown = (i) => !hidden.has(text("kind", i));
 
   /** The lines of the tooltip of a circle. */
@@ -85,12 +86,12 @@ fastprof.define("scatter", (host, data, arrays, page) => {
     ctx.textBaseline = "bottom";
     if (data.bandwidth) {
       const [[x0, y0], [x1, y1]] = [at(low, low * data.bandwidth), at(low * 10, low * 10 * data.bandwidth)];
-      const start = Math.max(low, plot.scales.y.min / data.bandwidth) * 1.15;
+      const start = Math.max(low, plot.scales.y.min / data.bandwidth);
       ctx.save();
       ctx.translate(...at(start, start * data.bandwidth));
       ctx.rotate(Math.atan2(y1 - y0, x1 - x0));
       ctx.textAlign = "left";
-      write(format.bandwidth(data.bandwidth), 0, -gap / 2);
+      write(format.bandwidth(data.bandwidth), 4 * gap, -gap / 2);
       ctx.restore();
     }
     ctx.textAlign = "right";

@@ -65,8 +65,8 @@ fastprof.define("waterfall", (host, data, arrays, page) => {
     const values = 84;
     const [low, high] = span();
     const x = (ns) => labels + 8 + (Math.max(ns, low) - low) / (high - low || 1) * (width - labels - values - 16);
-    const fits = Math.floor(labels / 6.6);
-    const svg = shape("svg", { viewBox: `0 0 ${width} ${items.length * ROW + 12}`, "aria-hidden": "true" });
+    const fits = Math.floor(labels / 7.2);
+    const svg = shape("svg", { viewBox: `0 0 ${width} ${items.length * ROW + 28}`, "aria-hidden": "true" });
     items.forEach((item, i) => {
       const top = 6 + i * ROW;
       const [left, right] = [x(Math.min(item.from, item.to)), x(Math.max(item.from, item.to))];
@@ -93,6 +93,8 @@ fastprof.define("waterfall", (host, data, arrays, page) => {
       }
     });
     svg.append(shape("line", { x1: x(low), x2: x(low), y1: 2, y2: items.length * ROW + 10, class: "axis" }));
+    svg.append(shape("text", { x: x(low), y: items.length * ROW + 22, class: "start" },
+      low === 0 ? "0" : format.time(low)));
     host.replaceChildren(svg, status);
   }
 
