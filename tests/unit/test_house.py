@@ -259,7 +259,7 @@ CALLED_FROM_OUTSIDE = {
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
     "advise": "docs/reports.md",
-    "roofline": "docs/reports.md",
+    "page_of_diff": "Diff.page",
     "ranges_table": "docs/reports.md",
     "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",

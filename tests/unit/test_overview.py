@@ -83,10 +83,10 @@ def test_a_file_without_a_command_is_one_screen(trace: Path, found: Overview) ->
         assert any(line.startswith(part) or part in line for line in lines), part
 
 
-def test_the_proposed_commands_run(found: Overview) -> None:
+def test_the_proposed_commands_run(found: Overview, tmp_path: Path) -> None:
     assert len(found.facts["next"]) == 4
     for command in found.facts["next"]:
-        assert run(*command.split()[1:]).returncode == 0, command
+        assert run(*command.split()[1:], cwd=tmp_path).returncode == 0, command
 
 
 def test_a_narrow_terminal_gets_one_table_below_the_other(found: Overview) -> None:

@@ -32,6 +32,7 @@ def _proposed(facts: Facts, tables: Mapping[str, Table]) -> Iterator[tuple[str, 
         return
     if n := tables["findings"].n_rows:
         yield "advise {}", f"evidence and remedies of {'all ' * (n > 1)}{n} finding{'s' * (n > 1)}"
+    yield "report {}", "charts and all tables, as an HTML page"
     by_line = tables["lines"].n_rows > 0
     if facts.has_times:
         times, step = facts.times, max(facts.step_ns, 1)

@@ -14,7 +14,15 @@ __all__ = ["profile_html"]
 
 _ROWS: Final = 5
 _NEXT: Final = (
-    *("overview()", "summary(by='layer')", "layers(fold=True)", "lines()", "idle()", "advise()"),
+    *(
+        "report()",
+        "overview()",
+        "summary(by='layer')",
+        "layers(fold=True)",
+        "lines()",
+        "idle()",
+        "advise()",
+    ),
     *("plot.roofline()", "plot.timeline()", "to_pandas()"),
 )
 
