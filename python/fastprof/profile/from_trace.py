@@ -108,6 +108,11 @@ class TraceSource(ProfileSource):
             self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
         )
 
+    @property
+    def call_ranges(self) -> Int32:
+        """As in ProfileSource."""
+        return take(self._attribution.frame_range, self._lookups.meaning)
+
     @cached_property
     def messages(self) -> collectives.Messages:
         """As in ProfileSource."""

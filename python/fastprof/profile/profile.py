@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
+from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
@@ -369,6 +370,12 @@ def cells(profile: Profile) -> Cells:
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def call_ranges(profile: Profile) -> Int32:
+    """int32 [kernels], row of `profile.ranges`: the innermost range around the call that each
+    kernel works for, in the forward pass for backward kernels; -1 for none."""
+    return profile._source.call_ranges
 
 
 def messages(profile: Profile) -> Messages:
