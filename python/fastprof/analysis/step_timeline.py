@@ -29,7 +29,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NO_TIME
-from fastprof.profile.profile import Profile, call_ranges
+from fastprof.profile.profile import Profile, forward_ranges
 from fastprof.profile.range_columns import params_of
 
 __all__ = ["EVENTS", "StepTimeline", "StepTimelines"]
@@ -57,6 +57,8 @@ class StepTimeline:
         Of backward work, the first work of its forward call; -1 if none is included.
     names : by kind of lane and column, values [whats]
     pixel : ns; shorter neighbours are merged into runs. 0: every event is exact
+    sums : for each lane, events and ns inside the window by kind, int64 [kinds] each, exact; kinds
+        are ids of `names[...]["kind"]`, the last is unknown
     n_recorded : events before merging
     n_deep : ranges below the deepest level, which are omitted
     """
@@ -69,6 +71,7 @@ class StepTimeline:
     forward: Int32
     names: Mapping[str, Names]
     pixel: int
+    sums: list[tuple[Int64, Int64]]
     n_recorded: int
     n_deep: int
 
@@ -128,6 +131,7 @@ class StepTimelines:
         return StepTimeline(
             window, lanes, rows, together, _links(self.profile, lanes, rows, together, places),
             _forward(self.profile, lanes, rows, together, places), names, pixel,
+            [_sums(each, kinds[lane.kind], window) for lane, each in found.lanes],
             sum(len(each.start) for each in events), found.n_deep,
         )  # fmt: skip
 
@@ -139,6 +143,14 @@ class StepTimelines:
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _NO_EVENTS: Final = single(_NO_TIMES, _NO_TIMES, np.empty(0, np.int32), _NO_TIMES)
+
+
+def _sums(events: Events, kinds: Int32, window: Window) -> tuple[Int64, Int64]:
+    """Events and their time inside the window by kind."""
+    kind, n = kinds[events.what], int(kinds.max(initial=-1)) + 1
+    inside = np.minimum(events.end, window.end) - np.maximum(events.start, window.start)
+    ns = np.bincount(kind, np.maximum(inside, 0), n)
+    return np.bincount(kind, minlength=n).astype(np.int64), ns.astype(np.int64)
 
 
 def _ids(column: Values) -> Int32:
@@ -270,7 +282,7 @@ def _forward(
     row = events.row[place]
     direction = texts(profile, "dir")
     backward = direction.fits(lambda name: name == "bprop")[row]
-    target = _first_launched(profile, call_ranges(profile)[row[backward]])
+    target = _first_launched(profile, forward_ranges(profile)[row[backward]])
     found[place[backward]] = places.of("work", target)
     return found
 

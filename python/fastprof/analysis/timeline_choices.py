@@ -65,7 +65,7 @@ def _of_capture(recorded: Recorded) -> list[Choice]:
         tables = [each for each in (profile.ranges, profile.api) if len(each)]
         ends = np.concatenate([np.where(t.end == NEVER, t.start, t.end) for t in tables])
         window = Window(min(int(t.start[0]) for t in tables), int(ends.max()))
-    return [Choice("capture", window, window, False)]
+    return [Choice("entire capture", window, window, False)]
 
 
 def _of_steps(steps: StepsOfKernels) -> list[Choice]:

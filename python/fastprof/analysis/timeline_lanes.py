@@ -126,12 +126,15 @@ def lanes_between(recorded: Recorded, window: Window) -> Found:
         *_of_calls(profile.api, _call_rows(profile, window, work)),
         *_of_system(recorded, window),
     ]
-    n_events: dict[tuple[int, int], int] = {}
+    ns: dict[tuple[int, int], int] = {}
     for lane, events in threads:
-        thread = lane.pid, lane.tid
-        n_events[thread] = n_events.get(thread, 0) + len(events.start)
+        if lane.kind != "system":
+            own = int((events.end - events.start).sum())
+            ns[lane.pid, lane.tid] = ns.get((lane.pid, lane.tid), 0) + own
     # A sort keeps the order of the lanes of a thread: ranges by level, calls, system.
-    threads.sort(key=lambda each: (-n_events[each[0].pid, each[0].tid], each[0].pid, each[0].tid))
+    threads.sort(
+        key=lambda each: (-ns.get((each[0].pid, each[0].tid), 0), each[0].pid, each[0].tid)
+    )
     return Found([*lanes, *threads], n_deep)
 
 

@@ -109,9 +109,11 @@ class TraceSource(ProfileSource):
         )
 
     @property
-    def call_ranges(self) -> Int32:
+    def forward_ranges(self) -> Int32:
         """As in ProfileSource."""
-        return take(self._attribution.frame_range, self._lookups.meaning)
+        lookups = self._lookups
+        forward = np.where(lookups.meaning == lookups.frame, np.int32(-1), lookups.meaning)
+        return take(self._attribution.frame_range, forward)
 
     @cached_property
     def messages(self) -> collectives.Messages:

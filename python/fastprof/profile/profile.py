@@ -372,10 +372,10 @@ def source_lines(profile: Profile) -> SourceLines:
     return profile._source.lines
 
 
-def call_ranges(profile: Profile) -> Int32:
-    """int32 [kernels], row of `profile.ranges`: the innermost range around the call that each
-    kernel works for, in the forward pass for backward kernels; -1 for none."""
-    return profile._source.call_ranges
+def forward_ranges(profile: Profile) -> Int32:
+    """int32 [kernels], row of `profile.ranges`: the range of the forward call that a backward
+    kernel belongs to; -1 for other kernels, and if the call is not recorded."""
+    return profile._source.forward_ranges
 
 
 def messages(profile: Profile) -> Messages:

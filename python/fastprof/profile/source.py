@@ -157,8 +157,8 @@ class ProfileSource(ABC):
         raise self._lacks("ranges")
 
     @property
-    def call_ranges(self) -> Int32:
-        """[kernels] The innermost range around the call of each kernel; see `call_ranges`.
+    def forward_ranges(self) -> Int32:
+        """[kernels] The range of the forward call of each backward kernel, -1 for others.
 
         Raises
         ------
