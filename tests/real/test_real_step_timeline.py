@@ -182,7 +182,7 @@ def test_choices_contain_what_overlaps_them(path: str) -> None:
 @pytest.mark.parametrize("path", TRACES)
 @pytest.mark.parametrize("most", [200, 2000])
 def test_merged_events_keep_time_and_gaps(path: str, most: int) -> None:
-    p, timelines, window = opened(path)
+    _, timelines, window = opened(path)
     exact, merged = timelines.between(window, ALL), timelines.between(window, most)
     assert merged.lanes == exact.lanes
     assert merged.n_recorded == len(exact.events.start)
@@ -192,8 +192,8 @@ def test_merged_events_keep_time_and_gaps(path: str, most: int) -> None:
             type(line.events)._make(each[rows] for each in line.events)
             for line, rows in ((merged, of_runs), (exact, of_events))
         )
-        first = np.cumsum(runs.count) - runs.count
-        assert runs.count.sum() == len(events.start)
+        first = np.cumsum(runs.counts) - runs.counts
+        assert runs.counts.sum() == len(events.start)
         assert (runs.start == events.start[first]).all()
         assert (runs.end == np.maximum.reduceat(events.end, first)).all()
         assert (runs.busy <= runs.end - runs.start).all()
@@ -205,6 +205,6 @@ def test_merged_events_keep_time_and_gaps(path: str, most: int) -> None:
         overlaps = (gap < 0).any()
         if not overlaps:
             assert runs.busy.sum() == (events.end - events.start).sum()
-        assert (runs.end - runs.start)[runs.count > 1].max(initial=0) <= 2 * merged.pixel
+        assert (runs.end - runs.start)[runs.counts > 1].max(initial=0) <= 2 * merged.pixel
     for a, b in zip(merged.sums, exact.sums, strict=True):
         assert (a[0] == b[0]).all() and (a[1] == b[1]).all()

@@ -32,7 +32,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile, forward_ranges
 from fastprof.profile.range_columns import params_of
 
-__all__ = ["EVENTS", "StepTimeline", "StepTimelines"]
+__all__ = ["EVENTS", "Names", "StepTimeline", "StepTimelines"]
 
 EVENTS: Final = 100_000  # of a time line, before neighbours are merged
 Names = Mapping[str, Values]
@@ -260,7 +260,7 @@ def _links(
 ) -> Int32:
     link = np.full(len(events.start), -1, np.int32)
     for lane, own in zip(lanes, rows, strict=True):
-        is_single = events.count[own] == 1
+        is_single = events.counts[own] == 1
         if lane.kind == "work" and len(profile.api):
             launch = profile.api.of_kernel[events.row[own]]
             link[own] = np.where(is_single, places.of("calls", launch), -1)
@@ -278,7 +278,7 @@ def _forward(
     if not of_work or not len(profile.ranges):
         return found
     place = np.concatenate([np.arange(own.start, own.stop) for own in of_work])
-    place = place[events.count[place] == 1]
+    place = place[events.counts[place] == 1]
     row = events.row[place]
     direction = texts(profile, "dir")
     backward = direction.fits(lambda name: name == "bprop")[row]

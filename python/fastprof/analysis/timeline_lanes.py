@@ -91,7 +91,8 @@ class Recorded:
     def end(self) -> Int64:
         """int64 [kernels], ns, the end of the work; its start if the length is unknown."""
         start = numbers(self.profile, "start")
-        return start + np.maximum(numbers(self.profile, "sil"), 0)
+        end: Int64 = start + np.maximum(numbers(self.profile, "sil"), 0)
+        return end
 
     @cached_property
     def stream(self) -> tuple[Int32, list[Lane]]:

@@ -15,14 +15,14 @@ __all__ = ["Events", "Runs", "merged", "pixel_for", "single"]
 class Events(NamedTuple):
     """Events of a lane in order of start.
 
-    An event with `count` above 1 is a run: neighbouring short events, of which `what` and `row` are
+    An event with `counts` above 1 is a run: neighbouring short events, of which `what` and `row` are
     those of the longest event of the kind that takes most of its time.
 
     Parameters
     ----------
     start, end : int64 [events], ns on the clock of the trace
     busy : int64 [events], ns, the union of what was merged; `end - start` for single events
-    count : int32 [events]
+    counts : int32 [events], the events of each run, 1 for single ones
     what : int32 [events], row of the names of its kind of lane
     row : int64 [events], row of the table that it comes from, -1 for none
     """
@@ -30,7 +30,7 @@ class Events(NamedTuple):
     start: Int64
     end: Int64
     busy: Int64
-    count: Int32
+    counts: Int32
     what: Int32
     row: Int64
 
