@@ -204,19 +204,14 @@ def _fit(heading: Heading) -> tuple[int, int]:
 def _column(table: Table, heading: Heading, n: int) -> _Shown:
     column, total = table.columns[heading.key], table.total.get(heading.key)
     cells: list[str]
+    show: Callable[[Any], str] = _as_text
     if isinstance(column, Values):
         is_text = not column.values or any(isinstance(each, str) for each in column.values)
-        show: Callable[[Any], str] = _as_text
         unit = ""
     else:
         is_text = False
-        of = heading.same_unit if heading.same_unit in table.columns else heading.key
-        largest, are_whole = 0.0, False
-        if heading.unit or heading.decimals is None:
-            largest, are_whole = _largest(table.columns[of], table.total.get(of))
-        scale = _scale(heading, largest)
-        unit = f"({scale.name})" if scale is not None else ""
-        show = _number_format(heading, scale, largest, are_whole)
+        show = number_format(table, heading)
+        unit = show.unit
     first = column.take(np.arange(n))
     values = [first.at(row) for row in range(n)]
     cells = [_UNKNOWN if value is None else show(value) for value in values]
@@ -241,16 +236,42 @@ def _scale(heading: Heading, largest: float) -> Scale | None:
     return scale_of(heading.unit, min([largest, *(each.size for each in limits)]))
 
 
-def _number_format(
-    heading: Heading, scale: Scale | None, largest: float, are_whole: bool
-) -> Callable[[Any], str]:
+class NumberFormat(NamedTuple):
+    """How text shows the numbers of a column.
+
+    Parameters
+    ----------
+    scale : the unit of text; None for numbers without a unit
+    decimals : decimals in that unit; None shows integers in full
+    """
+
+    scale: Scale | None
+    decimals: int | None
+
+    @property
+    def unit(self) -> str:
+        """The unit in parentheses, as headers show it; "" without a unit."""
+        return "" if self.scale is None else f"({self.scale.name})"
+
+    def __call__(self, value: Any) -> str:
+        """The text of a number."""
+        if self.decimals is None:
+            return str(value)
+        return f"{value / (self.scale.size if self.scale else 1):.{self.decimals}f}"
+
+
+def number_format(table: Table, heading: Heading) -> NumberFormat:
+    """The unit and decimals of a column of numbers: those of its largest number."""
+    of = heading.same_unit if heading.same_unit in table.columns else heading.key
+    largest, are_whole = 0.0, False
+    if heading.unit or heading.decimals is None:
+        largest, are_whole = _largest(table.columns[of], table.total.get(of))
+    scale = _scale(heading, largest)
     size = scale.size if scale else 1
     decimals = heading.decimals
-    if decimals is None:
-        if are_whole and size == 1:
-            return str
+    if decimals is None and not (are_whole and size == 1):
         decimals = 1 if heading.unit == "share" else _decimals(largest / size, heading.digits)
-    return lambda value: f"{value / size:.{decimals}f}"
+    return NumberFormat(scale, decimals)
 
 
 def _decimals(largest: float, digits: int) -> int:

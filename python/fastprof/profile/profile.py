@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy.typing as npt
 
@@ -18,6 +18,7 @@ from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About, Memory
+from fastprof.model.page import Page
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
@@ -279,16 +280,24 @@ class Profile(ReportMethods):
             raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
         return self._source.column(name)
 
-    def report(self, name: str, **options: Any) -> Table:
+    @overload
+    def report(self, name: None = None, **options: Any) -> Page: ...
+    @overload
+    def report(self, name: str, **options: Any) -> Table: ...
+    def report(self, name: str | None = None, **options: Any) -> Table | Page:
         """A report as a table: `profile.report("summary", by=["layer"])`.
 
-        docs/reports.md lists the reports and their options; `fastprof.report` adds one.
+        docs/reports.md lists the reports and their options; `fastprof.report` adds one. Without a
+        name, the HTML page of all reports, which notebooks show: `profile.report().save(path)`; its
+        options are gpu, peak and bandwidth.
 
         Raises
         ------
         ReportError
             There is no such report, or an option has an invalid value.
         """
+        if name is None:
+            return cast("Page", reports.imported("fastprof.page:page_of")(self, **options))
         found = reports.find(name)
         with uncollected():
             table = found.run(self, **options)

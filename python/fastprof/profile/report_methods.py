@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
+from fastprof.model.page import Page
 from fastprof.model.table import Table
 
 
 class ReportMethods(ABC):
     """A method for each built-in report."""
 
+    @overload
+    def report(self, name: None = None, **options: Any) -> Page: ...
+    @overload
+    def report(self, name: str, **options: Any) -> Table: ...
     @abstractmethod
-    def report(self, name: str, **options: Any) -> Table:
-        """A report as a table."""
+    def report(self, name: str | None = None, **options: Any) -> Table | Page:
+        """A report as a table, or the page of all reports."""
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""

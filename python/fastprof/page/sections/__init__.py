@@ -1,0 +1,16 @@
+"""The sections of a page, in order; a module each, with `section(source) -> Section`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.page.section import SectionMaker
+from fastprof.page.sections import answer, recorded, tables
+
+__all__ = ["SECTIONS"]
+
+SECTIONS: Final[tuple[SectionMaker, ...]] = (
+    answer.section,
+    tables.section,
+    recorded.section,
+)
