@@ -15,8 +15,8 @@ __all__ = ["Events", "Runs", "merged", "pixel_for", "single"]
 class Events(NamedTuple):
     """Events of a lane in order of start.
 
-    An event with `counts` above 1 is a run: neighbouring short events, of which `what` and `row` are
-    those of the longest event of the kind that takes most of its time.
+    An event with `counts` above 1 is a run of short neighbours. Its `what` and `row` are those of
+    the longest event of the kind that takes most of its time.
 
     Parameters
     ----------

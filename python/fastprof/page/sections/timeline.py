@@ -98,8 +98,8 @@ def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
         if line.pixel:
             length = quantity(line.pixel, "ns")
             yield (
-                f"{choice.title[:1].upper()}{choice.title[1:]}: {line.n_recorded:,} events. Adjacent "
-                f"events shorter than {length} are merged; gaps of {length} or more are kept."
+                f"{choice.title[:1].upper()}{choice.title[1:]}: {line.n_recorded:,} events. "
+                f"Neighbours shorter than {length} are merged; gaps of {length} or more are kept."
             )
     n_deep = max(each.n_deep for each in lines)
     if n_deep:
