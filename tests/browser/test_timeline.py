@@ -58,8 +58,8 @@ class Shown:
         left = 96 if box["width"] >= 698 else 0
         begin, end = self.view
         x = box["x"] + left + (time - begin) / (end - begin) * (box["width"] - left)
-        # The axis, the header of the GPU, the lane of idle time.
-        y = box["y"] + 22 + 20 + {"idle": 7, "work": 16 + 11}[kind]
+        # The axis, the header of the GPU, the lane of idle time, without a gutter the stream's name.
+        y = box["y"] + 22 + 20 + {"idle": 7, "work": 16 + (0 if left else 14) + 11}[kind]
         return x, y
 
 

@@ -282,21 +282,24 @@ def _forward(
     row = events.row[place]
     direction = texts(profile, "dir")
     backward = direction.fits(lambda name: name == "bprop")[row]
-    target = _first_launched(profile, forward_ranges(profile)[row[backward]])
+    target = _first_launched(profile, forward_ranges(profile)[row[backward]], row)
     found[place[backward]] = places.of("work", target)
     return found
 
 
-def _first_launched(profile: Profile, ranges: Int32) -> Int64:
-    """The first forward work launched in each range on its thread, a kernel row; -1 for none."""
+def _first_launched(profile: Profile, ranges: Int32, work: Int64) -> Int64:
+    """The first forward work launched in each range on its thread, a kernel row; -1 for none.
+
+    work : the kernel rows to choose from
+    """
     instances, launch = profile.ranges, numbers(profile, "launch_start")
-    thread = take(profile.api.thread, profile.api.of_kernel)
-    forward = texts(profile, "dir").fits(lambda name: name == "fprop")
-    work = np.flatnonzero((launch != NO_TIME) & (thread >= 0) & forward)
+    is_forward = texts(profile, "dir").fits(lambda name: name == "fprop")[work]
+    work = work[is_forward & (launch[work] != NO_TIME)]
+    thread = take(profile.api.thread, profile.api.of_kernel[work])
     found = np.full(len(ranges), -1, np.int64)
     of_thread = take(instances.thread, ranges)
     for each in np.unique(of_thread[of_thread >= 0]).tolist():
-        own = work[thread[work] == each]
+        own = work[thread == each]
         own = own[np.argsort(launch[own], kind="stable")]
         some = np.flatnonzero(of_thread == each)
         start, end = instances.start[ranges[some]], instances.end[ranges[some]]

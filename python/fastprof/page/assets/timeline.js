@@ -40,13 +40,12 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   function choose(index) {
     if (!lines.has(index)) lines.set(index, new timelineData.TimeLine(data, arrays, index));
     line = lines.get(index);
-    place = timelineDraw.layout(line, data.threads);
     selected = -1;
     detail.clear(HINT);
-    recolor();
     search(tools.search.value);
     scroll.scrollTop = 0;
     fit();
+    recolor();
   }
 
   function recolor() {
@@ -55,6 +54,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     key.replaceWith(made);
     key = made;
     resize();
+    draw(); // printing does not wait for a frame
   }
 
   /* ---- View ---- */
@@ -96,6 +96,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   const pan = (ns) => setView(view[0] + ns, view[1] + ns);
 
   function resize() {
+    place = timelineDraw.layout(line, data.threads, left() > 0);
     const height = Math.min(place.height + AXIS, TALLEST, Math.max(window.innerHeight * 0.75, 240));
     scroll.style.height = `${height}px`;
     space.style.height = `${Math.max(place.height + AXIS - height, 0)}px`;
@@ -408,5 +409,4 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   page.onTheme(recolor);
   page.onResize(host, resize);
   choose(0);
-  draw();
 });

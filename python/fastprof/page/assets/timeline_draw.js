@@ -5,14 +5,16 @@ const timelineDraw = (() => {
   const HEIGHT = { idle: 14, work: 22, ranges: 16, calls: 14, system: 12 };
   const AXIS = 22;
   const HEADER = 20;
+  const LABEL = 14;
   const GAP = 6;
   const LEVELS = 8; // of opacity
   const CHARACTER = 6.1; // width of the font
 
   const LABELS = { idle: "busy / idle", calls: "API calls", system: "OS" };
 
-  /** The rows of a time line: lanes with their place, and a header above each GPU and thread. */
-  function layout(line, threads) {
+  /** The rows of a time line: lanes with their place, and a header above each GPU and thread.
+   * Without a gutter, the name of a lane is above it. */
+  function layout(line, threads, hasGutter) {
     const rows = [];
     let y = 0;
     let group = null;
@@ -25,8 +27,11 @@ const timelineDraw = (() => {
         y += HEADER;
         group = own;
       }
-      const label = lane.kind === "work" ? `stream ${lane.stream}` : LABELS[lane.kind] || "";
-      rows.push({ lane, label: lane.kind === "ranges" && lane.level === 0 ? "ranges" : label, y, height: HEIGHT[lane.kind] });
+      let label = lane.kind === "work" ? `stream ${lane.stream}` : LABELS[lane.kind] || "";
+      if (lane.kind === "ranges" && lane.level === 0 && hasGutter) label = "ranges";
+      const above = label && !hasGutter && lane.kind !== "idle" ? LABEL : 0;
+      y += above;
+      rows.push({ lane, label, above, y, height: HEIGHT[lane.kind] });
       y += HEIGHT[lane.kind] + (lane.kind === "ranges" ? 1 : 2);
     }
     return { rows, height: y + GAP, rowOf: new Map(rows.filter((row) => row.lane).map((row) => [row.lane, row])) };
@@ -186,18 +191,17 @@ const timelineDraw = (() => {
       this.context.font = FONT;
     }
 
-    /** The names of lanes in the gutter; without one, at the left edge of short lanes. */
+    /** The names of lanes: in the gutter, else above the lane. */
     labels() {
       const { context, colors } = this;
       for (const row of this.rows) {
         const y = row.y + AXIS - this.scroll;
-        if (row.header || y > this.height || y + row.height < AXIS) continue;
-        if (!this.left && (!row.label || row.lane.kind === "ranges")) continue;
-        const width = this.left ? this.left - 2 : row.label.length * CHARACTER + 10;
+        if (row.header || y - LABEL > this.height || y + row.height < AXIS) continue;
         context.fillStyle = colors.surface;
-        context.fillRect(0, y - 1, width, row.height + 2);
+        if (this.left) context.fillRect(0, y - 1, this.left - 2, row.height + 2);
         context.fillStyle = colors.muted;
-        if (row.label) context.fillText(row.label, this.left ? 14 : 6, y + row.height / 2 + 1);
+        if (this.left) context.fillText(row.label, 14, y + row.height / 2 + 1);
+        else if (row.above) context.fillText(row.label, 6, y - LABEL / 2 + 1);
       }
     }
 
