@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
+from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
@@ -388,6 +389,12 @@ def cells(profile: Profile) -> Cells:
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def forward_ranges(profile: Profile) -> Int32:
+    """int32 [kernels], row of `profile.ranges`: the range of the forward call that a backward
+    kernel belongs to; -1 for other kernels, and if the call is not recorded."""
+    return profile._source.forward_ranges
 
 
 def messages(profile: Profile) -> Messages:
