@@ -21,7 +21,8 @@ OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / na
 # Rooms from the bottom up; a module imports from its own room and from those before it.
 ROOMS = [
     *("_version", "errors", "_core", "_system", "model", "ops", "readers", "profile", "analysis"),
-    *("writers", "ranks", "annotate", "integrations", "cli", "parse", "prof", "__main__"),
+    *("writers", "ranks", "exports", "page", "annotate", "integrations", "cli"),
+    *("parse", "prof", "__main__"),
 ]
 
 # What runs within a training program, and what only that may import.

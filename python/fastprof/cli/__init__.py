@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from fastprof._version import __version__
-from fastprof.cli import batch, devices, diff, info, nsys, parse, prof
+from fastprof.cli import batch, devices, diff, export, info, nsys, parse, prof
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
 from fastprof.cli.reports import ReportCommand, is_file, load_reports
@@ -25,7 +25,7 @@ DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 _NO_MEMORY = re.compile(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
 )
-COMMANDS = (parse, prof, info, batch, diff, devices, nsys)
+COMMANDS = (parse, prof, info, batch, diff, export, devices, nsys)
 
 
 def parser() -> argparse.ArgumentParser:
