@@ -310,7 +310,7 @@ class Profile(ReportMethods):
                 yield dict(zip(self.names, row, strict=True))
 
     def export(self, path: str | os.PathLike[str], to: str, **options: Any) -> None:
-        """Write the profile in the format of another tool: `profile.export("net.pftrace", "perfetto")`.
+        """Write the profile for another tool: `profile.export("net.pftrace", to="perfetto")`.
 
         docs/exports.md lists the formats and their options. The file is compressed if its name
         ends with .gz.
