@@ -56,6 +56,14 @@ _ALL: Final = (
         "fastprof.exports.perfetto:write",
         (STEPS, WHERE),
     ),
+    Format(
+        "chrome",
+        "trace of torch.profiler (Chrome JSON), for HTA, TensorBoard, trace viewers and fastprof",
+        ".json",
+        "fastprof.exports.chrome:write",
+        (WHERE,),
+        is_text=True,
+    ),
 )
 FORMATS: Final = {each.name: each for each in _ALL}
 
