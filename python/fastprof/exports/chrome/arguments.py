@@ -68,7 +68,7 @@ def _inputs(values: list[Any]) -> Iterator[tuple[str, Any]]:
     described = [_input(value) for value in values]
     dims, types, strides, concrete = ([each[i] for each in described] for i in range(4))
     yield "Input Dims", dims
-    if any(types):
+    if any(map(_has_type, values)):
         yield "Input type", types
     if any(strides):
         yield "Input Strides", strides
@@ -79,7 +79,7 @@ def _inputs(values: list[Any]) -> Iterator[tuple[str, Any]]:
 def _input(value: Any) -> tuple[Any, Any, Any, str]:
     """Dims, type, strides and value of an argument."""
     if isinstance(value, Tensor):
-        return list(value.shape), value.dtype or "", list(value.strides or ()), ""
+        return list(value.shape), _type(value), list(value.strides or ()), ""
     if value is UNKNOWN:
         return [], "GenericList", [], ""
     if value is None:
@@ -96,6 +96,19 @@ def _input(value: Any) -> tuple[Any, Any, Any, str]:
     if isinstance(value, tuple):
         return [], "ScalarList", [], f"[{', '.join(map(_plain, value))}]"
     return [], "Scalar", [], _plain(value)
+
+
+def _type(tensor: Tensor) -> str:
+    """torch.profiler's type of an input; a tensor without shape and type stands for a number."""
+    if tensor.dtype is None and not tensor.shape:
+        return "Scalar"
+    return tensor.dtype or ""
+
+
+def _has_type(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_has_type, value))
+    return value is not None and not (isinstance(value, Tensor) and value.dtype is None)
 
 
 def _plain(value: Any) -> str:
