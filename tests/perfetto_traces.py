@@ -58,9 +58,7 @@ class PerfettoTrace:
 
     def on(self, word: str) -> list[Slice]:
         """The slices of the tracks whose path has a part that starts with a word."""
-        wanted = {
-            uuid for uuid in self.tracks if any(p.startswith(word) for p in self.path(uuid))
-        }
+        wanted = {uuid for uuid in self.tracks if any(p.startswith(word) for p in self.path(uuid))}
         return [each for each in self.slices if each.track in wanted]
 
 

@@ -66,8 +66,8 @@ def test_kernels_have_their_columns_and_times(path, folder):
     ):
         expected[start, kernel, op, ":".join(layer or ()) or None, line, direction] += 1
     for each in slices:
-        args = [each.args.get(name) for name in ("op", "layer", "line", "direction")]
-        found[each.start - shift, each.name, *args] += 1
+        args = (each.args.get(name) for name in ("op", "layer", "line", "direction"))
+        found[(each.start - shift, each.name, *args)] += 1
     assert found == expected
 
 
