@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._core._pools import alike
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.selection import Where, selected
@@ -18,7 +19,7 @@ from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.cells import numbered, picked
 from fastprof.profile.profile import Profile
 
-__all__ = ["GpuWork", "HostRows", "gpu_work", "host_rows"]
+__all__ = ["GpuWork", "HostRows", "read"]
 
 _PLACE: Final = ("pid", "device", "context", "stream")
 
@@ -88,8 +89,8 @@ class GpuWork:
         return found
 
 
-def gpu_work(profile: Profile, where: Where | None) -> GpuWork:
-    """The GPU work that `where` selects.
+def read(profile: Profile, where: Where | None) -> tuple[GpuWork, HostRows]:
+    """The GPU work that `where` selects, and the host's work during it.
 
     Raises
     ------
@@ -103,6 +104,15 @@ def gpu_work(profile: Profile, where: Where | None) -> GpuWork:
             f"{profile.name}: dict lines contain no times; export the trace from which fastprof "
             "parse made them"
         )
+    with SecondThread() as second:
+        times = second.submit(lambda: profile.ranges)  # reads the file again
+        work = _gpu_work(profile, where)
+        profile.column("flops")
+        times.result()
+    return work, _host_rows(profile, work)
+
+
+def _gpu_work(profile: Profile, where: Where | None) -> GpuWork:
     cells = cells_of(profile, (), where)
     flags = selected(cells, where)
     rows = None if flags is None else np.flatnonzero(cells.flags(flags))
@@ -129,7 +139,7 @@ class HostRows:
     api: Int64
 
 
-def host_rows(profile: Profile, work: GpuWork) -> HostRows:
+def _host_rows(profile: Profile, work: GpuWork) -> HostRows:
     """All rows; if only some work is selected, those that overlap its time, launches included."""
     ranges, api = profile.ranges, profile.api
     own = np.arange(ranges.n_own)

@@ -24,7 +24,7 @@ from fastprof.exports.chrome.host import (
     thread_places,
 )
 from fastprof.exports.chrome.rows import quoted
-from fastprof.exports.events import GpuWork, HostRows, gpu_work, host_rows
+from fastprof.exports.events import GpuWork, HostRows, read
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile
@@ -48,8 +48,7 @@ def write(profile: Profile, file: BinaryIO, where: Where | None = None) -> None:
     ReportError
         A condition of `where` is malformed.
     """
-    work = gpu_work(profile, where)
-    rows = host_rows(profile, work)
+    work, rows = read(profile, where)
     origin = min(_first(profile, work, rows), 0)
     root = ",\n".join(f"{quoted(key)}:{quoted(value)}" for key, value in _root(profile.about))
     file.write(f'{{{root},\n"traceEvents":[\n'.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from fastprof.analysis.selection import Where
-from fastprof.exports.events import GpuWork, gpu_work, host_rows
+from fastprof.exports.events import GpuWork, read
 from fastprof.exports.perfetto import proto
 from fastprof.exports.perfetto.counters import write_memory
 from fastprof.exports.perfetto.gpu import write_gpu
@@ -40,8 +40,7 @@ def write(
     StepsError
         There are no such steps.
     """
-    work = gpu_work(profile, where)
-    rows = host_rows(profile, work)
+    work, rows = read(profile, where)
     found = profile.find_steps(steps)
     memory = profile.memory_events
     starts = [work.start, profile.ranges.start[rows.ranges], profile.api.start[rows.api]]
