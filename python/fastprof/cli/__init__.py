@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from fastprof._version import __version__
-from fastprof.cli import batch, devices, diff, info, nsys, parse, prof, report
+from fastprof.cli import batch, devices, diff, export, info, nsys, parse, prof, report
 from fastprof.cli import run as run_command
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
@@ -27,7 +27,7 @@ DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 _NO_MEMORY = re.compile(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
 )
-COMMANDS = (run_command, report, parse, prof, info, batch, diff, devices, nsys)
+COMMANDS = (run_command, report, diff, export, batch, parse, prof, info, devices, nsys)
 
 
 def parser() -> argparse.ArgumentParser:
