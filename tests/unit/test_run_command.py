@@ -169,7 +169,7 @@ def test_two_ranks_write_a_trace_each(program, tmp_path):
         "for i in range(6):\n"
         "    model(torch.randn(4, 8)).sum().backward()\n"
         "    optimizer.step()\n"
-        "torch.distributed.destroy_process_group()\n"
+        "torch.distributed.barrier()\n"
     )
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = run(
