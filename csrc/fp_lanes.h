@@ -6,7 +6,8 @@
 
 #include "fp_status.h"
 
-/* Lanes of a track that are searched for room; later slices that fit none get a lane of their own. */
+/* Lanes of a track that are searched for room; later slices that fit none get a lane of their own.
+ */
 enum { FP_LANES_SEARCHED = 64 };
 
 /* Slices in order of (start, -end); an end before its start counts as the start. */
@@ -18,8 +19,8 @@ typedef struct {
 } fp_lanes_slices;
 
 /* lane [n]: the lane of each slice in its track, from 0: the first in which it crosses no other.
- * n_lanes [n_tracks]: the number of lanes. FP_E_ORDER: starts descend. FP_E_INDEX: a track is out of
- * bounds. FP_E_TOO_MANY: over 2^31 - 1 slices. FP_E_MEMORY. */
+ * n_lanes [n_tracks]: the number of lanes. FP_E_ORDER: starts descend. FP_E_INDEX: a track is out
+ * of bounds. FP_E_TOO_MANY: over 2^31 - 1 slices. FP_E_MEMORY. */
 fp_status fp_lanes(const fp_lanes_slices *slices, int32_t *lane, int32_t *n_lanes);
 
 #endif

@@ -33,11 +33,11 @@ typedef struct {
   int64_t n_fields;
 } fp_packet;
 
-/* Writes the packets of rows first .. last - 1 in turn into `buffer`, until those of the next row do
- * not fit. `origin` is subtracted from times, which must not precede it. *next is the next row, *used
- * the number of bytes written. FP_OK: all rows are written. FP_MORE: the buffer is full; if *used is
- * 0, the row needs a larger buffer. FP_E_INDEX: an id or offset is out of bounds. FP_E_ORDER: a time
- * precedes the origin. */
+/* Writes the packets of rows first .. last - 1 in turn into `buffer`, until those of the next row
+ * do not fit. `origin` is subtracted from times, which must not precede it. *next is the next row,
+ * *used the number of bytes written. FP_OK: all rows are written. FP_MORE: the buffer is full; if
+ * *used is 0, the row needs a larger buffer. FP_E_INDEX: an id or offset is out of bounds.
+ * FP_E_ORDER: a time precedes the origin. */
 fp_status fp_packets_write(const fp_packet *packets, int64_t n_packets, int64_t origin,
                            int64_t first, int64_t last, char *buffer, int64_t capacity,
                            int64_t *next, int64_t *used);

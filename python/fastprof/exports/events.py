@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.selection import Where, selected
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
+from fastprof.model.columns import RepeatedInts
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.cells import numbered, picked
 from fastprof.profile.profile import Profile
@@ -58,7 +59,8 @@ class GpuWork:
     def looks(self) -> tuple[Int32, Int64]:
         """int32 [n]: the look of each, work that agrees in all texts and launch configuration; and
         the first row of the profile of each look."""
-        cells, config = cells_of(self.profile), self.profile.column("block")
+        cells = cells_of(self.profile)
+        config = cast(RepeatedInts, self.profile.column("block"))
         of_kernel, first = numbered([cells.of_kernel, config.ids], len(self.profile))
         if self.rows is None:
             return of_kernel, first.astype(np.int64)

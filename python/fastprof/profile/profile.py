@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy.typing as npt
@@ -328,22 +326,6 @@ class Profile(ReportMethods):
         for chunk in zip(*columns, strict=True):
             for row in zip(*chunk, strict=True):
                 yield dict(zip(self.names, row, strict=True))
-
-    def export(self, path: str | os.PathLike[str], to: str, **options: Any) -> None:
-        """Write the profile for another tool: `profile.export("net.pftrace", to="perfetto")`.
-
-        docs/exports.md lists the formats and their options. The file is compressed if its name
-        ends with .gz.
-
-        Raises
-        ------
-        ReportError
-            There is no such format or option.
-        OSError
-            The file cannot be written.
-        """
-        # The formats are above this module, as the reports are.
-        import_module("fastprof.exports.export").export(self, path, to, **options)
 
     def to_arrow(self) -> pyarrow.Table:
         """An Arrow table of all columns; texts are dictionary-encoded, unknown values null.

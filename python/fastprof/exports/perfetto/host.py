@@ -115,9 +115,9 @@ def _add_flows(fields: Fields, work: GpuWork, rows: HostRows, place: Int32) -> N
     n_ranges = len(rows.ranges)
     call = _places(rows.api, len(profile.api), place[n_ranges:])[work.api]
     of_range = _places(rows.ranges, len(profile.ranges), place[:n_ranges])
-    backward = np.flatnonzero(profile.ranges.forward >= 0)
-    forward = of_range[profile.ranges.forward[backward]]
-    backward = of_range[backward]
+    links = np.flatnonzero(profile.ranges.forward >= 0)
+    forward = of_range[profile.ranges.forward[links]]
+    backward = of_range[links]
     linked = np.flatnonzero((forward >= 0) & (backward >= 0))
     numbers = len(work) + 1 + np.arange(len(linked), dtype=np.int64)
     launched = np.flatnonzero(call >= 0)
