@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastprof.analysis.step_timeline import StepTimeline
 from fastprof.analysis.timeline_lanes import Lane
+from fastprof.analysis.timeline_runs import Events
 
 Numbers = npt.NDArray[np.int64]
 
@@ -74,3 +75,26 @@ def read_back(data: dict[str, Any], arrays: dict[str, Any], i: int) -> dict[str,
         "forward": columns["forward"] - 1,
         "title": titles,
     }
+
+
+def check_merged(merged: StepTimeline, exact: StepTimeline, most: int) -> None:
+    """Merged events keep the number and time of events, and all gaps as long as a pixel."""
+    assert merged.lanes == exact.lanes
+    assert merged.n_recorded == len(exact.events.start)
+    assert (merged.pixel == 0) == (len(exact.events.start) <= most)
+    for of_runs, of_events in zip(merged.rows, exact.rows, strict=True):
+        runs = Events._make(each[of_runs] for each in merged.events)
+        events = Events._make(each[of_events] for each in exact.events)
+        first = np.cumsum(runs.counts) - runs.counts
+        assert runs.counts.sum() == len(events.start)
+        assert (runs.start == events.start[first]).all()
+        assert (runs.end == np.maximum.reduceat(events.end, first)).all()
+        assert (runs.busy <= runs.end - runs.start).all()
+        assert ((runs.end - runs.start)[runs.counts > 1] <= 2 * merged.pixel).all()
+        gap = events.start[1:] - np.maximum.accumulate(events.end)[:-1]
+        begins = np.isin(np.arange(1, len(events.start)), first)
+        assert begins[gap >= max(merged.pixel, 1)].all() or not merged.pixel
+        if not (gap < 0).any():
+            assert runs.busy.sum() == (events.end - events.start).sum()
+    for found, wanted in zip(merged.sums, exact.sums, strict=True):
+        assert all(map(np.array_equal, found, wanted))

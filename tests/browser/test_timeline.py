@@ -58,7 +58,7 @@ class Shown:
         left = 96 if box["width"] >= 698 else 0
         begin, end = self.view
         x = box["x"] + left + (time - begin) / (end - begin) * (box["width"] - left)
-        # The axis, the header of the GPU, the lane of idle time, without a gutter the stream's name.
+        # The axis, the header of the GPU, idle time and, without a gutter, the name of the stream.
         y = box["y"] + 22 + 20 + {"idle": 7, "work": 16 + (0 if left else 14) + 11}[kind]
         return x, y
 

@@ -13,7 +13,7 @@ from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile, forward_ranges
 from open_traces import profile
 from real_data import traces
-from step_timelines import rows
+from step_timelines import check_merged, rows
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 ALL = 1 << 40  # events: none are merged
@@ -184,27 +184,4 @@ def test_choices_contain_what_overlaps_them(path: str) -> None:
 def test_merged_events_keep_time_and_gaps(path: str, most: int) -> None:
     _, timelines, window = opened(path)
     exact, merged = timelines.between(window, ALL), timelines.between(window, most)
-    assert merged.lanes == exact.lanes
-    assert merged.n_recorded == len(exact.events.start)
-    assert (merged.pixel == 0) == (len(exact.events.start) <= most)
-    for of_runs, of_events in zip(merged.rows, exact.rows, strict=True):
-        runs, events = (
-            type(line.events)._make(each[rows] for each in line.events)
-            for line, rows in ((merged, of_runs), (exact, of_events))
-        )
-        first = np.cumsum(runs.counts) - runs.counts
-        assert runs.counts.sum() == len(events.start)
-        assert (runs.start == events.start[first]).all()
-        assert (runs.end == np.maximum.reduceat(events.end, first)).all()
-        assert (runs.busy <= runs.end - runs.start).all()
-        until = np.maximum.accumulate(events.end)
-        gap = events.start[1:] - until[:-1]
-        is_kept = np.zeros(len(events.start), bool)
-        is_kept[first] = True
-        assert is_kept[1:][gap >= max(merged.pixel, 1)].all() or not merged.pixel
-        overlaps = (gap < 0).any()
-        if not overlaps:
-            assert runs.busy.sum() == (events.end - events.start).sum()
-        assert (runs.end - runs.start)[runs.counts > 1].max(initial=0) <= 2 * merged.pixel
-    for a, b in zip(merged.sums, exact.sums, strict=True):
-        assert (a[0] == b[0]).all() and (a[1] == b[1]).all()
+    check_merged(merged, exact, most)

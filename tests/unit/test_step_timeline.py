@@ -6,16 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench import generate
 
 import fastprof
+from commands import run
 from exports import Export
 from fastprof.analysis.step_timeline import StepTimelines
 from fastprof.analysis.timeline_lanes import LEVELS, Window
 from fastprof.analysis.timeline_runs import merged, pixel_for, single
 from fastprof.model.arrays import Int32
+from fastprof.page.section import Section, Source
+from fastprof.page.sections.timeline import section
 from fastprof.page.timeline_arrays import LONGEST, arrays_of, planes
 from kineto_files import KinetoFile
-from step_timelines import numbers, read_back, rows
+from step_timelines import check_merged, numbers, read_back, rows
 
 US = 1000
 
@@ -189,3 +193,50 @@ def test_long_names_are_cut_in_the_middle(tmp_path: Path) -> None:
     (name,) = (each for each in data["texts"] if each.startswith("kk"))
     assert len(name) <= LONGEST + 2
     assert name.endswith("end")
+
+
+def test_a_long_step_is_merged_to_the_limit(tmp_path: Path) -> None:
+    generate.generate(tmp_path / "x.sqlite", 20_000)
+    timelines = StepTimelines(fastprof.open(tmp_path / "x.sqlite", copies=True))
+    window = timelines.choices("none")[-1].window
+    exact = timelines.between(window, 1 << 40)
+    assert exact.n_recorded > 100_000
+    for most in (1000, 10_000):
+        merged = timelines.between(window, most)
+        check_merged(merged, exact, most)
+        assert most / 4 < len(merged.events.start) <= 3 * most
+
+
+def section_of(path: Path, copies: bool = True) -> Section:
+    return section(Source(fastprof.open(path, copies=copies)))
+
+
+def test_the_table_has_the_time_of_each_lane_inside_the_step(tmp_path: Path) -> None:
+    made = section_of(trained().write(tmp_path / "x.json"))
+    caption, table = made.tables[0]
+    assert caption == "Time of step 2 (median) by lane"
+    found = {(row["lane"], row["kind"]): (row["events"], row["ns"]) for row in table.rows()}
+    assert found["GPU 0, stream 7, process 100", "gemm"] == (2, 50 * US)
+    idle = sum(ns for (lane, _), (_, ns) in found.items() if lane == "GPU 0, idle")
+    assert idle == 50 * US  # from the end of the work of the step before
+    assert not made.missing
+
+
+def test_the_section_tells_what_is_missing(tmp_path: Path) -> None:
+    host = section_of(KinetoFile().op(0, 100, "aten::mm").write(tmp_path / "host.json"))
+    assert any("No GPU work" in each for each in host.missing)
+    gpu = section_of(KinetoFile().kernel(0, 100, corr=1).write(tmp_path / "gpu.json"))
+    assert any("No API calls" in each for each in gpu.missing)
+    assert any("No ranges" in each for each in gpu.missing)
+    assert any("no steps" in each for each in gpu.lead)
+    empty = section_of(Export().write(tmp_path / "empty.sqlite"))
+    assert not empty.charts
+    assert any("neither GPU work nor ranges" in each for each in empty.missing)
+
+
+def test_dict_lines_have_no_time_line(tmp_path: Path) -> None:
+    trace = trained().write(tmp_path / "x.json")
+    (tmp_path / "net.dict").write_bytes(run("parse", trace).stdout)
+    made = section_of(tmp_path / "net.dict", copies=False)
+    assert not made.charts
+    assert any("Dict lines" in each for each in made.missing)

@@ -29,6 +29,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NO_TIME
+from fastprof.profile.api_classes import class_of
 from fastprof.profile.profile import Profile, forward_ranges
 from fastprof.profile.range_columns import params_of
 
@@ -195,10 +196,9 @@ def _name(meaning: Meaning) -> str:
 
 
 def _of_calls(profile: Profile) -> Names:
-    names = _distinct(profile.api.name)
-    ids = np.zeros(len(names), np.int32)
-    ids[profile.api.name.ids] = profile.api.call_class.ids
-    return {"kind": Values(ids, profile.api.call_class.values), "name": names}
+    values = profile.api.name.values
+    names = Values(np.arange(len(values), dtype=np.int32), values)
+    return {"kind": names.mapped(class_of), "name": names}
 
 
 def _of_system(profile: Profile) -> Names:
@@ -214,10 +214,6 @@ def _of_system(profile: Profile) -> Names:
 def _of_idle(_: Profile) -> Names:
     causes = Values(np.arange(len(CAUSES), dtype=np.int32), list(CAUSES))
     return {"kind": causes, "name": causes}
-
-
-def _distinct(column: Values) -> Values:
-    return Values(np.arange(len(column.values), dtype=np.int32), column.values)
 
 
 _NAMES: Final = {
@@ -280,8 +276,7 @@ def _forward(
     place = np.concatenate([np.arange(own.start, own.stop) for own in of_work])
     place = place[events.counts[place] == 1]
     row = events.row[place]
-    direction = texts(profile, "dir")
-    backward = direction.fits(lambda name: name == "bprop")[row]
+    backward = texts(profile, "dir").take(row).fits(lambda name: name == "bprop")
     target = _first_launched(profile, forward_ranges(profile)[row[backward]], row)
     found[place[backward]] = places.of("work", target)
     return found
@@ -293,7 +288,7 @@ def _first_launched(profile: Profile, ranges: Int32, work: Int64) -> Int64:
     work : the kernel rows to choose from
     """
     instances, launch = profile.ranges, numbers(profile, "launch_start")
-    is_forward = texts(profile, "dir").fits(lambda name: name == "fprop")[work]
+    is_forward = texts(profile, "dir").take(work).fits(lambda name: name == "fprop")
     work = work[is_forward & (launch[work] != NO_TIME)]
     thread = take(profile.api.thread, profile.api.of_kernel[work])
     found = np.full(len(ranges), -1, np.int64)

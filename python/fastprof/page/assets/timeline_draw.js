@@ -6,6 +6,7 @@ const timelineDraw = (() => {
   const AXIS = 22;
   const HEADER = 20;
   const LABEL = 14;
+  const THIN = 4;
   const GAP = 6;
   const LEVELS = 8; // of opacity
   const CHARACTER = 6.1; // width of the font
@@ -31,10 +32,18 @@ const timelineDraw = (() => {
       if (lane.kind === "ranges" && lane.level === 0 && hasGutter) label = "ranges";
       const above = label && !hasGutter && lane.kind !== "idle" ? LABEL : 0;
       y += above;
-      rows.push({ lane, label, above, y, height: HEIGHT[lane.kind] });
-      y += HEIGHT[lane.kind] + (lane.kind === "ranges" ? 1 : 2);
+      const height = isWrapper(line, lane) ? THIN : HEIGHT[lane.kind];
+      rows.push({ lane, label: height === THIN ? "" : label, above, y, height });
+      y += height + (lane.kind === "ranges" ? 1 : 2);
     }
     return { rows, height: y + GAP, rowOf: new Map(rows.filter((row) => row.lane).map((row) => [row.lane, row])) };
+  }
+
+  /** Whether a lane is one Python function around all of the time line, such as main. */
+  function isWrapper(line, lane) {
+    const i = lane.first;
+    return lane.kind === "ranges" && lane.last - i === 1 && line.name(i, "kind") === "Python"
+      && line.start[i] <= 0 && line.end[i] >= line.length;
   }
 
   /** Ticks at 1, 2 or 5 times a power of ten ns, some 110 pixels apart: [time, text]. */

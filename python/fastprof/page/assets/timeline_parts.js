@@ -21,7 +21,7 @@ const timelineParts = (() => {
     }
     if (lane.kind === "idle") return idle(line, i, time, place);
     const found = [line.titleOf(i)];
-    const call = [name("op"), name("shape")].filter(Boolean).join("  ");
+    const call = [name("op"), name("shape").replace(/,$/, "")].filter(Boolean).join(" ");
     if (call && call !== found[0]) found.push(call);
     if (name("layer")) found.push(`layer ${name("layer")}`);
     const kind = [name("kind"), { fprop: "forward", bprop: "backward" }[name("dir")]].filter(Boolean);

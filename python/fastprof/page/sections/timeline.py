@@ -51,7 +51,7 @@ def section(source: Source) -> Section:
     data["threads"] = [[pid, tid, name] for (pid, tid), name in threads.items()]
     chart = Chart(
         "timeline",
-        f"GPUs and threads in {choices[0].title}. Drag to move; zoom with Ctrl and the wheel, or a "
+        f"GPUs and threads, {choices[0].title}. Drag to move; zoom with Ctrl and the wheel, or a "
         "double click; click an event for its details.",
         data,
         arrays,
