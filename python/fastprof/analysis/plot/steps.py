@@ -25,6 +25,7 @@ _PARTS: Final = {
     "idle_ns": ("idle", "#d9d9d9"),
 }
 _MOST_LABELS: Final = 20
+_MOST_BARS: Final = 500  # of each part
 _TITLE: Final = 90  # characters per line
 
 
@@ -46,7 +47,11 @@ def steps(profile: Profile, ax: Axes | None = None, **options: Any) -> Axes:
     for name, (label, colour) in _PARTS.items():
         height = np.ma.filled(table[name], 0) / scale.size
         if height.any():
-            axes.bar(rows, height, 0.8, below, color=colour, label=label, linewidth=0)
+            look: dict[str, Any] = {"color": colour, "label": label, "linewidth": 0}
+            if table.n_rows <= _MOST_BARS:
+                axes.bar(rows, height, 0.8, below, **look)
+            else:
+                axes.fill_between(rows, below, below + height, step="mid", **look)
             below += height
     devices = np.unique(np.ma.filled(table["device"], -1))
     labels = [
