@@ -49,7 +49,13 @@ def memory(profile: Profile, ax: Axes | None = None, device: str | int | None = 
         if steps.source != "none" and 0 <= at <= ms[-1]:
             axes.axvline(at, color=GREY, linewidth=0.5)
             axes.annotate(
-                str(number), (at, 1), xycoords=("data", "axes fraction"), fontsize=7, color=GREY
+                str(number),
+                (at, 0),
+                xycoords=("data", "axes fraction"),
+                xytext=(2, 2),
+                textcoords="offset points",
+                fontsize=7,
+                color=GREY,
             )
     if use.peak >= 0:
         peak = use.base + use.peak_above

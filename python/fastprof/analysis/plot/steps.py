@@ -58,7 +58,7 @@ def steps(profile: Profile, ax: Axes | None = None, **options: Any) -> Axes:
         f"{row['step']}" + (f"\nGPU {row['device']}" if len(devices) > 1 else "")
         for row in table.select(["step", "device"]).rows()
     ]
-    every = -(-table.n_rows // _MOST_LABELS)
+    every = -(-table.n_rows // (_MOST_LABELS // min(len(devices), 2)))
     axes.set_xticks(rows[::every], labels[::every])
     title = textwrap.fill(table.lead[0], _TITLE) if table.lead else ""
     dressed(axes, title, "step", f"time ({scale.name})")

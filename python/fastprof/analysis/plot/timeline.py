@@ -93,7 +93,7 @@ def _draw(axes: Axes, profile: Profile, shown: Bools, first: int) -> None:
         for number in np.unique(of_row[of_kind]).tolist():
             own = np.flatnonzero(of_kind & (of_row == number))
             axes.broken_barh(
-                _bars(start[own], length[own] / 1e6, closest),
+                list(map(tuple, _bars(start[own], length[own] / 1e6, closest).tolist())),
                 (lane[number] - _HEIGHT / 2, _HEIGHT),
                 facecolors=COLOURS[place] if named else GREY,
                 linewidth=0,
