@@ -152,3 +152,19 @@ def test_the_extra_is_named_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'fastprof\[plot\]'"):
         getattr(Plots(profile), name)()
+
+
+def test_near_bars_are_one() -> None:
+    from fastprof.analysis.plot.timeline import _bars
+
+    start, length = np.array([0.0, 1.0, 1.5, 5.0]), np.array([0.9, 0.1, 1.0, 1.0])
+    np.testing.assert_allclose(_bars(start, length, 0.0), np.stack([start, length], axis=1))
+    np.testing.assert_allclose(_bars(start, length, 0.5), [[0.0, 2.5], [5.0, 1.0]])
+
+
+def test_a_long_step_has_fewer_bars_than_kernels(pyplot: Any, tmp_path: Path) -> None:
+    generate(tmp_path / "net.sqlite", 30_000, 1)
+    profile = fastprof.open(tmp_path / "net.sqlite", copies=True)
+    axes = profile.plot.timeline(steps="none")
+    assert sum(len(each.get_paths()) for each in axes.collections) < 20_000
+    pyplot.close("all")

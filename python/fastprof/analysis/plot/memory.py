@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
+from fastprof.analysis.memory.envelope import envelope
 from fastprof.analysis.memory.uses import NO_EVENTS, uses_of
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
 from fastprof.errors import ReportError
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["memory"]
+
+_POINTS: Final = 20_000  # of a curve
 
 
 def memory(profile: Profile, ax: Axes | None = None, device: str | int | None = None) -> Axes:
@@ -32,13 +33,15 @@ def memory(profile: Profile, ax: Axes | None = None, device: str | int | None = 
     axes = axes_of(ax)
     use = max(uses, key=lambda each: len(each.rows))
     first, live = int(use.time[0]), use.above + use.base
-    ms = (use.time - first) / 1e6
+    rows = envelope(live, _POINTS)
+    ms = (use.time[rows] - first) / 1e6
     largest = max(int(live.max()), 0 if use.reserved is None else int(use.reserved.max()))
     scale = scale_of("bytes", largest)
-    axes.fill_between(ms, live / scale.size, step="post", color=COLOURS[4], alpha=0.4, linewidth=0)
-    axes.step(ms, live / scale.size, where="post", color=COLOURS[0], linewidth=1, label="allocated")
+    shown = live[rows] / scale.size
+    axes.fill_between(ms, shown, step="post", color=COLOURS[4], alpha=0.4, linewidth=0)
+    axes.step(ms, shown, where="post", color=COLOURS[0], linewidth=1, label="allocated")
     if use.reserved is not None:
-        reserved = np.where(use.reserved > 0, use.reserved / scale.size, np.nan)
+        reserved = use.reserved[rows] / scale.size
         axes.step(ms, reserved, where="post", color=COLOURS[5], linewidth=1, label="reserved")
     steps = profile.find_steps()
     for number, start in zip(steps.number.tolist(), steps.start.tolist(), strict=True):
@@ -46,14 +49,21 @@ def memory(profile: Profile, ax: Axes | None = None, device: str | int | None = 
         if steps.source != "none" and 0 <= at <= ms[-1]:
             axes.axvline(at, color=GREY, linewidth=0.5)
             axes.annotate(
-                str(number), (at, 1), xycoords=("data", "axes fraction"), fontsize=7, color=GREY
+                str(number),
+                (at, 0),
+                xycoords=("data", "axes fraction"),
+                xytext=(2, 2),
+                textcoords="offset points",
+                fontsize=7,
+                color=GREY,
             )
     if use.peak >= 0:
         peak = use.base + use.peak_above
-        axes.plot(ms[use.peak], peak / scale.size, "o", color=COLOURS[5], markersize=5)
+        at = (int(use.time[use.peak]) - first) / 1e6
+        axes.plot(at, peak / scale.size, "o", color=COLOURS[5], markersize=5)
         axes.annotate(
             f"peak {quantity(peak, 'bytes')}",
-            (ms[use.peak], peak / scale.size),
+            (at, peak / scale.size),
             xytext=(6, 4),
             textcoords="offset points",
             fontsize=8,

@@ -25,6 +25,7 @@ _PARTS: Final = {
     "idle_ns": ("idle", "#d9d9d9"),
 }
 _MOST_LABELS: Final = 20
+_MOST_BARS: Final = 500  # of each part
 _TITLE: Final = 90  # characters per line
 
 
@@ -46,14 +47,18 @@ def steps(profile: Profile, ax: Axes | None = None, **options: Any) -> Axes:
     for name, (label, colour) in _PARTS.items():
         height = np.ma.filled(table[name], 0) / scale.size
         if height.any():
-            axes.bar(rows, height, 0.8, below, color=colour, label=label, linewidth=0)
+            look: dict[str, Any] = {"color": colour, "label": label, "linewidth": 0}
+            if table.n_rows <= _MOST_BARS:
+                axes.bar(rows, height, 0.8, below, **look)
+            else:
+                axes.fill_between(rows, below, below + height, step="mid", **look)
             below += height
     devices = np.unique(np.ma.filled(table["device"], -1))
     labels = [
         f"{row['step']}" + (f"\nGPU {row['device']}" if len(devices) > 1 else "")
         for row in table.select(["step", "device"]).rows()
     ]
-    every = -(-table.n_rows // _MOST_LABELS)
+    every = -(-table.n_rows // (_MOST_LABELS // min(len(devices), 2)))
     axes.set_xticks(rows[::every], labels[::every])
     title = textwrap.fill(table.lead[0], _TITLE) if table.lead else ""
     dressed(axes, title, "step", f"time ({scale.name})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof.analysis import keys
 from fastprof.analysis.columns import numbers
@@ -25,6 +26,7 @@ __all__ = ["timeline"]
 
 _HEIGHT: Final = 0.8  # of the bars of a stream
 _LEAST_ROWS: Final = 3
+_MOST_BARS: Final = 5000
 
 
 def timeline(
@@ -82,6 +84,7 @@ def _draw(axes: Axes, profile: Profile, shown: Bools, first: int) -> None:
     lane = {each: i for i, each in enumerate(order)}
     kind = keys.key_of(profile, "kind")
     ns = np.bincount(kind.ids[rows] + 1, length, len(kind.values) + 1)
+    closest = np.ptp(start) / _MOST_BARS if len(rows) > _MOST_BARS else 0.0
     heaviest = [each for each in np.argsort(-ns, kind="stable").tolist() if ns[each] > 0]
     for place, each in enumerate(heaviest):
         named = place < len(COLOURS)
@@ -90,7 +93,7 @@ def _draw(axes: Axes, profile: Profile, shown: Bools, first: int) -> None:
         for number in np.unique(of_row[of_kind]).tolist():
             own = np.flatnonzero(of_kind & (of_row == number))
             axes.broken_barh(
-                list(zip(start[own], length[own] / 1e6, strict=True)),
+                list(map(tuple, _bars(start[own], length[own] / 1e6, closest).tolist())),
                 (lane[number] - _HEIGHT / 2, _HEIGHT),
                 facecolors=COLOURS[place] if named else GREY,
                 linewidth=0,
@@ -103,6 +106,19 @@ def _draw(axes: Axes, profile: Profile, shown: Bools, first: int) -> None:
     names = [_name(device, stream, int(groups.first[each]), several) for each in order]
     axes.set_yticks(range(len(order)), names)
     axes.set_ylim(max(len(order), _LEAST_ROWS) - 0.5, -0.5)
+
+
+def _bars(
+    start: npt.NDArray[np.float64], length: npt.NDArray[np.float64], closest: float
+) -> npt.NDArray[np.float64]:
+    """float64 [bars, 2] Start and length; neighbours nearer than `closest` are one bar."""
+    if not closest:
+        return np.stack([start, length], axis=1)
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate((start + length)[order])
+    first = np.flatnonzero(np.append(True, start[1:] > end[:-1] + closest))
+    last = np.append(first[1:], len(start)) - 1
+    return np.stack([start[first], end[last] - start[first]], axis=1)
 
 
 def _place(device: Values, stream: Values, row: int) -> tuple[int, int]:
