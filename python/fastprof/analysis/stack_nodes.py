@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.measures import calls
 from fastprof.analysis.path_sums import in_part
 from fastprof.analysis.stack_chains import Chains
 from fastprof.analysis.subtrees import in_subtrees
@@ -55,7 +54,8 @@ class Nodes:
         by = [chain, *keys, Values(direction, list(DIRECTIONS))]
         self.groups = group(by, len(cells), chains.groups.ids >= 0)
         first = self.groups.first
-        self._direction = direction[first]
+        order = np.argsort(first)
+        self._direction, first = direction[first], first[order]
 
         tree, of_chain = _Tree(), dict[int, int]()
         rows, rows_of_calls = [], []
@@ -67,8 +67,8 @@ class Nodes:
             rows_of_calls.append(tree.inside(of_chain[own], labels[:n_of_calls]))
             rows.append(tree.inside(rows_of_calls[-1], labels[n_of_calls:]))
         self.parent, self.type, self.name = tree.columns()
-        self._rows = np.array(rows, np.int32)
-        self._rows_of_calls = np.array(rows_of_calls, np.int32)
+        self._rows, self._rows_of_calls = np.empty((2, len(order)), np.int32)
+        self._rows[order], self._rows_of_calls[order] = rows, rows_of_calls
 
     def own(self, of_groups: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """[n, 3] Numbers [groups], added by node and direction."""
@@ -77,11 +77,17 @@ class Nodes:
         return out
 
     def calls(self) -> Int64:
-        """[n, 3] The calls of each node by direction; 0 for the nodes of their kernels."""
-        n = len(self.parent) * len(DIRECTIONS)
-        place = self._rows_of_calls * np.int32(len(DIRECTIONS)) + self._direction
-        found = calls(self._cells, Grouping(take(place, self.groups.ids), n))
-        return np.maximum(found, 0).reshape(-1, len(DIRECTIONS))
+        """[n, 3] The calls of operators, each at its first kernel; nodes below them have none."""
+        out = np.zeros((len(self.parent), len(DIRECTIONS)), np.int64)
+        if "call" not in self._cells.names:
+            return out
+        group = take(self.groups.ids, self._cells.of_kernel)
+        call = np.where(group >= 0, numbers(self._cells.profile, "call"), -1)
+        first = np.full(int(call.max(initial=-1)) + 2, -1)  # the last for kernels without a call
+        first[call[::-1]] = np.arange(len(call) - 1, -1, -1)
+        groups = group[first[:-1][first[:-1] >= 0]]
+        np.add.at(out, (self._rows_of_calls[groups], self._direction[groups]), 1)
+        return out
 
     def dominant(self, key: str) -> Values:
         """[n] The value of a key with at least half of the GPU time inside each node."""

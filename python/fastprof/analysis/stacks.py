@@ -31,11 +31,11 @@ from fastprof.model.columns import Values
 from fastprof.model.names import unknown_name
 from fastprof.profile.profile import Profile
 
-__all__ = ["DIRECTIONS", "KINDS", "MEASURES", "Stacks", "stacks"]
+__all__ = ["DIRECTIONS", "TREES", "MEASURES", "Stacks", "stacks"]
 
 Numbers = npt.NDArray[Any]
 
-KINDS: Final = tuple(CHAINS)
+TREES: Final = tuple(CHAINS)
 """The kinds of trees: layers, path, lines, stack."""
 MEASURES: Final = ("ns", "step_ns", "lost_ns", "flops", "bytes", "kernels", "calls")
 _LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -87,8 +87,8 @@ class Stacks:
         """[n] A measure of the kernels of each node without those of its children.
 
         int64, -1 if unknown; step_ns and lost_ns are float64, NaN if unknown. lost_ns is GPU time
-        less ideal time, of work with an ideal time; it may be negative. The calls of operators are
-        known down to their nodes, not by kernel: a call may launch several.
+        less ideal time, of work with an ideal time; it may be negative. A call of an operator
+        counts where its first kernel is, and not by kernel: the node of a kernel has none.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ def stacks(
         The source of steps is unknown, or the file has no such steps.
     """
     if kind not in CHAINS:
-        raise ReportError(unknown_name("kind of stacks", kind, KINDS))
+        raise ReportError(unknown_name("kind of stacks", kind, TREES))
     keys = _LEAVES[kind] if leaves is None else tuple(leaves)
     devices = devices_with(profile, gpu, peak, bandwidth)
     with computing_costs(profile):
