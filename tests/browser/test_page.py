@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import generate
 
 import fastprof
-from bench import generate
 
 
 @pytest.fixture(scope="module")

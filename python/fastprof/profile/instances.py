@@ -95,6 +95,8 @@ class RangeInstances(Instances):
     level, parent : int32 [n]
         How many ranges of the thread are open at the start; the row of the innermost of them, -1
         if none. A range may cross the end of its parent.
+    forward : int32 [n]
+        The row of the forward call of a backward call's outermost range, -1 for other ranges.
     seq, op_id : int64 [n]
         torch's numbers, -1 if none.
     domain : Values
@@ -115,6 +117,7 @@ class RangeInstances(Instances):
     label: Int32
     level: Int32
     parent: Int32
+    forward: Int32
     seq: Int64
     op_id: Int64
     domain: Values

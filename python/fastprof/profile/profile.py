@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
+from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
@@ -29,7 +30,9 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
 from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
+from fastprof.profile.notebook import profile_html
 from fastprof.profile.paths import Paths
+from fastprof.profile.plots import Plots
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.report_methods import ReportMethods
 from fastprof.profile.source import ProfileSource
@@ -119,6 +122,14 @@ class Profile(ReportMethods):
 
     def __repr__(self) -> str:
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
+
+    def _repr_html_(self) -> str:
+        return profile_html(self, repr(self).strip("<>"))
+
+    @property
+    def plot(self) -> Plots:
+        """Charts with matplotlib: `profile.plot.roofline()`."""
+        return Plots(self)
 
     @property
     def kernels(self) -> Kernels:
@@ -378,6 +389,12 @@ def cells(profile: Profile) -> Cells:
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def forward_ranges(profile: Profile) -> Int32:
+    """int32 [kernels], row of `profile.ranges`: the range of the forward call that a backward
+    kernel belongs to; -1 for other kernels, and if the call is not recorded."""
+    return profile._source.forward_ranges
 
 
 def messages(profile: Profile) -> Messages:

@@ -1,9 +1,11 @@
-"""The methods of Profile that make a report."""
+"""The methods of Profile that make a report or a file for another tool."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, overload
 
 from fastprof.model.page import Page
@@ -20,6 +22,10 @@ class ReportMethods(ABC):
     @abstractmethod
     def report(self, name: str | None = None, **options: Any) -> Table | Page:
         """A report as a table, or the page of all reports."""
+
+    def overview(self, **options: Any) -> Table:
+        """The first look, in one screen: `print(profile.overview().text())`; see `report`."""
+        return self.report("overview", **options)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
@@ -68,3 +74,19 @@ class ReportMethods(ABC):
     def advise(self, min: float | None = None, **options: Any) -> Table:  # noqa: A002
         """What to change to make a step shorter: `profile.advise(min=1.0)`; see `report`."""
         return self.report("advise", min=min, **options)
+
+    def export(self, path: str | os.PathLike[str], to: str, **options: Any) -> None:
+        """Write the profile for another tool: `profile.export("net.pftrace", to="perfetto")`.
+
+        docs/exports.md lists the formats and their options. The file is compressed if its name
+        ends with .gz.
+
+        Raises
+        ------
+        ReportError
+            There is no such format or option.
+        OSError
+            The file cannot be written.
+        """
+        # The formats are above this module, as the reports are.
+        import_module("fastprof.exports.export").export(self, path, to, **options)

@@ -134,6 +134,7 @@ def _ranges(
         label=names.label,
         level=take(_path.levels(frame_parent), frame),
         parent=take(frame_range, take(frame_parent, frame)),
+        forward=_forward(attribution),
         seq=names.seq,
         op_id=names.op_id,
         threads=threads,
@@ -150,6 +151,16 @@ def _ranges(
         meanings=attribution.meanings,
         n_own=n_own,
     )
+
+
+def _forward(attribution: Attribution) -> Int32:
+    """[ranges] The forward range of each outermost range of a backward call, -1 for others."""
+    frames = np.arange(len(attribution.frame_range), dtype=np.int32)
+    meaning = attribution.meaning_of_frame
+    linked = np.flatnonzero((attribution.backward_of_frame == frames) & (meaning != frames))
+    forward = np.full(len(attribution.ranges), -1, np.int32)
+    forward[attribution.frame_range[linked]] = attribution.frame_range[meaning[linked]]
+    return forward
 
 
 def _around_launches(trace: Trace, attribution: Attribution, thread: Int32) -> Int32:

@@ -203,6 +203,11 @@ class Facts:
         total = max(float(ns.sum()), 1.0)
         return [(str(keys.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]
 
+    def need_work(self) -> None:
+        """Raise CannotJudge if no GPU did anything."""
+        if not self.step_ns:
+            raise CannotJudge("no GPU work: use the original trace of a run on a GPU")
+
     def need_times(self) -> None:
         """Raise CannotJudge if the file has no times."""
         if not self.has_times:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from fastprof.analysis.diff.answer import answer, lines
 from fastprof.analysis.diff.captures import Captures, Opener, open_with_copies, sides_of
@@ -17,7 +17,9 @@ from fastprof.analysis.diff.rows import rows_table
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.waterfall import Waterfall, waterfall
 from fastprof.analysis.selection import Where
+from fastprof.model.page import Page
 from fastprof.model.table import Table
+from fastprof.profile.reports import imported
 
 __all__ = ["Diff", "diff"]
 
@@ -61,6 +63,11 @@ class Diff:
         judged, `because`, `samples`.
         """
         return wall_of(self.found, self.confidence)
+
+    def page(self) -> Page:
+        """The comparison as a page for a browser: `diff.page().save("diff.html")`."""
+        # Pages are in a room above this one.
+        return cast("Page", imported("fastprof.page.difference:page_of_diff")(self))
 
     def table(self, by: Sequence[str] | str | None = None) -> Table:
         """What makes the change, the largest part first."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.page.section import SectionMaker
-from fastprof.page.sections import answer, recorded, tables
+from fastprof.page.sections import answer, memory, recorded, roofline, tables, timeline
 
 __all__ = ["SECTIONS"]
 
 SECTIONS: Final[tuple[SectionMaker, ...]] = (
     answer.section,
+    timeline.section,
+    roofline.section,
+    memory.section,
     tables.section,
     recorded.section,
 )
