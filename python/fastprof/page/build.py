@@ -35,7 +35,9 @@ def build(title: str, about: Sequence[str], sections: Sequence[Section]) -> str:
         scripts="".join(f"<script>{each}</script>\n" for each in scripts),
         title=shown(title),
         about="".join(f"<li>{shown(each)}</li>" for each in about),
-        links="".join(f'<li><a href="#{each.id}">{shown(each.title)}</a></li>' for each in sections),
+        links="".join(
+            f'<li><a href="#{each.id}">{shown(each.title)}</a></li>' for each in sections
+        ),
         sections="\n".join(map(_section, sections)),
         version=__version__,
     )
@@ -116,7 +118,7 @@ def _fact(fact: Fact) -> str:
 
 def _chart(name: str, chart: Chart) -> str:
     return (
-        f'<figure><figcaption>{shown(chart.label)}</figcaption>'
+        f"<figure><figcaption>{shown(chart.label)}</figcaption>"
         f'<div class="chart" id="{name}" data-script="{chart.script}"></div>'
         f'<script type="application/octet-stream" id="{name}-data">'
         f"{packed(chart.data, chart.arrays)}</script></figure>"

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 __all__ = ["packed", "shown"]
 
-_TYPES: Final = frozenset(
-    f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32)
-) | {"float32", "float64"}
+_TYPES: Final = frozenset(f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32)) | {
+    "float32",
+    "float64",
+}
 _ALIGNED: Final = 8
 
 
