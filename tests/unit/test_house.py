@@ -263,7 +263,6 @@ CALLED_FROM_OUTSIDE = {
     "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
-    "_repr_html_": "notebooks",
 }
 
 

@@ -17,12 +17,26 @@ from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.memory import headings as memory_headings
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
+from fastprof.analysis.overview_columns import COLUMNS as OVERVIEW
+from fastprof.analysis.overview_columns import DESCRIPTION as ABOUT_OVERVIEW
+from fastprof.analysis.overview_columns import ROWS
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
 from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
 
+add(
+    Report(
+        name="overview",
+        about="the first look, in one screen: fastprof FILE does the same",
+        description=ABOUT_OVERVIEW,
+        function="fastprof.analysis.overview_report:overview",
+        columns=OVERVIEW,
+        options=(STEPS, *PEAKS),
+        limit=ROWS,
+    )
+)
 add(
     Report(
         name="summary",

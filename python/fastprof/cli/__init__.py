@@ -16,7 +16,7 @@ from fastprof._version import __version__
 from fastprof.cli import batch, devices, diff, info, nsys, parse, prof, report
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
-from fastprof.cli.reports import ReportCommand, is_file, load_reports
+from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
 from fastprof.profile.reports import all_reports
 
@@ -33,7 +33,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="fastprof",
         description="Attribute GPU time of PyTorch runs to operators, layers and source lines.",
-        epilog="Run 'fastprof COMMAND --help' for the options of a command.",
+        epilog="'fastprof FILE' gives the first look at a trace, 'fastprof COMMAND --help' the "
+        "options of a command.",
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
@@ -65,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = _guarded(lambda: load_reports(given, commands))
     if code != DONE:
         return code
-    if given and is_file(given[0], commands):
-        given.insert(0, "summary")
+    if names_file(given, commands):
+        given.insert(0, "overview")
     try:
         arguments = parser().parse_args(given)
     finally:

@@ -109,9 +109,15 @@ def load_reports(argv: list[str], known: Collection[str]) -> int:
     return 0
 
 
-def is_file(word: str, known: Collection[str]) -> bool:
-    """Whether the first argument is a file and no command: `fastprof FILE` is a summary."""
-    return word not in known and word not in all_reports() and os.path.isfile(word)
+def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
+    """Whether the first argument other than an option is a path in place of a command.
+
+    known : commands other than reports
+    """
+    word = next((each for each in argv if not each.startswith("-")), "")
+    if word in known or word in all_reports():
+        return False
+    return os.path.exists(word) or any(each in word for each in (".", os.sep))
 
 
 def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:

@@ -6,6 +6,7 @@ import html as escape
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -98,10 +99,21 @@ def aligned(table: Table, limit: int | None, width: int | None) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def side_by_side(blocks: Sequence[Sequence[str]], between: int) -> list[str]:
+    """Blocks of lines next to each other; empty ones are omitted."""
+    shown = [block for block in blocks if block]
+    widths = [max(map(len, block)) for block in shown]
+    gap = " " * between
+    return [
+        gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip_longest(*shown, fillvalue="")
+    ]
+
+
 def _prose(texts: Sequence[str], width: int | None) -> list[str]:
     """Lines of at most `width` characters; lines in columns stay as they are."""
     lines: list[str] = []
-    for text in map(_plain, texts):
+    for text in map(printable, texts):
         if width is None or len(text) <= width or "  " in text:
             lines.append(text)
         else:
@@ -130,14 +142,14 @@ def markdown(table: Table, limit: int | None) -> str:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-    lines = [f"**{_plain(table.title)}**", ""] if table.title else []
-    lines += [text for each in table.lead for text in (_plain(each), "")]
+    lines = [f"**{printable(table.title)}**", ""] if table.title else []
+    lines += [text for each in table.lead for text in (printable(each), "")]
     lines.append(line([each.header for each in shown]))
     lines.append(line(["---" if each.is_text else "--:" for each in shown]))
     lines += [line(row) for row in zip(*(each.cells for each in shown), strict=True)]
     if table.total:
         lines.append(line([each.total for each in shown]))
-    lines += [text for note in table.notes for text in ("", _plain(note))]
+    lines += [text for note in table.notes for text in ("", printable(note))]
     return "".join(f"{each}\n" for each in lines)
 
 
@@ -210,8 +222,8 @@ def _column(table: Table, heading: Heading, n: int) -> _Shown:
         unit = ""
     else:
         is_text = False
-        show = number_format(table, heading)
-        unit = show.unit
+        numbers = number_format(table, heading)
+        show, unit = numbers, numbers.unit
     first = column.take(np.arange(n))
     values = [first.at(row) for row in range(n)]
     cells = [_UNKNOWN if value is None else show(value) for value in values]
@@ -284,10 +296,11 @@ def _decimals(largest: float, digits: int) -> int:
 
 
 def _as_text(value: Any) -> str:
-    return _plain(str(value))
+    return printable(str(value))
 
 
-def _plain(text: str) -> str:
+def printable(text: str) -> str:
+    """The text on one line, without control characters."""
     # Names are from files and must not contain terminal escape sequences.
     return "".join(c if c.isprintable() else " " for c in text)
 

@@ -30,7 +30,9 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
 from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
+from fastprof.profile.notebook import profile_html
 from fastprof.profile.paths import Paths
+from fastprof.profile.plots import Plots
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.report_methods import ReportMethods
 from fastprof.profile.source import ProfileSource
@@ -120,6 +122,14 @@ class Profile(ReportMethods):
 
     def __repr__(self) -> str:
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
+
+    def _repr_html_(self) -> str:
+        return profile_html(self, repr(self).strip("<>"))
+
+    @property
+    def plot(self) -> Plots:
+        """Charts with matplotlib: `profile.plot.roofline()`."""
+        return Plots(self)
 
     @property
     def kernels(self) -> Kernels:

@@ -21,6 +21,10 @@ class ReportMethods(ABC):
     def report(self, name: str | None = None, **options: Any) -> Table | Page:
         """A report as a table, or the page of all reports."""
 
+    def overview(self, **options: Any) -> Table:
+        """The first look, in one screen: `print(profile.overview().text())`; see `report`."""
+        return self.report("overview", **options)
+
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
         return self.report("summary", by=by, **options)

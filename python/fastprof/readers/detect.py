@@ -131,7 +131,9 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
     """
     name = os.fsdecode(path)
     if Path(path).is_dir():
-        raise BadInputError(f"{name}: is a directory; give the exported file in it")
+        raise BadInputError(
+            f"{name}: is a directory; name a trace in it, or run fastprof batch {name}"
+        )
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_SIZE)

@@ -20,7 +20,7 @@ from fastprof.ops.user import load_packages
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
-__all__ = ["advise"]
+__all__ = ["advise", "findings"]
 
 _MOST: Final = 0.9  # of the saving of a finding alone
 
@@ -53,10 +53,22 @@ def advise(
     BadInputError
         The file has changed since it was read.
     """
-    facts = Facts(profile, steps, devices_with(profile, gpu, peak, bandwidth))
+    return findings(
+        Facts(profile, steps, devices_with(profile, gpu, peak, bandwidth)), min, fail_above
+    )
+
+
+def findings(facts: Facts, least: float | None = None, fail_above: float | None = None) -> Table:
+    """The table of `advise`; see there for the percentages `least` and `fail_above`.
+
+    Raises
+    ------
+    BadInputError
+        The file has changed since it was read.
+    """
     problems = load_packages(ENTRY_POINTS, "rules")
     found, not_judged = _judged(facts)
-    savings = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, min)]
+    savings = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
     total = sum(each.ns for each in savings)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
     return Table(
