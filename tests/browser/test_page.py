@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import generate
+from bench.generate import generate
 
 import fastprof
 
@@ -15,7 +15,7 @@ import fastprof
 def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, Path]:
     """A profile of a generated capture, and its page."""
     folder = tmp_path_factory.mktemp("page")
-    generate.main(["--kernels", "3000", "--seed", "1", "-o", str(folder / "net.sqlite")])
+    generate(folder / "net.sqlite", 3000)
     profile = fastprof.open(folder / "net.sqlite", copies=True)
     profile.report().save(folder / "net.html")
     return profile, folder / "net.html"

@@ -222,8 +222,8 @@ def _column(table: Table, heading: Heading, n: int) -> _Shown:
         unit = ""
     else:
         is_text = False
-        show = number_format(table, heading)
-        unit = show.unit
+        numbers = number_format(table, heading)
+        show, unit = numbers, numbers.unit
     first = column.take(np.arange(n))
     values = [first.at(row) for row in range(n)]
     cells = [_UNKNOWN if value is None else show(value) for value in values]
