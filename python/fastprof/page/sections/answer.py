@@ -11,6 +11,7 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.report import findings
+from fastprof.analysis.idle_causes import CAUSES
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
 from fastprof.page.section import Card, Chart, Fact, Section, Source
@@ -44,12 +45,11 @@ def section(source: Source) -> Section:
     return Section(
         "answer",
         "The answer",
-        [facts.steps.description] if facts.has_steps else [],
-        [*_of_step(source), *_of_savings(facts, table)],
-        charts,
-        list(_cards(table)),
-        [("All findings", shown.select([*_SHOWN]))] if table.n_rows > _CARDS else [],
-        missing,
+        facts=[*_of_step(source), *_of_savings(facts, table)],
+        charts=charts,
+        cards=list(_cards(table)),
+        tables=[("All findings", shown.select([*_SHOWN]))] if table.n_rows > _CARDS else [],
+        missing=missing,
     )
 
 
@@ -82,8 +82,6 @@ def _main_cause(facts: Facts) -> str:
         causes = facts.idle.by_window.mean(axis=0)
     except CannotJudge:
         return ""
-    from fastprof.analysis.idle_causes import CAUSES
-
     most = int(np.argmax(causes))
     return f"{CAUSES[most]} {quantity(float(causes[most]), 'ns')}" if causes[most] else ""
 
