@@ -49,7 +49,9 @@ name
 names
 os_calls
 overlap
+overview
 paths
+plot
 ranges
 ranges_table
 report

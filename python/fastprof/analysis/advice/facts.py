@@ -97,7 +97,18 @@ class Facts:
 
     @cached_property
     def idle(self) -> IdleTime:
-        """The idle time by cause.
+        """The idle time of the typical steps by cause.
+
+        Raises
+        ------
+        CannotJudge
+            The file has no times, or no API calls.
+        """
+        return self.idle_of_all.take(self.rows)
+
+    @cached_property
+    def idle_of_all(self) -> IdleTime:
+        """The idle time of all rows of `windows` by cause.
 
         Raises
         ------
@@ -107,7 +118,7 @@ class Facts:
         self.need_times()
         if not len(self.profile.api):
             raise CannotJudge("no API calls in the file: record with nsys profile -t cuda")
-        return idle_time(self.profile, self.windows, self.rows)
+        return idle_time(self.profile, self.windows, np.arange(len(self.windows)))
 
     @cached_property
     def of_kernels(self) -> Floats64:

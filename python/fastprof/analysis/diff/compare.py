@@ -64,6 +64,9 @@ class Diff:
         """
         return wall_of(self.found, self.confidence)
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def page(self) -> Page:
         """The comparison as a page for a browser: `diff.page().save("diff.html")`."""
         # Pages are in a room above this one.
