@@ -8,7 +8,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
   const HINT = "Click a part to zoom in, or focus the chart and press an arrow key.";
 
   const trees = data.views.map((view, i) => new flameTree.Tree(view, arrays, i));
-  const choice = { measure: "ns", direction: null, group: "phase" };
+  const choice = { measure: "ns", direction: null, group: "kind" };
   let [tree, places, colors] = [trees[0], null, null];
   let focus = 0; // the node in view
   let back = []; // nodes in view before
@@ -62,8 +62,8 @@ fastprof.define("flame", (host, data, arrays, page) => {
     places = tree.places(choice.measure, choice.direction);
     if (!(places.right[focus] > places.left[focus])) [focus, back] = [0, []];
     if (selected >= 0 && !(places.right[selected] > places.left[selected])) selected = -1;
-    recolor();
     showFocus(false);
+    recolor();
     showSelected();
     countMatches();
   }
@@ -92,18 +92,24 @@ fastprof.define("flame", (host, data, arrays, page) => {
 
   function draw() {
     const width = scroll.clientWidth;
-    if (!width) return;
+    if (!width || colors === null) return;
     const began = performance.now();
-    const tall = (tree.depth + 1) * ROW;
-    const height = Math.min(tall, TALLEST, Math.max(window.innerHeight * 0.7, 240));
-    scroll.style.height = `${height}px`;
-    space.style.height = `${Math.max(tall - height, 0)}px`;
-    const context = flameDraw.prepare(under, width, height);
+    const context = flameDraw.prepare(under, width, scroll.clientHeight);
     const count = flameDraw.draw(context, colors, shown());
     Object.assign(host.dataset, {
       milliseconds: (performance.now() - began).toFixed(1), rectangles: count,
     });
     drawOver();
+  }
+
+  /** The height of the chart: that of the rows of the part in view. */
+  function resize() {
+    const [from, to] = [places.left[focus], places.right[focus]];
+    const tall = flameDraw.rows({ ...shown(), from, to }) * ROW;
+    const height = Math.min(tall, TALLEST, Math.max(window.innerHeight * 0.7, 240));
+    scroll.style.height = `${height}px`;
+    space.style.height = `${tall - height}px`;
+    draw();
   }
 
   const shown = () => ({
@@ -152,6 +158,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
     crumbs = made;
     tools.back.disabled = focus === 0 && !back.length;
     host.dataset.focus = tree.chain(focus).slice(1).map((node) => tree.name(node)).join("\n");
+    resize();
     revealRow(focus, 2);
     redraw();
   }
@@ -325,6 +332,6 @@ fastprof.define("flame", (host, data, arrays, page) => {
   });
 
   page.onTheme(recolor);
-  page.onResize(host, draw);
+  page.onResize(host, resize);
   rebuild();
 });

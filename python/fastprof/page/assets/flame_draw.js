@@ -58,24 +58,61 @@ const flameDraw = (() => {
     return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
   }
 
-  const widths = new Map();
+  const widths = new Map(); // of characters
 
-  function widthOf(context, text) {
-    if (!widths.has(text)) widths.set(text, context.measureText(text).width);
-    return widths.get(text);
+  function widthOf(context, character) {
+    if (!widths.has(character)) widths.set(character, context.measureText(character).width);
+    return widths.get(character);
   }
 
   /** The text, cut at its end with an ellipsis to a width; "" if nothing of use fits. */
   function fitted(context, text, room) {
-    const all = widthOf(context, text.slice(0, 400));
-    if (all <= room) return text.slice(0, 400);
-    let [low, high] = [0, Math.min(text.length, 400)];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (context.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle;
-      else high = middle - 1;
+    const short = room - widthOf(context, "…");
+    let [width, fits] = [0, 0];
+    for (let i = 0; i < text.length; i++) {
+      width += widthOf(context, text[i]);
+      if (width <= short) fits = i + 1;
+      else if (width > room) return fits < 2 ? "" : `${text.slice(0, fits)}…`;
     }
-    return low < 2 ? "" : `${text.slice(0, low)}…`;
+    return text;
+  }
+
+  /** Append the children of a node in view to `found`, in order: nodes, and runs of those that are
+   * too narrow as [left, right, hasMatch]. */
+  function children({ tree, places: { left, right }, from, to, width, matches }, node, found) {
+    const scale = width / (to - from || 1);
+    const end = tree.starts[node + 1];
+    let run = null;
+    for (let i = flameTree.firstAfter(tree, right, node, from); i < end; i++) {
+      const child = tree.children[i];
+      if (left[child] >= to) break;
+      if ((right[child] - left[child]) * scale >= LEAST) {
+        run = null;
+        found.push(child);
+        continue;
+      }
+      if (right[child] <= left[child]) continue;
+      if (run === null || (run[1] - run[0]) * scale >= 1) {
+        run = [left[child], right[child], false];
+        found.push(run);
+      }
+      run[1] = right[child];
+      run[2] = run[2] || (matches !== null && matches.is[child] === 1);
+    }
+  }
+
+  /** The number of rows in view, at any scroll position. */
+  function rows(shown) {
+    const stack = [0];
+    let most = 0;
+    while (stack.length) {
+      const node = stack.pop();
+      const found = [];
+      children(shown, node, found);
+      if (found.length) most = Math.max(most, shown.tree.level[node] + 1);
+      for (const each of found) if (typeof each === "number") stack.push(each);
+    }
+    return most + 1;
   }
 
   /** Draw the part of a tree in view; returns the number of rectangles.
@@ -87,7 +124,6 @@ const flameDraw = (() => {
     const scale = width / (to - from || 1);
     const ratio = window.devicePixelRatio || 1;
     const drawn = new Float64Array(tree.depth + 2).fill(-1); // right edge by row, device pixels
-    const stack = [0];
     let count = 0;
     context.font = FONT;
     context.textBaseline = "middle";
@@ -113,6 +149,11 @@ const flameDraw = (() => {
       return level < shown.level ? AROUND : 1;
     }
 
+    function narrow(level, begin, end, hasMatch) {
+      const alpha = matches === null || hasMatch ? 1 : FADED;
+      rectangle(level, begin, end, hasMatch ? colors.match : colors.mixed, alpha);
+    }
+
     function label(node, level) {
       const y = level * ROW - scroll;
       if (y + ROW <= 0 || y >= height) return;
@@ -129,38 +170,23 @@ const flameDraw = (() => {
 
     const isMatch = (node) => matches !== null && matches.is[node] === 1;
 
-    /** Draw the children of a node; wide ones go on the stack, last first. */
-    function within(node, level) {
-      const end = tree.starts[node + 1];
-      const wide = [];
-      let [begin, last] = [0, -1];
-      const flush = () => {
-        if (last > begin) rectangle(level, begin, last, colors.mixed, matches === null ? 1 : FADED);
-        last = -1;
-      };
-      for (let i = flameTree.firstAfter(tree, right, node, from); i < end; i++) {
-        const child = tree.children[i];
-        if (left[child] >= to) break;
-        if ((right[child] - left[child]) * scale >= LEAST) {
-          flush();
-          wide.push(child);
-        } else {
-          if (last < 0) begin = left[child];
-          last = right[child];
-        }
-        if (last >= 0 && (last - begin) * scale >= 1) flush();
-      }
-      flush();
-      for (let i = wide.length - 1; i >= 0; i--) stack.push(wide[i]);
-    }
-
-    while (stack.length) {
-      const node = stack.pop();
+    /** Draw a node; its children go on the stack, the first on top. */
+    function visit(node) {
       const level = tree.level[node];
       const fill = isMatch(node) ? colors.match : colors.fill(node);
-      if (!rectangle(level, left[node], right[node], fill, alphaOf(node, level))) continue;
+      if (!rectangle(level, left[node], right[node], fill, alphaOf(node, level))) return;
       label(node, level);
-      if ((level + 1) * ROW - scroll < height) within(node, level + 1);
+      if ((level + 1) * ROW - scroll >= height) return;
+      const found = [];
+      children(shown, node, found);
+      for (let i = found.length - 1; i >= 0; i--) stack.push([found[i], level + 1]);
+    }
+
+    const stack = [[0, 0]];
+    while (stack.length) {
+      const [each, level] = stack.pop();
+      if (typeof each === "number") visit(each);
+      else narrow(level, ...each);
     }
     context.globalAlpha = 1;
     return count;
@@ -178,5 +204,5 @@ const flameDraw = (() => {
     context.strokeRect(x + 0.5, tree.level[node] * ROW - scroll + 0.5, Math.max(end - x - 2, 1), ROW - 2);
   }
 
-  return { ROW, Colors, draw, outline, prepare };
+  return { ROW, Colors, draw, outline, prepare, rows };
 })();

@@ -11,7 +11,7 @@ const flameParts = (() => {
   const DIRECTIONS = [
     ["", "Forward and backward"], ["forward", "Forward"], ["backward", "Backward"], ["other", "Other"],
   ];
-  const GROUPS = [["phase", "Colour: phase"], ["kind", "Colour: kind of kernel"]];
+  const GROUPS = [["kind", "Colour: kind of kernel"], ["phase", "Colour: phase"]];
 
   /** Lines of text about a node: the first is its name. choice: { measure, direction }. */
   function describe(tree, node, page, choice) {
@@ -100,12 +100,20 @@ const flameParts = (() => {
     return { bar, search, status, back };
   }
 
-  /** The names from all to a node, each a button that brings it into view. */
+  const OUTER = 2; // names in the path of a part in view
+  const INNER = 7;
+
+  /** The names from all to a node, each a button that brings it into view; long paths are cut in
+   * their middle. */
   function crumbs(page, tree, node, act) {
     const nav = page.element("nav", "flame-crumbs");
     nav.setAttribute("aria-label", "Part in view");
     const chain = tree.chain(node);
     chain.forEach((each, i) => {
+      if (i >= OUTER && i < chain.length - INNER) {
+        if (i === OUTER) nav.append(page.element("span", "", "› …"));
+        return;
+      }
       const made = page.element("button", "", each === 0 ? "all" : tree.label(each));
       made.type = "button";
       made.title = tree.name(each);

@@ -64,42 +64,36 @@ const flameTree = (() => {
       return found;
     }
 
-    /** A measure of each node and direction, with all nodes inside, [3 n]; NaN: unknown. */
-    inside(measure) {
-      if (this.known.has(measure)) return this.known.get(measure);
-      const sums = new Float64Array(N * this.n);
-      const isKnown = new Uint8Array(N * this.n);
-      const [at, values] = [this.array("at"), this.array(measure)];
-      for (let i = 0; i < at.length; i++) {
-        if (Number.isNaN(values[i])) continue;
-        sums[at[i]] = values[i];
-        isKnown[at[i]] = 1;
-      }
-      for (let i = this.n - 1; i > 0; i--) {
-        for (let d = 0; d < N; d++) {
-          const [own, above] = [N * i + d, N * this.parent[i] + d];
-          sums[above] += sums[own];
-          isKnown[above] |= isKnown[own];
-        }
-      }
-      for (let i = 0; i < sums.length; i++) if (!isKnown[i]) sums[i] = NaN;
-      this.known.set(measure, sums);
-      return sums;
+    /** A measure of each node with all nodes inside it, [n]; NaN: unknown. direction: null for all
+     * of DIRECTIONS. */
+    inside(measure, direction) {
+      const key = `${measure} ${direction}`;
+      if (!this.known.has(key)) this.known.set(key, this.sums(measure, direction));
+      return this.known.get(key);
     }
 
-    /** A measure of a node; direction null for all. NaN: unknown. */
-    value(measure, node, direction = null) {
-      if (!this.has(measure)) return NaN;
-      const sums = this.inside(measure);
-      if (direction !== null) return sums[N * node + DIRECTIONS.indexOf(direction)];
-      let [total, isKnown] = [0, false];
-      for (let d = 0; d < N; d++) {
-        const value = sums[N * node + d];
-        if (Number.isNaN(value)) continue;
-        total += value;
-        isKnown = true;
+    sums(measure, direction) {
+      const { n, parent } = this;
+      const [at, values] = [this.array("at"), this.array(measure)];
+      const [sums, isKnown] = [new Float64Array(n), new Uint8Array(n)];
+      const wanted = DIRECTIONS.indexOf(direction);
+      for (let i = 0; i < at.length; i++) {
+        const isOther = wanted >= 0 && at[i] % N !== wanted;
+        if (isOther || Number.isNaN(values[i])) continue;
+        const node = Math.floor(at[i] / N);
+        sums[node] += values[i];
+        isKnown[node] = 1;
       }
-      return isKnown ? total : NaN;
+      for (let i = n - 1; i > 0; i--) {
+        sums[parent[i]] += sums[i];
+        isKnown[parent[i]] |= isKnown[i];
+      }
+      return sums.map((sum, i) => (isKnown[i] ? sum : NaN));
+    }
+
+    /** A measure of a node; NaN: unknown. */
+    value(measure, node, direction = null) {
+      return this.has(measure) ? this.inside(measure, direction)[node] : NaN;
     }
 
     /** The place of each node from 0 to the width of the root, [n]: { left, right }.
@@ -107,9 +101,8 @@ const flameTree = (() => {
      * are scaled to it. */
     places(measure, direction) {
       const { n } = this;
-      const width = new Float64Array(n);
+      const width = this.inside(measure, direction).map((value) => Math.max(value || 0, 0));
       const total = new Float64Array(n);
-      for (let i = 0; i < n; i++) width[i] = Math.max(this.value(measure, i, direction) || 0, 0);
       for (let i = 1; i < n; i++) total[this.parent[i]] += width[i];
       const [left, right, cursor] = [new Float64Array(n), new Float64Array(n), new Float64Array(n)];
       right[0] = width[0];

@@ -39,7 +39,7 @@ _VIEWS: Final = (
     _View("layers", "Layers", "layer"),
     _View("path", "Call path", "range"),
     _View("lines", "Source lines", "source line"),
-    _View("stack", "Python stack", "source line"),
+    _View("stack", "Call stack", "source line"),
 )
 _PLAIN: Final = "Operators"
 _LEAST: Final = 1e-5  # of all GPU time
@@ -103,7 +103,7 @@ def _missing(profile: Profile, lacking: set[str]) -> Iterator[str]:
 
 
 def _listed(titles: list[str]) -> str:
-    names = [title.lower() for title in titles]
+    names = [title[:1].lower() + title[1:] for title in titles]
     return ", ".join(names[:-1]) + (" and " if names[1:] else "") + names[-1]
 
 
