@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.page.section import SectionMaker
-from fastprof.page.sections import answer, memory, recorded, roofline, tables, timeline
+from fastprof.page.sections import answer, flame, memory, recorded, roofline, tables, timeline
 
 __all__ = ["SECTIONS"]
 
 SECTIONS: Final[tuple[SectionMaker, ...]] = (
     answer.section,
+    flame.section,
     timeline.section,
     roofline.section,
     memory.section,
