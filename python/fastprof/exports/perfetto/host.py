@@ -6,6 +6,7 @@ import numpy as np
 
 from fastprof._core import _nest
 from fastprof._core._packets import Fields
+from fastprof._core._take import take
 from fastprof.exports.events import GpuWork, HostRows
 from fastprof.exports.names import category_of, details_of, title_of
 from fastprof.exports.perfetto import proto
@@ -32,12 +33,12 @@ def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[in
         order = np.arange(n, dtype=np.int32)
     place = np.empty(n, np.int32)
     place[order] = np.arange(n, dtype=np.int32)
-    thread = np.concatenate([ranges.thread[rows.ranges], api.thread[rows.api]])[order]
+    thread = take(np.concatenate([ranges.thread[rows.ranges], api.thread[rows.api]]), order)
     names = [*_range_texts(work.profile, texts), *_api_texts(work.profile, texts)]
     name = np.concatenate([ranges.label[rows.ranges], api.name.ids[rows.api]]).astype(np.int32)
     name[n_ranges:] += len(ranges.meanings)
     fields = Fields(n)
-    fields.add_texts(name[order], names)
+    fields.add_texts(take(name, order), names)
     for shown_as, of_range, of_api in (
         ("sequence number", ranges.seq, None),
         ("correlation", None, api.correlation),
@@ -48,10 +49,11 @@ def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[in
         if of_api is not None:
             values[n_ranges:] = of_api[rows.api]
         outer, inner = texts.annotation_tags(shown_as)
-        fields.add_numbers(inner, values[order], none=-1, outer=outer)
+        fields.add_numbers(inner, take(values, order), none=-1, outer=outer)
     _add_flows(fields, work, rows, place)
-    track = _tracks(work.profile, output, processes, (start[order], end[order], thread))
-    Slices(start[order], end[order], track, fields).write_to(output)
+    start, end = take(start, order), take(end, order)
+    track = _tracks(work.profile, output, processes, (start, end, thread))
+    Slices(start, end, track, fields).write_to(output)
 
 
 def _tracks(
