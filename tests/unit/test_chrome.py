@@ -54,6 +54,7 @@ def test_a_kernel_has_the_arguments_of_torch_profiler(tmp_path):
     assert [each["name"] for each in of(found, "user_annotation")] == ["layer:one"]
     (call,) = of(found, "cuda_runtime")
     assert call["args"]["correlation"] == 7 and call["dur"] == 0.01
+    assert call["name"] == "cudaLaunchKernel"
     assert [each["ph"] for each in of(found, "ac2g")] == ["s", "f"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ from fastprof.profile.profile import Profile
 
 __all__ = ["api_rows", "memory_rows", "name_events", "range_rows", "thread_places"]
 
-_CPU: Final = 0
+# Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
+_VERSION: Final = re.compile(r"_v\d{4,}\Z")
 
 
 def thread_places(threads: Threads) -> list[str]:
@@ -61,7 +63,7 @@ def api_rows(profile: Profile, chosen: Int64, correlation: Int64, origin: int) -
     rows = EventRows(len(chosen), origin)
     beginnings = [
         f'"ph":"X","cat":"{_category(name)}","name":{quoted(name)},"args":{{"cbid":0'
-        for name in map(str, api.name.values)
+        for name in (_VERSION.sub("", str(each)) for each in api.name.values)
     ]
     rows.texts(api.name.ids[chosen], beginnings)
     rows.number("correlation", correlation[chosen])
