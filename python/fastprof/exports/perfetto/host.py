@@ -14,6 +14,7 @@ from fastprof.exports.perfetto.gpu import flow_ids
 from fastprof.exports.perfetto.packets import Interned
 from fastprof.exports.perfetto.slices import FLOW, FLOW_END, Output, Slices, tracks_of_lanes
 from fastprof.model.arrays import Int32, Int64
+from fastprof.profile.api_classes import class_of
 from fastprof.profile.profile import Profile
 
 __all__ = ["write_host"]
@@ -98,16 +99,11 @@ def _range_texts(profile: Profile, texts: Interned) -> list[bytes]:
 
 
 def _api_texts(profile: Profile, texts: Interned) -> list[bytes]:
-    classes = dict(
-        zip(profile.api.name.ids.tolist(), profile.api.call_class.ids.tolist(), strict=True)
-    )
     return [
-        proto.number(10, texts.event(str(name)))
+        proto.number(10, texts.event(name))
         + proto.number(3, texts.category("api"))
-        + texts.annotation("class", str(profile.api.call_class.values[classes[i]]))
-        if i in classes
-        else b""
-        for i, name in enumerate(profile.api.name.values)
+        + texts.annotation("class", class_of(name))
+        for name in map(str, profile.api.name.values)
     ]
 
 
