@@ -72,6 +72,28 @@ def test_processes_have_ids_of_their_own(tmp_path):
     assert profile.kernels["launch_start"].tolist() == [0, 1000]
 
 
+def test_calls_of_unknown_threads(tmp_path):
+    export = Export().launch(0, 5, corr=1, tid=1, globalTid=None).kernel(9, 12, corr=1)
+    export.push_pop(0, 20, "lost", tid=1, globalTid=None)
+    found = events(export.write(tmp_path / "x.sqlite"), tmp_path)
+    assert len(of(found, "kernel")) == 1
+
+
+def test_threads_without_numbers_remain_distinct(tmp_path):
+    file = KinetoFile().op(0, 10, "aten::mul", tid="one").op(5, 15, "aten::add", tid="two")
+    found = events(file.write(tmp_path / "x.json"), tmp_path)
+    assert len({each["tid"] for each in of(found, "cpu_op")}) == 2
+
+
+@pytest.mark.parametrize("corr", [2**31 - 1, 2**32, 2**62, 2**63 - 1])
+def test_ids_of_any_size(corr, tmp_path):
+    export = Export()
+    for pid in (1, 2):
+        export.launch(0, 5, corr=corr, tid=1, pid=pid).kernel(10, 20, corr=corr, pid=pid)
+    found = events(export.write(tmp_path / "x.sqlite"), tmp_path)
+    assert len({each["args"]["correlation"] for each in of(found, "kernel")}) == 2
+
+
 def test_forward_and_backward_are_linked(tmp_path):
     file = KinetoFile()
     file.op(0, 10, "aten::mul", tid=1, seq=5)

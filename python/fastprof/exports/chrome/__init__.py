@@ -20,11 +20,13 @@ from fastprof.exports.chrome.host import (
     api_rows,
     memory_rows,
     name_events,
+    place_of,
     range_rows,
     thread_places,
 )
 from fastprof.exports.chrome.rows import quoted
 from fastprof.exports.events import GpuWork, HostRows, read
+from fastprof.model.arrays import Int64
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile
@@ -87,7 +89,7 @@ def _writers(profile: Profile, work: GpuWork, rows: HostRows, origin: int) -> It
     yield from _flows(profile, work, correlation, origin)
 
 
-def _flows(profile: Profile, work: GpuWork, correlation: Any, origin: int) -> Iterator[RowWriter]:
+def _flows(profile: Profile, work: GpuWork, correlation: Int64, origin: int) -> Iterator[RowWriter]:
     """Flows from API calls to GPU work (ac2g) and from forward to backward (fwdbwd)."""
     api, ranges = profile.api, profile.ranges
     threads = thread_places(api.threads)
@@ -95,7 +97,7 @@ def _flows(profile: Profile, work: GpuWork, correlation: Any, origin: int) -> It
     call = work.api[launched]
     ids = correlation[launched]
     place, streams = stream_places(work)
-    of_call = take(api.thread, call)
+    of_call = place_of(take(api.thread, call), api.threads)
     yield flow_rows("s", "ac2g", ids, (of_call, threads), api.start[call], origin)
     yield flow_rows("f", "ac2g", ids, (place[launched], streams), work.start[launched], origin)
     backward = np.flatnonzero(ranges.forward[: ranges.n_own] >= 0)
@@ -104,7 +106,7 @@ def _flows(profile: Profile, work: GpuWork, correlation: Any, origin: int) -> It
     backward, forward = backward[own], forward[own]
     ids = np.arange(1, len(backward) + 1, dtype=np.int64)
     for phase, row in (("s", forward), ("f", backward)):
-        places = ranges.thread[row], threads
+        places = place_of(ranges.thread[row], ranges.threads), threads
         yield flow_rows(phase, "fwdbwd", ids, places, ranges.start[row], origin)
 
 

@@ -17,7 +17,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.instances import Threads
 from fastprof.profile.profile import Profile
 
-__all__ = ["api_rows", "memory_rows", "name_events", "range_rows", "thread_places"]
+__all__ = ["api_rows", "memory_rows", "name_events", "place_of", "range_rows", "thread_places"]
 
 # Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
 _VERSION: Final = re.compile(r"_v\d{4,}\Z")
@@ -25,8 +25,12 @@ _VERSION: Final = re.compile(r"_v\d{4,}\Z")
 
 def thread_places(threads: Threads) -> list[str]:
     """The pid and tid of each thread, and of an unknown one at the end."""
-    pairs = zip(threads.pid.tolist(), threads.tid.tolist(), strict=True)
-    return [f'"pid":{pid},"tid":{tid}' for pid, tid in (*pairs, (-1, -1))]
+    pairs = enumerate(zip(threads.pid.tolist(), threads.tid.tolist(), strict=True))
+    # Threads without a number remain distinct.
+    found = [
+        f'"pid":{pid},"tid":{tid if tid >= 0 else quoted(f"thread {i}")}' for i, (pid, tid) in pairs
+    ]
+    return [*found, '"pid":-1,"tid":-1']
 
 
 def range_rows(profile: Profile, chosen: Int64, origin: int) -> RowWriter:
@@ -42,14 +46,14 @@ def range_rows(profile: Profile, chosen: Int64, origin: int) -> RowWriter:
     rows.number("External id", chosen + 1)
     rows.number("Sequence number", seq)
     rows.plain("},")
-    rows.texts(_place(ranges.thread[chosen], ranges.threads), thread_places(ranges.threads))
+    rows.texts(place_of(ranges.thread[chosen], ranges.threads), thread_places(ranges.threads))
     rows.time(ranges.start[chosen])
     rows.duration(ranges.start[chosen], ranges.end[chosen], np.zeros(len(chosen), bool))
     return rows.done()
 
 
-def _place(thread: Int32, threads: Threads) -> Int32:
-    """The index into `thread_places`."""
+def place_of(thread: Int32, threads: Threads) -> Int32:
+    """The index of each thread in `thread_places`; thread: index into `threads`, -1 if unknown."""
     return np.where(thread < 0, len(threads.tid), thread).astype(np.int32)
 
 
@@ -68,7 +72,7 @@ def api_rows(profile: Profile, chosen: Int64, correlation: Int64, origin: int) -
     rows.texts(api.name.ids[chosen], beginnings)
     rows.number("correlation", correlation[chosen])
     rows.plain("},")
-    rows.texts(_place(api.thread[chosen], api.threads), thread_places(api.threads))
+    rows.texts(place_of(api.thread[chosen], api.threads), thread_places(api.threads))
     rows.time(api.start[chosen])
     rows.duration(api.start[chosen], api.end[chosen], np.zeros(len(chosen), bool))
     return rows.done()
