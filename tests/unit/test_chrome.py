@@ -153,6 +153,22 @@ def test_where_selects_work_and_the_host_during_it(tmp_path):
     assert [each["name"] for each in of(found, "user_annotation")] == ["layer:one"]
 
 
+def test_steps_are_annotations_of_torch_profiler(tmp_path):
+    export = Export()
+    for i in range(4):
+        export.push_pop(i * 100, i * 100 + 90, f"step {i}", tid=1)
+        export.launch(i * 100 + 5, i * 100 + 9, corr=i, tid=1)
+        export.kernel(i * 100 + 20, i * 100 + 60, corr=i)
+    file = export.write(tmp_path / "x.sqlite")
+    found = events(file, tmp_path, steps="range:step")
+    names = [each["name"] for each in of(found, "user_annotation") if each["tid"] == "steps"]
+    assert names == [f"ProfilerStep#{i}" for i in range(4)]
+    profile = fastprof.open(tmp_path / "out.json")
+    assert profile.find_steps().source == "ProfilerStep"
+    assert profile.kernels["step"].tolist() == [0, 1, 2, 3]
+    assert not any(each["tid"] == "steps" for each in of(events(file, tmp_path), "user_annotation"))
+
+
 def test_dict_lines_are_rejected(tmp_path):
     file = tmp_path / "net.dict"
     file.write_text(repr({"kShortName": "sgemm", "kDuration": 5}) + "\n")

@@ -22,6 +22,7 @@ from fastprof.exports.chrome.host import (
     name_events,
     place_of,
     range_rows,
+    step_rows,
     thread_places,
 )
 from fastprof.exports.chrome.rows import quoted
@@ -35,12 +36,15 @@ from fastprof.writers.write_threads import write as write_rows
 __all__ = ["write"]
 
 
-def write(profile: Profile, file: BinaryIO, where: Where | None = None) -> None:
+def write(
+    profile: Profile, file: BinaryIO, steps: str | None = None, where: Where | None = None
+) -> None:
     """Write a profile as a trace of torch.profiler.
 
     Parameters
     ----------
     file : binary file
+    steps : what a step is, see `Profile.find_steps`; adds the steps as `ProfilerStep#N`
     where : the GPU work to export, and the host's work during it
 
     Raises
@@ -49,7 +53,10 @@ def write(profile: Profile, file: BinaryIO, where: Where | None = None) -> None:
         The profile is dict lines, which contain no times.
     ReportError
         A condition of `where` is malformed.
+    StepsError
+        There are no such steps.
     """
+    found = None if steps is None else profile.find_steps(steps)
     work, rows = read(profile, where)
     origin = min(_first(profile, work, rows), 0)
     root = ",\n".join(f"{quoted(key)}:{quoted(value)}" for key, value in _root(profile.about))
@@ -58,6 +65,8 @@ def write(profile: Profile, file: BinaryIO, where: Where | None = None) -> None:
         file.write(quoted(event).encode() + b",\n")
     for writer in _writers(profile, work, rows, origin):
         write_rows(writer, file)
+    if found is not None and found.source != "none":
+        write_rows(step_rows(found, origin), file)
     end = int(work.end.max(initial=0)) - origin
     last = {
         "ph": "i",

@@ -16,8 +16,12 @@ from fastprof.model.metadata import MANAGED
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.instances import Threads
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["api_rows", "memory_rows", "name_events", "place_of", "range_rows", "thread_places"]
+__all__ = [
+    "api_rows", "memory_rows", "name_events", "place_of", "range_rows", "step_rows",
+    "thread_places",
+]  # fmt: skip
 
 # Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
 _VERSION: Final = re.compile(r"_v\d{4,}\Z")
@@ -83,10 +87,22 @@ def _category(name: str) -> str:
     return "cuda_driver" if is_driver else "cuda_runtime"
 
 
+def step_rows(steps: StepsOfKernels, origin: int) -> RowWriter:
+    """The steps as annotations `ProfilerStep#N`, on a thread of their own in each process."""
+    chosen = np.flatnonzero(steps.start != NO_TIME)
+    rows = EventRows(len(chosen), origin)
+    rows.plain('"ph":"X","cat":"user_annotation","name":"ProfilerStep#')
+    rows.writer.add_ints(rows.taken(), steps.number[chosen], none=NO_TIME, none_text=b"")
+    rows.plain('","tid":"steps"')
+    rows.number("pid", steps.pid[chosen], none=NO_TIME)
+    rows.time(steps.start[chosen])
+    rows.duration(steps.start[chosen], steps.end[chosen], np.zeros(len(chosen), bool))
+    return rows.done()
+
+
 def memory_rows(profile: Profile, origin: int) -> RowWriter:
     """The allocations and frees."""
     memory = profile.memory_events
-    rows = EventRows(len(memory), origin)
     chosen = np.flatnonzero((memory.time != NO_TIME) & (memory.device_type < MANAGED))
     rows = EventRows(len(chosen), origin)
     rows.plain('"ph":"i","s":"t","cat":"cpu_instant_event","name":"[memory]","args":{"Ev Idx":0')
