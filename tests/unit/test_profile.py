@@ -36,6 +36,7 @@ coverage_of_kernels
 cpu_samples
 cpu_switches
 devices
+export
 find_steps
 graph_capture
 idle

@@ -61,7 +61,7 @@ _ALL: Final = (
         "trace of torch.profiler (Chrome JSON), for HTA, TensorBoard, trace viewers and fastprof",
         ".json",
         "fastprof.exports.chrome:write",
-        (WHERE,),
+        (STEPS, WHERE),
         is_text=True,
     ),
 )
