@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
@@ -389,9 +388,8 @@ def source_lines(profile: Profile) -> SourceLines:
     return profile._source.lines
 
 
-def forward_ranges(profile: Profile) -> Int32:
-    """int32 [kernels], row of `profile.ranges`: the range of the forward call that a backward
-    kernel belongs to; -1 for other kernels, and if the call is not recorded."""
+def forward_ranges(profile: Profile) -> npt.NDArray[Any]:
+    """int32 [kernels], the range of the forward call of each backward kernel; -1 for none."""
     return profile._source.forward_ranges
 
 
