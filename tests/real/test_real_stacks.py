@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.stacks import DIRECTIONS, TREES, MEASURES, Stacks, stacks
+from fastprof.analysis.stacks import DIRECTIONS, MEASURES, TREES, Stacks, stacks
 from fastprof.model.table import Table
 from open_traces import profile
 from real_data import traces

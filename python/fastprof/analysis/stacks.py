@@ -31,7 +31,7 @@ from fastprof.model.columns import Values
 from fastprof.model.names import unknown_name
 from fastprof.profile.profile import Profile
 
-__all__ = ["DIRECTIONS", "TREES", "MEASURES", "Stacks", "stacks"]
+__all__ = ["DIRECTIONS", "MEASURES", "TREES", "Stacks", "stacks"]
 
 Numbers = npt.NDArray[Any]
 

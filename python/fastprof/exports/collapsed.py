@@ -5,9 +5,9 @@ The format: https://github.com/brendangregg/FlameGraph#2-fold-stacks
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
+from fastprof.analysis.selection import Where
 from fastprof.analysis.stacks import DIRECTIONS, stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.profile.profile import Profile
@@ -22,7 +22,7 @@ def write(
     file: BinaryIO,
     stack: str = "layers",
     weight: str = "ns",
-    where: Mapping[str, str] | Sequence[str] | None = None,
+    where: Where | None = None,
 ) -> None:
     """Write a line for each stack with a weight; forward, backward and other work are roots.
 

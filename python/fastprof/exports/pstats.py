@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import marshal
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import BinaryIO
 
+from fastprof.analysis.line_rows import NO_LINE
+from fastprof.analysis.selection import Where
 from fastprof.analysis.stacks import Stacks, stacks
 from fastprof.errors import ReportError
 from fastprof.exports.weights import paths_of
-from fastprof.model.markers.frames import place_of
+from fastprof.model.markers.frames import Place, place_of
 from fastprof.profile.profile import Profile
 
 __all__ = ["write"]
 
 Function = tuple[str, int, str]
+Callers = dict[Function, tuple[int, int, float, float]]
+
 _NS = 1e9
 _ROOT: Function = ("~", 0, "<no source line>")
 
@@ -27,7 +31,7 @@ _ROOT: Function = ("~", 0, "<no source line>")
 def write(
     profile: Profile,
     file: BinaryIO,
-    where: Mapping[str, str] | Sequence[str] | None = None,
+    where: Where | None = None,
 ) -> None:
     """Write the GPU time of the functions on the recorded call stacks, forward and backward.
 
@@ -46,7 +50,7 @@ def write(
         An option is invalid, or no call stack is recorded.
     """
     tree = stacks(profile, "stack", leaves=(), where=where)
-    if len(tree) > 1 and not (tree.type.array() == "frame").any():
+    if len(tree) > 1 and set(tree.name.array()[1:]) == {NO_LINE.frame}:
         raise ReportError(
             "pstats: no call stacks recorded; use torch.profiler with with_stack=True, or "
             "fastprof.init()"
@@ -62,7 +66,7 @@ class _Sums:
         self.callers: dict[Function, list[int]] = defaultdict(lambda: [0, 0, 0])
 
 
-def _statistics(tree: Stacks) -> dict[Function, tuple[int, int, float, float, dict[Function, tuple[int, int, float, float]]]]:
+def _statistics(tree: Stacks) -> dict[Function, tuple[int, int, float, float, Callers]]:
     functions = _functions(tree)
     own, calls = tree.own("ns").tolist(), tree.own("calls").tolist()
     sums: dict[Function, _Sums] = defaultdict(_Sums)
@@ -75,7 +79,9 @@ def _statistics(tree: Stacks) -> dict[Function, tuple[int, int, float, float, di
         for each in dict.fromkeys(chain):  # once, however often it calls itself
             sums[each].calls += count
             sums[each].all += own[row]
-        for caller, called in dict.fromkeys(zip(chain, chain[1:], strict=False)):
+        outermost = {called: caller for caller, called in reversed(list(pairwise(chain)))}
+        outermost.pop(chain[0], None)  # it calls itself
+        for called, caller in outermost.items():
             found = sums[called].callers[caller]
             found[0] += count
             found[1] += own[row] if called == chain[-1] else 0
@@ -95,20 +101,18 @@ def _statistics(tree: Stacks) -> dict[Function, tuple[int, int, float, float, di
 def _functions(tree: Stacks) -> list[Function]:
     """The function of each node: its file, the least of its lines, its name."""
     places = [place_of(str(name)) for name in tree.name.array().tolist()]
-    kinds = tree.type.array().tolist()
     first: dict[tuple[str, str], int] = {}
-    for place, kind in zip(places, kinds, strict=True):
-        if kind == "frame" and place.line is not None and place.function is not None:
+    for place in places:
+        if place.line is not None and place.function is not None:
             key = (place.file, place.function)
             first[key] = min(first.get(key, place.line), place.line)
     return [
         (place.file, first.get((place.file, place.function or ""), place.line or 0), _name(place))
-        if kind == "frame"
+        if place.file != NO_LINE.frame
         else _ROOT
-        for place, kind in zip(places, kinds, strict=True)
+        for place in places
     ]
 
 
-def _name(place: object) -> str:
-    found = getattr(place, "function", None)
-    return found if found is not None else f"line {getattr(place, 'line', None)}"
+def _name(place: Place) -> str:
+    return place.function if place.function is not None else f"line {place.line}"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, BinaryIO, Final
 
-import numpy as np
-
 from fastprof._version import __version__
+from fastprof.analysis.selection import Where
 from fastprof.analysis.stacks import DIRECTIONS, Stacks, stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.model.markers.frames import place_of
@@ -30,7 +29,7 @@ def write(
     file: BinaryIO,
     stack: str = "layers",
     weight: str = "ns",
-    where: Mapping[str, str] | Sequence[str] | None = None,
+    where: Where | None = None,
 ) -> None:
     """Write a profile for each GPU; forward, backward and other work are roots.
 
@@ -71,13 +70,12 @@ class _Frames:
         return self._ids[key]
 
 
-def _trees(
-    profile: Profile, stack: str, where: Mapping[str, str] | Sequence[str] | None
-) -> list[tuple[str, Stacks]]:
+def _trees(profile: Profile, stack: str, where: Where | None) -> list[tuple[str, Stacks]]:
     """The tree of each GPU, with its name."""
-    devices = np.unique(profile.kernels["device"].compressed()).tolist()
+    devices = sorted(profile.devices)
     if len(devices) < 2:
-        return [(_name(profile, devices[0] if devices else None), stacks(profile, stack, where=where))]
+        name = _name(profile, devices[0] if devices else None)
+        return [(name, stacks(profile, stack, where=where))]
     found = []
     for device in devices:
         of_device = [f"device={device}", *_conditions(where)]
@@ -85,9 +83,13 @@ def _trees(
     return found
 
 
-def _conditions(where: Mapping[str, str] | Sequence[str] | None) -> list[str]:
+def _conditions(where: Where | None) -> list[str]:
     if isinstance(where, Mapping):
-        return [f"{key}={pattern}" for key, pattern in where.items()]
+        return [
+            f"{key}={each}"
+            for key, patterns in where.items()
+            for each in ([patterns] if isinstance(patterns, str) else patterns)
+        ]
     return list(where or ())
 
 

@@ -7,18 +7,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.analysis.options import WHERE, choice
 from fastprof.analysis.stacks import DIRECTIONS, Stacks
 from fastprof.errors import ReportError
 
-__all__ = ["MEASURE_OF", "TREE_OPTIONS", "own_weights", "paths_of"]
+__all__ = ["own_weights", "paths_of"]
 
-MEASURE_OF: Final = {"ns": "ns", "flops": "flops", "bytes": "bytes", "lost": "lost_ns"}
-TREE_OPTIONS: Final = (
-    choice("stack", "what the stacks are made of", ("layers", "path", "lines", "stack")),
-    choice("weight", "their weight: GPU time, FLOPs, bytes, or lost time", tuple(MEASURE_OF)),
-    WHERE,
-)
+_MEASURE_OF: Final = {"ns": "ns", "flops": "flops", "bytes": "bytes", "lost": "lost_ns"}
 
 
 def own_weights(tree: Stacks, weight: str) -> npt.NDArray[np.int64]:
@@ -29,7 +23,7 @@ def own_weights(tree: Stacks, weight: str) -> npt.NDArray[np.int64]:
     ReportError
         Nothing has such a weight.
     """
-    measure = MEASURE_OF[weight]
+    measure = _MEASURE_OF[weight]
     found = np.stack([tree.own(measure, each) for each in DIRECTIONS], axis=1)
     whole = np.rint(np.nan_to_num(found.astype(np.float64))) if measure == "lost_ns" else found
     result = np.maximum(whole, 0).astype(np.int64)
