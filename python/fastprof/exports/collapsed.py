@@ -14,7 +14,10 @@ from fastprof.profile.profile import Profile
 
 __all__ = ["write"]
 
-_SEPARATORS = str.maketrans({";": ",", "\n": " ", "\r": " ", "\0": " "})
+# Frames end with a semicolon, stacks with a line; readers in Python split at all of these.
+_SEPARATORS = str.maketrans(
+    {";": ",", **dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\0", " ")}
+)
 
 
 def write(
