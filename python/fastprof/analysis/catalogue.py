@@ -43,6 +43,7 @@ add(
         columns=steps_columns.COLUMNS,
         options=(STEPS, WHERE, *PEAKS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -54,6 +55,7 @@ add(
         columns=idle_columns.ALL,
         options=idle_columns.OPTIONS,
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -104,6 +106,7 @@ add(
         function="fastprof.analysis.ranges_report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
+        uses_host=True,
     )
 )
 add(
@@ -141,6 +144,7 @@ add(
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -152,6 +156,7 @@ add(
         columns=copies_columns.COLUMNS,
         options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -175,6 +180,7 @@ add(
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
