@@ -118,3 +118,31 @@ fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) {
   }
   return FP_OK;
 }
+
+fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
+                       const int64_t *window_end, int64_t n_windows, const fp_sweep_parts *parts,
+                       int64_t room, int64_t *n_parts) {
+  int64_t first = 0, n = 0;
+  *n_parts = 0;
+  if (work->n > INT32_MAX || n_windows > INT32_MAX) return FP_E_TOO_MANY;
+  for (int64_t w = 1; w < n_windows; w++)
+    if (window_start[w] < window_start[w - 1] || window_end[w] < window_end[w - 1])
+      return FP_E_ORDER;
+  for (int64_t i = 0; i < work->n; i++) {
+    int64_t start = work->start[i], end = end_of(work, i);
+    if (i && start < work->start[i - 1]) return FP_E_ORDER;
+    while (first < n_windows && window_end[first] <= start) first++;
+    for (int64_t w = first; w < n_windows; w++) {
+      if (window_start[w] > start && window_start[w] >= end) break;
+      if (n < room) {
+        parts->interval[n] = (int32_t)i;
+        parts->window[n] = (int32_t)w;
+        parts->start[n] = start > window_start[w] ? start : window_start[w];
+        parts->end[n] = end < window_end[w] ? end : window_end[w];
+      }
+      n++;
+    }
+  }
+  *n_parts = n;
+  return FP_OK;
+}

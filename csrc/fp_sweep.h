@@ -37,4 +37,18 @@ fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t r
  * own: [n] */
 fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own);
 
+/* The parts of intervals within windows, in order of interval, then window; all [room]. Bounds are
+ * those of the part. */
+typedef struct {
+  int32_t *interval, *window;
+  int64_t *start, *end;
+} fp_sweep_parts;
+
+/* Cuts intervals at the bounds of windows, whose starts and ends ascend. `kind` is not read. An
+ * interval without length is in the window that contains its start. *n_parts counts those beyond
+ * `room` too. */
+fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
+                       const int64_t *window_end, int64_t n_windows, const fp_sweep_parts *parts,
+                       int64_t room, int64_t *n_parts);
+
 #endif

@@ -93,13 +93,13 @@ class Split(NamedTuple):
     n_late: int
 
 
-def split(gaps: Gaps, host: Host, window: Int64 | None = None, n_windows: int = 1) -> Split:
+def split(gaps: Gaps, host: Host, window: Int32 | None = None, n_windows: int = 1) -> Split:
     """Divide each gap of a GPU among its causes.
 
-    window : int64 [gaps], ascending, the window of each, for `of_windows`; None: the first
+    window : int32 [gaps], ascending, the window of each, for `of_windows`; None: the first
     """
     n, parts = len(gaps.start), []
-    of = np.zeros(n, np.int64) if window is None else window
+    of = np.zeros(n, np.int32) if window is None else window
     for first in range(0, n or 1, _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
         parts.append(_split(Gaps._make(each[some] for each in gaps), host, of[some], n_windows))
@@ -111,7 +111,7 @@ def split(gaps: Gaps, host: Host, window: Int64 | None = None, n_windows: int = 
 _AT_ONCE: Final = 1 << 16
 
 
-def _split(gaps: Gaps, host: Host, window: Int64, n_windows: int) -> Split:
+def _split(gaps: Gaps, host: Host, window: Int32, n_windows: int) -> Split:
     profile, begin, end = host.profile, gaps.start, gaps.end
     call = take(profile.api.of_kernel, gaps.after)
     thread = take(profile.api.thread, call)

@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_OK, fp_status
 from fastprof._core._status cimport check
 
 
@@ -28,6 +28,16 @@ cdef extern from "fp_sweep.h":
     fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
                             int64_t *n_gaps) nogil
     fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) nogil
+
+    ctypedef struct fp_sweep_parts:
+        int32_t *interval
+        int32_t *window
+        int64_t *start
+        int64_t *end
+
+    fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
+                           const int64_t *window_end, int64_t n_windows,
+                           const fp_sweep_parts *parts, int64_t room, int64_t *n_parts) nogil
 
 
 cdef class Sweep:
@@ -117,6 +127,53 @@ cdef class Sweep:
             status = fp_sweep_own(&self.work, &own[0])
         check(status, "times of work")
         return found
+
+
+def cut(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] window_start,
+        const int64_t[::1] window_end):
+    """Cut intervals at the bounds of windows.
+
+    Parameters
+    ----------
+    start, end : int64 [n]
+        Starts ascend. An interval without length is in the window that contains its start.
+    window_start, window_end : int64 [windows]
+        Both ascend.
+
+    Returns
+    -------
+    interval, window : int32 [parts]
+        Rows, in order of interval, then window.
+    start, end : int64 [parts]
+        Those of the parts.
+    """
+    cdef int64_t n_windows = window_start.shape[0], room = 0, n = 0
+    cdef fp_sweep_work work
+    cdef fp_sweep_parts parts
+    cdef fp_status status = FP_OK
+    cdef int32_t[::1] interval, window
+    cdef int64_t[::1] begin, finish
+    work.n = start.shape[0]
+    if end.shape[0] != work.n or window_end.shape[0] != n_windows:
+        raise ValueError(f"lengths differ: {work.n}, {end.shape[0]}; {n_windows}, "
+                         f"{window_end.shape[0]}")
+    if work.n and n_windows:
+        work.start, work.end = &start[0], &end[0]
+        with nogil:
+            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, 0,
+                                  &room)
+        check(status, "parts of intervals")
+    intervals, windows = np.empty(room, np.int32), np.empty(room, np.int32)
+    begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+    if room:
+        interval, window, begin, finish = intervals, windows, begins, ends
+        parts.interval, parts.window = &interval[0], &window[0]
+        parts.start, parts.end = &begin[0], &finish[0]
+        with nogil:
+            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, room,
+                                  &n)
+        check(status, "parts of intervals")
+    return intervals, windows, begins, ends
 
 
 _GAP = np.dtype(
