@@ -196,6 +196,10 @@ class SharedValues(Values):
         """An object array [n]; None where unknown."""
         return objects(self._distinct()[self.id_of_row].tolist(), self.rows)
 
+    def take(self, rows: Rows) -> Values:
+        """As in Values; the distinct values remain shared."""
+        return SharedValues(self.rows[rows], self.id_of_row, self.values)
+
     def fits(self, test: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
         """As in Values."""
         return take(Values(self.id_of_row, self.values).fits(test), self.rows, False)
