@@ -29,6 +29,18 @@ cdef extern from "fp_sweep.h":
                             int64_t *n_gaps) nogil
     fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) nogil
 
+    ctypedef struct fp_sweep_idle_part:
+        int64_t start
+        int64_t end
+        int32_t before
+        int32_t after
+        int32_t window
+
+    fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t *window_start,
+                            const int64_t *window_end, int64_t n_windows, int64_t short_ns,
+                            int64_t *short_sum, fp_sweep_idle_part *parts, int64_t room,
+                            int64_t *n_parts) nogil
+
     ctypedef struct fp_sweep_parts:
         int32_t *interval
         int32_t *window
@@ -108,6 +120,48 @@ cdef class Sweep:
         check(status, "gaps between work")
         return tuple(np.ascontiguousarray(found[name][:n]) for name in _GAP.names)
 
+    def idle(self, int64_t first, const int64_t[::1] window_start, const int64_t[::1] window_end,
+             int64_t short_ns):
+        """Find the gaps within windows.
+
+        Parameters
+        ----------
+        first : int
+            The time from `first` to the first work is a gap too; its `before` is the first work.
+        window_start, window_end : int64 [windows]
+            Both ascend.
+        short_ns : int
+            Shorter parts of gaps are only summed.
+
+        Returns
+        -------
+        start, end : int64 [parts]
+        before, after, window : int32 [parts]
+            As for `gaps`, and the row of the window.
+        short_sum : int64 [windows]
+            ns of the short parts.
+        """
+        cdef int64_t n = 0, room = 0, n_windows = window_start.shape[0]
+        cdef fp_status status
+        if window_end.shape[0] != n_windows:
+            raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
+        short = np.zeros(n_windows, np.int64)
+        cdef int64_t[::1] short_sum = short
+        found = np.empty(1, _IDLE)
+        cdef fp_sweep_idle_part[::1] parts = found
+        while n_windows:
+            short_sum[:] = 0
+            with nogil:
+                status = fp_sweep_idle(&self.work, first, &window_start[0], &window_end[0],
+                                       n_windows, short_ns, &short_sum[0], &parts[0], room, &n)
+            check(status, "gaps between work")
+            if n <= room:
+                break
+            room, found = n, np.empty(n, _IDLE)
+            parts = found
+        columns = (np.ascontiguousarray(found[name][:n]) for name in _IDLE.names)
+        return (*columns, short)
+
     def own(self):
         """Divide the time with work among the intervals.
 
@@ -178,3 +232,6 @@ def cut(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] win
 
 _GAP = np.dtype(
     [("start", np.int64), ("end", np.int64), ("before", np.int32), ("after", np.int32)])
+_IDLE = np.dtype(
+    [("start", np.int64), ("end", np.int64), ("before", np.int32), ("after", np.int32),
+     ("window", np.int32)], align=True)

@@ -8,8 +8,7 @@ import numpy as np
 
 from fastprof._core._sweep import cut
 from fastprof._core._take import take
-from fastprof.analysis.gpu_work import Gaps, GpuWork, gaps, own_ns
-from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.gpu_work import GpuWork, idle_parts, own_ns
 from fastprof.analysis.idle_causes import Cause, Host, split
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int32, Int64
@@ -66,15 +65,10 @@ def idle_by_cause(windows: Windows, host: Host) -> Int64:
         if not len(rows):
             continue
         order, start, end = _in_order(windows, rows)
-        every = _all_gaps(lane.selected, int(start[0]))
-        part, place, begin, finish = cut(every.start, every.end, start, end)
-        length = finish - begin
-        is_long = length >= _SHORT_NS
-        found[order, Cause.SHORT] = Grouping(place, len(order)).sum_where(length, ~is_long)
-        long = np.flatnonzero(is_long)
-        row = part[long]
-        of_gaps = Gaps(begin[long], finish[long], every.before[row], every.after[row])
-        found[order] += split(of_gaps, host, place[long], len(order)).of_windows
+        work = lane.selected
+        of_gaps, place, short = idle_parts(work, (start, end), _SHORT_NS)
+        found[order, Cause.SHORT] = short
+        found[order] += split(of_gaps, host, place, len(order)).of_windows
         # After the last work, nothing ends the gap.
         tail = np.maximum(end - np.maximum(start, lane.selected.span[1]), 0)
         found[order, Cause.UNKNOWN] += tail
@@ -85,17 +79,3 @@ def _in_order(windows: Windows, rows: Int64) -> tuple[Int32, Int64, Int64]:
     """Some windows in order of start: their rows, starts and ends."""
     order = rows[np.argsort(windows.start[rows], kind="stable")].astype(np.int32)
     return order, windows.start[order], windows.end[order]
-
-
-def _all_gaps(work: GpuWork, begin: int) -> Gaps:
-    """The gaps of a GPU, including the time before its first work."""
-    found = gaps(work)
-    if not len(work) or begin >= work.start[0]:
-        return found
-    first = work.rows[:1]
-    return Gaps(
-        np.append(begin, found.start),
-        np.append(work.start[0], found.end),
-        np.append(first, found.before),
-        np.append(first, found.after),
-    )
