@@ -27,7 +27,7 @@ typedef struct {
   int64_t *launches; /* [n_groups] calls */
   int64_t *host;     /* [n_groups] their host time, ns; at most INT64_MAX */
   int64_t *on_time;  /* [n_groups] kernels that start at or after the start of their call */
-  int64_t *starved;  /* [n_groups] of these, those that start less than `starved_ns` after its end */
+  int64_t *starved; /* [n_groups] of these, those that start less than `starved_ns` after its end */
 } fp_launched_sums;
 
 /* Adds to the sums, which the caller clears.

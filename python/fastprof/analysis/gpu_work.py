@@ -95,7 +95,8 @@ def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, Gpu
     if "start" not in profile.names or not len(profile):
         return {}
     start = numbers(profile, "start")
-    end = start + np.maximum(numbers(profile, "sil"), 0)
+    end = np.maximum(numbers(profile, "sil"), 0, dtype=np.int64)
+    end += start
     classes = (
         texts(profile, "class").mapped(lambda name: _KIND_OF_CLASS.get(name, COMPUTE)).shared()
     )

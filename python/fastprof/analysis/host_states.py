@@ -112,11 +112,11 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         The file has changed, or it is dict lines.
     """
     ranges, api = profile.ranges, profile.api
-    last = max(_last(ranges), _last(api))
 
     def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
         end = instances.end[rows if until is None else until]
-        end = np.where(end == NEVER, np.int64(last), end)
+        if (end == NEVER).any():
+            end = np.where(end == NEVER, np.int64(max(_last(ranges), _last(api))), end)
         return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
     copies, until = blocking_copies(profile)
@@ -179,5 +179,4 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
 
 def _last(instances: Instances) -> int:
     """The last known end, at least 0."""
-    end = int(instances.end.max(initial=0))
-    return end if end != NEVER else int(instances.end[instances.end != NEVER].max(initial=0))
+    return int(instances.end[instances.end != NEVER].max(initial=0))
