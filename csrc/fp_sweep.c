@@ -138,7 +138,7 @@ fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t 
   int64_t last = 0, next = 0;
   for (int64_t i = 0; i < work->n; i++) {
     int64_t from = i ? end_of(work, last) : first, to = work->start[i];
-    while (next < n_windows && window_end[next] <= from) next++;
+    while (from < to && next < n_windows && window_end[next] <= from) next++;
     for (int64_t w = next; from < to && w < n_windows && window_start[w] < to; w++) {
       int64_t start = from > window_start[w] ? from : window_start[w];
       int64_t end = to < window_end[w] ? to : window_end[w];
