@@ -57,6 +57,7 @@ add(
         columns=steps_columns.COLUMNS,
         options=(STEPS, WHERE, *PEAKS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -68,6 +69,7 @@ add(
         columns=idle_columns.ALL,
         options=idle_columns.OPTIONS,
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -118,6 +120,7 @@ add(
         function="fastprof.analysis.ranges_report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
+        uses_host=True,
     )
 )
 add(
@@ -155,6 +158,7 @@ add(
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -166,6 +170,7 @@ add(
         columns=copies_columns.COLUMNS,
         options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -189,6 +194,7 @@ add(
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
+        uses_host=True,
     )
 )
 add(

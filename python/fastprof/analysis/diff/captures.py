@@ -10,7 +10,7 @@ from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.store import Baseline, BaselineError, is_baseline, load
 from fastprof.analysis.selection import Where
-from fastprof.profile.load import open as open_profile
+from fastprof.profile.load import open_with_host
 from fastprof.profile.profile import Profile
 
 __all__ = ["Capture", "Captures", "Opener", "sides_of"]
@@ -21,16 +21,11 @@ Captures: TypeAlias = Capture | Sequence[Capture]
 Opener: TypeAlias = Callable[[Path], Profile]
 
 
-def open_with_copies(path: Path) -> Profile:
-    """Open a trace with its copies and memsets, which also take time of a step."""
-    return open_profile(path, copies=True)
-
-
 def sides_of(
     captures: Iterable[Captures],
     steps: str | None = None,
     where: Where | None = None,
-    opened: Opener = open_with_copies,
+    opened: Opener = open_with_host,
 ) -> list[Side]:
     """Measure captures in the same way.
 
