@@ -84,5 +84,4 @@ _STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
 
 def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Bools:
     """[calls] Whether the name of each begins with a pattern."""
-    fits = [bool(pattern.match(name or "")) for name in api.name.values]
-    return np.array([*fits, False], bool)[api.name.ids]
+    return api.name.fits(lambda name: bool(pattern.match(name or "")))

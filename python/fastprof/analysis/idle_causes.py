@@ -169,9 +169,7 @@ def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) 
 
 def _loads_code(profile: Profile, kernels: Int32, call: Int32) -> Bools:
     """Which of these kernels their GPU runs for the first time."""
-    classes = profile.api.call_class
-    of_class = np.array([*(each == LAUNCH for each in classes.values), False], bool)
-    is_launch: Bools = of_class[classes.ids[call]]
+    is_launch: Bools = profile.api.call_class.fits(lambda name: name == LAUNCH)[call]
     if not is_launch.any():
         return is_launch
     name, device = texts(profile, "name").ids, numbers(profile, "device")
