@@ -62,8 +62,9 @@ class Grouping:
         self.seq, self.tid = first_numbers(columns["seqId"]), columns["tid"].values
         self.stream = columns["stream"].values
         kernels = lines.kernels
-        helps = kernels.fits(lambda name: ops.classify(name).auxiliary)
-        does_products = kernels.fits(lambda name: ops.classify(name).kind in FAMILY_KERNELS)
+        info_of = {name: ops.classify(name) for name in kernels.values}
+        helps = kernels.fits(lambda name: info_of[name].auxiliary)
+        does_products = kernels.fits(lambda name: info_of[name].kind in FAMILY_KERNELS)
         family = np.array([_is_product(name) for name in names] + [False])[work]
         self.leads = ~helps & (does_products | ~family)
         # Products within a backward call with a known cost of their own.
