@@ -184,6 +184,7 @@ def _run(words: list[str]) -> int:
 
 
 def _main(path: str) -> None:
+    importlib.import_module("fastprof.analysis.advice.registry").all_rules()  # in their order
     for room in ROOMS:
         package = importlib.import_module(f"fastprof.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

@@ -201,9 +201,7 @@ class Facts:
 
     def _has(self, column: str, values: tuple[str, ...]) -> Bools:
         """[kernels] Whether a key has one of some values."""
-        keys = key_of(self.profile, column)
-        fits = np.array([*(each in values for each in keys.values), False], bool)
-        return fits[keys.ids]
+        return key_of(self.profile, column).fits(lambda value: value in values)
 
     def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
         """The values of a key with most time of some kernels, with their share of that time."""
