@@ -31,7 +31,7 @@ def hostile_trace(path: Path) -> Path:
             at, corr = time + 90_000 * i, 100 * step + i + 1
             trace.python(at, at + 80_000, f"nn.Module: {name}_0")
             trace.python(at, at + 80_000, f"{name}.py(7): {name}")
-            trace.op(at, at + 70_000, name, dims=[[8, 8]], types=["float"])
+            trace.op(at, at + 70_000, f"{name}{step or ''}", dims=[[8, 8]], types=["float"])
             trace.annotation(at, at + 75_000, f"range {name}")
             trace.launch(at + 1000, at + 5000, corr)
             trace.kernel(at + 10_000, at + 40_000 + i, corr, name)

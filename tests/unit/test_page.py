@@ -6,25 +6,26 @@ import base64
 import hashlib
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from commands import one_line, run
-from exports import Export
-from hostile_names import NAMES, hostile_trace
-from pages import Parsed, parsed, unpacked
-from rank_files import run as write_ranks
+from bench.generate import generate
 
 import fastprof
-from bench.generate import generate
+from commands import one_line, run
+from exports import Export
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
 from fastprof.page.embed import packed
 from fastprof.page.table_html import table_html
+from hostile_names import NAMES, hostile_trace
+from pages import Parsed, parsed, unpacked
+from rank_files import run as write_ranks
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_links_lead_to_elements(page: Parsed) -> None:
 def test_headings_are_in_order(page: Parsed) -> None:
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 # Data
@@ -106,7 +107,7 @@ def test_control_characters_become_spaces() -> None:
 
 @pytest.mark.parametrize("array", [np.zeros(2, np.int64), np.zeros((2, 2), np.int32)])
 def test_arrays_that_scripts_cannot_read_are_rejected(array: np.ndarray) -> None:
-    with pytest.raises(TypeError, match="expected one dimension of .*; found"):
+    with pytest.raises(TypeError, match=r"expected one dimension of .*; found"):
         packed({}, {"x": array})
 
 
