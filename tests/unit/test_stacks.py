@@ -78,6 +78,21 @@ def test_ranges_that_differ_in_a_number_are_one_node(net: fastprof.Profile) -> N
     assert found["(no range)"] == 1
 
 
+def test_annotations_of_calls_are_the_names_of_functions(tmp_path: Path) -> None:
+    trace = "{'traceMarker': ['train.py:3']}"
+    calls = [
+        f"{{'mod': 'torch', 'op': 'relu', 'args': [{{'name': '', 'type': 'int', 'value': {i}}}]}}"
+        for i in (7, 8)
+    ]
+    export = capture(*((5, ["mine", trace, each, "aten::relu"], 1) for each in calls))
+    profile = fastprof.open(export.write(tmp_path / "net.sqlite"))
+    assert times(stacks(profile, "path", leaves=[])) == {
+        "": 10, "mine": 10, "mine/torch.relu": 10, "mine/torch.relu/aten::relu": 10,
+    }  # fmt: skip
+    types = stacks(profile, "path", leaves=[]).type.array().tolist()
+    assert types == ["all", "user", "annotation", "operator"]
+
+
 def test_without_lines_all_work_is_outside(net: fastprof.Profile) -> None:
     assert times(stacks(net, "lines", leaves=[])) == {"": 1461, "(no line)": 1461}
     assert times(stacks(net, "stack", leaves=[])) == {"": 1461, "(no line)": 1461}

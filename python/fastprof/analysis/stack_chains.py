@@ -19,6 +19,7 @@ from fastprof.analysis.lines import chosen_frames
 from fastprof.analysis.source_text import SourceFiles
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
+from fastprof.model.markers import Kind, read
 
 __all__ = ["CHAINS", "NO_RANGE", "Chain", "Chains"]
 
@@ -26,6 +27,7 @@ __all__ = ["CHAINS", "NO_RANGE", "Chain", "Chains"]
 Chain = tuple[tuple[str, str], ...]
 
 NO_RANGE: Final = "(no range)"
+_ANNOTATIONS: Final = frozenset({Kind.ARGUMENT, Kind.MODULE, Kind.TRACE})
 
 
 class Chains(NamedTuple):
@@ -57,30 +59,39 @@ def _of_paths(cells: KernelCells, rows: Bools | None) -> Chains:
         groups = group([], len(cells), rows)
         return Chains(cells, groups, [_all("range", NO_RANGE)] * groups.n)
     paths = cells.profile.paths
-    node, parent, label = _path.nodes(paths.parent, paths.folded.ids, len(paths.folded.values))
-    kind = np.empty(len(parent), np.int32)
-    kind[node] = paths.kind.ids
+    label = paths.folded.mapped(_of_range)
+    wanted = np.array([name != "" for name in label.values], np.uint8)
+    node, above, label_of_node = _path.nodes(paths.parent, label.ids, len(wanted), wanted)
+    kind = np.zeros(len(above), np.int32)
+    some = wanted[label.ids] > 0
+    kind[node[some]] = paths.kind.ids[some]
     of_kernel = take(node, numbers(cells.profile, "path"))
     finer = cells.refined([of_kernel])
     inside = of_kernel[finer.first]
-    some = None if rows is None else rows[cells.of_kernel[finer.first]]
-    groups = group([Values(inside, [None] * len(parent))], len(finer), some)
+    selected = None if rows is None else rows[cells.of_kernel[finer.first]]
+    groups = group([Values(inside, [None] * len(above))], len(finer), selected)
     names = list(
         zip(
             Values(kind, paths.kind.values).array().tolist(),
-            Values(label, paths.folded.values).array().tolist(),
+            Values(label_of_node, label.values).array().tolist(),
             strict=True,
         )
     )
-    above = parent.tolist()
-    return Chains(
-        finer,
-        groups,
-        [
-            tuple(names[each] for each in _upwards(above, each))[::-1] or _all("range", NO_RANGE)
-            for each in inside[groups.first].tolist()
-        ],
-    )
+    parent = above.tolist()
+    chains = [
+        tuple(names[each] for each in _upwards(parent, each))[::-1] or _all("range", NO_RANGE)
+        for each in inside[groups.first].tolist()
+    ]
+    return Chains(finer, groups, chains)
+
+
+def _of_range(name: str) -> str:
+    """The name of a range; of an annotation with arguments its function, "" for other annotations,
+    which contain source lines and settings of modules."""
+    meaning = read(name, torch_suffix=False) if name[:1] == "{" else None
+    if meaning is None or meaning.kind not in _ANNOTATIONS:
+        return name
+    return "" if meaning.call is None else f"{meaning.call.mod}.{meaning.call.op}"
 
 
 def _upwards(parent: list[int], node: int) -> list[int]:

@@ -189,7 +189,8 @@ def stacks(
     Parameters
     ----------
     kind : "layers", as in the report `layers`: backward and recomputed work counts to the layers of
-        its forward call; "path", the ranges around the call, `Profile.paths` with folded names;
+        its forward call; "path", the ranges around the call, `Profile.paths` with folded names,
+        annotations of calls as `torch.nn.functional.linear`, other annotations omitted;
         "lines", folder, file, function and number of the innermost line of the report `lines`;
         "stack", the call stack of the forward call, outermost first
     leaves : grouping keys below these; by default op and kernel, for "path" kernel. A level is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from fastprof.page.section import Chart, Section, Source
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
 
-__all__ = ["section"]
+__all__ = ["chart_of", "section"]
 
 
 class _View(NamedTuple):
@@ -61,32 +61,32 @@ def section(source: Source) -> Section:
     if not len(profile):
         return Section("where-time-goes", "Where time goes", missing=[NO_GPU_WORK])
     trees = {each: stacks(profile, each.kind, **source.peaks) for each in _VIEWS}
-    known = {each: tree.pruned(_LEAST) for each, tree in trees.items() if _is_known(tree)}
-    titles = [each.title for each in known] or [_PLAIN]
-    shown = list(known.values()) or [trees[_VIEWS[0]].pruned(_LEAST)]
-    arrays: dict[str, Any] = {}
-    for i, tree in enumerate(shown):
-        arrays |= {f"{name}{i}": array for name, array in _arrays(tree).items()}
-    data = {
-        "steps": shown[0].n_steps,
-        "views": [
-            {"title": title, **_names(tree)} for title, tree in zip(titles, shown, strict=True)
-        ],
-    }
-    chart = Chart(
-        "flame",
-        f"GPU time by {_listed(titles)}. Width is time; rows below are parts of the row above. "
-        "Click a part to zoom in, press Escape to go back.",
-        data,
-        arrays,
-        ("flame.css", "flame_tree.js", "flame_draw.js", "flame_parts.js"),
-    )
+    known = {each.title: tree.pruned(_LEAST) for each, tree in trees.items() if _is_known(tree)}
+    shown = known or {_PLAIN: trees[_VIEWS[0]].pruned(_LEAST)}
+    title, tree = next(iter(shown.items()))
     return Section(
         "where-time-goes",
         "Where time goes",
-        charts=[chart],
-        tables=[(f"Where time goes, by {titles[0].lower()}: largest parts", _table(shown[0]))],
-        missing=list(_missing(profile, {each.lacking for each in _VIEWS if each not in known})),
+        charts=[chart_of(shown)],
+        tables=[(f"Where time goes, by {_lower(title)}: largest parts", _table(tree))],
+        missing=list(
+            _missing(profile, {each.lacking for each in _VIEWS if each.title not in known})
+        ),
+    )
+
+
+def chart_of(trees: Mapping[str, Stacks]) -> Chart:
+    """An icicle of trees by title; the reader chooses one."""
+    arrays: dict[str, Any] = {}
+    for i, tree in enumerate(trees.values()):
+        arrays |= {f"{name}{i}": array for name, array in _arrays(tree).items()}
+    return Chart(
+        "flame",
+        f"GPU time by {_listed(list(trees))}. Width is time; rows below are parts of the row "
+        "above. Click a part to zoom in, press Escape to go back.",
+        {"views": [{"title": title, **_names(tree)} for title, tree in trees.items()]},
+        arrays,
+        ("flame.css", "flame_tree.js", "flame_draw.js", "flame_parts.js"),
     )
 
 
@@ -103,8 +103,12 @@ def _missing(profile: Profile, lacking: set[str]) -> Iterator[str]:
 
 
 def _listed(titles: list[str]) -> str:
-    names = [title[:1].lower() + title[1:] for title in titles]
+    names = list(map(_lower, titles))
     return ", ".join(names[:-1]) + (" and " if names[1:] else "") + names[-1]
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:]
 
 
 def _names(tree: Stacks) -> dict[str, Any]:
