@@ -20,6 +20,7 @@ from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.overview_columns import COLUMNS as OVERVIEW
 from fastprof.analysis.overview_columns import DESCRIPTION as ABOUT_OVERVIEW
 from fastprof.analysis.overview_columns import ROWS
+from fastprof.analysis.replay import options as replay_options
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
 from fastprof.analysis.stats.headings import TABLES, table_name
@@ -194,6 +195,18 @@ add(
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
+        uses_host=True,
+    )
+)
+add(
+    Report(
+        name="whatif",
+        about="what a step would take if some of it were faster or absent",
+        description=replay_options.DESCRIPTION,
+        function="fastprof.analysis.replay.report:whatif",
+        columns=replay_options.COLUMNS,
+        options=replay_options.OPTIONS,
+        limit=40,
         uses_host=True,
     )
 )
