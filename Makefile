@@ -85,6 +85,7 @@ demo: $(READY)
 	$(BIN)/fastprof summary "$(TRACE)"
 	$(BIN)/fastprof layers --fold --limit 20 "$(TRACE)"
 	$(BIN)/fastprof roofline --limit 10 "$(TRACE)"
+	$(BIN)/fastprof "$(TRACE)"
 else
 demo: $(READY)
 	mkdir -p $(DEMO)
@@ -96,6 +97,7 @@ demo: $(READY)
 	$(BIN)/fastprof summary -w 120 $(DEMO)/net.sqlite
 	$(BIN)/fastprof layers -w 120 --fold $(DEMO)/net.sqlite
 	$(BIN)/fastprof roofline -w 120 --limit 10 $(DEMO)/net.sqlite
+	$(BIN)/fastprof $(DEMO)/net.sqlite
 endif
 
 test: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)

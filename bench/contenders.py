@@ -121,6 +121,10 @@ def replay_of(name: str) -> Callable[[Files], object]:
     return job
 
 
+def export_perfetto(files: Files) -> None:
+    command("export", str(files.export), "--to", "perfetto", "-o", str(files.output))
+
+
 def groupings(files: Files) -> object:
     """Open, a summary, and ten more by pairs of keys."""
     import fastprof
@@ -177,6 +181,7 @@ COPIES, MEMORY = "copies", "memory"
 TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
 SUMMARIES, DIFF = "summary, 10 groupings", "diff, 2 exports"
 GRAPH, REPLAYS, WHATIFS = "graph of the replay", "graph, 20 replays", "graph, 100 changes"
+PERFETTO = "export perfetto"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
@@ -198,6 +203,7 @@ CONTENDERS = {
     GRAPH: Contender(replay_of("graph"), job="open", has_kernels=False),
     REPLAYS: Contender(replay_of("replays"), job="open", has_kernels=False),
     WHATIFS: Contender(replay_of("changes"), job="open", has_kernels=False),
+    PERFETTO: Contender(export_perfetto, has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

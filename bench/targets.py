@@ -15,6 +15,7 @@ from bench.contenders import (
     OPEN_SQLITE,
     OVERLAP,
     PARSE,
+    PERFETTO,
     PROF,
     PROF_DICT,
     REPLAYS,
@@ -42,6 +43,8 @@ GRAPH_MORE_FLOORS_AT_MOST = 0.7 + 0.5  # 0.5 for reading the calls of the host
 REPLAY_FLOORS_AT_MOST = 0.2  # each
 CHANGES_FLOORS_AT_MOST = 10  # 100 changes
 GROUPING_FLOORS_AT_MOST = 0.1  # each, on an open profile
+EVENTS_PER_KERNEL = 6.87  # slices and flows that `export perfetto` writes of the generated export
+EVENTS_A_SECOND_AT_LEAST = 1.5e6
 NAIVE_AT_LEAST = {OPEN: 80, PARSE: 40}
 PYTHON_AT_LEAST = {OPEN: 25, PARSE: 25}
 SECOND_CORE_AT_LEAST = 1.4
@@ -116,6 +119,9 @@ def _reports(run: Run) -> Iterator[Target]:
     both, opened = run.floors(DIFF, TARGET_SIZE), run.floors(OPEN, TARGET_SIZE)
     compared = None if both is None or opened is None else both - 2 * opened
     yield Target(DIFF, "floors over open of both", compared, DIFF_MORE_FLOORS_AT_MOST)
+    exported, opened = (run.seconds(name, TARGET_SIZE)[0] for name in (PERFETTO, OPEN))
+    speed = EVENTS_PER_KERNEL * TARGET_SIZE / (exported - opened) if exported and opened else None
+    yield Target(PERFETTO, "events/s over open", speed, EVENTS_A_SECOND_AT_LEAST, True)
     further = run.more_floors(SUMMARIES, SUMMARY, TARGET_SIZE)
     each = None if further is None else further / len(GROUPINGS)
     yield Target(SUMMARIES, "floors a grouping", each, GROUPING_FLOORS_AT_MOST)

@@ -60,9 +60,9 @@ typedef struct {
 /* Intermediate results. */
 typedef struct {
   int32_t *retyped; /* [n_frames] the enclosing call in another type, -1 for none */
-  int32_t *inside;  /* [n_frames] of a call: label of the call inside that determines the cost */
-  int32_t *number;  /* [n_frames] first pass: 0 for operators counted; then number of the group */
-  uint8_t *n_taken; /* [n_frames] number of operators inside that have their own cost */
+  int32_t *inside;  /* [ranges] of a call: label of the call inside that determines the cost */
+  int32_t *number;  /* [ranges] first pass: 0 for operators counted; then number of the group */
+  uint8_t *n_taken; /* [ranges] number of operators inside that have their own cost */
 } fp_calls_state;
 
 /* The bits of a frame's label; 0 without a frame. */
@@ -84,7 +84,7 @@ static bool frames_are_sound(const fp_calls_frames *t) {
   for (int32_t i = 0; i < t->n_frames; i++) { /* without branches, several times as fast */
     wrong |= t->parent[i] >= i;
     wrong |= (uint32_t)t->label[i] >= (uint32_t)t->n_labels;
-    wrong |= (uint32_t)t->first[i] >= n;
+    wrong |= (uint32_t)t->range[i] >= n;
     wrong |= (uint32_t)t->picked[i] + 1 > n;
     wrong |= (uint32_t)t->inner[i] + 1 > n;
     wrong |= (uint32_t)t->backward[i] + 1 > n;
@@ -109,7 +109,7 @@ static bool find_retyped(const fp_calls_frames *t, int32_t *retyped) {
   for (int32_t i = 0; i < t->n_frames; i++) {
     int32_t parent = t->parent[i];
     bool inherits = parent >= 0 && retyped[parent] >= 0 && t->picked[parent] == t->picked[i];
-    retyped[i] = inherits ? retyped[parent] : is_retyped(t, i) ? t->first[i] : -1;
+    retyped[i] = inherits ? retyped[parent] : is_retyped(t, i) ? i : -1;
   }
   return true;
 }
@@ -139,26 +139,26 @@ static bool does_product(const fp_calls_frames *t, const fp_kernel *k) {
 
 /* Counts a main part of a frame's call that an operator inside does. */
 static void take_one(const fp_calls_frames *t, int32_t frame, const fp_calls_state *s) {
-  uint8_t *taken = &s->n_taken[t->first[frame]];
+  uint8_t *taken = &s->n_taken[t->range[frame]];
   if (*taken < FP_ALL_TAKEN - 1) ++*taken;
 }
 
 /* Records main parts that kernels of a call inside the instance do. */
 static void take_parts(const fp_calls_frames *t, const fp_kernel *k, const fp_calls_state *s) {
   if (k->forward < 0 && k->retyped >= 0) {
-    s->inside[t->first[k->own]] = t->label[k->retyped];
-    s->n_taken[t->first[k->own]] = FP_ALL_TAKEN;
+    s->inside[t->range[k->own]] = t->label[k->retyped];
+    s->n_taken[t->range[k->own]] = FP_ALL_TAKEN;
   }
   if (!does_product(t, k) || k->backward < 0) return;
-  int32_t product = t->first[k->inner];
+  int32_t product = t->range[k->inner];
   if (s->number[product] == 0) return; /* counted for an earlier kernel */
   s->number[product] = 0;
-  bool reaches_instance = product == t->first[k->instance];
+  bool reaches_instance = product == t->range[k->instance];
   for (int32_t at = k->inner; at > k->backward && t->parent[at] >= 0;) {
     at = t->parent[at];
-    if (t->first[at] == product) continue;
+    if (t->range[at] == product) continue;
     take_one(t, at, s);
-    reaches_instance |= t->first[at] == t->first[k->instance];
+    reaches_instance |= t->range[at] == t->range[k->instance];
   }
   if (!reaches_instance) take_one(t, k->instance, s);
 }
@@ -169,7 +169,7 @@ static int32_t base_of(const fp_calls_frames *t, const fp_kernel *k, const int32
   if (k->retyped >= 0) return t->label[k->retyped];
   if (call < 0) return -1;
   /* A cast before the call in another type is outside that call, but has its cost. */
-  int32_t retyped = inside[t->first[call]];
+  int32_t retyped = inside[t->range[call]];
   return retyped >= 0 && says(t, call, FP_CALL_KNOWN) ? retyped : t->label[call];
 }
 
@@ -179,7 +179,7 @@ static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *i
   int32_t call = k->forward >= 0 ? k->forward : k->own;
   uint16_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
   if (!says(t, call, FP_CALL_KNOWN) || !(inner & FP_CALL_KNOWN)) return false;
-  if (k->retyped < 0 && inside[t->first[call]] >= 0 && inner & FP_CALL_MOVES) return true;
+  if (k->retyped < 0 && inside[t->range[call]] >= 0 && inner & FP_CALL_MOVES) return true;
   if (!says(t, call, FP_CALL_FAMILY) || inner & FP_CALL_FAMILY) return false;
   return inner & FP_CALL_MOVES || !(said(t, call) & bias);
 }
@@ -239,10 +239,10 @@ static fp_status write_results(const fp_calls_frames *t, const fp_calls_state *s
     const fp_result r = result_of(t, &k, s->inside);
     fp_status status = fp_kinds_intern(of->kinds, &r.kind, &of->kind[i]);
     if (status != FP_OK) return status;
-    of->instance[i] = r.of_label < 0 ? -1 : t->first[r.of_label] * 2 + r.kind.is_backward;
+    of->instance[i] = r.of_label < 0 ? -1 : t->range[r.of_label] * 2 + r.kind.is_backward;
     of->group[i] = -1;
     if (r.of_work < 0) continue;
-    int32_t instance = t->first[r.of_work];
+    int32_t instance = t->range[r.of_work];
     if (s->number[instance] < 0) {
       taken[known] = s->n_taken[instance];
       s->number[instance] = known++;
@@ -256,7 +256,7 @@ static fp_status write_results(const fp_calls_frames *t, const fp_calls_state *s
 fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const int32_t *meaning,
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups) {
-  const size_t n_frames = (size_t)t->n_frames;
+  const size_t n_frames = (size_t)t->n_frames; /* at least the number of ranges */
   const fp_calls_state s = {scratch, scratch + n_frames, scratch + 2 * n_frames,
                             (uint8_t *)(scratch + 3 * n_frames)};
   if (t->n_frames > FP_CALLS_MOST_FRAMES) return FP_E_TOO_MANY;

@@ -2,6 +2,7 @@
 #ifndef FP_CALLS_H
 #define FP_CALLS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "fp_kinds.h"
@@ -52,7 +53,7 @@ typedef struct {
   int32_t n_frames, n_labels;
   const int32_t *parent;   /* [n_frames] tree of frames, parents first */
   const int32_t *label;    /* [n_frames] */
-  const int32_t *first;    /* [n_frames] the first frame of the same range */
+  const int32_t *range;    /* [n_frames] its range, 0 .. n_frames - 1 */
   const int32_t *picked;   /* [n_frames] the frame of the call that the frame is part of */
   const int32_t *inner;    /* [n_frames] the innermost enclosing frame whose cost is known */
   const int32_t *backward; /* [n_frames] the enclosing backward call */
@@ -70,7 +71,7 @@ typedef struct {
   int32_t *kind;     /* [n] its call: an id in `kinds` */
   int32_t *group;    /* [n] instance of the call that determines the cost, numbered in order of
                         appearance, -1 for none */
-  int32_t *instance; /* [n] instance of the reported call: twice the frame that represents it, plus
+  int32_t *instance; /* [n] instance of the reported call: twice the range that represents it, plus
                         1 in the backward pass; -1 for none */
   fp_kinds *kinds;   /* the distinct calls, added to */
 } fp_calls_of;
@@ -95,11 +96,12 @@ typedef struct {
  *   frame, meaning    [n] the kernel's frame, and the frame that gives its purpose
  *   taken             out, [n_groups]: number of operators inside the instance with their own cost
  *                     by rule 1, or FP_ALL_TAKEN by rule 3; size it for min(n, n_frames)
- *   scratch           [4, n_frames]
+ *   scratch           [FP_CALLS_SCRATCH(n_frames)]
  *   n_groups          out: number of instances
  *
  * FP_E_TOO_MANY beyond FP_CALLS_MOST_FRAMES frames. */
 enum { FP_ALL_TAKEN = 255, FP_CALLS_MOST_FRAMES = INT32_MAX / 2 };
+#define FP_CALLS_SCRATCH(n_frames) ((size_t)(n_frames) * 3 + (size_t)(n_frames) / 4 + 1)
 
 fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning,
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,

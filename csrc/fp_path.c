@@ -33,17 +33,6 @@ fp_status fp_path_nearest(const int32_t *parent, const int32_t *label, int32_t n
   return FP_OK;
 }
 
-fp_status fp_path_first(const int32_t *range, int32_t n, int32_t n_ranges, int32_t *scratch,
-                        int32_t *out) {
-  for (int32_t r = 0; r < n_ranges; r++) scratch[r] = -1;
-  for (int32_t i = 0; i < n; i++) {
-    if ((uint32_t)range[i] >= (uint32_t)n_ranges) return FP_E_INDEX;
-    if (scratch[range[i]] < 0) scratch[range[i]] = i;
-    out[i] = scratch[range[i]];
-  }
-  return FP_OK;
-}
-
 fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *rank,
                        int32_t n_labels, int32_t *out) {
   for (int32_t i = 0; i < n; i++) {

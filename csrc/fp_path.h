@@ -21,11 +21,6 @@ fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n
 fp_status fp_path_nearest(const int32_t *parent, const int32_t *label, int32_t n,
                           const uint8_t *wanted, int32_t n_labels, int32_t *out);
 
-/* out[i] = the first entry with the same range. range: [n], 0 .. n_ranges - 1. scratch: [n_ranges].
- */
-fp_status fp_path_first(const int32_t *range, int32_t n, int32_t n_ranges, int32_t *scratch,
-                        int32_t *out);
-
 enum { FP_NO_RANK = 255 };
 
 /* out[i] = the entry with the lowest rank[label] on the path from the root to i, the outermost of

@@ -102,6 +102,7 @@ _HOMES = {
     "diff": "fastprof.analysis.diff.compare",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
+    "load_ipython_extension": "fastprof.annotate.notebook",
     "memory_snapshot": "fastprof.analysis.memory.snapshot",
     "op": "fastprof.ops",
     "open": "fastprof.profile.load",

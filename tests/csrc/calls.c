@@ -42,7 +42,7 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   for (int32_t i = 0; i < N_LABELS; i++) says[i] = (uint16_t)random_below(512);
   int32_t *frame = numbers(n, -1, n_frames), *meaning = numbers(n, -1, n_frames);
   int32_t *kind = ARRAY(int32_t, n), *group = ARRAY(int32_t, n), *instance = ARRAY(int32_t, n);
-  int32_t *scratch = ARRAY(int32_t, 4 * n_frames), n_groups;
+  int32_t *scratch = ARRAY(int32_t, FP_CALLS_SCRATCH(n_frames)), n_groups;
   uint8_t *taken = ARRAY(uint8_t, n < n_frames ? n : n_frames), *outside = flags(n_frames);
   const fp_calls_of of = {kind, group, instance, fp_kinds_new()};
   CHECK(of.kinds != NULL);

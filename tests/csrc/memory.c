@@ -8,6 +8,7 @@
 #include "fp_join.h"
 #include "fp_kinds.h"
 #include "fp_kineto.h"
+#include "fp_lanes.h"
 #include "fp_link.h"
 #include "fp_names.h"
 #include "fp_path.h"
@@ -271,6 +272,14 @@ static void traces_are_read(void) {
 }
 
 /* Runs a test with the first, second, ... allocation failing, until all allocations succeed. */
+static void slices_are_divided(void) {
+  const int64_t start[] = {0, 1}, end[] = {2, 3};
+  const int32_t track[] = {0, 0};
+  int32_t lane[2], n_lanes;
+  TRY(fp_lanes(&(fp_lanes_slices){start, end, track, 2, 1, 0}, lane, &n_lanes));
+  CHECK(n_lanes == 2);
+}
+
 static void with_each_allocation_failing(void (*work)(void)) {
   int64_t n_allocations = 0;
   for (all_fail_then = 0; all_fail_then < 2; all_fail_then++)
@@ -296,5 +305,6 @@ int main(void) {
   with_each_allocation_failing(dict_lines_are_read);
   with_each_allocation_failing(range_names_are_scanned);
   with_each_allocation_failing(traces_are_read);
+  with_each_allocation_failing(slices_are_divided);
   return 0;
 }

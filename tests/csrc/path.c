@@ -444,10 +444,9 @@ static void calls_are_too_fast_beyond_the_bandwidth(int32_t n) {
   free(too_fast);
 }
 
-static void the_nearest_and_the_first_are_frames(int32_t n) {
-  int32_t n_ranges = n / 2 + 1, *parent = random_tree(n), *label = random_numbers(n, 0, N_LABELS);
-  int32_t *range = random_numbers(n, 0, n_ranges), *out = ARRAY(int32_t, n);
-  int32_t *scratch = ARRAY(int32_t, n_ranges);
+static void the_nearest_is_the_innermost_wanted(int32_t n) {
+  int32_t *parent = random_tree(n), *label = random_numbers(n, 0, N_LABELS);
+  int32_t *out = ARRAY(int32_t, n);
   uint8_t *wanted = random_flags(N_LABELS, 2);
   CHECK(fp_path_nearest(parent, label, n, wanted, N_LABELS, out) == FP_OK);
   for (int32_t i = 0; i < n; i++) {
@@ -455,23 +454,13 @@ static void the_nearest_and_the_first_are_frames(int32_t n) {
     while (at >= 0 && !wanted[label[at]]) at = parent[at];
     CHECK(out[i] == at);
   }
-  CHECK(fp_path_first(range, n, n_ranges, scratch, out) == FP_OK);
-  for (int32_t i = 0; i < n; i++) {
-    int32_t first = 0;
-    while (range[first] != range[i]) first++;
-    CHECK(out[i] == first);
-  }
   if (n) {
     label[n - 1] = N_LABELS;
     CHECK(fp_path_nearest(parent, label, n, wanted, N_LABELS, out) == FP_E_INDEX);
-    range[n - 1] = n_ranges;
-    CHECK(fp_path_first(range, n, n_ranges, scratch, out) == FP_E_INDEX);
   }
   free(parent);
   free(label);
-  free(range);
   free(out);
-  free(scratch);
   free(wanted);
 }
 
@@ -554,7 +543,7 @@ int main(void) {
     sub_counts_rows_in_a_row(n);
     shares_add_up(n);
     calls_are_too_fast_beyond_the_bandwidth(n);
-    the_nearest_and_the_first_are_frames(n);
+    the_nearest_is_the_innermost_wanted(n);
     roles_are_those_of_label_and_place(n);
     indices_are_looked_up(n);
   }

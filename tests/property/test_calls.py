@@ -51,12 +51,12 @@ def trees(draw):
             way.append(parent[way[-1]])
         return draw(st.sampled_from([*way, -1]))
 
-    first = [draw(st.sampled_from([i, i, i, draw(st.integers(0, i))])) for i in range(N_FRAMES)]
+    span = [draw(st.sampled_from([i, i, i, draw(st.integers(0, i))])) for i in range(N_FRAMES)]
     columns = [[on_the_way(i) for i in range(N_FRAMES)] for _ in range(3)]
     label, instance = draw(some(N_FRAMES, 0, N_LABELS - 1)), draw(some(N_FRAMES, -1, N_FRAMES - 1))
     says = draw(some(N_LABELS, 0, 2 * FORMULA - 1))
     name, dtypes = draw(some(N_LABELS, 0, 1)), draw(some(N_LABELS, -1, 1))
-    return (parent, label, first, *columns, instance), says, name, dtypes
+    return (parent, label, span, *columns, instance), says, name, dtypes
 
 
 def arrays(tree):
@@ -73,7 +73,7 @@ class Calls:
 
     def __init__(self, tree, kernels):
         frames, self.says, self.name, self.dtypes = tree
-        self.parent, self.label, self.first, *others = frames
+        self.parent, self.label, self.span, *others = frames
         self.picked, self.inner, self.backward, self.instance = others
         self.inside, self.products = {}, {}
         self.kernels = [self.around(*kernel) for kernel in kernels]
@@ -96,7 +96,7 @@ class Calls:
         alike |= self.is_(call, FAMILY) and self.is_(frame, FAMILY)
         differ = self.dtypes[outer] != self.dtypes[own]
         known = self.dtypes[outer] >= 0 and self.dtypes[own] >= 0
-        return self.first[frame] if known and differ and alike else -1
+        return frame if known and differ and alike else -1
 
     def around(self, frame, meaning):
         own = self.picked[frame] if frame >= 0 else -1
@@ -118,24 +118,24 @@ class Calls:
     def take(self, kernel):
         own, forward, backward, instance, inner, retyped = kernel
         if forward < 0 <= retyped:
-            self.inside[self.first[own]] = self.label[retyped]
+            self.inside[self.span[own]] = self.label[retyped]
         if not self.product(kernel) or backward < 0:
             return
-        at, product = inner, self.first[inner]
+        at, product = inner, self.span[inner]
         around = []
         while at > backward and self.parent[at] >= 0:
             at = self.parent[at]
-            if self.first[at] != product:
-                around.append(self.first[at])
-        if self.first[instance] not in {product, *around}:
-            around.append(self.first[instance])
+            if self.span[at] != product:
+                around.append(self.span[at])
+        if self.span[instance] not in {product, *around}:
+            around.append(self.span[instance])
         if (product, None) not in self.products:  # first kernel of a product
             self.products[product, None] = 1
             for frame in around:
                 self.products[frame] = self.products.get(frame, 0) + 1
 
-    def n_taken(self, first):
-        return ALL_TAKEN if first in self.inside else self.products.get(first, 0)
+    def n_taken(self, span):
+        return ALL_TAKEN if span in self.inside else self.products.get(span, 0)
 
     def helps(self, kernel):
         own, forward, _, _, inner, retyped = kernel
@@ -143,7 +143,7 @@ class Calls:
         if not self.is_(call, KNOWN) or not self.is_(inner, KNOWN):
             return False
         moves = self.is_(inner, MOVES)
-        if retyped < 0 and self.first[call] in self.inside and moves:
+        if retyped < 0 and self.span[call] in self.inside and moves:
             return True
         is_product = self.is_(call, FAMILY) and not self.is_(inner, FAMILY)
         return is_product and (moves or not self.is_(call, bias))
@@ -168,7 +168,7 @@ class Calls:
         if retyped >= 0:
             work = label[retyped]
         elif self.is_(call, KNOWN):
-            work = self.inside.get(self.first[call], work)
+            work = self.inside.get(self.span[call], work)
         if self.helps(kernel):
             return label[call], forward >= 0, work, forward >= 0, label[inner], inner, instance
         group = retyped if forward < 0 <= retyped else instance
@@ -191,8 +191,8 @@ def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, in_a_ro
     calls, wanted, groups = Calls(tree, kernels), [], {}
     for kernel in calls.kernels:
         *told, group, instance = calls.told(kernel)
-        first, of_call = (calls.first[each] if each >= 0 else -1 for each in (group, instance))
-        number = groups.setdefault(first, len(groups)) if first >= 0 else -1
+        span, of_call = (calls.span[each] if each >= 0 else -1 for each in (group, instance))
+        number = groups.setdefault(span, len(groups)) if span >= 0 else -1
         wanted.append((tuple(told), number, 2 * of_call + told[1] if of_call >= 0 else -1))
     kinds, kind, group, taken, instance = find(*as_columns(kernels), *arrays(tree))
     assert [kinds[i] for i in kind] == [told for told, *_ in wanted]
@@ -200,7 +200,7 @@ def test_each_kernel_gets_the_call_and_the_cost_that_the_rules_say(tree, in_a_ro
     assert list(zip(group.tolist(), instance.tolist(), strict=True)) == [
         tuple(numbers) for _, *numbers in wanted
     ]
-    assert taken.tolist() == [calls.n_taken(first) for first in groups]
+    assert taken.tolist() == [calls.n_taken(span) for span in groups]
 
 
 @examples(200)

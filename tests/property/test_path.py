@@ -84,19 +84,6 @@ def test_the_nearest_is_the_innermost_of_a_wanted_label(tree, wanted):
     assert _path.nearest(*columns, np.array(wanted, np.uint8)).tolist() == expected
 
 
-@examples(200)
-@given(st.lists(st.integers(0, 5), max_size=20))
-def test_the_first_frame_of_a_range_stands_for_all(range_of_frame):
-    expected = [range_of_frame.index(each) for each in range_of_frame]
-    assert _path.first(frozen(range_of_frame, np.int32), 6).tolist() == expected
-
-
-@pytest.mark.parametrize("bad", [-1, 1, INT32_MAX])
-def test_a_range_that_is_not_there_has_no_first_frame(bad):
-    with pytest.raises(InternalError, match="first frames"):
-        _path.first(np.array([0, bad], np.int32), 1)
-
-
 def direction_of(says):
     """The direction from the flags on the path from the root to an entry."""
     turns = [said for said in says if said & (_path.SAYS_BACKWARD | _path.SAYS_FORWARD)]
@@ -146,7 +133,6 @@ def test_empty_trees_have_no_nodes():
     assert _path.best(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
     assert _path.directions(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
     assert _path.nearest(nothing, nothing, np.empty(0, np.uint8)).tolist() == []
-    assert _path.first(nothing, 0).tolist() == []
 
 
 def test_one_frame_is_one_node_or_none():

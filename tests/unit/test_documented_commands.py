@@ -82,8 +82,8 @@ def test_what_a_document_shows_is_understood(command: Command) -> None:
     for words in calls_of_fastprof(command.text):
         if "--help" in words or "-h" in words or "--version" in words:
             continue
-        is_summary = words[0].endswith(".sqlite")  # fastprof FILE
-        parser().parse_args(["summary", *words] if is_summary else words)  # or SystemExit
+        is_file = words[0].endswith(".sqlite")  # fastprof FILE
+        parser().parse_args(["overview", *words] if is_file else words)  # or SystemExit
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:

@@ -52,7 +52,7 @@ def test_the_readme_has_rows_of_the_demo(folder: Path) -> None:
     assert len(lines) == 1001  # "Some of the 1000 rows"
 
 
-@pytest.mark.parametrize("command", ["summary", "layers", "roofline"])
+@pytest.mark.parametrize("command", [".demo", "layers", "roofline"])
 def test_the_readme_has_reports_of_the_demo(command: str, folder: Path) -> None:
     typed, *shown = printed("README.md", f"$ fastprof {command}")
     lines, _ = run(folder, *typed.split()[2:])

@@ -21,7 +21,8 @@ OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / na
 # Rooms from the bottom up; a module imports from its own room and from those before it.
 ROOMS = [
     *("_version", "errors", "_core", "_system", "model", "ops", "readers", "profile", "analysis"),
-    *("writers", "ranks", "annotate", "integrations", "cli", "parse", "prof", "__main__"),
+    *("writers", "ranks", "exports", "page", "runs", "annotate", "integrations"),
+    *("cli", "parse", "prof", "__main__"),
 ]
 
 # What runs within a training program, and what only that may import.
@@ -258,13 +259,11 @@ CALLED_FROM_OUTSIDE = {
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
     "advise": "docs/reports.md",
+    "page_of_diff": "Diff.page",
     "whatif": "docs/replay.md",
-    "roofline": "docs/reports.md",
     "ranges_table": "docs/reports.md",
-    "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
-    "_repr_html_": "notebooks",
 }
 
 

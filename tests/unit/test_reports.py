@@ -67,8 +67,8 @@ def test_a_command_prints_the_table_of_its_report(
     contents = {"tables"} if isinstance(table, Tables) else {"rows", "total"}
     assert {"fastprof", "schema", "gpu", "steps", "coverage"} | contents <= set(found)
     assert output_of(name, trace, "--csv") == table.csv()
-    assert output_of(name, trace, "--limit", "0", "-w", "999") == table.text()
-    assert output_of(name, trace, "--markdown", "--limit", "0") == table.markdown()
+    assert output_of(name, trace, "--limit", "0", "-w", "999") == table.text(None)
+    assert output_of(name, trace, "--markdown", "--limit", "0") == table.markdown(None)
     if not isinstance(table, Tables):
         known = {each.key for each in reports.find(name).columns}
         assert known >= set(table) - set(KEY_NAMES)

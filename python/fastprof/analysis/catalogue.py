@@ -17,6 +17,9 @@ from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
 from fastprof.analysis.memory import headings as memory_headings
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
+from fastprof.analysis.overview_columns import COLUMNS as OVERVIEW
+from fastprof.analysis.overview_columns import DESCRIPTION as ABOUT_OVERVIEW
+from fastprof.analysis.overview_columns import ROWS
 from fastprof.analysis.replay import options as replay_options
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
@@ -24,6 +27,17 @@ from fastprof.analysis.stats.headings import TABLES, table_name
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.profile.reports import Option, Report, add
 
+add(
+    Report(
+        name="overview",
+        about="the first look, in one screen: fastprof FILE does the same",
+        description=ABOUT_OVERVIEW,
+        function="fastprof.analysis.overview_report:overview",
+        columns=OVERVIEW,
+        options=(STEPS, *PEAKS),
+        limit=ROWS,
+    )
+)
 add(
     Report(
         name="summary",
@@ -44,6 +58,7 @@ add(
         columns=steps_columns.COLUMNS,
         options=(STEPS, WHERE, *PEAKS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -55,6 +70,7 @@ add(
         columns=idle_columns.ALL,
         options=idle_columns.OPTIONS,
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -105,6 +121,7 @@ add(
         function="fastprof.analysis.ranges_report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
+        uses_host=True,
     )
 )
 add(
@@ -142,6 +159,7 @@ add(
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -153,6 +171,7 @@ add(
         columns=copies_columns.COLUMNS,
         options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -176,6 +195,7 @@ add(
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -187,6 +207,7 @@ add(
         columns=replay_options.COLUMNS,
         options=replay_options.OPTIONS,
         limit=40,
+        uses_host=True,
     )
 )
 add(

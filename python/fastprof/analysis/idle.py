@@ -25,7 +25,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.profile.profile import Profile
 
-__all__ = ["idle"]
+__all__ = ["heaviest", "idle"]
 
 _N: Final = len(Cause)
 
@@ -172,10 +172,10 @@ def _shown(
 
 def _most(found: Examined, groups: Grouping) -> dict[str, Values]:
     """The place that takes most of the time of the main cause in each group, by name, [groups]."""
-    return {name: _heaviest(each, groups, found.main_ns) for name, each in found.places.items()}
+    return {name: heaviest(each, groups, found.main_ns) for name, each in found.places.items()}
 
 
-def _heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
+def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
     """The value that takes most of the time of each group."""
     rows = np.flatnonzero((place.ids >= 0) & (groups.ids >= 0))
     pair, first = pairs(groups.ids[rows], place.ids[rows])

@@ -37,7 +37,7 @@ from fastprof.profile.advice import advice_on
 from fastprof.profile.phases import RECOMPUTE
 from fastprof.profile.profile import Profile
 
-__all__ = ["layers"]
+__all__ = ["layer_paths", "layers"]
 
 _INDENT: Final = "  "
 
@@ -79,7 +79,7 @@ def layers(
     devices = devices_with(profile, gpu, peak, bandwidth)
     with computing_costs(profile):
         found, cells = profile.find_steps(steps), cells_of(profile, where=where)
-    groups, paths, first = _paths(cells, depth, selected(cells, where))
+    groups, paths, first = layer_paths(cells, depth, selected(cells, where))
     sums = path_sums(cells, groups, found, ideals_of(cells, devices))
     work = _Work(paths, sums, first)
     rows = work.rows()
@@ -144,8 +144,8 @@ class _Work:
         return own.of["gpu_ns"]
 
 
-def _paths(
-    cells: KernelCells, depth: int | None, selection: Bools | None
+def layer_paths(
+    cells: KernelCells, depth: int | None = None, selection: Bools | None = None
 ) -> tuple[Grouping, list[Path], list[int]]:
     """The cells of equal layers, the layers of each group, and the time of its first launch."""
     layer = texts(cells, "layer")

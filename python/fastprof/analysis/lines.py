@@ -42,7 +42,7 @@ from fastprof.model.table_layout import Layout
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile, source_lines
 
-__all__ = ["lines"]
+__all__ = ["chosen_frames", "lines"]
 
 _BY: Final = {"line": line_row, "function": function_row}
 _MOST_FILES: Final = 3
@@ -96,7 +96,7 @@ def lines(
     devices = devices_with(profile, gpu, peak, bandwidth)
     sums = path_sums(cells, groups, found, ideals_of(cells, devices))
     stacks = [list(traces.at(row) or ()) for row in groups.first.tolist()]
-    chosen, notes = _chosen(profile, stacks, globs)
+    chosen, notes = chosen_frames(profile, stacks, globs)
     row_of = {each: _BY[by](each, sources) for each in {each for own in chosen for each in own}}
     work = _Work([[row_of[each] for each in own] for own in chosen], sums)
     rows = _wanted({*row_of.values()}, globs, function)
@@ -169,8 +169,8 @@ class _Work:
         return self.sums.take(some).totals()
 
 
-def _chosen(
-    profile: Profile, stacks: list[list[str]], globs: list[str]
+def chosen_frames(
+    profile: Profile, stacks: list[list[str]], globs: Sequence[str] = ()
 ) -> tuple[list[list[str]], list[str]]:
     """The frames of each stack that are rows: the user's own and those of `globs`; and notes."""
     is_listed = _is_in(globs)
@@ -188,7 +188,7 @@ def _chosen(
     return stacks, ["no lines of your own files: all lines are shown; --mine GLOB selects files"]
 
 
-def _is_in(globs: list[str]) -> Callable[[str | None], bool]:
+def _is_in(globs: Sequence[str]) -> Callable[[str | None], bool]:
     """Whether a file matches a glob; any file if there are none.
 
     Raises

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import zip_longest
 from math import isnan
 from typing import Any, Final
 
@@ -15,16 +14,17 @@ from fastprof.analysis.utilisation import utilisation, utilisation_text
 from fastprof.model.devices import Device
 from fastprof.model.quantity import quantity, scale_of
 from fastprof.model.table import Table
+from fastprof.model.table_text import side_by_side
 from fastprof.profile.facts import gpu_names, step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["PARTS", "PART_COLUMNS", "BusyTimes", "overview"]
+__all__ = ["PARTS", "PART_COLUMNS", "BusyTimes", "headline", "overview"]
 
 PARTS: Final = ("phase", "kind")
 PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "kernels")
 _MOST: Final = 8  # rows of a part
-_BETWEEN: Final = " " * 4
+_BETWEEN: Final = 4
 
 
 class BusyTimes:
@@ -58,12 +58,26 @@ def overview(
     parts : the tables by the keys of PARTS, with PART_COLUMNS
     devices : the GPUs by number
     """
+    lines, facts = headline(profile, steps, devices, busy)
+    time = "step_ns" if has_steps(steps) else "gpu_ns"
+    columns = {"phase": [time, "share", "kernels"], "kind": [time, "share"]}
+    blocks = [_lines(parts[name].select([name, *columns[name]])) for name in PARTS]
+    return (*lines, "", *side_by_side(blocks, _BETWEEN), ""), facts
+
+
+def headline(
+    profile: Profile,
+    steps: StepsOfKernels,
+    devices: Mapping[int, Device],
+    busy: BusyTimes,
+) -> tuple[list[str], dict[str, Any]]:
+    """GPUs, steps, busy and idle time, MFU: lines of text, and the values in them for JSON."""
     gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
     span, work = (
         sum(getattr(each, name) for each in busy.all.values()) for name in ("span", "busy")
     )
     facts: dict[str, Any] = {"span_ns": span or None, "busy_ns": work if span else None}
-    n = 0 if steps.source == "none" else step_count(steps)
+    n = step_count(steps) if has_steps(steps) else 0
     lines = [f"{gpus}, {len(profile)} kernels, copies and memsets"]
     if n and not isnan(steps.mean):
         found, more = _of_steps(steps, busy, n)
@@ -76,10 +90,12 @@ def overview(
     facts["utilisation"] = of_steps
     if of_steps is not None:
         lines.append(utilisation_text(of_steps))
-    time = "step_ns" if n else "gpu_ns"
-    columns = {"phase": [time, "share", "kernels"], "kind": [time, "share"]}
-    blocks = [_lines(parts[name].select([name, *columns[name]])) for name in PARTS]
-    return (*lines, "", *_side_by_side(blocks), ""), facts
+    return lines, facts
+
+
+def has_steps(steps: StepsOfKernels) -> bool:
+    """Whether times per step are known."""
+    return steps.source != "none" and step_count(steps) > 0
 
 
 def _of_steps(steps: StepsOfKernels, busy: BusyTimes, n: int) -> tuple[list[str], dict[str, Any]]:
@@ -104,12 +120,3 @@ def _lines(table: Table) -> list[str]:
     if table.n_rows <= 1:
         return []
     return Table(table.columns, table.headings).text(_MOST).splitlines()
-
-
-def _side_by_side(blocks: list[list[str]]) -> list[str]:
-    shown = [block for block in blocks if block]
-    widths = [max(map(len, block)) for block in shown]
-    return [
-        _BETWEEN.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in zip_longest(*shown, fillvalue="")
-    ]

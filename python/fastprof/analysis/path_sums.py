@@ -24,11 +24,11 @@ from fastprof.model.table import Cells, Floats
 from fastprof.profile.phases import BACKWARD, FORWARD
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["OPTIONAL", "Sums", "path_sums"]
+__all__ = ["LARGEST", "OPTIONAL", "Sums", "in_part", "path_sums"]
 
 Numbers = npt.NDArray[Any]
 
-_LARGEST: Final = np.iinfo(np.int64).max
+LARGEST: Final = np.iinfo(np.int64).max
 # Columns that text omits if they are 0 or unknown in all rows.
 OPTIONAL: Final = ("backward_ns", "other_ns")
 _IN_TOTAL: Final = (
@@ -113,7 +113,7 @@ def _added(
         return np.bincount(rows, values[paths], n_rows).astype(np.float64)
     out = np.zeros(n_rows, object)  # Python integers: sums of FLOPs exceed 64 bits
     np.add.at(out, rows, values[paths].astype(object))
-    return np.minimum(out, _LARGEST).astype(np.int64)
+    return np.minimum(out, LARGEST).astype(np.int64)
 
 
 def path_sums(
@@ -128,7 +128,7 @@ def path_sums(
         "calls": calls(cells, paths),
     }
     for part in (FORWARD, BACKWARD):
-        of[f"{part}_ns"] = paths.stats(np.where(_in_part(cells, part), time, -1)).sum
+        of[f"{part}_ns"] = paths.stats(np.where(in_part(cells, part), time, -1)).sum
     for name in ("flops", "bytes"):
         values = paths.stats(numbers(cells, name))
         of[name], of[f"n_{name}"] = values.sum, values.count
@@ -143,7 +143,7 @@ def path_sums(
     return Sums(of, in_steps.n_steps)
 
 
-def _in_part(cells: KernelCells, part: str) -> npt.NDArray[np.bool_]:
+def in_part(cells: KernelCells, part: str) -> npt.NDArray[np.bool_]:
     """Whether each cell is in the forward or backward phase; dict lines have directions only."""
     has_phases = "phase" in cells.names
     column = texts(cells, "phase" if has_phases else "dir")

@@ -124,7 +124,7 @@ def roofline(
         },
     ).sort("lost_ns")
     if plot is not None:
-        from fastprof.analysis.roofline_plot import draw
+        from fastprof.analysis.plot.roofline import draw
 
         draw(table, list(devices.values()), plot)
     return table

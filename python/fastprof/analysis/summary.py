@@ -29,7 +29,7 @@ from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["summary"]
+__all__ = ["default_keys", "summary"]
 
 
 def summary(
@@ -68,7 +68,7 @@ def summary(
         busy = None if where else BusyTimes(profile, found)
         cells = cells_of(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
-    names = (by,) if isinstance(by, str) else tuple(by or _default(cells, events))
+    names = (by,) if isinstance(by, str) else tuple(by or default_keys(cells, events))
     check_keys(names)
     cells = cells_of(profile, names, where)
     ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, found)
@@ -107,7 +107,7 @@ def _has_ranges_only(profile: Profile) -> bool:
     return not len(profile) and any((profile.contents.ranges or {}).values())
 
 
-def _default(cells: KernelCells, events: CpuEvents | None) -> tuple[str, ...]:
+def default_keys(cells: KernelCells, events: CpuEvents | None = None) -> tuple[str, ...]:
     """The keys that answer the first question with what the file records."""
     if events is not None and not len(cells):
         return ("dir", "op") if keys.key_of(events, "dir").ids.max(initial=-1) >= 0 else ("op",)

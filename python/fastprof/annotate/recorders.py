@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol
@@ -124,27 +125,29 @@ class TorchRecorder:
             raise CaptureError(f"{self._path}: cannot save the trace: {why}; set path=")
         self._on = ExitStack()
         with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
-        self._profile = torch.profiler.profile(
-            activities=[
-                torch.profiler.ProfilerActivity.CPU,
-                *([torch.profiler.ProfilerActivity.CUDA] if torch.cuda.is_available() else []),
-            ],
-            schedule=torch.profiler.schedule(
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "won't be using warmup"
+            schedule = torch.profiler.schedule(
                 wait=self._schedule[0], warmup=self._schedule[1], active=self._schedule[2], repeat=1
-            ),
+            )
+        self._profile = torch.profiler.profile(
+            activities=activities(),
+            schedule=schedule,
             record_shapes=True,
             with_stack=with_stack,
             with_modules=with_stack,
         )
-        self._is_recorded = False
+        self._is_started = self._is_recorded = False
 
     def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
         if is_recorded and not self._is_recorded:
             synchronize()
-        if iteration == 0:
-            _turned_on(self._on, self._profile)
-        else:
+        if self._is_started:
             self._profile.step()
+        else:
+            self._profile.step_num = iteration
+            _turned_on(self._on, self._profile)
+            self._is_started = True
         if is_recorded and not self._is_recorded:
             self._on.callback(synchronize)
             self._is_recorded = True
@@ -152,12 +155,18 @@ class TorchRecorder:
     def end(self, keep: bool) -> Path | None:
         self._on.close()
         if keep:
-            _save(self._profile, self._path)
+            save(self._profile, self._path)
         del self._profile  # frees the recorded events
         return self._path if keep else None
 
 
 RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": TorchRecorder}
+
+
+def activities() -> list[torch.profiler.ProfilerActivity]:
+    """What torch.profiler records: the CPU, and GPUs if there are any."""
+    kinds = torch.profiler.ProfilerActivity
+    return [kinds.CPU, kinds.CUDA] if torch.cuda.is_available() else [kinds.CPU]
 
 
 def synchronize() -> None:
@@ -200,8 +209,14 @@ def _path_of_rank(path: Path, rank: int, world: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(suffix)}.rank{rank}{suffix}")
 
 
-def _save(profile: torch.profiler.profile, path: Path) -> None:
-    """Write temporary files in the same folder, then rename."""
+def save(profile: torch.profiler.profile, path: Path) -> None:
+    """Write the trace to a .json or .json.gz file: temporary files in its folder, then renamed.
+
+    Raises
+    ------
+    CaptureError
+        It cannot be written.
+    """
     plain = path.with_name(f".{path.name}.{os.getpid()}.json")
     packed = path.with_name(f".{path.name}.{os.getpid()}.gz")
     try:

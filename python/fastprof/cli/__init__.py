@@ -13,19 +13,38 @@ from types import FrameType
 from typing import Any
 
 from fastprof._version import __version__
-from fastprof.cli import batch, devices, diff, info, nsys, parse, prof
+from fastprof.cli import batch, devices, diff, export, info, nsys, parse, prof, report
+from fastprof.cli import run as run_command
 from fastprof.cli.output import discard_stdout, flush_stdout
 from fastprof.cli.progress import log
-from fastprof.cli.reports import ReportCommand, is_file, load_reports
+from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
 from fastprof.profile.reports import all_reports
+from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 # Messages of Python and of the dynamic loader after a failed allocation.
 _NO_MEMORY = re.compile(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
 )
-COMMANDS = (parse, prof, info, batch, diff, devices, nsys)
+COMMANDS = (run_command, report, diff, export, batch, parse, prof, info, devices, nsys)
+
+
+class _Command(argparse.ArgumentParser):
+    """The parser of a command, whose options may stand between files."""
+
+    _is_within = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As in ArgumentParser."""
+        takes_rest = any(action.nargs == argparse.REMAINDER for action in self._actions)
+        if takes_rest or self._is_within:  # parse_known_intermixed_args calls this method
+            return super().parse_known_args(args, namespace)
+        self._is_within = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_within = False
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,10 +52,11 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="fastprof",
         description="Attribute GPU time of PyTorch runs to operators, layers and source lines.",
-        epilog="Run 'fastprof COMMAND --help' for the options of a command.",
+        epilog="'fastprof FILE' gives the first look at a trace, 'fastprof COMMAND --help' the "
+        "options of a command.",
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
     found: list[Any] = [*map(ReportCommand, all_reports().values()), *COMMANDS]
     for module in found:
         command = commands.add_parser(
@@ -65,13 +85,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = _guarded(lambda: load_reports(given, commands))
     if code != DONE:
         return code
-    if given and is_file(given[0], commands):
-        given.insert(0, "summary")
+    if names_file(given, commands):
+        given.insert(0, "overview")
     try:
         arguments = parser().parse_args(given)
     finally:
         flush_stdout()
-    return _guarded(lambda: arguments.run(arguments))
+    return _guarded(lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run the command; runs of `fastprof run` that it is given become their traces."""
+    for name, given in list(vars(arguments).items()):
+        if name == "file" and given is not None:
+            arguments.file = resolved(given)
+        if name in ("captures", "paths"):
+            setattr(arguments, name, [resolved(each) for each in given])
+    return int(arguments.run(arguments))
 
 
 def _guarded(run: Callable[[], int]) -> int:

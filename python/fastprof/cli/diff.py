@@ -32,6 +32,7 @@ step.
 
   fastprof diff before.sqlite after.sqlite --by op --fail-above 3     # exit code 4 if slower
   fastprof diff before.sqlite after.sqlite --markdown -o comment.md
+  fastprof diff before.sqlite after.sqlite --html change.html
   fastprof diff --baseline store/ --save before.sqlite
   fastprof diff --baseline store/ after.sqlite
 
@@ -121,6 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_table(parser, _LIMIT)
     add_output(parser)
+    parser.add_argument("--html", metavar="OUT", help="also write an HTML page to OUT")
     add_mine(parser)
     add_ops(parser)
     add_graph_capture(parser)
@@ -142,6 +144,11 @@ def run(arguments: argparse.Namespace) -> int:
     text = written(found.table(), arguments, _LIMIT)
     with output(arguments.output, None) as file:
         file.write(text.encode("utf-8", "surrogateescape"))
+    if arguments.html is not None:
+        html = found.page().html.encode()
+        with output(arguments.html, None) as file:
+            file.write(html)
+        log(f"wrote {arguments.html}")
     limit = arguments.fail_above
     if limit is None:
         return 0
@@ -159,10 +166,10 @@ def _captures(arguments: argparse.Namespace) -> list[str]:
     if len(given) != expected:
         needed = ("AFTER with --baseline", "BEFORE and AFTER")[expected - 1]
         arguments.error(f"expected {needed}, found {' '.join(given)}")
-    if arguments.output is not None:
-        for each in [*given, *chain.from_iterable(arguments.runs)]:
-            if os.path.exists(arguments.output) and os.path.samefile(arguments.output, each):
-                arguments.error(f"{arguments.output}: is an input; choose another name for -o")
+    for option, path in (("-o", arguments.output), ("--html", arguments.html)):
+        for each in [*given, *chain.from_iterable(arguments.runs)] if path is not None else ():
+            if os.path.exists(path) and os.path.samefile(path, each):
+                arguments.error(f"{path}: is an input; choose another name for {option}")
     return given if arguments.save or arguments.baseline is None else [arguments.baseline, *given]
 
 
@@ -213,13 +220,12 @@ def _ranks(path: str) -> Captures:
 
 
 def _opener(arguments: argparse.Namespace, bar: Bar) -> Opener:
-    from fastprof.profile.load import open as open_trace
+    from fastprof.profile.load import open_with_host
     from fastprof.profile.profile import Profile
 
     opened = partial(
-        open_trace,
+        open_with_host,
         progress=bar,
-        copies=True,
         mine=arguments.mine,
         graph_capture=arguments.graph_capture,
     )

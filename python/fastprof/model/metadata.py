@@ -39,6 +39,14 @@ class Steps:
         return len(self.number)
 
 
+# The name of each format, see `About.format`.
+FORMATS: Final = {
+    "nsys": "Nsight Systems export",
+    "nvprof": "NVProf file",
+    "kineto": "torch.profiler trace",
+    "dict": "dict lines",
+}
+
 # Further values of Memory.device_type, for kinds of memory that only Nsight Systems records.
 MANAGED: Final = 1000  # of CPU and GPU
 PINNED: Final = 1001  # of the CPU, locked for copies

@@ -6,6 +6,7 @@ import html as escape
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -98,10 +99,21 @@ def aligned(table: Table, limit: int | None, width: int | None) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def side_by_side(blocks: Sequence[Sequence[str]], between: int) -> list[str]:
+    """Blocks of lines next to each other; empty ones are omitted."""
+    shown = [block for block in blocks if block]
+    widths = [max(map(len, block)) for block in shown]
+    gap = " " * between
+    return [
+        gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip_longest(*shown, fillvalue="")
+    ]
+
+
 def _prose(texts: Sequence[str], width: int | None) -> list[str]:
     """Lines of at most `width` characters; lines in columns stay as they are."""
     lines: list[str] = []
-    for text in map(_plain, texts):
+    for text in map(printable, texts):
         if width is None or len(text) <= width or "  " in text:
             lines.append(text)
         else:
@@ -130,14 +142,14 @@ def markdown(table: Table, limit: int | None) -> str:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-    lines = [f"**{_plain(table.title)}**", ""] if table.title else []
-    lines += [text for each in table.lead for text in (_plain(each), "")]
+    lines = [f"**{printable(table.title)}**", ""] if table.title else []
+    lines += [text for each in table.lead for text in (printable(each), "")]
     lines.append(line([each.header for each in shown]))
     lines.append(line(["---" if each.is_text else "--:" for each in shown]))
     lines += [line(row) for row in zip(*(each.cells for each in shown), strict=True)]
     if table.total:
         lines.append(line([each.total for each in shown]))
-    lines += [text for note in table.notes for text in ("", _plain(note))]
+    lines += [text for note in table.notes for text in ("", printable(note))]
     return "".join(f"{each}\n" for each in lines)
 
 
@@ -204,19 +216,14 @@ def _fit(heading: Heading) -> tuple[int, int]:
 def _column(table: Table, heading: Heading, n: int) -> _Shown:
     column, total = table.columns[heading.key], table.total.get(heading.key)
     cells: list[str]
+    show: Callable[[Any], str] = _as_text
     if isinstance(column, Values):
         is_text = not column.values or any(isinstance(each, str) for each in column.values)
-        show: Callable[[Any], str] = _as_text
         unit = ""
     else:
         is_text = False
-        of = heading.same_unit if heading.same_unit in table.columns else heading.key
-        largest, are_whole = 0.0, False
-        if heading.unit or heading.decimals is None:
-            largest, are_whole = _largest(table.columns[of], table.total.get(of))
-        scale = _scale(heading, largest)
-        unit = f"({scale.name})" if scale is not None else ""
-        show = _number_format(heading, scale, largest, are_whole)
+        numbers = number_format(table, heading)
+        show, unit = numbers.text, numbers.unit
     first = column.take(np.arange(n))
     values = [first.at(row) for row in range(n)]
     cells = [_UNKNOWN if value is None else show(value) for value in values]
@@ -241,16 +248,42 @@ def _scale(heading: Heading, largest: float) -> Scale | None:
     return scale_of(heading.unit, min([largest, *(each.size for each in limits)]))
 
 
-def _number_format(
-    heading: Heading, scale: Scale | None, largest: float, are_whole: bool
-) -> Callable[[Any], str]:
+class NumberFormat(NamedTuple):
+    """How text shows the numbers of a column.
+
+    Parameters
+    ----------
+    scale : the unit of text; None for numbers without a unit
+    decimals : decimals in that unit; None shows integers in full
+    """
+
+    scale: Scale | None
+    decimals: int | None
+
+    @property
+    def unit(self) -> str:
+        """The unit in parentheses, as headers show it; "" without a unit."""
+        return "" if self.scale is None else f"({self.scale.name})"
+
+    def text(self, value: Any) -> str:
+        """A number in this unit, without its name."""
+        if self.decimals is None:
+            return str(value)
+        return f"{value / (self.scale.size if self.scale else 1):.{self.decimals}f}"
+
+
+def number_format(table: Table, heading: Heading) -> NumberFormat:
+    """The unit and decimals of a column of numbers: those of its largest number."""
+    of = heading.same_unit if heading.same_unit in table.columns else heading.key
+    largest, are_whole = 0.0, False
+    if heading.unit or heading.decimals is None:
+        largest, are_whole = _largest(table.columns[of], table.total.get(of))
+    scale = _scale(heading, largest)
     size = scale.size if scale else 1
     decimals = heading.decimals
-    if decimals is None:
-        if are_whole and size == 1:
-            return str
+    if decimals is None and not (are_whole and size == 1):
         decimals = 1 if heading.unit == "share" else _decimals(largest / size, heading.digits)
-    return lambda value: f"{value / size:.{decimals}f}"
+    return NumberFormat(scale, decimals)
 
 
 def _decimals(largest: float, digits: int) -> int:
@@ -263,10 +296,11 @@ def _decimals(largest: float, digits: int) -> int:
 
 
 def _as_text(value: Any) -> str:
-    return _plain(str(value))
+    return printable(str(value))
 
 
-def _plain(text: str) -> str:
+def printable(text: str) -> str:
+    """The text on one line, without control characters."""
     # Names are from files and must not contain terminal escape sequences.
     return "".join(c if c.isprintable() else " " for c in text)
 

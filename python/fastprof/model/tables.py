@@ -71,6 +71,9 @@ class Tables(Mapping[str, Table]):
         """Markdown tables."""
         return "\n".join(each.markdown(limit) for each in self.values())
 
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self.values())
+
     def csv(self) -> str:
         """CSV of all rows; an empty line between tables."""
         return "\n".join(each.csv() for each in self.values())

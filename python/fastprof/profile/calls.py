@@ -148,7 +148,7 @@ def _found(
         (
             found.frame_parent,
             label_of_frame,
-            _path.first(found.frame_range, len(found.ranges)),
+            found.frame_range,
             picked,
             _path.nearest(found.frame_parent, label_of_frame, complete.view(np.uint8)),
             found.backward_of_frame,

@@ -108,6 +108,13 @@ class TraceSource(ProfileSource):
             self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
         )
 
+    @property
+    def forward_ranges(self) -> Int32:
+        """As in ProfileSource."""
+        lookups = self._lookups
+        forward = np.where(lookups.meaning == lookups.frame, np.int32(-1), lookups.meaning)
+        return take(self._attribution.frame_range, forward)
+
     @cached_property
     def messages(self) -> collectives.Messages:
         """As in ProfileSource."""

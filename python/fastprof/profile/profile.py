@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy.typing as npt
 
@@ -17,6 +17,7 @@ from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About, Memory
+from fastprof.model.page import Page
 from fastprof.model.table import Table
 from fastprof.profile import reports
 from fastprof.profile.captured_graphs import GraphCapture
@@ -28,7 +29,9 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
 from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
+from fastprof.profile.notebook import profile_html
 from fastprof.profile.paths import Paths
+from fastprof.profile.plots import Plots
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.report_methods import ReportMethods
 from fastprof.profile.source import ProfileSource
@@ -76,14 +79,12 @@ class Profile(ReportMethods):
     about : About
         Versions, names of GPUs, processes and threads, rank, steps, memory events.
     warnings : list of str
-        Defects of the file that did not prevent reading it, one line each.
+        Defects of the file that did not prevent reading it.
     graph_capture : GraphCapture or None
-        How many kernels of replayed graphs have the calls of their capture; None if no capture was
-        read or no graph needs one.
+        How many kernels of replayed graphs have the calls of their capture; None without a capture.
     names : list of str
-        The columns. Dict lines lack those that only a trace has (start, end, pid, ...). The guide
-        (docs/columns.md) explains each; `fastprof prof --help` lists them. `column("launch_end")`
-        is not among them: it needs the file read again.
+        The columns; see docs/columns.md. Dict lines lack those that only a trace has (start, pid,
+        ...). `column("launch_end")` is not among them: it needs the file read again.
     kernels : mapping of str to array
         The columns as NumPy arrays: `profile.kernels["flops"].sum()`.
     coverage, coverage_of_kernels : Coverage
@@ -92,8 +93,7 @@ class Profile(ReportMethods):
     contents : Contents
         How many kernels, launches, ranges, threads, ... the file contains.
     devices : dict of int to Device
-        The GPUs with work: peak FLOP/s, bandwidth, multiprocessors, clock and memory, with the
-        source of each.
+        The GPUs with work: peak rates, multiprocessors, clock and memory, each with its source.
     """
 
     def __init__(
@@ -118,6 +118,14 @@ class Profile(ReportMethods):
 
     def __repr__(self) -> str:
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
+
+    def _repr_html_(self) -> str:
+        return profile_html(self, repr(self).strip("<>"))
+
+    @property
+    def plot(self) -> Plots:
+        """Charts with matplotlib: `profile.plot.roofline()`."""
+        return Plots(self)
 
     @property
     def kernels(self) -> Kernels:
@@ -278,16 +286,24 @@ class Profile(ReportMethods):
             raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
         return self._source.column(name)
 
-    def report(self, name: str, **options: Any) -> Table:
+    @overload
+    def report(self, name: None = None, **options: Any) -> Page: ...
+    @overload
+    def report(self, name: str, **options: Any) -> Table: ...
+    def report(self, name: str | None = None, **options: Any) -> Table | Page:
         """A report as a table: `profile.report("summary", by=["layer"])`.
 
-        docs/reports.md lists the reports and their options; `fastprof.report` adds one.
+        docs/reports.md lists the reports and their options; `fastprof.report` adds one. Without a
+        name, the HTML page of all reports, which notebooks show: `profile.report().save(path)`; its
+        options are gpu, peak and bandwidth.
 
         Raises
         ------
         ReportError
             There is no such report, or an option has an invalid value.
         """
+        if name is None:
+            return cast("Page", reports.imported("fastprof.page:page_of")(self, **options))
         found = reports.find(name)
         with uncollected():
             table = found.run(self, **options)
@@ -296,9 +312,10 @@ class Profile(ReportMethods):
         return replace(table, facts=Deferred(lambda: {**self._facts(options), **own}))
 
     def _facts(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        device, coverage = self.column("device"), self.coverage_of_kernels
         steps = self.find_steps(options.get("steps"))
-        return facts_of(self.name, self.about, device, coverage, steps)
+        return facts_of(
+            self.name, self.about, self.column("device"), self.coverage_of_kernels, steps
+        )
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
@@ -369,6 +386,11 @@ def cells(profile: Profile) -> Cells:
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def forward_ranges(profile: Profile) -> npt.NDArray[Any]:
+    """int32 [kernels], the range of the forward call of each backward kernel; -1 for none."""
+    return profile._source.forward_ranges
 
 
 def messages(profile: Profile) -> Messages:

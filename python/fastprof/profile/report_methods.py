@@ -1,20 +1,31 @@
-"""The methods of Profile that make a report."""
+"""The methods of Profile that make a report or a file for another tool."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, overload
 
+from fastprof.model.page import Page
 from fastprof.model.table import Table
 
 
 class ReportMethods(ABC):
     """A method for each built-in report."""
 
+    @overload
+    def report(self, name: None = None, **options: Any) -> Page: ...
+    @overload
+    def report(self, name: str, **options: Any) -> Table: ...
     @abstractmethod
-    def report(self, name: str, **options: Any) -> Table:
-        """A report as a table."""
+    def report(self, name: str | None = None, **options: Any) -> Table | Page:
+        """A report as a table, or the page of all reports."""
+
+    def overview(self, **options: Any) -> Table:
+        """The first look, in one screen: `print(profile.overview().text())`; see `report`."""
+        return self.report("overview", **options)
 
     def summary(self, by: str | Sequence[str] | None = None, **options: Any) -> Table:
         """Time and work by any keys: `profile.summary(by=["layer", "dir"])`; see `report`."""
@@ -63,6 +74,22 @@ class ReportMethods(ABC):
     def advise(self, min: float | None = None, **options: Any) -> Table:  # noqa: A002
         """What to change to make a step shorter: `profile.advise(min=1.0)`; see `report`."""
         return self.report("advise", min=min, **options)
+
+    def export(self, path: str | os.PathLike[str], to: str, **options: Any) -> None:
+        """Write the profile for another tool: `profile.export("net.pftrace", to="perfetto")`.
+
+        docs/exports.md lists the formats and their options. The file is compressed if its name
+        ends with .gz.
+
+        Raises
+        ------
+        ReportError
+            There is no such format or option.
+        OSError
+            The file cannot be written.
+        """
+        # The formats are above this module, as the reports are.
+        import_module("fastprof.exports.export").export(self, path, to, **options)
 
     def whatif(self, **options: Any) -> Table:
         """What a step would take: `profile.whatif(scale=["op=linear:0.5"])`; see `report`."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fastprof.errors import BadInputError
+from fastprof.model.arrays import Int32
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
@@ -152,6 +153,17 @@ class ProfileSource(ABC):
         ------
         BadInputError
             The file has changed, or it is dict lines, which contain no ranges.
+        """
+        raise self._lacks("ranges")
+
+    @property
+    def forward_ranges(self) -> Int32:
+        """[kernels] The range of the forward call of each backward kernel, -1 for others.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines, which contain no ranges.
         """
         raise self._lacks("ranges")
 

@@ -20,6 +20,8 @@ _ENDINGS: Final = (
     (".nvvp",),
 )
 
+_FACTS: Final = "run.json"  # what `fastprof run` knows about the run
+
 
 def find(
     paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str], pattern: str | None = None
@@ -79,7 +81,7 @@ def _traces(names: list[str]) -> Iterator[str]:
     present = set(names)
     for row in _ENDINGS:
         for place, ending in enumerate(row):
-            for name in names:
+            for name in present - {_FACTS}:
                 stem = name.removesuffix(ending)
                 if stem != name and not any(stem + other in present for other in row[:place]):
                     yield name

@@ -6,9 +6,25 @@ import io
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
-from fastprof._core._rows import Block, RowWriter
+
+class Block(Protocol):
+    """A reusable buffer of formatted rows."""
+
+    def fill(self, first: int, end: int) -> int:
+        """Format rows from `first`, at most to `end - 1`; the next row."""
+
+    def filled(self) -> memoryview:
+        """The formatted rows, valid until the next `fill`."""
+
+
+class RowWriter(Protocol):
+    """Rows that blocks format: of `_core._rows` or `_core._packets`."""
+
+    @property
+    def n_rows(self) -> int: ...
+    def block(self) -> Block: ...
 
 
 def write(rows: RowWriter, file: BinaryIO, first: int = 0, last: int | None = None) -> None:

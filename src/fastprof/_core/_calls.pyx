@@ -40,6 +40,7 @@ cdef extern from "fp_calls.h":
     int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
     int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
     int FP_ALL_TAKEN
+    size_t FP_CALLS_SCRATCH(int32_t n_frames) nogil
 
     int FP_FRAME_ENGINE, FP_FRAME_NODE, FP_FRAME_FITS
     fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
@@ -54,7 +55,7 @@ cdef extern from "fp_calls.h":
         int32_t n_labels
         const int32_t *parent
         const int32_t *label
-        const int32_t *first
+        const int32_t *range
         const int32_t *picked
         const int32_t *inner
         const int32_t *backward
@@ -168,7 +169,7 @@ def find(frame, meaning, frames, says, name, dtypes, outside=None):
     frames : sequence of int32 [frames]; -1 for none
         parent : the parent frame; parents precede their children
         label : label of the frame's range
-        first : the first frame of the same range
+        range_ : the range, 0 .. frames - 1; crossing ranges have several frames
         picked : the frame of the call that the frame is part of
         inner : the innermost enclosing frame whose cost is known
         backward : the enclosing backward call
@@ -207,17 +208,17 @@ def find(frame, meaning, frames, says, name, dtypes, outside=None):
     taken : uint8 [groups]
         Number of main parts that operators inside do, ALL_TAKEN for all.
     instance : int32 [kernels]
-        Instance of the reported call: twice the frame that represents it, plus 1 in the backward
+        Instance of the reported call: twice the range that represents it, plus 1 in the backward
         pass; -1 for none.
     """
     cdef int64_t n = len(frame)
     cdef int32_t n_groups = 0
     cdef fp_calls_frames table
-    parent, label, first, picked, inner, backward, instance = frames
+    parent, label, range_, picked, inner, backward, instance = frames
     table.n_frames, table.n_labels = len(label), len(says)
     table.parent = _numbers(parent, table.n_frames)
     table.label = _numbers(label, table.n_frames)
-    table.first = _numbers(first, table.n_frames)
+    table.range = _numbers(range_, table.n_frames)
     table.picked = _numbers(picked, table.n_frames)
     table.inner = _numbers(inner, table.n_frames)
     table.backward = _numbers(backward, table.n_frames)
@@ -242,7 +243,7 @@ def find(frame, meaning, frames, says, name, dtypes, outside=None):
     cdef fp_calls_of found
     found.kind, found.group, found.instance = _written(kinds), _written(groups), _written(instances)
     cdef uint8_t *taken = _set(all_taken)
-    room = np.empty(4 * table.n_frames + 1, np.int32)
+    room = np.empty(FP_CALLS_SCRATCH(table.n_frames), np.int32)
     cdef int32_t *scratch = _written(room)
     cdef fp_status status
     found.kinds = fp_kinds_new()

@@ -240,3 +240,24 @@ cdef class Leave(_Hook):
     def __call__(self, module, args, output):
         if _n_entered:
             leave(module)
+
+
+cdef class Report(_Hook):
+    """The forward hook of a module that reports its calls.
+
+    Parameters
+    ----------
+    traced : function
+        The function that torch.compile traces instead of the hook.
+    report : callable
+        (module) -> None.
+    """
+
+    cdef object report
+
+    def __init__(self, traced, report):
+        _Hook.__init__(self, traced)
+        self.report = report
+
+    def __call__(self, module, args, output):
+        self.report(module)

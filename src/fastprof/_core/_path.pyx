@@ -17,8 +17,6 @@ cdef extern from "fp_path.h":
                                 int32_t *out) nogil
     fp_status fp_path_nearest(const int32_t *parent, const int32_t *label, int32_t n,
                               const uint8_t *wanted, int32_t n_labels, int32_t *out) nogil
-    fp_status fp_path_first(const int32_t *range, int32_t n, int32_t n_ranges, int32_t *scratch,
-                            int32_t *out) nogil
     int FP_NO_RANK
     fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n,
                            const uint8_t *rank, int32_t n_labels, int32_t *out) nogil
@@ -117,23 +115,6 @@ def nearest(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[:
             status = fp_path_nearest(&parent[0], &label[0], n, &wanted[0] if n_labels else NULL,
                                      n_labels, &entry[0])
         check(status, "the nearest along call paths")
-    return out
-
-
-def first(const int32_t[::1] range_of_frame, int32_t n_ranges):
-    """The first frame with the same range, int32 [n]. Crossing ranges have several frames.
-
-    range_of_frame : [n], 0 .. n_ranges - 1
-    """
-    cdef int32_t n = _length(range_of_frame, range_of_frame)
-    out = np.empty(n, np.int32)
-    cdef int32_t[::1] frame = out
-    cdef int32_t[::1] scratch = np.empty(n_ranges + 1, np.int32)
-    cdef fp_status status
-    if n:
-        with nogil:
-            status = fp_path_first(&range_of_frame[0], n, n_ranges, &scratch[0], &frame[0])
-        check(status, "the first frames of ranges")
     return out
 
 

@@ -21,7 +21,7 @@ from fastprof.ops.user import load_packages
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
-__all__ = ["advise"]
+__all__ = ["advise", "findings"]
 
 _MOST: Final = 0.9  # of the saving of a finding alone
 
@@ -54,10 +54,22 @@ def advise(
     BadInputError
         The file has changed since it was read.
     """
-    facts = Facts(profile, steps, devices_with(profile, gpu, peak, bandwidth))
+    return findings(
+        Facts(profile, steps, devices_with(profile, gpu, peak, bandwidth)), min, fail_above
+    )
+
+
+def findings(facts: Facts, least: float | None = None, fail_above: float | None = None) -> Table:
+    """The table of `advise`; see there for the percentages `least` and `fail_above`.
+
+    Raises
+    ------
+    BadInputError
+        The file has changed since it was read.
+    """
     problems = load_packages(ENTRY_POINTS, "rules")
     found, not_judged = _judged(facts)
-    listed = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, min)]
+    listed = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
     savings, together = _in_order(facts, listed)
     total = sum(each.ns for each in savings)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
@@ -81,6 +93,7 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
     found, not_judged = [], {}
     for each in all_rules().values():
         try:
+            facts.need_work()
             found += [(each, finding) for finding in each.function(facts)]
         except CannotJudge as reason:
             not_judged[each.id] = str(reason)

@@ -13,7 +13,7 @@ from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 from fastprof.model.quantity import scale_of
 
-__all__ = ["answer", "lines"]
+__all__ = ["answer", "capture_lines", "lines", "starved_of", "times_of", "work_line"]
 
 _TIMES: Final = {
     "busy_ns": "GPU busy",
@@ -31,16 +31,23 @@ def lines(found: Waterfall) -> tuple[str, ...]:
 
 
 def _lines(found: Waterfall) -> Iterator[str]:
-    yield from (
-        f"{name}: {_capture(half.side)}"
-        for name, half in zip(("before", "after"), found.halves, strict=True)
-    )
+    yield from capture_lines(found)
     if found.unit != CALLS:
-        yield _work(found)
-        pairs = dict(_times(found))
+        yield work_line(found)
+        pairs = {name: _pair(before, after) for name, before, after in times_of(found)}
+        if starved := starved_of(found):
+            pairs["starved kernels"] = "{:.1%} -> {:.1%}".format(*starved)
         width = max(map(len, pairs), default=0)
         yield from (f"{name.ljust(width)}  {pair}" for name, pair in pairs.items())
     yield ""
+
+
+def capture_lines(found: Waterfall) -> list[str]:
+    """Files, GPUs and steps of both captures, one line each."""
+    return [
+        f"{name}: {_capture(half.side)}"
+        for name, half in zip(("before", "after"), found.halves, strict=True)
+    ]
 
 
 def _capture(side: Side) -> str:
@@ -70,28 +77,34 @@ def answer(found: Waterfall, wall: Mapping[str, Any]) -> str:
     return f"{text}; medians {medians}"
 
 
-def _work(found: Waterfall) -> str:
+def work_line(found: Waterfall) -> str:
+    """Whether both do the same work, and the kernels of a step."""
     before, after = (int(half.side.kernels.sum()) / half.side.n_windows for half in found.halves)
     work = "same work" if found.same_work else "the work differs"
     counts = f"{before:.6g}" if before == after else f"{before:.6g} -> {after:.6g}"
     return f"{work}: {counts} kernels a {found.unit} and GPU"
 
 
-def _times(found: Waterfall) -> Iterator[tuple[str, str]]:
-    """What a step consists of: all times of which a side has any, by name."""
-    slowest = _pair(*(float(_lanes(half.side).max()) for half in found.halves))
-    if found.unit == STEPS and slowest != _pair(*found.wall_ns):
-        yield "slowest GPU", slowest
+def times_of(found: Waterfall) -> list[tuple[str, float, float]]:
+    """What a step consists of: name, ns before and ns after, of all times that a side has."""
+    times: list[tuple[str, float, float]] = []
+    slowest = [float(_lanes(half.side).max()) for half in found.halves]
+    if found.unit == STEPS and _pair(*slowest) != _pair(*found.wall_ns):
+        times.append(("slowest GPU", slowest[0], slowest[1]))
     for key, name in _TIMES.items():
         before, after = (_mean(half.side, key) for half in found.halves)
         if before is not None and after is not None and before + after:
-            yield name, _pair(before, after)
+            times.append((name, before, after))
     call = [_ratio(half.side, "launch_ns", "launches") for half in found.halves]
     if all(call):
-        yield "launch call", _pair(*call)
-    starved = [_ratio(half.side, "starved", "launched") for half in found.halves]
-    if any(starved):
-        yield "starved kernels", f"{starved[0]:.1%} -> {starved[1]:.1%}"
+        times.append(("launch call", call[0], call[1]))
+    return times
+
+
+def starved_of(found: Waterfall) -> tuple[float, float] | None:
+    """The share of starved kernels before and after; None if there are none."""
+    before, after = (_ratio(half.side, "starved", "launched") for half in found.halves)
+    return (before, after) if before or after else None
 
 
 def _ratio(side: Side, name: str, of: str) -> float:

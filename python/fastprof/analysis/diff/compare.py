@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from fastprof.analysis.diff.answer import answer, lines
-from fastprof.analysis.diff.captures import Captures, Opener, open_with_copies, sides_of
+from fastprof.analysis.diff.captures import Captures, Opener, sides_of
 from fastprof.analysis.diff.confidence import THRESHOLD, Confidence
 from fastprof.analysis.diff.headings import DEFAULT_BY, diff_keys
 from fastprof.analysis.diff.judgement import judged, wall_of
@@ -17,7 +17,10 @@ from fastprof.analysis.diff.rows import rows_table
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.waterfall import Waterfall, waterfall
 from fastprof.analysis.selection import Where
+from fastprof.model.page import Page
 from fastprof.model.table import Table
+from fastprof.profile.load import open_with_host
+from fastprof.profile.reports import imported
 
 __all__ = ["Diff", "diff"]
 
@@ -62,6 +65,14 @@ class Diff:
         """
         return wall_of(self.found, self.confidence)
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def page(self) -> Page:
+        """The comparison as a page for a browser: `diff.page().save("diff.html")`."""
+        # Pages are in a room above this one.
+        return cast("Page", imported("fastprof.page.difference:page_of_diff")(self))
+
     def table(self, by: Sequence[str] | str | None = None) -> Table:
         """What makes the change, the largest part first."""
         table = rows_table(self.found, self.by if by is None else diff_keys(by))
@@ -89,7 +100,7 @@ def diff(
     *,
     runs: Sequence[tuple[Captures, Captures]] = (),
     threshold: float = THRESHOLD,
-    opened: Opener = open_with_copies,
+    opened: Opener = open_with_host,
 ) -> Diff:
     """Compare two captures, or two runs of several ranks.
 

@@ -10,14 +10,14 @@ import numpy as np
 from fastprof.analysis import keys
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
-from fastprof.analysis.memory.allocation_columns import CPU, GPU, AllocationColumns, events_of
+from fastprof.analysis.memory.allocation_columns import GPU, AllocationColumns, events_of
 from fastprof.analysis.memory.blocks import Blocks, blocks_of
 from fastprof.analysis.memory.categories import categories
 from fastprof.analysis.memory.headings import memory_keys
 from fastprof.analysis.memory.overview import lines_of, per_step, values_of
 from fastprof.analysis.memory.rows import Net, empty_table, rows_of
+from fastprof.analysis.memory.uses import NO_EVENTS, wanted
 from fastprof.analysis.selection import Where, selected
-from fastprof.errors import ReportError
 from fastprof.model.columns import Values
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
@@ -63,9 +63,9 @@ def memory(
     recorded = profile.memory_events
     memories = events_of(recorded, lambda name: True).names
     if not memories:
-        return empty_table(_ADVICE[profile.about.format], {})
+        return empty_table(NO_EVENTS[profile.about.format], {})
     chosen = str(device).lower() if device is not None else None
-    events = events_of(recorded, _wanted(memories, chosen).__contains__)
+    events = events_of(recorded, wanted(memories, chosen).__contains__)
     found = profile.find_steps(steps)
     columns = AllocationColumns(profile, recorded, events, found)
     newest_first = bool(np.any(keys.key_of(columns, "dir").array() == "bprop"))
@@ -85,21 +85,6 @@ def memory(
         total=table.total,
         facts={"memories": facts},
     )
-
-
-def _wanted(memories: Sequence[str], device: str | None) -> set[str]:
-    """The selected memories; by default GPUs, else the CPU, else the first."""
-    if device is None:
-        of_gpus = {each for each in memories if each.startswith(GPU)}
-        return of_gpus or {CPU if CPU in memories else memories[0]}
-    name = f"{GPU} {device}".lower() if device.isdigit() else device
-    found = {each for each in memories if name in (each.lower(), each.split()[0].lower())}
-    if not found:
-        raise ReportError(
-            f"expected a memory with events (a number for a GPU), found {device!r}; the file "
-            f"records {', '.join(sorted(memories))}"
-        )
-    return found
 
 
 def _default(columns: AllocationColumns) -> tuple[str, ...]:
@@ -187,10 +172,3 @@ _NO_START: Final = (
     "live bytes at the start are not recorded: the peak is above the start, and blocks from before "
     "the capture count only if it frees them"
 )
-_ADVICE: Final = {
-    "kineto": "no memory events: record with torch.profiler.profile(profile_memory=True)",
-    "nsys": "no memory events: record with nsys profile --cuda-memory-usage=true (cudaMalloc), or "
-    "with torch.profiler and profile_memory=True (tensors)",
-    "nvprof": "NVProf records no allocations: record with torch.profiler and profile_memory=True",
-    "dict": "no memory events in dict lines: use the original trace",
-}

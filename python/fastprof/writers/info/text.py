@@ -6,18 +6,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fastprof.model.metadata import FORMATS
 from fastprof.profile.captured_graphs import outcome
 
 WIDTH = 100
 _LABEL = 14
 _SHARE = 25
 _MAX_NAMES = 4
-_FORMATS = {
-    "nsys": "Nsight Systems export",
-    "nvprof": "NVProf file",
-    "kineto": "torch.profiler trace",
-    "dict": "dict lines",
-}
 _WORK = {
     "kernel": "kernels",
     "graph": "CUDA graphs",
@@ -52,7 +47,7 @@ def _format(info: dict[str, Any]) -> str:
         f"schema {info['schema_version']}" if info["schema_version"] else "",
         *(f"{name.replace('_', ' ')} {value}" for name, value in info["versions"].items()),
     ]
-    return ", ".join([_FORMATS.get(info["format"], info["format"]), *filter(None, parts)])
+    return ", ".join([FORMATS.get(info["format"], info["format"]), *filter(None, parts)])
 
 
 def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:

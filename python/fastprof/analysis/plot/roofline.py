@@ -1,26 +1,41 @@
-"""The chart of `roofline`: FLOP/s by arithmetic intensity, with the roofs of the GPU."""
+"""The chart of `roofline`: FLOP/s by FLOP/byte, with the roofs of the GPU."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
+from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
 from fastprof.analysis.roofline_columns import checked_plot
-from fastprof.model.columns import Values
+from fastprof.analysis.roofs import roofs_of
 from fastprof.model.devices import Device
 from fastprof.model.table import Table
+from fastprof.profile.profile import Profile
 
-__all__ = ["draw"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-# Colours that people with colour blindness can distinguish (Okabe and Ito).
-_COLOURS: Final = {"compute": "#d55e00", "bandwidth": "#0072b2", "latency": "#999999"}
+__all__ = ["draw", "roofline"]
+
+_COLOURS: Final = {"compute": COLOURS[5], "bandwidth": COLOURS[0], "latency": GREY}
 _LARGEST: Final = 1500.0  # area of the largest circle, points squared
 _MOST_LABELS: Final = 8
+
+
+def roofline(profile: Profile, ax: Axes | None = None, **options: Any) -> Axes:
+    """See `Plots.roofline`."""
+    figures = {name: options.get(name) for name in ("gpu", "peak", "bandwidth")}
+    devices = devices_with(profile, **figures)
+    table = profile.report("roofline", **options)
+    axes = axes_of(ax, 6)
+    _fill(axes, table, list(devices.values()))
+    return axes
 
 
 def draw(table: Table, devices: Sequence[Device], path: str) -> None:
@@ -54,28 +69,36 @@ def _fill(axes: Any, table: Table, devices: Sequence[Device]) -> None:
     bounds, largest = table["bound"], max(time[rows].max(initial=0), 1)
     for bound, colour in _COLOURS.items():
         own = rows[bounds[rows] == bound]
+        if not len(own):
+            continue
         axes.scatter(
             *(intensity[own], rate[own]),
             s=np.maximum(_LARGEST * time[own] / largest, 4),
             c=colour,
             alpha=0.6,
             linewidths=0.5,
-            edgecolors="black",
+            edgecolors="white",
             label=f"{bound}: {time[own].sum() / 1e6:.4g} ms",
         )
     for row in _apart(intensity, rate, rows)[:_MOST_LABELS]:
-        axes.annotate(_label(table, row), (intensity[row], rate[row]), fontsize=7)
+        axes.annotate(
+            _label(table, row),
+            (intensity[row], rate[row]),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=7,
+        )
     _roofs(axes, table, devices, intensity[rows])
     scale = "log" if axes.dataLim.width > 0 or len(rows) else "linear"  # nothing to draw
-    axes.set(xscale=scale, yscale=scale, xlabel="FLOP/byte", ylabel="FLOP/s")
+    axes.set(xscale=scale, yscale=scale)
     names = ", ".join(dict.fromkeys(device.name or "unknown GPU" for device in devices))
     rest = time.sum() - time[rows].sum()
-    axes.set_title(
-        f"{names}: {time.sum() / 1e6:.4g} ms, of which {rest / 1e6:.4g} ms without FLOPs"
-    )
-    axes.grid(True, which="major", linewidth=0.3)
-    for handle in axes.legend(title="bound by", loc="lower right").legend_handles:
-        handle.set_sizes([40])
+    title = f"{names}: {time.sum() / 1e6:.4g} ms, {rest / 1e6:.4g} ms of it without FLOPs"
+    dressed(axes, title, "arithmetic intensity (FLOP/byte)", "rate (FLOP/s)")
+    if len(rows):
+        legend = axes.legend(title="bound by", loc="lower right", fontsize=8, frameon=False)
+        for handle in legend.legend_handles:
+            handle.set_sizes([40])
 
 
 def _apart(intensity: Any, rate: Any, rows: Any) -> list[int]:
@@ -96,24 +119,27 @@ def _label(table: Table, row: int) -> str:
 
 def _roofs(axes: Any, table: Table, devices: Sequence[Device], intensity: Any) -> None:
     """The bandwidth, and the peak of each compute type present."""
-    bandwidth = max((device.bandwidth or 0.0 for device in devices), default=0.0)
-    peaks: dict[str, float] = {}
-    types = table.columns["compute_type"]
-    if isinstance(types, Values):
-        for i, peak in enumerate(table["peak_flop_per_s"]):
-            name = types.at(i)
-            if name is not None and peak > peaks.get(name, 0.0):
-                peaks[name] = float(peak)
+    bandwidth, peaks = roofs_of(table, devices)
     low = min(float(intensity.min(initial=1.0)), 0.1) / 2
     ridges = [peak / bandwidth for peak in peaks.values()] if bandwidth else [1.0]
     high = max(float(intensity.max(initial=1.0)), *ridges, 1.0) * 4
     if bandwidth:
         end = max(ridges, default=high)
         axes.plot([low, end], [low * bandwidth, end * bandwidth], color="black", linewidth=1)
-        label = f"{bandwidth / 1e9:.4g} GB/s"
-        axes.annotate(label, (low, low * bandwidth), rotation=35, fontsize=8, va="bottom")
+        axes.annotate(
+            f"{bandwidth / 1e9:.4g} GB/s",
+            (low, low * bandwidth),
+            xytext=(6, 4),
+            textcoords="offset points",
+            rotation=45,
+            rotation_mode="anchor",
+            transform_rotates_text=True,
+            fontsize=8,
+        )
     for name, peak in peaks.items():
         start = peak / bandwidth if bandwidth else low
         axes.plot([start, high], [peak, peak], color="black", linewidth=1)
         label = f"{name} {peak / 1e12:.4g} TFLOP/s"
-        axes.annotate(label, (high, peak), fontsize=8, ha="right", va="bottom")
+        axes.annotate(
+            label, (high, peak), xytext=(4, 0), textcoords="offset points", fontsize=8, va="center"
+        )

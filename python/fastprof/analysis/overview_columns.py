@@ -1,0 +1,45 @@
+"""The headings, help and options of `overview`. Imports no numpy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.model.heading import Heading
+
+__all__ = ["CAUSES_OF_IDLE", "COLUMNS", "DESCRIPTION", "LAYERS", "LINES", "OF_WORK", "ROWS"]
+
+ROWS: Final = 5  # of each table in text
+
+DESCRIPTION: Final = """\
+The first look at a trace, in one screen: what it is, how much of it is known, the step and MFU, the
+operators, layers, source lines and causes of idle time that take the most time, what to change, and
+what to run next. Without a command, fastprof runs overview: fastprof net.sqlite.
+
+Times are per step if steps are known, else of the capture. Layers and lines have their own work
+only, including its backward pass. Causes of idle time and findings are those of a typical step: no
+warm-up, no outlier.
+
+  fastprof net.sqlite
+  fastprof net.sqlite --limit 10 --gpu H100
+  fastprof net.sqlite --json
+"""
+
+OF_WORK: Final = (
+    Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
+    Heading("gpu_ns", "gpu", "ns", "GPU time", in_text=False),
+    Heading("share", "time", "share", "share of the GPU time of the capture"),
+    Heading("peak_share", "roof", "share", "ideal time by GPU time, of rows with an ideal time"),
+    Heading("lost_ns", "lost", "ns", "GPU time less ideal time, of the capture", in_text=False),
+    Heading("kernels", "kernels", "", "kernels, copies and memsets", in_text=False),
+)
+LAYERS: Final = Heading(
+    "layer", "layer", "", "layer, repeated ones folded: blocks.* for blocks.0, ...", keeps_end=True
+)
+LINES: Final = Heading("line", "line", "", "innermost source line of your own code", keeps_end=True)
+CAUSES_OF_IDLE: Final = (
+    Heading("cause", "idle", "", "why the GPU has no work"),
+    Heading("ns", "time", "ns", "idle time of a typical step"),
+    Heading("share", "step", "share", "share of a typical step"),
+    Heading("where", "where", "", "line, operator, layer or range with most of it", keeps_end=True),
+)
+COLUMNS: Final = (LAYERS, LINES, *OF_WORK, *CAUSES_OF_IDLE[:2], CAUSES_OF_IDLE[3])

@@ -1,0 +1,136 @@
+"""`overview`: the first look at a trace, in one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import numpy as np
+
+from fastprof._system.threads import SecondThread
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.report import findings
+from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.overview import BusyTimes, headline
+from fastprof.analysis.overview_columns import CAUSES_OF_IDLE
+from fastprof.analysis.overview_next import next_commands
+from fastprof.analysis.overview_text import Overview
+from fastprof.analysis.overview_work import work_tables
+from fastprof.analysis.peaks import devices_with
+from fastprof.model.columns import Ints
+from fastprof.model.metadata import FORMATS
+from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.profile.profile import Profile
+
+__all__ = ["overview"]
+
+_WHERE: Final = ("line", "op", "layer", "range", "call")
+
+
+def overview(
+    profile: Profile,
+    steps: str | None = None,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> Table:
+    """What a trace is, how much of it is known, what takes the time, and what to change.
+
+    Parameters
+    ----------
+    steps : what a step is, see `Profile.find_steps`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+
+    Returns
+    -------
+    Overview
+        A mapping of names to tables, the largest rows first: `ops`, `idle`, `layers`, `lines`,
+        `findings`. `text()` is one screen; `facts` has the step, the coverage and the next
+        commands. Times are ns.
+
+    Raises
+    ------
+    ReportError
+        A GPU or figure is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed since it was read.
+    """
+    devices = devices_with(profile, gpu, peak, bandwidth)
+    with SecondThread() as second:
+        if len(profile) and "start" in profile.names:
+            second.submit(lambda: profile.api)  # reads the file again
+        with computing_costs(profile):
+            facts = Facts(profile, steps, devices)
+            idling = second.submit(_idle, facts)
+            busy = BusyTimes(profile, facts.steps)
+            cells = cells_of(profile)
+        tables = work_tables(cells, facts.steps, devices)
+        lines, of_steps = headline(profile, facts.steps, devices, busy)
+        _ = facts.calls, facts.of_kernels  # kept for the findings
+        idle = idling.result()
+    found = findings(facts)
+    tables = {
+        "ops": tables["ops"],
+        "idle": idle,
+        "layers": tables["layers"],
+        "lines": tables["lines"],
+        "findings": found,
+    }
+    commands = next_commands(facts, tables)
+    more: dict[str, Any] = {
+        **of_steps,
+        "typical_step_ns": round(facts.step_ns),
+        "next": [command for command, _ in commands],
+    }
+    lead = (_file(profile), *lines, *_known(profile))
+    return cast(Table, Overview(tables, more, lead, commands))
+
+
+def _file(profile: Profile) -> str:
+    """The file and its format."""
+    about = profile.about
+    parts = [f"{profile.name}: {FORMATS.get(about.format, about.format)}"]
+    if about.tool_version:
+        parts.append(f"version {about.tool_version}")
+    rank = about.distributed
+    if rank is not None and rank.rank is not None:
+        parts.append(f"rank {rank.rank}" + (f" of {rank.world_size}" if rank.world_size else ""))
+    return ", ".join(parts)
+
+
+def _known(profile: Profile) -> tuple[str, ...]:
+    """The share of the GPU time with an operator, shapes, a cost and a source line."""
+    coverage = profile.coverage_of_kernels
+    if not coverage.total:
+        return ()
+    shares = (f"{depth} {time / coverage.total:.0%}" for depth, time in coverage.known.items())
+    return (f"known of the GPU time: {', '.join(shares)}",)
+
+
+def _idle(facts: Facts) -> Table:
+    """The idle time of a typical step by cause."""
+    notes: tuple[str, ...] = ()
+    rows: list[tuple[str, float, str | None]] = []
+    try:
+        idle = facts.idle
+    except CannotJudge as reason:
+        notes = (str(reason),)
+    else:
+        for cause in CAUSES:
+            if mean := idle.mean(cause):
+                gaps = idle.is_mainly(cause)
+                tops = (idle.top(place, gaps, 1) for place in _WHERE)
+                rows.append((cause, mean, next((top[0][0] for top in tops if top), None)))
+    rows.sort(key=lambda row: -row[1])
+    ns = np.array([each for _, each, _ in rows], np.float64)
+    columns: dict[str, Cells] = {
+        "cause": texts([cause for cause, _, _ in rows]),
+        "ns": Ints(ns.round().astype(np.int64)),
+        "share": Floats(ns / max(facts.step_ns, 1)),
+        "where": texts([where for _, _, where in rows]),
+    }
+    return Table(columns, CAUSES_OF_IDLE, notes=notes, total={"ns": round(float(ns.sum()))})

@@ -1,0 +1,134 @@
+"""Overview: the result of `overview`, as text, Markdown and HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fastprof.analysis.overview_columns import ROWS
+from fastprof.errors import ReportError
+from fastprof.model.quantity import quantity
+from fastprof.model.table_text import printable, side_by_side
+from fastprof.model.tables import Tables
+
+__all__ = ["Overview"]
+
+_WIDTH: Final = 100
+_LEAST: Final = 90  # of two tables side by side
+_BETWEEN: Final = 4
+_MOST_FINDINGS: Final = 3
+_MOST_LINES: Final = 2  # of a sentence
+_NAMES: Final = {"ops": "GPU work"}
+_PAIRS: Final = (("ops", "idle"), ("layers", "lines"))
+
+
+@dataclass(frozen=True)
+class Overview(Tables):
+    """The tables `ops`, `idle`, `layers`, `lines` and `findings`; `text()` is one screen.
+
+    Parameters
+    ----------
+    lead : the file, the GPUs, the step, and how much is known: one line each
+    commands : what to run next, with the question that each command answers
+    """
+
+    lead: tuple[str, ...] = ()
+    commands: tuple[tuple[str, str], ...] = ()
+
+    def text(self, limit: int | None = ROWS, *, width: int | None = None) -> str:
+        """One screen of at most 100 columns.
+
+        limit : most rows of a table; None for all
+        width : most characters per line
+        """
+        width = min(width or _WIDTH, _WIDTH)
+        lines = [*self._lead(width), ""]
+        for names in _PAIRS:
+            lines += [*self._pair(names, limit, width), ""]
+        lines += self._findings(width)
+        lines += self._next()
+        return "".join(f"{printable(line).rstrip()}\n" for line in lines)
+
+    def markdown(self, limit: int | None = ROWS) -> str:
+        """Markdown tables below the lines of the lead."""
+        lead = "".join(f"{printable(line)}\n\n" for line in self.lead)
+        return lead + super().markdown(limit)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text())}</pre>"
+
+    def _one_only(self, option: str) -> ReportError:
+        return ReportError(
+            f"{option}: expected a report with one table, found {len(self)} in overview; run "
+            "fastprof summary, idle, layers, lines or advise"
+        )
+
+    def _lead(self, width: int) -> Iterator[str]:
+        for line in self.lead:
+            yield from textwrap.wrap(
+                line, width, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …"
+            ) or [""]
+
+    def _pair(self, names: Sequence[str], limit: int | None, width: int) -> list[str]:
+        """Two tables side by side, or one above the other if the width is small."""
+        is_wide = width >= _LEAST
+        own = (width - _BETWEEN) // 2 if is_wide else width
+        blocks = [self._block(name, limit, own) for name in names]
+        if not is_wide:
+            return [*blocks[0], "", *blocks[1]]
+        return side_by_side([[line.ljust(own) for line in blocks[0]], blocks[1]], _BETWEEN)
+
+    def _block(self, name: str, limit: int | None, width: int) -> list[str]:
+        table = self[name]
+        if not table.n_rows:
+            text = f"{_NAMES.get(name, name)}: {' '.join(table.notes) or 'none'}"
+            return textwrap.wrap(text, width, subsequent_indent="  ")
+        plain = replace(table, title="", lead=(), notes=(), total={}, layout=None)
+        lines = plain.text(limit, width=width).splitlines()
+        return [line for line in lines if not line.startswith("(too narrow ")]
+
+    def _findings(self, width: int) -> Iterator[str]:
+        """The largest savings, and what to record."""
+        table = self["findings"]
+        rows = [row for row in table.rows() if row["saving_ns"]]
+        total = table.total
+        saved = (
+            f"findings save up to {quantity(total['saving_ns'], 'ns')}, {total['share']:.0%} of "
+            f"{self._step()}"
+        )
+        yield from _sentence(saved if rows else "findings: none saves time", width)
+        for number, row in enumerate(rows[:_MOST_FINDINGS], 1):
+            saving = f"{quantity(row['saving_ns'], 'ns')}, {row['share']:.0%}"
+            yield from _sentence(f"{number}. {row['id']} (up to {saving}): {row['what']}", width)
+            yield from _sentence(row["remedy"], width, 3, 3)
+        for row in table.rows():
+            if row["id"] == "capture":
+                yield from _sentence(f"record: {row['remedy']}", width)
+        yield ""
+
+    def _step(self) -> str:
+        typical = self.facts["typical_step_ns"]
+        has_steps = self.facts["steps"]["source"] != "none"
+        name = "a typical step" if has_steps else "the capture"
+        return f"{name} of {quantity(typical, 'ns')}"
+
+    def _next(self) -> Iterator[str]:
+        width = max((len(why) for _, why in self.commands), default=0)
+        for number, (command, why) in enumerate(self.commands):
+            yield f"{'      ' if number else 'next: '}{why.ljust(width)}  {command}"
+
+
+def _sentence(text: str, width: int, first: int = 0, rest: int = 3) -> list[str]:
+    """At most two lines; `first`, `rest`: their indents."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * first,
+        subsequent_indent=" " * rest,
+        max_lines=_MOST_LINES,
+        placeholder=" …",
+        break_on_hyphens=False,
+    )

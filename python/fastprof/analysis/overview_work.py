@@ -1,0 +1,117 @@
+"""The tables of GPU time in `overview`: by operator, by layer and by source line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.cells import Cells as KernelCells
+from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.ideal import Ideals, ideals_of
+from fastprof.analysis.key_names import heading_of
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.layer_tree import NO_LAYER, Path, folded, with_ancestors
+from fastprof.analysis.layers import layer_paths
+from fastprof.analysis.line_rows import NO_LINE
+from fastprof.analysis.measures import TimeInSteps, measures, shown, time_in_steps, totals
+from fastprof.analysis.overview_columns import LAYERS, LINES, OF_WORK
+from fastprof.analysis.summary import default_keys, summary
+from fastprof.model.columns import Ints, Values
+from fastprof.model.devices import Device
+from fastprof.model.heading import Heading
+from fastprof.model.table import Cells, Table, texts
+from fastprof.profile.advice import advice_on
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = ["work_tables"]
+
+_MEASURES: Final = [each.key for each in OF_WORK]
+
+
+def work_tables(
+    cells: KernelCells, steps: StepsOfKernels, devices: Mapping[int, Device]
+) -> dict[str, Table]:
+    """The tables `ops`, `layers` and `lines`, the most time first.
+
+    Without layers or lines, their table has no rows and a note.
+    """
+    if not len(cells):
+        none = Table({each.key: Ints(np.empty(0, np.int64)) for each in OF_WORK}, OF_WORK)
+        return {"ops": summary(cells.profile), "layers": none, "lines": none}
+    work = _Work(cells, time_in_steps(cells, steps), ideals_of(cells, devices))
+    return {"ops": _by_op(work), "layers": _by_layer(work), "lines": _by_line(work)}
+
+
+@dataclass(frozen=True)
+class _Work:
+    """All GPU work, its time in steps, and its ideal time."""
+
+    cells: KernelCells
+    in_steps: TimeInSteps
+    ideal: Ideals
+
+    def table(
+        self, keys: Mapping[str, Cells], headings: Sequence[Heading], groups: Grouping
+    ) -> Table:
+        """A row per group; `keys` are its first columns."""
+        of_groups = measures(self.cells, groups, self.in_steps, self.ideal, _MEASURES)
+        ordered = {name: of_groups[name] for name in _MEASURES}
+        time = "step_ns" if self.in_steps.n_steps else "gpu_ns"
+        table = Table(
+            {**keys, **ordered},
+            (
+                *headings,
+                *(
+                    replace(each, in_text=True) if each.key == time else each
+                    for each in shown(OF_WORK, ordered)
+                ),
+            ),
+            total=totals(ordered),
+        )
+        return table.sort(time)
+
+    def without(self, heading: Heading, depth: str) -> Table:
+        """No rows, and what to record."""
+        profile: Profile = self.cells.profile
+        none: dict[str, Cells] = {
+            each.key: Ints(np.empty(0, np.int64)) for each in (heading, *OF_WORK)
+        }
+        note = advice_on(profile.about, profile.contents, depth)
+        return Table(none, (heading, *OF_WORK), notes=(note,))
+
+
+def _by_op(work: _Work) -> Table:
+    names = default_keys(work.cells)
+    keys = {name: key_of(work.cells, name) for name in names}
+    groups = group(list(keys.values()), len(work.cells))
+    firsts: dict[str, Cells] = {
+        name: Values(key.ids[groups.first], key.values) for name, key in keys.items()
+    }
+    return work.table(firsts, tuple(map(heading_of, names)), groups)
+
+
+def _by_layer(work: _Work) -> Table:
+    """Own time of each layer, as `layers` with the options fold and flat."""
+    groups, paths, _ = layer_paths(work.cells)
+    if not any(paths):
+        return work.without(LAYERS, "layer")
+    folds = folded({layer: None for path in paths for layer in with_ancestors(path)})
+    place: dict[Path, int] = {}
+    row = [place.setdefault(folds[path], len(place)) for path in paths]
+    names = texts([":".join(path) or NO_LAYER for path in place])
+    merged = Grouping(np.array(row, np.int32)[groups.ids], len(place))
+    return work.table({"layer": names}, (LAYERS,), merged)
+
+
+def _by_line(work: _Work) -> Table:
+    key = key_of(work.cells, "line")
+    groups = group([key], len(work.cells))
+    lines = Values(key.ids[groups.first], key.values)
+    if (lines.ids < 0).all():
+        return work.without(LINES, "source line")
+    named = texts([lines.at(row) or NO_LINE.frame for row in range(groups.n)])
+    return work.table({"line": named}, (LINES,), groups)

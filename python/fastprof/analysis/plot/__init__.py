@@ -1,0 +1,1 @@
+"""Charts with matplotlib: `profile.plot` and `roofline --plot`."""

@@ -1,0 +1,221 @@
+"""GPU time as a tree: of layers, call paths, source lines or call stacks, down to kernels.
+
+The tree behind icicles, flame graphs and exports of collapsed stacks. Its sums are exact: a node
+contains its own kernels and those of its children, the root all selected kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _path
+from fastprof._core._take import take
+from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.ideal import ideals_of
+from fastprof.analysis.measures import ratio
+from fastprof.analysis.path_sums import path_sums
+from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.stack_chains import CHAINS
+from fastprof.analysis.stack_nodes import DIRECTIONS, Nodes
+from fastprof.analysis.subtrees import in_subtrees
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Int32
+from fastprof.model.columns import Values
+from fastprof.model.names import unknown_name
+from fastprof.profile.profile import Profile
+
+__all__ = ["DIRECTIONS", "MEASURES", "TREES", "Stacks", "stacks"]
+
+Numbers = npt.NDArray[Any]
+
+TREES: Final = tuple(CHAINS)
+"""The kinds of trees: layers, path, lines, stack."""
+MEASURES: Final = ("ns", "step_ns", "lost_ns", "flops", "bytes", "kernels", "calls")
+_LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
+    "layers": ("op", "kernel"),
+    "path": ("kernel",),
+    "lines": ("op", "kernel"),
+    "stack": ("op", "kernel"),
+}
+_SMALLER: Final = "smaller"
+_COLORS: Final = ("phase", "kind")
+_SUMS: Final = (
+    *("gpu_ns", "steps_ns", "kernels", "flops", "n_flops", "bytes", "n_bytes"),
+    *("roof_ns", "n_roof", "ideal_ns"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Stacks:
+    """A tree of GPU time.
+
+    Row 0 is the root. Parents precede their children; siblings are in order of their first kernel
+    on the GPU.
+
+    Parameters
+    ----------
+    parent : int32 [n], -1 for the root
+    name : Values [n], texts; siblings of equal type have different names
+    type : Values [n]: `all` for the root; layer; for call paths operator, annotation, layer, user,
+        python or range; folder, file, function, line; frame; op, kernel or another grouping key;
+        `smaller` for merged nodes
+    sums : for each node and direction, sums over its own kernels [n, 3], without its children's;
+        names as in `path_sums.Sums`; n_* count the cells with a known value
+    n_steps : the number of counted steps, 0 if steps are unknown
+    dominant : for `phase` and `kind`, the value [n] that takes at least half of the GPU time inside
+        each node; unknown if none does
+    """
+
+    parent: Int32
+    name: Values
+    type: Values
+    sums: Mapping[str, Numbers]
+    n_steps: int
+    dominant: Mapping[str, Values]
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def own(self, measure: str, direction: str | None = None) -> Numbers:
+        """[n] A measure of the kernels of each node without those of its children.
+
+        int64, -1 if unknown; step_ns and lost_ns are float64, NaN if unknown. lost_ns is GPU time
+        less ideal time, of work with an ideal time; it may be negative. A call of an operator
+        counts where its first kernel is, and not by kernel: the node of a kernel has none.
+
+        Parameters
+        ----------
+        measure : of MEASURES
+        direction : of DIRECTIONS; None for all
+        """
+        return self._measure(self.sums, measure, direction)
+
+    def inclusive(self, measure: str, direction: str | None = None) -> Numbers:
+        """[n] A measure of each node with all nodes inside it; see `own`."""
+        return self._measure(self._inclusive, measure, direction)
+
+    def chain(self, row: int) -> list[str]:
+        """The names from below the root to a node."""
+        found: list[str] = []
+        while row > 0:
+            found.append(self.name.at(row))
+            row = int(self.parent[row])
+        return found[::-1]
+
+    @cached_property
+    def _inclusive(self) -> Mapping[str, Numbers]:
+        return {name: in_subtrees(self.parent, own) for name, own in self.sums.items()}
+
+    def _measure(self, sums: Mapping[str, Numbers], measure: str, direction: str | None) -> Numbers:
+        def of(name: str) -> Numbers:
+            values = sums[name]
+            return values.sum(1) if direction is None else values[:, DIRECTIONS.index(direction)]
+
+        if measure == "ns":
+            return of("gpu_ns")
+        if measure == "kernels":
+            return of("kernels")
+        if measure == "calls":
+            return np.where(of("calls") > 0, of("calls"), -1)
+        if measure == "step_ns":
+            return ratio(of("steps_ns"), np.full(len(self), self.n_steps))
+        if measure == "lost_ns":
+            return np.where(of("n_roof") > 0, of("roof_ns") - of("ideal_ns"), np.nan)
+        if measure in ("flops", "bytes"):
+            return np.where(of(f"n_{measure}") > 0, of(measure), -1)
+        raise ReportError(unknown_name("measure", measure, MEASURES))
+
+    def pruned(self, share: float = 1e-5) -> Stacks:
+        """A tree in which siblings with less than a share of all GPU time are one node each.
+
+        It is named `(n smaller)`, after the number of siblings, and has no children.
+        """
+        time = self.inclusive("ns")
+        kept = time >= share * time[0]
+        above = np.maximum(self.parent, 0)
+        outermost = ~kept & kept[above]
+        parents, merged, counts = np.unique(
+            above[outermost], return_inverse=True, return_counts=True
+        )
+        place = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+        n_kept = int(kept.sum())
+        into = place.copy()
+        into[outermost] = n_kept + merged
+        into = _path.innermost(self.parent, into)
+        n = n_kept + len(parents)
+
+        def merge(own: Numbers) -> Numbers:
+            out = np.zeros((n, *own.shape[1:]), own.dtype)
+            np.add.at(out, into, own)
+            return out
+
+        def with_merged(values: Values, added: list[str]) -> Values:
+            ids = np.arange(len(added), dtype=np.int32) + np.int32(len(values.values))
+            return Values(np.concatenate([values.ids[kept], ids]), [*values.values, *added])
+
+        unknown = np.full(len(parents), -1, np.int32)
+        return Stacks(
+            np.concatenate([take(place, self.parent[kept]), place[parents]]),
+            with_merged(self.name, [f"({count} smaller)" for count in counts.tolist()]),
+            with_merged(self.type, [_SMALLER] * len(parents)),
+            {name: merge(own) for name, own in self.sums.items()},
+            self.n_steps,
+            {
+                name: Values(np.concatenate([each.ids[kept], unknown]), each.values)
+                for name, each in self.dominant.items()
+            },
+        )
+
+
+def stacks(
+    profile: Profile,
+    kind: str = "layers",
+    leaves: Sequence[str] | None = None,
+    where: Where | None = None,
+    steps: str | None = None,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> Stacks:
+    """The tree of GPU time by layers, call paths, source lines or call stacks.
+
+    Parameters
+    ----------
+    kind : "layers", as in the report `layers`: backward and recomputed work counts to the layers of
+        its forward call; "path", the ranges around the call, `Profile.paths` with folded names,
+        annotations of calls as `torch.nn.functional.linear`, other annotations omitted;
+        "lines", folder, file, function and number of the innermost line of the report `lines`;
+        "stack", the call stack of the forward call, outermost first
+    leaves : grouping keys below these; by default op and kernel, for "path" kernel. A level is
+        omitted where the key is unknown.
+    where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+
+    Raises
+    ------
+    ReportError
+        The kind, a key, GPU or figure is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    """
+    if kind not in CHAINS:
+        raise ReportError(unknown_name("kind of stacks", kind, TREES))
+    keys = _LEAVES[kind] if leaves is None else tuple(leaves)
+    devices = devices_with(profile, gpu, peak, bandwidth)
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, keys, where)
+    chains = CHAINS[kind](cells, selected(cells, where))
+    nodes = Nodes(chains, keys)
+    ideal = ideals_of(chains.cells, devices)
+    of_groups = path_sums(chains.cells, nodes.groups, found, ideal)
+    sums = {name: nodes.own(of_groups.of[name]) for name in _SUMS} | {"calls": nodes.calls()}
+    dominant = {name: nodes.dominant(name) for name in _COLORS}
+    return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_steps, dominant)

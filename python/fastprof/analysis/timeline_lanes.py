@@ -1,0 +1,236 @@
+"""The lanes of a time line: work of streams, idle time of GPUs, ranges and calls of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.gpu_work import Gaps, gaps, work_of_device
+from fastprof.analysis.idle_causes import Host
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.timeline_idle import idle_between
+from fastprof.analysis.timeline_runs import Events, single
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import NEVER
+from fastprof.profile.cells import numbered
+from fastprof.profile.instances import ApiCalls, Instances
+from fastprof.profile.profile import Profile, cells
+
+__all__ = ["LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
+
+LEVELS: Final = 64  # deeper ranges are omitted
+
+
+class Window(NamedTuple):
+    """The time that a time line shows, ns on the clock of the trace."""
+
+    start: int
+    end: int
+
+
+class Lane(NamedTuple):
+    """A lane: events that seldom overlap.
+
+    Parameters
+    ----------
+    kind : str
+        idle (causes of gaps of a GPU), work (of a stream), ranges (of a level of a thread), calls
+        (of the CUDA or HIP API by a thread) or system (calls of the operating system, and a thread
+        that is switched out).
+    pid, device, stream, tid : int
+        -1 if not recorded, or if the lane has none.
+    level : int
+        Of ranges: how many ranges are open at their start.
+    """
+
+    kind: str
+    pid: int = -1
+    device: int = -1
+    stream: int = -1
+    tid: int = -1
+    level: int = 0
+
+
+class Found(NamedTuple):
+    """Lanes with their events, and how many ranges are too deep to be shown."""
+
+    lanes: list[tuple[Lane, Events]]
+    n_deep: int
+
+
+class Recorded:
+    """What the lanes of a profile need, once for all windows.
+
+    Attributes
+    ----------
+    has_gpu, has_host : bool
+        Whether the file records the times of GPU work, and the host side.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.has_gpu = "start" in profile.names and len(profile) > 0
+        self.has_host = "start" in profile.names and (len(profile.api) + len(profile.ranges) > 0)
+
+    @cached_property
+    def host(self) -> Host:
+        """What the threads do."""
+        return Host(self.profile)
+
+    @cached_property
+    def gaps(self) -> dict[int, Gaps]:
+        """The gaps of each GPU, by number."""
+        return {device: gaps(work) for device, work in work_of_device(self.profile).items()}
+
+    @cached_property
+    def end(self) -> Int64:
+        """int64 [kernels], ns, the end of the work; its start if the length is unknown."""
+        start = numbers(self.profile, "start")
+        end: Int64 = start + np.maximum(numbers(self.profile, "sil"), 0)
+        return end
+
+    @cached_property
+    def stream(self) -> tuple[Int32, list[Lane]]:
+        """int32 [kernels], the lane of each, and the lanes."""
+        names = ("device", "process", "stream")
+        columns = [key_of(self.profile, name) for name in names]
+        of_kernel, first = numbered([each.ids for each in columns], len(self.profile))
+        places = [
+            tuple(-1 if (value := each.at(row)) is None else int(value) for each in columns)
+            for row in first.tolist()
+        ]
+        return of_kernel, [Lane("work", pid, device, number) for device, pid, number in places]
+
+
+def lanes_between(recorded: Recorded, window: Window) -> Found:
+    """All lanes with events in a window: first the GPUs, then the threads, the busiest first.
+
+    Events that cross the limits of the window are undivided. Calls that launched work of the window
+    are included wherever they are.
+    """
+    profile = recorded.profile
+    lanes: list[tuple[Lane, Events]] = []
+    work = np.empty(0, np.int64)
+    if recorded.has_gpu:
+        work = _inside(numbers(profile, "start"), recorded.end, window)
+        lanes += _of_gpus(recorded, window, work)
+    if not recorded.has_host:
+        return Found(lanes, 0)
+    ranges, n_deep = _of_ranges(profile, window)
+    threads = [
+        *ranges,
+        *_of_calls(profile.api, _call_rows(profile, window, work)),
+        *_of_system(recorded, window),
+    ]
+    ns: dict[tuple[int, int], int] = {}
+    for lane, events in threads:
+        if lane.kind != "system":
+            own = int((events.end - events.start).sum())
+            ns[lane.pid, lane.tid] = ns.get((lane.pid, lane.tid), 0) + own
+    # A sort keeps the order of the lanes of a thread: ranges by level, calls, system.
+    threads.sort(
+        key=lambda each: (-ns.get((each[0].pid, each[0].tid), 0), each[0].pid, each[0].tid)
+    )
+    return Found([*lanes, *threads], n_deep)
+
+
+def _inside(start: Int64, end: Int64, window: Window) -> Int64:
+    """Rows, in order of start, that overlap a window; work without length counts at its start."""
+    first, last = np.searchsorted(start, [window.start, window.end])
+    before = np.flatnonzero(end[:first] > window.start)
+    return np.concatenate([before, np.arange(first, last)])
+
+
+def _of_gpus(recorded: Recorded, window: Window, rows: Int64) -> Iterator[tuple[Lane, Events]]:
+    """The idle time of each GPU, and the work of its streams."""
+    profile = recorded.profile
+    start, end = numbers(profile, "start")[rows], recorded.end[rows]
+    what = cells(profile).of_kernel[rows]
+    of_kernel, lanes = recorded.stream
+    found = [(lanes[i], own) for i, own in _by(of_kernel[rows].astype(np.int64))]
+    found.sort(key=lambda each: (each[0].device, each[0].pid, each[0].stream))
+    for device, streams in groupby(found, key=lambda each: each[0].device):
+        if recorded.has_host:
+            idle = idle_between(recorded.gaps[device], recorded.host, *window)
+            yield Lane("idle", device=device), single(idle.start, idle.end, idle.cause, idle.after)
+        for lane, own in streams:
+            yield lane, single(start[own], end[own], what[own], rows[own])
+
+
+def _call_rows(profile: Profile, window: Window, work: Int64) -> Int64:
+    """Calls in a window, and those that launched work in it."""
+    api = profile.api
+    wanted = np.zeros(len(api) + 1, bool)  # the last for work without a call
+    inside = _inside(api.start, api.end, window)
+    wanted[inside[(api.end[inside] != NEVER) | (api.start[inside] >= window.start)]] = True
+    wanted[api.of_kernel[work]] = True
+    return np.flatnonzero(wanted[:-1] & (api.thread >= 0))
+
+
+def _of_ranges(profile: Profile, window: Window) -> tuple[list[tuple[Lane, Events]], int]:
+    """The ranges of each thread by level; how many are deeper than LEVELS."""
+    ranges = profile.ranges
+    rows = _inside(ranges.start, ranges.end, window)
+    rows = rows[(rows < ranges.n_own) & (ranges.thread[rows] >= 0)]
+    is_deep = ranges.level[rows] >= LEVELS
+    rows = rows[~is_deep]
+    level, thread = ranges.level[rows], ranges.thread[rows]
+    end = np.where(ranges.end[rows] == NEVER, window.end, ranges.end[rows])
+    end = np.maximum(end, ranges.start[rows])
+    found = []
+    for key, own in _by(thread.astype(np.int64) * LEVELS + level):
+        number, depth = divmod(key, LEVELS)
+        lane = _of_thread("ranges", ranges, number)._replace(level=depth)
+        some = rows[own]
+        found.append((lane, single(ranges.start[some], end[own], ranges.label[some], some)))
+    return found, int(np.count_nonzero(is_deep))
+
+
+def _of_calls(api: ApiCalls, rows: Int64) -> Iterator[tuple[Lane, Events]]:
+    """The calls of each thread; a call whose end is not recorded ends at its start."""
+    for thread, own in _by(api.thread[rows].astype(np.int64)):
+        some = rows[own]
+        start, end = api.start[some], api.end[some]
+        end = np.where(end == NEVER, start, end)
+        events = single(start, end, api.name.ids[some], some)
+        yield _of_thread("calls", api, thread), events
+
+
+def _of_system(recorded: Recorded, window: Window) -> Iterator[tuple[Lane, Events]]:
+    """Calls of the operating system; the last name is that of being switched out.
+
+    Threads without ranges and API calls are omitted.
+    """
+    waits, calls = recorded.host.system, recorded.profile.os_calls
+    threads = recorded.profile.api.threads
+    rows = _inside(waits.start, waits.end, window)
+    rows = rows[(waits.thread[rows] >= 0) & (waits.thread[rows] < len(threads.tid))]
+    out = len(calls.name.values)
+    what = np.append(calls.name.ids, np.int32(out))[waits.row[rows]]
+    for thread, own in _by(waits.thread[rows].astype(np.int64)):
+        some = rows[own]
+        events = single(waits.start[some], waits.end[some], what[own], waits.row[some])
+        yield _of_thread("system", recorded.profile.api, thread), events
+
+
+def _of_thread(kind: str, events: Instances, thread: int) -> Lane:
+    tid, pid = int(events.threads.tid[thread]), int(events.threads.pid[thread])
+    return Lane(kind, pid=pid, tid=tid)
+
+
+def _by(keys: Int64) -> Iterator[tuple[int, Int64]]:
+    """Each key, ascending, and its places in order.
+
+    keys : small numbers
+    """
+    counts = np.bincount(keys)
+    # NumPy sorts numbers of 16 bits in linear time.
+    order = np.argsort(keys.astype(np.uint16) if len(counts) < 1 << 16 else keys, kind="stable")
+    ends = np.cumsum(counts)
+    for key in np.flatnonzero(counts).tolist():
+        yield key, order[ends[key] - counts[key] : ends[key]]

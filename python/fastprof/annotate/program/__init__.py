@@ -1,0 +1,1 @@
+"""What `fastprof run` does inside the user's program: find its steps, and record some of them."""

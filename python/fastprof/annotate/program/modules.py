@@ -1,0 +1,131 @@
+"""The outermost modules that the program calls, and the calls of `generate` around them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from torch.nn import Module
+from torch.utils.hooks import RemovableHandle
+
+from fastprof._core._around import Around
+from fastprof._core._layers import Report
+from fastprof.annotate.patches import Patches
+
+_MOST_CALLS = 64  # outermost calls to look at
+
+
+class Outermost:
+    """Reports the outermost calls of modules; without overhead for the calls inside.
+
+    `Module.__call__` is replaced between the first outermost calls only, never during one. Then
+    the modules found have a hook each.
+
+    Parameters
+    ----------
+    ended : (module) -> None, called after each outermost call, or after each `generate` if the
+        program calls that
+    met : (module) -> None, called before the first outermost call of a module
+    """
+
+    def __init__(
+        self, ended: Callable[[Any], None], met: Callable[[Module], None] | None = None
+    ) -> None:
+        self._ended, self._met = ended, met
+        self.found: list[Module] = []
+        self._handles: list[RemovableHandle] = []
+        self._patches = Patches()
+        self._n_calls = self._depth = 0
+        self._is_looking = False
+        self._generating: type | None = None
+        self._first_call = Around(_CALL, _PATH, self._before, self._after)
+
+    def look(self) -> None:
+        """Look at the next outermost calls."""
+        self._n_calls, self._is_looking = 0, True
+        self._replace()
+
+    def stop(self) -> None:
+        """Stop looking, and remove the hooks."""
+        self._is_looking = False
+        _restore()
+        for each in self._handles:
+            each.remove()
+        self._handles.clear()
+
+    def close(self) -> None:
+        """Undo everything."""
+        self.stop()
+        self._patches.revert()
+
+    def _replace(self) -> None:
+        Module.__call__ = self._first_call
+
+    def _before(self, module: Module) -> None:
+        _restore()
+        self._found(module)
+
+    def _after(self, _: Module) -> None:
+        if self._is_looking:
+            self._replace()
+
+    def _found(self, module: Module) -> None:
+        self._n_calls += 1
+        if self._n_calls >= _MOST_CALLS:
+            self._is_looking = False
+        if any(each is module for each in self.found):
+            return
+        self.found.append(module)
+        if self._met is not None:
+            self._met(module)
+        owner = _generating()
+        if owner is not None:
+            self._count_generate(owner)
+        elif self._generating is None:
+            report = Report(_traced, self._ended)
+            self._handles.append(module.register_forward_hook(report, always_call=True))
+
+    def _count_generate(self, owner: type) -> None:
+        """Count the calls of a class's `generate` from the next on."""
+        if self._generating is not None:
+            return
+        self._generating = owner
+        for each in self._handles:
+            each.remove()
+        path = f"{owner.__module__}:{owner.__qualname__}.generate"
+        around = Around(vars(owner)["generate"], path, self._enter, self._leave)
+        self._patches.replace(owner, "generate", around)
+
+    def _enter(self, _: Any) -> None:
+        self._depth += 1
+
+    def _leave(self, model: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._ended(model)
+
+
+_CALL = Module.__call__
+_PATH = "torch.nn:Module.__call__"
+
+
+def _restore() -> None:
+    Module.__call__ = _CALL
+
+
+def _traced(*_: Any) -> None:
+    """Stands in for a hook in torch.compile's trace."""
+
+
+def _generating() -> type | None:
+    """The class whose method `generate` the program is in, None if in none."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "generate":
+            kind = type(frame.f_locals.get("self"))
+            owner = next((each for each in kind.__mro__ if "generate" in vars(each)), None)
+            if owner is not None:
+                return owner
+        frame = frame.f_back
+    return None

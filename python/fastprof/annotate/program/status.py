@@ -1,0 +1,76 @@
+"""What a process of the program reports to `fastprof run`, in a file of the run's directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fastprof.annotate.program.recording import Recording
+from fastprof.annotate.recorders import rank_and_world
+from fastprof.runs.settings import STATUS
+
+
+class Status:
+    """The report of a process.
+
+    Attributes
+    ----------
+    problem : str or None
+        Why nothing more is recorded.
+    """
+
+    def __init__(self, directory: str, pid: int) -> None:
+        self.problem: str | None = None
+        self._path = Path(directory, f"{STATUS}-{pid}.json")
+        self._recordings: list[dict[str, Any]] = []
+
+    def recorded(self, recording: Recording) -> None:
+        """Add a recording that has ended."""
+        self._recordings.append(
+            {
+                "path": recording.path and str(recording.path),
+                "first": recording.first,
+                "n_steps": recording.n_recorded,
+            }
+        )
+
+    def write(self, n_steps: int, by: str | None) -> None:
+        """Write the file: `n_steps` steps so far, ended `by` "optimizer" or "call"."""
+        rank, world = rank_and_world()
+        report = {
+            "pid": os.getpid(),
+            "arguments": list(getattr(sys, "orig_argv", sys.argv)),
+            "rank": rank,
+            "world": world,
+            "steps": n_steps,
+            "by": by,
+            "recordings": self._recordings,
+            "problem": self.problem,
+            "versions": _versions(),
+            "gpus": _gpus(),
+        }
+        partial = self._path.with_suffix(".partial")
+        partial.write_text(json.dumps(report), encoding="utf-8", errors="surrogateescape")
+        os.replace(partial, self._path)
+
+
+def _versions() -> dict[str, str | None]:
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+    }
+
+
+def _gpus() -> list[str]:
+    """The names of the GPUs that this process may use; empty before it uses any."""
+    if not torch.cuda.is_initialized():
+        return []
+    return [torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())]

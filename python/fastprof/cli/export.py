@@ -1,0 +1,114 @@
+"""`fastprof export`: write a capture in the format of another tool."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops
+from fastprof.cli.output import output
+from fastprof.cli.progress import Bar, log
+from fastprof.cli.reports import add_option
+from fastprof.errors import ReportError
+from fastprof.exports.export import is_compressed, write_to
+from fastprof.exports.registry import FORMATS, Format, find
+
+if TYPE_CHECKING:
+    from fastprof.profile.profile import Profile
+
+NAME = "export"
+HELP = "write a capture in the format of another tool"
+DESCRIPTION = """\
+Write a capture in the format of another tool. FILE is a trace of any format or dict lines. OUT is
+compressed if its name ends with .gz.
+
+  fastprof export net.sqlite --to perfetto -o net.pftrace      # open it in ui.perfetto.dev
+  fastprof export net.sqlite --to perfetto --where step=5 -o step5.pftrace.gz
+
+formats (--to):
+""" + "\n".join(f"  {each.name:11} {each.about}; {each.suffix}" for each in FORMATS.values())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="trace or dict lines")
+    parser.add_argument(
+        "--to", metavar="FORMAT", required=True, type=_format, help=", ".join(FORMATS)
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="output file (default: -, stdout)")
+    for option in {
+        option.name: option for each in FORMATS.values() for option in each.options
+    }.values():
+        add_option(parser, option)
+    add_mine(parser)
+    add_ops(parser)
+    add_graph_capture(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from fastprof.ops.user import load_file
+
+    to: Format = arguments.to
+    path = None if arguments.output == "-" else arguments.output
+    _check_target(arguments, to, path)
+    options = _options(arguments, to)
+    for each in arguments.ops:
+        load_file(each)
+    profile = _opened(arguments)
+    try:
+        if to.takes_path:
+            to.write(profile, path, **options)
+        else:
+            with output(path, arguments.file) as file:
+                write_to(to, profile, file, path is not None and is_compressed(path), **options)
+    except ReportError as error:
+        arguments.error(str(error))
+    return 0
+
+
+def _check_target(arguments: argparse.Namespace, to: Format, path: str | None) -> None:
+    """Check that the format can be written to this file or to stdout."""
+    is_terminal = path is None and sys.stdout is not None and sys.stdout.isatty()
+    if path is None and (to.takes_path or (is_terminal and not to.is_text)):
+        what = "needs a file" if to.takes_path else "is binary"
+        arguments.error(f"{to.name} {what}; give -o, such as -o net{to.suffix}")
+    if path is not None and to.takes_path and is_compressed(path):
+        arguments.error(f"{path}: {to.name} cannot be compressed; choose a name without .gz")
+
+
+def _options(arguments: argparse.Namespace, to: Format) -> dict[str, Any]:
+    """The options of the format; those of other formats are usage errors."""
+    known = {option.name for option in to.options}
+    for each in FORMATS.values():
+        for option in each.options:
+            if option.name not in known and getattr(arguments, option.name) != option.default:
+                arguments.error(
+                    f"--{option.name.replace('_', '-')} does not apply to {to.name}; its options: "
+                    f"{', '.join(sorted(f'--{name}' for name in known)) or 'none'}"
+                )
+    return {name: getattr(arguments, name) for name in known}
+
+
+def _opened(arguments: argparse.Namespace) -> Profile:
+    from fastprof.profile.load import open as open_trace
+
+    with Bar() as bar:
+        profile = open_trace(
+            arguments.file,
+            bar,
+            copies=True,
+            mine=arguments.mine,
+            graph_capture=arguments.graph_capture,
+        )
+    for warning in profile.warnings:
+        log(f"warning: {warning}")
+    return profile
+
+
+def _format(text: str) -> Format:
+    try:
+        return find(text)
+    except ReportError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,213 @@
+"""`fastprof run`: run a program unchanged, record a few of its steps and print the answer."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastprof.cli.output import output
+from fastprof.cli.progress import log
+from fastprof.errors import FastprofError
+
+if TYPE_CHECKING:
+    from fastprof.runs.settings import Settings
+
+NAME = "run"
+HELP = "run a program unchanged, record a few of its steps and print the answer"
+DESCRIPTION = """\
+Run a PyTorch program unchanged, record a few of its steps and print where their time goes.
+
+  fastprof run train.py --epochs 1
+  fastprof run --steps 100:105 -- torchrun --nproc-per-node 8 train.py
+  fastprof run --after 60 --for 5 -- python -m server
+  kill -USR2 PID            record now; PID is that of `fastprof run`
+  fastprof run --list
+
+A step ends with Optimizer.step; without an optimizer, with the call of the outermost module, or of
+`generate`. All modules have layer ranges with their qualified names. The program keeps its exit
+code, signals, standard streams and tracebacks; messages and the answer go to stderr.
+
+Traces, a page and what was run are kept in fastprof-runs/NAME-DATE. Other commands take this
+directory, or its name: fastprof diff BEFORE AFTER.
+"""
+_STEPS = re.compile(r"(\d+):(\d+)")
+_DEFAULT = (10, 13)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    from fastprof.runs.directory import HOME
+
+    parser.add_argument(
+        "-m",
+        dest="module",
+        metavar="MODULE",
+        nargs=argparse.REMAINDER,
+        help="run a module with this Python, with the arguments that follow",
+    )
+    parser.usage = "fastprof run [options] [--] PROGRAM [ARGUMENT ...]"
+    parser.add_argument(
+        "program",
+        metavar="PROGRAM",
+        nargs=argparse.REMAINDER,
+        help="program with its arguments; a script.py runs with this Python",
+    )
+    parser.add_argument(
+        "--steps",
+        metavar="A:B",
+        type=_steps,
+        help="record steps A up to, not including, B; the first is 0 (default: 10:13)",
+    )
+    parser.add_argument(
+        "--after",
+        metavar="SECONDS",
+        type=_seconds,
+        help="record after this time since the import of torch, instead of counting steps",
+    )
+    parser.add_argument(
+        "--for", metavar="SECONDS", type=_seconds, dest="seconds", help="record for this time"
+    )
+    parser.add_argument(
+        "--step-by",
+        choices=("auto", "optimizer", "call"),
+        default="auto",
+        help="what ends a step: Optimizer.step or the call of the outermost module",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("auto", "torch", "nsys"),
+        default="auto",
+        help="torch.profiler or Nsight Systems (default: nsys if it and an NVIDIA GPU are there)",
+    )
+    parser.add_argument(
+        "--pytorch",
+        metavar="VALUE",
+        help="nsys's own option --pytorch=VALUE, if its version has it; slows all steps",
+    )
+    parser.add_argument(
+        "--functions", action="store_true", help="also record function names of the call stacks"
+    )
+    parser.add_argument(
+        "-o", "--runs", metavar="DIR", default=HOME, help="directory of runs (default: %(default)s)"
+    )
+    parser.add_argument("--name", help="name of the run (default: that of the program)")
+    parser.add_argument("--list", action="store_true", help="list the runs and exit")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command and return its exit code: that of the program."""
+    from fastprof.runs.collect import collect
+    from fastprof.runs.directory import new_directory, write_facts
+    from fastprof.runs.facts import facts_of
+    from fastprof.runs.launch import end_like, program_name, python_command, run_program
+    from fastprof.runs.nsys import nsys_command
+
+    if arguments.list:
+        return _list(arguments.runs)
+    words = arguments.program[arguments.program[:1] == ["--"] :]
+    if arguments.module:
+        words = ["-m", *arguments.module]
+    if not words:
+        arguments.error("no PROGRAM given; example: fastprof run train.py")
+    command = python_command(words)
+    tool = _tool(arguments)
+    directory = new_directory(arguments.name or program_name(command), arguments.runs)
+    settings = _settings(arguments, directory, tool is not None)
+    before = [] if tool is None else nsys_command(tool, directory, arguments.pytorch)
+    facts = facts_of(command, before)
+    write_facts(directory, facts)
+    began = time.monotonic()
+    code = run_program([*before, *command], settings)
+    facts |= {"seconds": round(time.monotonic() - began, 3), "exit_code": code}
+    facts["processes"] = collect(directory)
+    write_facts(directory, facts)
+    try:
+        _answer(directory, facts, settings)
+    except FastprofError as error:
+        log(str(error))
+    return end_like(code)
+
+
+def _tool(arguments: argparse.Namespace) -> str | None:
+    """The nsys to record with, None for torch.profiler."""
+    from fastprof.readers.nsys.report import find_nsys
+    from fastprof.runs.nsys import usable_nsys
+
+    if arguments.backend == "torch":
+        return None
+    tool = usable_nsys() if arguments.backend == "auto" else find_nsys()
+    if tool is None and arguments.backend == "nsys":
+        arguments.error("--backend nsys: no nsys on the PATH or in $FASTPROF_NSYS")
+    return tool
+
+
+def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> Settings:
+    from fastprof.runs.settings import Settings
+
+    first, last = arguments.steps or _DEFAULT
+    return Settings(
+        directory=str(directory),
+        first=first,
+        last=last,
+        after=arguments.after,
+        seconds=arguments.seconds,
+        backend="nvtx" if is_nsys else "torch",
+        functions=arguments.functions,
+        step=arguments.step_by,
+    )
+
+
+def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
+    """Print what was recorded, the answer, and where the files are."""
+    from fastprof.profile.load import open as open_trace
+    from fastprof.runs.directory import traces_of
+    from fastprof.runs.problems import problems_of
+
+    for problem in problems_of(facts["processes"], settings):
+        log(problem)
+    traces = traces_of(directory)
+    if not traces:
+        return
+    profile = open_trace(os.path.relpath(traces[0]), copies=True)
+    if sys.stderr is not None:
+        width = shutil.get_terminal_size((110, 24)).columns
+        with suppress(OSError):
+            sys.stderr.write(f"\n{profile.report('overview').text(width=width)}\n")
+    more = f"; {len(traces)} traces: fastprof batch {os.path.relpath(directory)}"
+    log(f"kept in {os.path.relpath(directory)}{more if len(traces) > 1 else ''}")
+
+
+def _list(home: str) -> int:
+    """Print the runs of a directory."""
+    from fastprof.runs.listing import listing
+
+    with output(None, None) as file:
+        file.write(listing(home).text().encode("utf-8", "surrogateescape"))
+    return 0
+
+
+def _steps(text: str) -> tuple[int, int]:
+    match = _STEPS.fullmatch(text)
+    first, last = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 0 < first < last:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected A:B, two numbers of steps with 0 < A < B, such as 10:13"
+        )
+    return first, last
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds")
+    return value

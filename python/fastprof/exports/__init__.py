@@ -1,0 +1,1 @@
+"""Profile -> files of other tools: a module or package per format, and the registry."""

@@ -1,0 +1,146 @@
+"""Events of the host: operators, annotations, API calls, allocations, names of threads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof._core._rows import RowWriter
+from fastprof.exports.chrome.arguments import beginning_of
+from fastprof.exports.chrome.rows import EventRows, quoted
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.metadata import MANAGED
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.instances import Threads
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
+
+__all__ = [
+    "api_rows", "memory_rows", "name_events", "place_of", "range_rows", "step_rows",
+    "thread_places",
+]  # fmt: skip
+
+# Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
+_VERSION: Final = re.compile(r"_v\d{4,}\Z")
+
+
+def thread_places(threads: Threads) -> list[str]:
+    """The pid and tid of each thread, and of an unknown one at the end."""
+    pairs = enumerate(zip(threads.pid.tolist(), threads.tid.tolist(), strict=True))
+    # Threads without a number remain distinct.
+    found = [
+        f'"pid":{pid},"tid":{tid if tid >= 0 else quoted(f"thread {i}")}' for i, (pid, tid) in pairs
+    ]
+    return [*found, '"pid":-1,"tid":-1']
+
+
+def range_rows(profile: Profile, chosen: Int64, origin: int) -> RowWriter:
+    """The events of ranges.
+
+    chosen : rows of `profile.ranges`
+    """
+    ranges = profile.ranges
+    seq = ranges.seq[chosen]
+    rows = EventRows(len(chosen), origin)
+    beginnings = [beginning_of(meaning, of_events=ranges.of_events) for meaning in ranges.meanings]
+    rows.texts(ranges.label[chosen], beginnings)
+    rows.number("External id", chosen + 1)
+    rows.number("Sequence number", seq)
+    rows.plain("},")
+    rows.texts(place_of(ranges.thread[chosen], ranges.threads), thread_places(ranges.threads))
+    rows.time(ranges.start[chosen])
+    rows.duration(ranges.start[chosen], ranges.end[chosen], np.zeros(len(chosen), bool))
+    return rows.done()
+
+
+def place_of(thread: Int32, threads: Threads) -> Int32:
+    """The index of each thread in `thread_places`; thread: index into `threads`, -1 if unknown."""
+    return np.where(thread < 0, len(threads.tid), thread).astype(np.int32)
+
+
+def api_rows(profile: Profile, chosen: Int64, correlation: Int64, origin: int) -> RowWriter:
+    """The events of API calls.
+
+    chosen : rows of `profile.api`
+    correlation : int64 [API calls]
+    """
+    api = profile.api
+    rows = EventRows(len(chosen), origin)
+    beginnings = [
+        f'"ph":"X","cat":"{_category(name)}","name":{quoted(name)},"args":{{"cbid":0'
+        for name in (_VERSION.sub("", str(each)) for each in api.name.values)
+    ]
+    rows.texts(api.name.ids[chosen], beginnings)
+    rows.number("correlation", correlation[chosen])
+    rows.plain("},")
+    rows.texts(place_of(api.thread[chosen], api.threads), thread_places(api.threads))
+    rows.time(api.start[chosen])
+    rows.duration(api.start[chosen], api.end[chosen], np.zeros(len(chosen), bool))
+    return rows.done()
+
+
+def _category(name: str) -> str:
+    is_driver = name.startswith("cu") and not name.startswith("cuda")
+    return "cuda_driver" if is_driver else "cuda_runtime"
+
+
+def step_rows(steps: StepsOfKernels, origin: int) -> RowWriter:
+    """The steps as annotations `ProfilerStep#N`, on a thread of their own in each process."""
+    chosen = np.flatnonzero(steps.start != NO_TIME)
+    rows = EventRows(len(chosen), origin)
+    rows.plain('"ph":"X","cat":"user_annotation","name":"ProfilerStep#')
+    rows.writer.add_ints(rows.taken(), steps.number[chosen], none=NO_TIME, none_text=b"")
+    rows.plain('","tid":"steps"')
+    rows.number("pid", steps.pid[chosen], none=NO_TIME)
+    rows.time(steps.start[chosen])
+    rows.duration(steps.start[chosen], steps.end[chosen], np.zeros(len(chosen), bool))
+    return rows.done()
+
+
+def memory_rows(profile: Profile, origin: int) -> RowWriter:
+    """The allocations and frees."""
+    memory = profile.memory_events
+    chosen = np.flatnonzero((memory.time != NO_TIME) & (memory.device_type < MANAGED))
+    rows = EventRows(len(chosen), origin)
+    rows.plain('"ph":"i","s":"t","cat":"cpu_instant_event","name":"[memory]","args":{"Ev Idx":0')
+    for key, values, none in (
+        ("Device Type", memory.device_type, -1),
+        ("Device Id", memory.device, NO_TIME),
+        ("Addr", memory.address, -1),
+        ("Bytes", memory.bytes, NO_TIME),
+        ("Total Allocated", memory.total_allocated, -1),
+        ("Total Reserved", memory.total_reserved, -1),
+    ):
+        rows.number(key, values[chosen], none=none)
+    rows.plain("}")
+    rows.number("pid", memory.pid[chosen], none=NO_TIME)
+    rows.number("tid", memory.tid[chosen], none=NO_TIME)
+    rows.time(memory.time[chosen])
+    return rows.done()
+
+
+def name_events(profile: Profile, places: list[list[int]]) -> Iterator[dict[str, Any]]:
+    """Metadata events with the names of processes, threads, GPUs and streams."""
+    about = profile.about
+    for pid, name in about.processes.items():
+        yield _named("process_name", pid, 0, name)
+    for (pid, tid), name in about.threads.items():
+        yield _named("thread_name", pid, tid, f"thread {tid} ({name})")
+    for device in sorted({device for _, device, _, _ in places}):
+        yield {
+            "ph": "M",
+            "name": "process_labels",
+            "pid": device,
+            "tid": 0,
+            "ts": 0,
+            "args": {"labels": f"GPU {device}"},
+        }
+    for device, stream in sorted({(device, stream) for _, device, _, stream in places}):
+        yield _named("thread_name", device, stream, f"stream {stream}")
+
+
+def _named(key: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": key, "pid": pid, "tid": tid, "ts": 0, "args": {"name": name}}

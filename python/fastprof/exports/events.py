@@ -1,0 +1,160 @@
+"""The events of a time line: selected GPU work, and the ranges and API calls of the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, cast
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof._system.threads import SecondThread
+from fastprof.analysis.cells import cells_of
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.selection import Where, selected
+from fastprof.errors import BadInputError
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.columns import RepeatedInts
+from fastprof.model.trace import NEVER, NO_TIME
+from fastprof.profile.cells import numbered, picked
+from fastprof.profile.profile import Profile
+
+__all__ = ["GpuWork", "HostRows", "read"]
+
+_PLACE: Final = ("pid", "device", "context", "stream")
+
+
+@dataclass(frozen=True, eq=False)
+class GpuWork:
+    """The selected GPU work of a profile, in order of start.
+
+    Parameters
+    ----------
+    rows : int64 [n], rows of the profile; None for all
+    start, end : int64 [n], ns; without a valid duration, the end is the start
+    place : int32 [n], index into `places`
+    places : int64 [places, 4], process, device, context and stream, -1 if unknown
+    """
+
+    profile: Profile
+    rows: Int64 | None
+    start: Int64
+    end: Int64
+    place: Int32
+    places: Int64
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def of(self, column: Any) -> Any:
+        """The selected rows of an array [kernels]."""
+        return column if self.rows is None else column[self.rows]
+
+    def numbers(self, name: str) -> Any:
+        """The selected rows of a column of numbers."""
+        return self.of(numbers(self.profile, name))
+
+    @cached_property
+    def looks(self) -> tuple[Int32, Int64]:
+        """int32 [n]: the look of each, work that agrees in all texts and launch configuration; and
+        the first row of the profile of each look."""
+        cells = cells_of(self.profile)
+        config = cast(RepeatedInts, self.profile.column("block"))
+        of_kernel, first = numbered([cells.of_kernel, config.ids], len(self.profile))
+        if self.rows is None:
+            return of_kernel, first.astype(np.int64)
+        used, look = np.unique(of_kernel[self.rows], return_inverse=True)
+        return look.astype(np.int32), first[used].astype(np.int64)
+
+    def of_looks(self, name: str) -> list[Any]:
+        """The value of a column for each look; None where unknown."""
+        _, first = self.looks
+        return [
+            each
+            for chunk in picked(self.profile.column(name), first).chunks(1 << 16)
+            for each in chunk
+        ]
+
+    @cached_property
+    def api(self) -> Int32:
+        """int32 [n], the API call that launched each, -1 if none."""
+        found: Int32 = self.of(self.profile.api.of_kernel)
+        return found
+
+    @cached_property
+    def latency(self) -> Int64:
+        """int64 [n], ns from the start of the launching call to the start on the GPU, NO_TIME if
+        unknown. A node of a graph has the launch of the graph."""
+        launched = self.numbers("launch_start")
+        found: Int64 = np.where(launched == NO_TIME, NO_TIME, self.start - launched)
+        return found
+
+
+def read(profile: Profile, where: Where | None) -> tuple[GpuWork, HostRows]:
+    """The GPU work that `where` selects, and the host's work during it.
+
+    Raises
+    ------
+    BadInputError
+        The profile is dict lines, which contain no times.
+    ReportError
+        A condition of `where` is malformed.
+    """
+    if "start" not in profile.names:
+        raise BadInputError(
+            f"{profile.name}: dict lines contain no times; export the trace from which fastprof "
+            "parse made them"
+        )
+    with SecondThread() as second:
+        times = second.submit(lambda: profile.ranges)  # reads the file again
+        work = _gpu_work(profile, where)
+        profile.column("flops")
+        times.result()
+    return work, _host_rows(profile, work)
+
+
+def _gpu_work(profile: Profile, where: Where | None) -> GpuWork:
+    cells = cells_of(profile, (), where)
+    flags = selected(cells, where)
+    rows = None if flags is None else np.flatnonzero(cells.flags(flags))
+    start, duration = numbers(profile, "start"), numbers(profile, "sil")
+    columns = [np.ascontiguousarray(numbers(profile, name), np.int64) for name in _PLACE]
+    if rows is not None:
+        start, duration, *columns = (each[rows] for each in (start, duration, *columns))
+    place, first = alike(columns)
+    return GpuWork(
+        profile,
+        rows,
+        start,
+        start + np.maximum(duration, 0),
+        place,
+        np.stack([each[first] for each in columns], axis=1).reshape(-1, 4),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class HostRows:
+    """The ranges and API calls to export: rows of `profile.ranges` and `profile.api`."""
+
+    ranges: Int64
+    api: Int64
+
+
+def _host_rows(profile: Profile, work: GpuWork) -> HostRows:
+    """All rows; if only some work is selected, those that overlap its time, launches included."""
+    ranges, api = profile.ranges, profile.api
+    own = np.arange(ranges.n_own)
+    if work.rows is None:
+        return HostRows(own, np.arange(len(api)))
+    launched = work.numbers("launch_start")
+    first = min(work.start.min(initial=NEVER), launched[launched != NO_TIME].min(initial=NEVER))
+    last = work.end.max(initial=NO_TIME)
+    return HostRows(
+        own[_overlap(ranges.start[own], ranges.end[own], first, last)],
+        np.flatnonzero(_overlap(api.start, api.end, first, last)),
+    )
+
+
+def _overlap(start: Int64, end: Int64, first: int, last: int) -> Any:
+    return (start <= last) & (end >= first)

@@ -1,0 +1,77 @@
+"""Perfetto traces: protobuf packets of Perfetto's TracePacket schema."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from fastprof.analysis.selection import Where
+from fastprof.exports.events import GpuWork, read
+from fastprof.exports.perfetto import proto
+from fastprof.exports.perfetto.counters import write_memory
+from fastprof.exports.perfetto.gpu import write_gpu
+from fastprof.exports.perfetto.host import write_host
+from fastprof.exports.perfetto.packets import clock_packets
+from fastprof.exports.perfetto.slices import Output
+from fastprof.exports.perfetto.steps import write_ended_elsewhere, write_steps
+from fastprof.model.trace import NEVER, NO_TIME
+from fastprof.profile.profile import Profile
+from fastprof.writers.write_threads import write as write_rows
+
+__all__ = ["write"]
+
+
+def write(
+    profile: Profile, file: BinaryIO, steps: str | None = None, where: Where | None = None
+) -> None:
+    """Write a profile as a Perfetto trace.
+
+    Parameters
+    ----------
+    file : binary file
+    steps : what a step is, see `Profile.find_steps`
+    where : the GPU work to export, and the host's work during it
+
+    Raises
+    ------
+    BadInputError
+        The profile is dict lines, which contain no times.
+    ReportError
+        A condition of `where` is malformed.
+    StepsError
+        There are no such steps.
+    """
+    work, rows = read(profile, where)
+    found = profile.find_steps(steps)
+    memory = profile.memory_events
+    starts = [work.start, profile.ranges.start[rows.ranges], profile.api.start[rows.api]]
+    starts += [profile.ranges.ended_elsewhere.start, memory.time[memory.time != NO_TIME]]
+    starts.append(found.start[found.start != NO_TIME])
+    first = min(int(each.min(initial=NEVER)) for each in starts)
+    output = Output(first if first != NEVER else 0)
+    processes = _processes(work, output)
+    write_steps(found, work, output, processes)
+    write_gpu(work, output, processes)
+    write_host(work, rows, output, processes)
+    write_ended_elsewhere(profile, work, output)
+    write_memory(profile, output, processes)
+    file.write(clock_packets(output.origin))
+    file.write(output.tracks.packets())
+    for packet in output.texts.packets():
+        file.write(packet)
+    for writer in output.writers:
+        write_rows(writer, file)
+
+
+def _processes(work: GpuWork, output: Output) -> dict[int, int]:
+    """The track of each process by its number; 0 for an unknown process."""
+    profile = work.profile
+    pids = {*profile.api.threads.pid.tolist(), *work.places[:, 0].tolist()}
+    pids |= {*profile.memory_events.pid.tolist()}
+    found = {-1: 0}
+    for pid in sorted(pids - {-1}):
+        name = profile.about.processes.get(pid) or "process"
+        parts = []
+        if 0 < pid < 1 << 31:
+            parts = [proto.message(3, proto.number(1, pid), proto.text(6, name))]
+        found[pid] = output.tracks.add(f"{name} {pid}", 0, *parts)
+    return found

@@ -1,0 +1,137 @@
+"""Host threads: ranges and API calls, with flows to GPU work and to backward ranges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastprof._core import _nest
+from fastprof._core._packets import Fields
+from fastprof._core._take import take
+from fastprof.exports.events import GpuWork, HostRows
+from fastprof.exports.names import category_of, details_of, title_of
+from fastprof.exports.perfetto import proto
+from fastprof.exports.perfetto.gpu import flow_ids
+from fastprof.exports.perfetto.packets import Interned
+from fastprof.exports.perfetto.slices import FLOW, FLOW_END, Output, Slices, tracks_of_lanes
+from fastprof.model.arrays import Int32, Int64
+from fastprof.profile.api_classes import class_of
+from fastprof.profile.profile import Profile
+
+__all__ = ["write_host"]
+
+
+def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[int, int]) -> None:
+    """Add the tracks and slices of threads.
+
+    processes : uuid of the track of each process; 0 for an unknown process
+    """
+    ranges, api, texts = work.profile.ranges, work.profile.api, output.texts
+    n_ranges, n = len(rows.ranges), len(rows.ranges) + len(rows.api)
+    start = np.concatenate([ranges.start[rows.ranges], api.start[rows.api]])
+    end = np.concatenate([ranges.end[rows.ranges], api.end[rows.api]])
+    order = _nest.order(start, end)
+    if order is None:
+        order = np.arange(n, dtype=np.int32)
+    place = np.empty(n, np.int32)
+    place[order] = np.arange(n, dtype=np.int32)
+    thread = take(np.concatenate([ranges.thread[rows.ranges], api.thread[rows.api]]), order)
+    names = [*_range_texts(work.profile, texts), *_api_texts(work.profile, texts)]
+    name = np.concatenate([ranges.label[rows.ranges], api.name.ids[rows.api]]).astype(np.int32)
+    name[n_ranges:] += len(ranges.meanings)
+    fields = Fields(n)
+    fields.add_texts(take(name, order), names)
+    for shown_as, of_range, of_api in (
+        ("sequence number", ranges.seq, None),
+        ("correlation", None, api.correlation),
+    ):
+        values = np.full(n, -1, np.int64)
+        if of_range is not None:
+            values[:n_ranges] = of_range[rows.ranges]
+        if of_api is not None:
+            values[n_ranges:] = of_api[rows.api]
+        outer, inner = texts.annotation_tags(shown_as)
+        fields.add_numbers(inner, take(values, order), none=-1, outer=outer)
+    _add_flows(fields, work, rows, place)
+    start, end = take(start, order), take(end, order)
+    track = _tracks(work.profile, output, processes, (start, end, thread))
+    Slices(start, end, track, fields).write_to(output)
+
+
+def _tracks(
+    profile: Profile,
+    output: Output,
+    processes: dict[int, int],
+    slices: tuple[Int64, Int64, Int32],
+) -> Int32:
+    """The track of each slice; the last one is that of an unknown thread."""
+    start, end, thread = slices
+    threads = profile.ranges.threads
+    used = np.unique(thread)
+    names, uuids = [], []
+    for index in used.tolist():
+        tid, pid = (int(threads.tid[index]), int(threads.pid[index])) if index >= 0 else (-1, -1)
+        name = profile.about.threads.get((pid, tid)) or ("thread" if tid >= 0 else "thread unknown")
+        name = f"{name} {tid}" if tid >= 0 else name
+        parent = processes.get(pid, 0)
+        uuids.append(output.tracks.add(name, parent, *_thread_field(pid, tid, name)))
+        names.append((name, parent))
+    which = np.searchsorted(used, thread).astype(np.int32)
+    return tracks_of_lanes(output.tracks, names, uuids, (start, end, which), may_nest=True)
+
+
+def _thread_field(pid: int, tid: int, name: str) -> list[bytes]:
+    """ThreadDescriptor, for ids that its fields can hold."""
+    if not (0 < pid < 1 << 31 and tid > 0):
+        return []
+    return [proto.message(4, proto.number(1, pid), proto.number(2, tid), proto.text(5, name))]
+
+
+def _range_texts(profile: Profile, texts: Interned) -> list[bytes]:
+    found = []
+    for meaning in profile.ranges.meanings:
+        parts = [
+            proto.number(10, texts.event(title_of(meaning))),
+            proto.number(3, texts.category(category_of(meaning))),
+        ]
+        parts += [texts.annotation(name, value) for name, value in details_of(meaning)]
+        found.append(b"".join(parts))
+    return found
+
+
+def _api_texts(profile: Profile, texts: Interned) -> list[bytes]:
+    return [
+        proto.number(10, texts.event(name))
+        + proto.number(3, texts.category("api"))
+        + texts.annotation("class", class_of(name))
+        for name in map(str, profile.api.name.values)
+    ]
+
+
+def _add_flows(fields: Fields, work: GpuWork, rows: HostRows, place: Int32) -> None:
+    """Flows from API calls to kernels, and from forward to backward ranges."""
+    profile = work.profile
+    n_ranges = len(rows.ranges)
+    call = _places(rows.api, len(profile.api), place[n_ranges:])[work.api]
+    of_range = _places(rows.ranges, len(profile.ranges), place[:n_ranges])
+    links = np.flatnonzero(profile.ranges.forward >= 0)
+    forward = of_range[profile.ranges.forward[links]]
+    backward = of_range[links]
+    linked = np.flatnonzero((forward >= 0) & (backward >= 0))
+    numbers = len(work) + 1 + np.arange(len(linked), dtype=np.int64)
+    launched = np.flatnonzero(call >= 0)
+    source = np.concatenate([call[launched], forward[linked]])
+    ids = np.concatenate([flow_ids(work)[launched], numbers])
+    in_order = np.argsort(source, kind="stable")
+    offsets = np.zeros(len(place) + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=len(place)), out=offsets[1:])
+    fields.add_fixed(FLOW, ids[in_order], offsets=offsets)
+    ends = np.full(len(place), -1, np.int64)
+    ends[backward[linked]] = numbers
+    fields.add_fixed(FLOW_END, ends)
+
+
+def _places(rows: Int64, n: int, place: Int32) -> Int32:
+    """int32 [n + 1]: the place of each row, -1 for rows that are not exported and at the end."""
+    found = np.full(n + 1, -1, np.int32)
+    found[rows] = place
+    return found

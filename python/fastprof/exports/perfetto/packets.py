@@ -1,0 +1,108 @@
+"""The packets before the events: clock, track descriptors, interned texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fastprof.exports.perfetto import proto
+from fastprof.exports.perfetto.proto import message, number, text
+
+__all__ = ["HEAD", "Interned", "Tracks", "clock_packets"]
+
+# TracePacket: trusted_packet_sequence_id = 1, sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE.
+_SEQUENCE: Final = number(10, 1)
+HEAD: Final = _SEQUENCE + number(13, 2)
+_CLEARED: Final = _SEQUENCE + number(13, 3)  # and SEQ_INCREMENTAL_STATE_CLEARED
+
+_BOOTTIME: Final = 6
+_CLOCK: Final = 64  # the first number of a clock of one sequence
+_EXPLICIT: Final = 3  # order of child tracks: sibling_order_rank
+_BY_NAME, _NO_MERGE = 1, 2
+
+_AT_ONCE: Final = 1000  # texts per packet
+
+
+def clock_packets(origin: int) -> bytes:
+    """Packets that define the clock of all events: ns since `origin` on Perfetto's trace clock."""
+    boottime = message(1, number(1, _BOOTTIME), number(2, max(origin, 0)))
+    own = message(1, number(1, _CLOCK), number(2, 0))
+    snapshot = message(6, boottime, own, number(2, _BOOTTIME))
+    defaults = message(59, number(58, _CLOCK))
+    return message(1, _CLEARED, defaults) + message(1, HEAD, snapshot)
+
+
+class Tracks:
+    """Track descriptors; `add` returns the uuid of a new track."""
+
+    def __init__(self) -> None:
+        self._packets: list[bytes] = []
+        self._children: dict[int, int] = {}
+
+    def add(self, name: str, parent: int = 0, *parts: bytes, about: str = "") -> int:
+        """A track.
+
+        parent : uuid, 0 for none
+        parts : further encoded fields of its TrackDescriptor
+        about : description
+        """
+        uuid = len(self._packets) + 1
+        rank = self._children[parent] = self._children.get(parent, -1) + 1
+        fields = [number(1, uuid), text(2, name), number(11, _EXPLICIT), number(12, rank), *parts]
+        fields.append(number(15, _NO_MERGE))
+        if parent:
+            fields.append(number(5, parent))
+        if about:
+            fields.append(text(14, about))
+        self._packets.append(message(1, _SEQUENCE, message(60, *fields)))
+        return uuid
+
+    def packets(self) -> bytes:
+        """All descriptors."""
+        return b"".join(self._packets)
+
+
+class Interned:
+    """Texts that events refer to by number, from 1."""
+
+    def __init__(self) -> None:
+        self._fields: dict[int, dict[str, int]] = {}
+
+    def category(self, value: str) -> int:
+        """The number of a category."""
+        return self._number(1, value)
+
+    def event(self, value: str) -> int:
+        """The number of an event's name."""
+        return self._number(2, value)
+
+    def argument(self, value: str) -> int:
+        """The number of an argument's name."""
+        return self._number(3, value)
+
+    def value(self, value: str) -> int:
+        """The number of an argument's text."""
+        return self._number(29, value)
+
+    def _number(self, field: int, value: str) -> int:
+        known = self._fields.setdefault(field, {})
+        return known.setdefault(value, len(known) + 1)
+
+    def packets(self) -> Iterator[bytes]:
+        """All texts."""
+        for field, known in self._fields.items():
+            entries = [
+                message(field, number(1, iid), text(2, value)) for value, iid in known.items()
+            ]
+            for first in range(0, len(entries), _AT_ONCE):
+                yield message(1, HEAD, message(12, *entries[first : first + _AT_ONCE]))
+
+    def annotation(self, name: str, value: str | int) -> bytes:
+        """An encoded argument of an event."""
+        if isinstance(value, int):
+            return message(4, number(1, self.argument(name)), number(4, value))
+        return message(4, number(1, self.argument(name)), number(17, self.value(value)))
+
+    def annotation_tags(self, name: str) -> tuple[bytes, bytes]:
+        """Tags of an argument whose number follows: of the message, and inside of it."""
+        return proto.bytes_tag(4), number(1, self.argument(name)) + proto.tag(4)

@@ -1,0 +1,137 @@
+"""The export formats and their options. Imports no numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, cast
+
+from fastprof.analysis.options import STEPS, WHERE, choice
+from fastprof.errors import ReportError
+from fastprof.model.names import unknown_name
+from fastprof.profile.reports import Option
+
+__all__ = ["FORMATS", "Format", "find"]
+
+_TREES: Final = ("layers", "path", "lines", "stack")
+_WEIGHTS: Final = ("ns", "flops", "bytes", "lost")
+TREE_OPTIONS: Final = (
+    choice("stack", "what the stacks are made of", _TREES),
+    choice("weight", "their weight: GPU time in ns, FLOPs, bytes, or lost time in ns", _WEIGHTS),
+    WHERE,
+)
+ROW_OPTIONS: Final = (
+    Option("table", "write this report with its default options, not the kernels", "REPORT"),
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    """An export format.
+
+    Parameters
+    ----------
+    name : the value of `--to`
+    about : one line of help
+    suffix : the usual end of the file name
+    function : "module:function", imported on first use: function(profile, file, **options) writes
+        to a binary file, or to a path if `takes_path`
+    options : keywords of the function
+    is_text : whether a terminal can show the output
+    takes_path : the function creates the file or directory itself, atomically; it supports
+        neither standard output nor compression
+    """
+
+    name: str
+    about: str
+    suffix: str
+    function: str
+    options: tuple[Option, ...] = ()
+    is_text: bool = False
+    takes_path: bool = False
+
+    def write(self, profile: Any, target: Any, **options: Any) -> None:
+        """Call the function."""
+        module, _, name = self.function.partition(":")
+        cast("Callable[..., None]", getattr(import_module(module), name))(
+            profile, target, **options
+        )
+
+
+_ALL: Final = (
+    Format(
+        "perfetto",
+        "time line for ui.perfetto.dev and its trace processor (protobuf)",
+        ".pftrace",
+        "fastprof.exports.perfetto:write",
+        (STEPS, WHERE),
+    ),
+    Format(
+        "chrome",
+        "trace of torch.profiler (Chrome JSON), for HTA, TensorBoard, trace viewers and fastprof",
+        ".json",
+        "fastprof.exports.chrome:write",
+        (STEPS, WHERE),
+        is_text=True,
+    ),
+    Format(
+        "speedscope",
+        "flame graph for speedscope.app: a profile for each GPU",
+        ".speedscope.json",
+        "fastprof.exports.speedscope:write",
+        TREE_OPTIONS,
+        is_text=True,
+    ),
+    Format(
+        "collapsed",
+        "collapsed stacks for flamegraph.pl, inferno and others",
+        ".folded",
+        "fastprof.exports.collapsed:write",
+        TREE_OPTIONS,
+        is_text=True,
+    ),
+    Format(
+        "pstats",
+        "GPU time by Python function, for python -m pstats, snakeviz and gprof2dot",
+        ".pstats",
+        "fastprof.exports.pstats:write",
+        (WHERE,),
+    ),
+    Format(
+        "csv",
+        "a row for each kernel with all columns, or with --table a report",
+        ".csv",
+        "fastprof.exports.rows:write_csv",
+        ROW_OPTIONS,
+        is_text=True,
+    ),
+    Format(
+        "parquet",
+        "the same, typed (needs pyarrow)",
+        ".parquet",
+        "fastprof.exports.rows:write_parquet",
+        ROW_OPTIONS,
+    ),
+    Format(
+        "sqlite",
+        "a database: kernels with all columns, all reports, facts of the capture",
+        ".sqlite",
+        "fastprof.exports.sqlite:write",
+        takes_path=True,
+    ),
+)
+FORMATS: Final = {each.name: each for each in _ALL}
+
+
+def find(name: str) -> Format:
+    """The format of a name.
+
+    Raises
+    ------
+    ReportError
+        There is none; the message lists the formats.
+    """
+    if name not in FORMATS:
+        raise ReportError(unknown_name("export format", name, list(FORMATS)))
+    return FORMATS[name]

@@ -1,0 +1,168 @@
+/* The tree of an icicle: measures of each node with all inside it, places, search. */
+"use strict";
+
+const flameTree = (() => {
+  const DIRECTIONS = ["forward", "backward", "other"];
+  const N = DIRECTIONS.length;
+
+  /** A node is its row; row 0 is all. Parents precede their children. */
+  class Tree {
+    /** `i`: the index of the view, the suffix of its arrays. */
+    constructor(view, arrays, i) {
+      const array = (name) => arrays[`${name}${i}`];
+      Object.assign(this, { title: view.title, view, parent: array("parent"), array });
+      this.n = this.parent.length;
+      this.known = new Map();
+      this.setChildren();
+    }
+
+    /** The children of node i are children[starts[i]] to children[starts[i + 1] - 1]. */
+    setChildren() {
+      const { parent, n } = this;
+      this.starts = new Int32Array(n + 1);
+      this.level = new Int32Array(n);
+      for (let i = 1; i < n; i++) {
+        this.starts[parent[i] + 1]++;
+        this.level[i] = this.level[parent[i]] + 1;
+      }
+      for (let i = 0; i < n; i++) this.starts[i + 1] += this.starts[i];
+      const next = this.starts.slice(0, n);
+      this.children = new Int32Array(Math.max(n - 1, 0));
+      for (let i = 1; i < n; i++) this.children[next[parent[i]]++] = i;
+      this.depth = this.level.reduce((most, each) => Math.max(most, each), 0);
+    }
+
+    name(node) {
+      return this.view.names[this.array("name")[node]];
+    }
+
+    type(node) {
+      return this.view.types[this.array("type")[node]];
+    }
+
+    /** The phase or kind with at least half of the time of a node; null for none. */
+    group(name, node) {
+      const id = this.array(name)[node];
+      return id < 0 ? null : this.view[`${name}s`][id];
+    }
+
+    has(measure) {
+      return this.array(measure) !== undefined;
+    }
+
+    /** The name without its folder, function first: `forward net.py:12`. */
+    label(node) {
+      const name = this.name(node);
+      if (this.type(node) !== "frame") return name;
+      const found = /^(?:.*[\\/])?([^\\/]+:\d+)(?: (.*))?$/s.exec(name);
+      return found ? [found[2], found[1]].filter(Boolean).join("  ") : name;
+    }
+
+    chain(node) {
+      const found = [];
+      for (let i = node; i >= 0; i = this.parent[i]) found.unshift(i);
+      return found;
+    }
+
+    /** A measure of each node with all nodes inside it, [n]; NaN: unknown. direction: null for all
+     * of DIRECTIONS. */
+    inside(measure, direction) {
+      const key = `${measure} ${direction}`;
+      if (!this.known.has(key)) this.known.set(key, this.sums(measure, direction));
+      return this.known.get(key);
+    }
+
+    sums(measure, direction) {
+      const { n, parent } = this;
+      const [at, values] = [this.array("at"), this.array(measure)];
+      const [sums, isKnown] = [new Float64Array(n), new Uint8Array(n)];
+      const wanted = DIRECTIONS.indexOf(direction);
+      for (let i = 0; i < at.length; i++) {
+        const isOther = wanted >= 0 && at[i] % N !== wanted;
+        if (isOther || Number.isNaN(values[i])) continue;
+        const node = Math.floor(at[i] / N);
+        sums[node] += values[i];
+        isKnown[node] = 1;
+      }
+      for (let i = n - 1; i > 0; i--) {
+        sums[parent[i]] += sums[i];
+        isKnown[parent[i]] |= isKnown[i];
+      }
+      return sums.map((sum, i) => (isKnown[i] ? sum : NaN));
+    }
+
+    /** A measure of a node; NaN: unknown. */
+    value(measure, node, direction = null) {
+      return this.has(measure) ? this.inside(measure, direction)[node] : NaN;
+    }
+
+    /** The place of each node from 0 to the width of the root, [n]: { left, right }.
+     * Negative values (less lost than ideal) have no width; children that then exceed their parent
+     * are scaled to it. */
+    places(measure, direction) {
+      const { n } = this;
+      const width = this.inside(measure, direction).map((value) => Math.max(value || 0, 0));
+      const total = new Float64Array(n);
+      for (let i = 1; i < n; i++) total[this.parent[i]] += width[i];
+      const [left, right, cursor] = [new Float64Array(n), new Float64Array(n), new Float64Array(n)];
+      right[0] = width[0];
+      for (let i = 1; i < n; i++) {
+        const above = this.parent[i];
+        const room = right[above] - left[above];
+        // Rounding of sums is no reason to scale.
+        const scale = total[above] > room * (1 + 1e-9) ? room / total[above] : 1;
+        left[i] = cursor[i] = cursor[above];
+        right[i] = cursor[above] = left[i] + width[i] * scale;
+      }
+      return { left, right };
+    }
+
+    /** Nodes whose name contains all words: { is: [n], outermost: [nodes], count }. */
+    search(text) {
+      const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+      if (!words.length) return null;
+      const fits = this.view.names.map((name) => {
+        const lower = name.toLowerCase();
+        return words.every((word) => lower.includes(word));
+      });
+      const [is, inside] = [new Uint8Array(this.n), new Uint8Array(this.n)];
+      const outermost = [];
+      let count = 0;
+      const names = this.array("name");
+      for (let i = 1; i < this.n; i++) {
+        const above = inside[this.parent[i]];
+        is[i] = fits[names[i]] ? 1 : 0;
+        inside[i] = above | is[i];
+        count += is[i];
+        if (is[i] && !above) outermost.push(i);
+      }
+      return { is, outermost, count };
+    }
+  }
+
+  /** The node of a row at a place; -1 for none. */
+  function nodeAt(tree, places, row, place) {
+    let node = 0;
+    for (let level = 0; level < row && node >= 0; level++) node = childAt(tree, places, node, place);
+    return node;
+  }
+
+  function childAt(tree, { left, right }, node, place) {
+    const end = tree.starts[node + 1];
+    const at = firstAfter(tree, right, node, place);
+    return at < end && left[tree.children[at]] <= place ? tree.children[at] : -1;
+  }
+
+  /** The index of the first child that ends after a place. */
+  function firstAfter(tree, right, node, place) {
+    let [low, high] = [tree.starts[node], tree.starts[node + 1]];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (right[tree.children[middle]] > place) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  return { Tree, DIRECTIONS, firstAfter, nodeAt };
+})();

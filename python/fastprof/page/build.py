@@ -1,0 +1,150 @@
+"""Sections -> one HTML file: template, styles, scripts and a content security policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Final
+
+from fastprof._version import __version__
+from fastprof.page.embed import packed, shown
+from fastprof.page.section import Card, Chart, Fact, Section
+from fastprof.page.table_html import table_html
+
+__all__ = ["build"]
+
+_MANY: Final = 4  # tables
+_FRAME: Final = ("page.css", "page.js", "table.js")
+
+
+def build(title: str, about: Sequence[str], sections: Sequence[Section]) -> str:
+    """The HTML of a page.
+
+    title : first heading
+    about : short texts below it
+    """
+    names = list(dict.fromkeys(_assets(sections)))
+    styles = [asset(name) for name in names if name.endswith(".css")]
+    scripts = [asset(name) for name in names if name.endswith(".js")]
+    return Template(asset("page.html")).substitute(
+        policy=_policy(scripts, styles),
+        styles="".join(f"<style>{each}</style>\n" for each in styles),
+        scripts="".join(f"<script>{each}</script>\n" for each in scripts),
+        title=shown(title),
+        about="".join(f"<li>{shown(each)}</li>" for each in about),
+        links="".join(
+            f'<li><a href="#{each.id}">{shown(each.title)}</a></li>' for each in sections
+        ),
+        sections="\n".join(map(_section, sections)),
+        version=__version__,
+    )
+
+
+def _assets(sections: Sequence[Section]) -> Iterator[str]:
+    yield from _FRAME
+    for section in sections:
+        for chart in section.charts:
+            yield from chart.assets
+            yield f"{chart.script}.js"
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file in `assets`."""
+    return files("fastprof.page").joinpath("assets", *name.split("/")).read_text("utf-8")
+
+
+def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """The page may run and show only its own parts, and load nothing."""
+    rules = {
+        "default-src": ["'none'"],
+        "script-src": list(map(_hash, scripts)),
+        "style-src": list(map(_hash, styles)),
+        "img-src": ["data:"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+    return "; ".join(" ".join([name, *values]) for name, values in rules.items())
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _section(section: Section) -> str:
+    charts = (_chart(f"{section.id}-chart-{i}", each) for i, each in enumerate(section.charts, 1))
+    tables = (
+        table_html(f"{section.id}-table-{i}", caption, table)
+        for i, (caption, table) in enumerate(section.tables, 1)
+    )
+    parts = [
+        f'<section id="{section.id}" aria-labelledby="{section.id}-title">',
+        f'<h2 id="{section.id}-title">{shown(section.title)}</h2>',
+        *(f"<p>{shown(each)}</p>" for each in section.lead),
+        _facts(section.facts),
+        *charts,
+        *map(_card, section.cards),
+        _jump(section),
+        *tables,
+        _missing(section.missing),
+        "</section>",
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _jump(section: Section) -> str:
+    """Links to the tables of a section with many."""
+    if len(section.tables) < _MANY:
+        return ""
+    links = (
+        f'<li><a href="#{section.id}-table-{i}">{shown(caption)}</a></li>'
+        for i, (caption, _) in enumerate(section.tables, 1)
+    )
+    return f'<ul class="jump" aria-label="Tables">{"".join(links)}</ul>'
+
+
+def _facts(facts: Sequence[Fact]) -> str:
+    if not facts:
+        return ""
+    return f'<dl class="facts">{"".join(map(_fact, facts))}</dl>'
+
+
+def _fact(fact: Fact) -> str:
+    # A CSP without 'unsafe-inline' forbids style attributes, so the bar is an element with a value.
+    bar = (
+        ""
+        if fact.share is None
+        else f'<dd class="bar"><progress max="1" value="{fact.share:.4f}"'
+        f' aria-label="{shown(fact.name)}"></progress></dd>'
+    )
+    about = f'<dd class="about">{shown(fact.about)}</dd>' if fact.about else ""
+    return (
+        f'<div><dt>{shown(fact.name)}</dt><dd class="value">{shown(fact.value)}</dd>{bar}{about}'
+        "</div>"
+    )
+
+
+def _chart(name: str, chart: Chart) -> str:
+    return (
+        f"<figure><figcaption>{shown(chart.label)}</figcaption>"
+        f'<div class="chart" id="{name}" data-script="{chart.script}"></div>'
+        f'<script type="application/octet-stream" id="{name}-data">'
+        f"{packed(chart.data, chart.arrays)}</script></figure>"
+    )
+
+
+def _card(card: Card) -> str:
+    badge = f'<span class="badge">{shown(card.badge)}</span>' if card.badge else ""
+    rows = "".join(f"<dt>{shown(name)}</dt><dd>{shown(text)}</dd>" for name, text in card.rows)
+    return f'<article class="card"><h3>{shown(card.title)}{badge}</h3><dl>{rows}</dl></article>'
+
+
+def _missing(texts: Sequence[str]) -> str:
+    if not texts:
+        return ""
+    return f'<ul class="missing">{"".join(f"<li>{shown(each)}</li>" for each in texts)}</ul>'

@@ -1,0 +1,139 @@
+"""The parts of a page: sections, their tables and charts, and the source of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.peaks import devices_with
+from fastprof.model.table import Table
+from fastprof.profile.profile import Profile
+from fastprof.profile.reports import find
+
+__all__ = ["Card", "Chart", "Fact", "Section", "SectionMaker", "Source"]
+
+_PEAKS = ("gpu", "peak", "bandwidth")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart, drawn by a script.
+
+    Parameters
+    ----------
+    script : file in `assets` without `.js`, and the name that it gives to `fastprof.define`
+    label : accessible name, one sentence
+    data : numbers, texts, lists and dicts; raw units (ns, bytes, FLOP); NaN becomes null
+    arrays : int8 to int32, uint8 to uint32, float32 or float64, of one dimension
+    assets : further files in `assets`, `.js` or `.css`, which the page includes before the script
+    """
+
+    script: str
+    label: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, npt.NDArray[np.generic]] = field(default_factory=dict)
+    assets: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number that the section shows large.
+
+    Parameters
+    ----------
+    name : what it measures
+    value : number with unit, as text
+    about : one short line below; "" for none
+    share : from 0 to 1, shown as a bar; None for none
+    """
+
+    name: str
+    value: str
+    about: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Card:
+    """A finding.
+
+    Parameters
+    ----------
+    title : one sentence
+    badge : short text beside the title, such as a saving
+    rows : (name, text) of each part
+    """
+
+    title: str
+    badge: str = ""
+    rows: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a page. All texts are plain text.
+
+    Parameters
+    ----------
+    id : anchor, lower-case words joined by -
+    title : heading
+    lead : paragraphs below the heading
+    facts : numbers shown large
+    charts : drawn by scripts, above the tables
+    cards : findings
+    tables : (caption, table) of each; the lines of its lead and its notes are shown with it
+    missing : what is not recorded here, and how to record it; one sentence each
+    """
+
+    id: str
+    title: str
+    lead: Sequence[str] = ()
+    facts: Sequence[Fact] = ()
+    charts: Sequence[Chart] = ()
+    cards: Sequence[Card] = ()
+    tables: Sequence[tuple[str, Table]] = ()
+    missing: Sequence[str] = ()
+
+
+class Source:
+    """A profile and its reports; each report is made once.
+
+    Parameters
+    ----------
+    profile : the profile
+    peaks : gpu, peak and bandwidth; see `fastprof.model.device_options.with_figures`
+    """
+
+    def __init__(self, profile: Profile, peaks: Mapping[str, Any] | None = None) -> None:
+        self.profile = profile
+        self.peaks = {name: each for name, each in (peaks or {}).items() if each is not None}
+        self._tables: dict[str, Table] = {}
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts that findings use: steps, their windows, idle time by cause."""
+        return Facts(self.profile, None, devices_with(self.profile, **self.peaks))
+
+    def table(self, name: str, **options: Any) -> Table:
+        """A report, with the user's peaks if it takes them; see `Profile.report`.
+
+        Raises
+        ------
+        ReportError, StepsError, BadInputError
+            See the report.
+        """
+        key = repr((name, sorted(options.items())))
+        if key not in self._tables:
+            taken = {each.name for each in find(name).options} & set(_PEAKS)
+            peaks = {each: value for each, value in self.peaks.items() if each in taken}
+            self._tables[key] = self.profile.report(name, **peaks, **options)
+        return self._tables[key]
+
+
+SectionMaker = Callable[[Source], Section]

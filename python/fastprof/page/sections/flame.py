@@ -1,0 +1,162 @@
+"""Section: GPU time by layer, call path, source line and call stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fastprof.analysis.missing import NO_GPU_WORK
+from fastprof.analysis.path_columns import TIMES
+from fastprof.analysis.stacks import DIRECTIONS, MEASURES, Stacks, stacks
+from fastprof.model.columns import Ints
+from fastprof.model.heading import Heading
+from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.page.section import Chart, Section, Source
+from fastprof.profile.advice import advice_on
+from fastprof.profile.profile import Profile
+
+__all__ = ["chart_of", "section"]
+
+
+class _View(NamedTuple):
+    """A tree that the chart can show.
+
+    Parameters
+    ----------
+    kind : see `fastprof.analysis.stacks.stacks`
+    title : name of the view
+    lacking : what to record where it is missing, a key of `fastprof.profile.advice`
+    """
+
+    kind: str
+    title: str
+    lacking: str
+
+
+_VIEWS: Final = (
+    _View("layers", "Layers", "layer"),
+    _View("path", "Call path", "range"),
+    _View("lines", "Source lines", "source line"),
+    _View("stack", "Call stack", "source line"),
+)
+_PLAIN: Final = "Operators"
+_LEAST: Final = 1e-5  # of all GPU time
+_MOST: Final = 100  # rows of the table
+_BELOW: Final = frozenset({"all", "op", "kernel", "smaller"})
+_HEADINGS: Final = (
+    Heading("type", "type", "", "what the row is: layer, operator, kernel, ..."),
+    Heading("path", "path", "", "names from the outermost to the row"),
+    *(each for each in TIMES if each.key != "gpu_ns"),
+    Heading("gpu_ns", "gpu", "ns", "GPU time of the row and of all rows inside it", digits=5),
+    Heading("share", "share", "share", "of all GPU time"),
+    Heading("kernels", "kernels", "", "kernels, graphs, copies and memsets"),
+)
+
+
+def section(source: Source) -> Section:
+    """An icicle: width is GPU time, rows are layers, ranges or lines, down to kernels."""
+    profile = source.profile
+    if not len(profile):
+        return Section("where-time-goes", "Where time goes", missing=[NO_GPU_WORK])
+    trees = {each: stacks(profile, each.kind, **source.peaks) for each in _VIEWS}
+    known = {each.title: tree.pruned(_LEAST) for each, tree in trees.items() if _is_known(tree)}
+    shown = known or {_PLAIN: trees[_VIEWS[0]].pruned(_LEAST)}
+    title, tree = next(iter(shown.items()))
+    return Section(
+        "where-time-goes",
+        "Where time goes",
+        charts=[chart_of(shown)],
+        tables=[(f"Where time goes, by {_lower(title)}: largest parts", _table(tree))],
+        missing=list(
+            _missing(profile, {each.lacking for each in _VIEWS if each.title not in known})
+        ),
+    )
+
+
+def chart_of(trees: Mapping[str, Stacks]) -> Chart:
+    """An icicle of trees by title; the reader chooses one."""
+    arrays: dict[str, Any] = {}
+    for i, tree in enumerate(trees.values()):
+        arrays |= {f"{name}{i}": array for name, array in _arrays(tree).items()}
+    return Chart(
+        "flame",
+        f"GPU time by {_listed(list(trees))}. Width is time; rows below are parts of the row "
+        "above. Click a part to zoom in, press Escape to go back.",
+        {"views": [{"title": title, **_names(tree)} for title, tree in trees.items()]},
+        arrays,
+        ("flame.css", "flame_tree.js", "flame_draw.js", "flame_parts.js"),
+    )
+
+
+def _is_known(tree: Stacks) -> bool:
+    """Whether the tree has more than operators and kernels outside of what its rows are."""
+    names, types = tree.name.array(), tree.type.array()
+    rows = [name for name, each in zip(names, types, strict=True) if each not in _BELOW]
+    return any(name[:1] != "(" or name[:4] != "(no " for name in rows)
+
+
+def _missing(profile: Profile, lacking: set[str]) -> Iterator[str]:
+    for each in sorted(lacking):
+        yield advice_on(profile.about, profile.contents, each)
+
+
+def _listed(titles: list[str]) -> str:
+    names = list(map(_lower, titles))
+    return ", ".join(names[:-1]) + (" and " if names[1:] else "") + names[-1]
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:]
+
+
+def _names(tree: Stacks) -> dict[str, Any]:
+    return {
+        "names": [str(each) for each in tree.name.values],
+        "types": tree.type.values,
+        "phases": tree.dominant["phase"].values,
+        "kinds": tree.dominant["kind"].values,
+    }
+
+
+def _arrays(tree: Stacks) -> dict[str, Any]:
+    """The nodes, and the measures of the nodes and directions with kernels of their own.
+
+    `at` is the index 3 * node + direction of each; NaN is unknown.
+    """
+    own = {
+        name: np.stack([tree.own(name, each) for each in DIRECTIONS], 1).ravel()
+        for name in MEASURES
+    }
+    at = np.flatnonzero((own["kernels"] > 0) | (own["calls"] > 0))
+    found = {"at": at.astype(np.int32)}
+    for name, values in own.items():
+        some = values[at].astype(np.float64)
+        found[name] = np.where(values[at] == -1, np.nan, some) if values.dtype.kind == "i" else some
+    if not tree.n_steps:
+        del found["step_ns"]
+    return {
+        "parent": tree.parent,
+        "name": tree.name.ids,
+        "type": tree.type.ids,
+        "phase": tree.dominant["phase"].ids,
+        "kind": tree.dominant["kind"].ids,
+        **found,
+    }
+
+
+def _table(tree: Stacks) -> Table:
+    """The largest nodes, without the root, the longest first."""
+    time = tree.inclusive("ns")
+    rows = 1 + np.argsort(-time[1:], kind="stable")[:_MOST]
+    columns: dict[str, Cells] = {
+        "type": tree.type.take(rows),
+        "path": texts([" › ".join(tree.chain(row)) for row in rows.tolist()]),
+    }
+    for each in DIRECTIONS:
+        columns[f"{each}_ns"] = Ints(tree.inclusive("ns", each)[rows])
+    columns["gpu_ns"] = Ints(time[rows])
+    columns["share"] = Floats(time[rows] / max(int(time[0]), 1))
+    columns["kernels"] = Ints(tree.inclusive("kernels")[rows])
+    return Table(columns, _HEADINGS)

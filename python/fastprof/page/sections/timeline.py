@@ -1,0 +1,159 @@
+"""Section: what GPUs and threads do during a step, on a common time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.step_timeline import EVENTS, StepTimeline, StepTimelines
+from fastprof.analysis.timeline_choices import Choice
+from fastprof.analysis.timeline_lanes import LEVELS, Lane
+from fastprof.model.columns import Ints, Values
+from fastprof.model.heading import Heading
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Cells, Table
+from fastprof.page.section import Chart, Section, Source
+from fastprof.page.timeline_arrays import arrays_of
+from fastprof.profile.profile import Profile
+
+__all__ = ["section"]
+
+_ALL: Final = 150_000  # events of all time lines
+_LEAST: Final = 20_000  # of each
+_HEADINGS: Final = (
+    Heading("lane", "lane", "", "GPU and stream, or thread"),
+    Heading("kind", "kind", "", "kind of work or call; of idle time, its cause"),
+    Heading("events", "events", "", "events that overlap the time line"),
+    Heading("ns", "time", "ns", "their time inside it; events that overlap count twice"),
+)
+
+
+def section(source: Source) -> Section:
+    """The time line of the median step, of the slowest and of the first."""
+    profile = source.profile
+    if "start" not in profile.names:
+        missing = "Dict lines contain no times: open the trace from which fastprof parse made them."
+        return _section(missing=[missing])
+    timelines = StepTimelines(profile)
+    choices = timelines.choices()
+    if not choices:
+        return _section(missing=["The capture contains neither GPU work nor ranges nor API calls."])
+    lines, n_left = [], _ALL
+    for i, each in enumerate(choices):
+        most = min(EVENTS, max(_LEAST, n_left // (len(choices) - i) if i else EVENTS))
+        lines.append(timelines.between(each.window, most))
+        n_left -= len(lines[-1].events.start)
+    threads = _threads(profile)
+    data, arrays = arrays_of(lines)
+    data["choices"] = [_choice(*each) for each in zip(choices, lines, strict=True)]
+    data["threads"] = [[pid, tid, name] for (pid, tid), name in threads.items()]
+    chart = Chart(
+        "timeline",
+        f"GPUs and threads, {choices[0].title}. Drag to move; zoom with Ctrl and the wheel, or a "
+        "double click; click an event for its details.",
+        data,
+        arrays,
+        ("timeline.css", "timeline_data.js", "timeline_draw.js", "timeline_parts.js"),
+    )
+    tables = [
+        (f"Time of {choice.title} by lane", _table(line, threads))
+        for choice, line in zip(choices, lines, strict=True)
+    ]
+    lead = list(_lead(choices, lines))
+    return _section(lead, [chart], tables, list(_missing(profile, timelines)))
+
+
+def _section(
+    lead: list[str] | None = None,
+    charts: list[Chart] | None = None,
+    tables: list[tuple[str, Table]] | None = None,
+    missing: list[str] | None = None,
+) -> Section:
+    return Section(
+        "time-line", "Time line of one step",
+        lead=lead or (), charts=charts or (), tables=tables or (), missing=missing or (),
+    )  # fmt: skip
+
+
+def _choice(choice: Choice, line: StepTimeline) -> dict[str, Any]:
+    begin = choice.window.start
+    return {
+        "title": choice.title,
+        "length": choice.window.end - begin,
+        "gpu": [choice.gpu.start - begin, choice.gpu.end - begin],
+        "pixel": line.pixel,
+        "recorded": line.n_recorded,
+    }
+
+
+def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
+    if not any(each.is_step for each in choices):
+        yield (
+            f"The capture has no steps: the time line shows the {choices[0].title}. Mark each step "
+            "with a range, or use the schedule of torch.profiler."
+        )
+    for choice, line in zip(choices, lines, strict=True):
+        if line.pixel:
+            length = quantity(line.pixel, "ns")
+            yield (
+                f"{choice.title[:1].upper()}{choice.title[1:]}: {line.n_recorded:,} events. "
+                f"Neighbours shorter than {length} are merged; gaps of {length} or more are kept."
+            )
+    n_deep = max(each.n_deep for each in lines)
+    if n_deep:
+        yield f"{n_deep:,} ranges inside {LEVELS} or more other ranges are omitted."
+
+
+def _missing(profile: Profile, timelines: StepTimelines) -> Iterator[str]:
+    if not timelines.recorded.has_gpu:
+        yield "No GPU work is recorded. Record with nsys profile -t cuda, or ProfilerActivity.CUDA."
+    elif not len(profile.api):
+        yield (
+            "No API calls are recorded: launches and causes of idle time are unknown. Record with "
+            "nsys profile -t cuda,nvtx, or ProfilerActivity.CPU and ProfilerActivity.CUDA."
+        )
+    if not len(profile.ranges):
+        yield (
+            "No ranges are recorded: layers and operators are unknown. Record with fastprof.init() "
+            "and torch.autograd.profiler.emit_nvtx, or with torch.profiler."
+        )
+    elsewhere = len(profile.ranges.ended_elsewhere.start)
+    if elsewhere:
+        yield f"{elsewhere:,} ranges end on another thread than they start on; they are not drawn."
+
+
+def _threads(profile: Profile) -> dict[tuple[int, int], str]:
+    """The names of threads by process and thread id."""
+    return {pair: name for pair, name in profile.about.threads.items() if name}
+
+
+def _title(lane: Lane, threads: dict[tuple[int, int], str]) -> str:
+    if lane.kind == "idle":
+        return f"GPU {lane.device}, idle"
+    if lane.kind == "work":
+        return f"GPU {lane.device}, stream {lane.stream}, process {lane.pid}"
+    name = threads.get((lane.pid, lane.tid))
+    thread = f"thread {lane.tid}" + (f" ({name})" if name else "") + f" of process {lane.pid}"
+    return f"{thread}, {lane.kind}" + (f", level {lane.level}" if lane.kind == "ranges" else "")
+
+
+def _table(line: StepTimeline, threads: dict[tuple[int, int], str]) -> Table:
+    """Events and time by lane and kind."""
+    lanes, kinds, events, ns = [], [], [], []
+    for lane, (counts, times) in zip(line.lanes, line.sums, strict=True):
+        names = [*line.names[lane.kind]["kind"].values, None]
+        for kind in np.flatnonzero(counts).tolist():
+            lanes.append(_title(lane, threads))
+            kinds.append(names[kind])
+            events.append(counts[kind])
+            ns.append(times[kind])
+    rows = np.arange(len(lanes), dtype=np.int32)
+    columns: dict[str, Cells] = {
+        "lane": Values(rows, lanes),
+        "kind": Values(rows, kinds).mapped(lambda name: name),
+        "events": Ints(np.array(events, np.int64)),
+        "ns": Ints(np.array(ns, np.int64)),
+    }
+    return Table(columns, _HEADINGS)

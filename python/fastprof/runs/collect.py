@@ -1,0 +1,56 @@
+"""What the program's processes have written: reports and traces, which get their final names."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fastprof._system.atomic_file import atomic_file
+from fastprof.runs.settings import NOW, STATUS
+
+_COMPRESSION = 4
+
+
+def collect(directory: Path) -> list[dict[str, Any]]:
+    """The reports of the processes, by rank; the traces are renamed and compressed.
+
+    A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem` and
+    `recordings`, each with `path`, `first` and `n_steps`.
+    """
+    reports = []
+    for path in directory.glob(f"{STATUS}-*.json"):
+        reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
+        path.unlink()
+    (directory / NOW).unlink(missing_ok=True)
+    reports.sort(key=lambda each: (each["rank"], each["pid"]))
+    taken: Counter[str] = Counter()
+    moves = []
+    for report in reports:
+        for recording in report["recordings"]:
+            if recording["path"]:
+                stem = f"trace.rank{report['rank']}" if report["world"] > 1 else "trace"
+                taken[stem] += 1
+                number = f"-{taken[stem]}" if taken[stem] > 1 else ""
+                final = directory / f"{stem.replace('trace', f'trace{number}', 1)}.json.gz"
+                moves.append((Path(recording["path"]), final))
+                recording["path"] = final.name
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_compress, moves))
+    return reports
+
+
+def _compress(move: tuple[Path, Path]) -> None:
+    plain, packed = move
+    with (
+        atomic_file(packed) as out,
+        open(plain, "rb") as text,
+        gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
+    ):
+        shutil.copyfileobj(text, file, 1 << 20)
+    plain.unlink()

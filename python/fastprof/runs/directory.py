@@ -1,0 +1,108 @@
+"""Directories of runs: `fastprof-runs/NAME-DATE/` with traces, a page and `run.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastprof._system.atomic_file import atomic_file
+from fastprof.errors import BadInputError
+
+HOME = "fastprof-runs"
+FACTS = "run.json"
+PAGE = "report.html"
+_TRACE = re.compile(r"trace.*(\.json|\.json\.gz|\.sqlite)$")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A directory of a run, and its facts: see `facts.py`."""
+
+    path: Path
+    facts: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        return self.path.name
+
+    @property
+    def traces(self) -> list[Path]:
+        """The traces, in order of name."""
+        return traces_of(self.path)
+
+
+def new_directory(name: str, home: str | os.PathLike[str] = HOME) -> Path:
+    """Create a directory NAME-DATE for a run and return its absolute path.
+
+    Raises
+    ------
+    BadInputError
+        It cannot be created.
+    """
+    base = Path(home).absolute()
+    stem = f"{_plain(name)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(1, 1000):
+        path = base / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise BadInputError(
+                f"{path}: cannot create the directory of the run: {error.strerror}; set --runs"
+            ) from error
+        return path
+    raise BadInputError(f"{base}: too many runs of this second")
+
+
+def write_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Write the facts of a run."""
+    with atomic_file(path / FACTS) as file:
+        file.write(json.dumps(facts, indent=2).encode("utf-8", "surrogateescape"))
+
+
+def traces_of(directory: str | os.PathLike[str]) -> list[Path]:
+    """The traces in a directory of a run, in order of name."""
+    return sorted(each for each in Path(directory).iterdir() if _TRACE.match(each.name))
+
+
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the directory of a run."""
+    return os.path.isfile(os.path.join(os.fspath(path), FACTS))
+
+
+def all_runs(home: str | os.PathLike[str] = HOME) -> list[Run]:
+    """The runs in a directory, the oldest first; unreadable ones are left out."""
+    found = []
+    for each in Path(home).glob(f"*/{FACTS}"):
+        try:
+            facts = json.loads(each.read_text(encoding="utf-8", errors="surrogateescape"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(facts, dict):
+            found.append(Run(each.parent, facts))
+    return sorted(found, key=lambda run: (str(run.facts.get("started")), run.name))
+
+
+def resolved(name: str, home: str | os.PathLike[str] = HOME) -> str:
+    """The path that a command is given for a run: its name alone finds it in `fastprof-runs`.
+
+    A run with one trace is this trace; one with several stays a directory.
+    """
+    path = Path(name)
+    if not path.exists() and is_run(Path(home) / name):
+        path = Path(home) / name
+    if not is_run(path):
+        return name
+    traces = traces_of(path)
+    return str(traces[0] if len(traces) == 1 else path)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+]+", "_", name).strip("._")[:60] or "program"

@@ -1,0 +1,115 @@
+"""Starts the user's program with the recording hooks, and waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from fastprof._system.signals import deferred
+from fastprof.errors import BadInputError
+from fastprof.runs.settings import NOW, VARIABLE, Settings
+
+STARTUP = Path(__file__).with_name("startup")
+# From a terminal, these reach the program without our help.
+_OF_TERMINAL = ("SIGINT", "SIGQUIT")
+_FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1")
+
+
+def python_command(words: Sequence[str]) -> list[str]:
+    """The command line of a program: `train.py ...` and `-m MODULE ...` run with this Python."""
+    if words[0] == "-m" or (words[0].endswith(".py") and not os.access(words[0], os.X_OK)):
+        return [sys.executable, *words]
+    return list(words)
+
+
+def program_name(command: Sequence[str]) -> str:
+    """What to call a program: its module or script, else its executable."""
+    words = iter(command[1:])
+    for word in words:
+        if word == "-m":
+            return next(words, "module")
+        if word.endswith(".py"):
+            return Path(word).stem
+    return Path(command[0]).stem
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment of the program: its Pythons import `startup/sitecustomize.py`."""
+    paths = [str(STARTUP), os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        VARIABLE: settings.to_environment(),
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+
+
+def run_program(command: Sequence[str], settings: Settings) -> int:
+    """Run the program with our stdin, stdout and stderr, and return its exit code.
+
+    Signals go to the program, except SIGUSR2, which asks it for a recording. If a signal ended the
+    program, the exit code is its negative number.
+
+    Raises
+    ------
+    BadInputError
+        The program cannot be started.
+    """
+    try:
+        with deferred():
+            running = subprocess.Popen(list(command), env=environment(settings))
+    except OSError as error:
+        raise BadInputError(f"{command[0]}: cannot be started: {error.strerror}") from error
+    with _forwarding(running, Path(settings.directory)):
+        return running.wait()
+
+
+def end_like(code: int) -> int:
+    """The exit code of a program, for ours; if a signal ended it, the signal ends this process."""
+    if code >= 0:
+        return code
+    with suppress(OSError, ValueError, ImportError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has written its own
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+    return 128 - code
+
+
+@contextmanager
+def _forwarding(running: subprocess.Popen[bytes], directory: Path) -> Iterator[None]:
+    """Forward signals to the program within the block."""
+
+    def forward(number: int, _: FrameType | None) -> None:
+        if signal.Signals(number).name not in _OF_TERMINAL or not _in_foreground():
+            running.send_signal(number)
+
+    def ask(_: int, __: FrameType | None) -> None:
+        (directory / NOW).write_text(uuid.uuid4().hex)
+
+    handlers = dict.fromkeys((*_OF_TERMINAL, *_FORWARDED), forward)
+    before = {}
+    for name, handler in {**handlers, "SIGUSR2": ask}.items():
+        number = getattr(signal, name, None)
+        if number is not None:
+            before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _in_foreground() -> bool:
+    """Whether this process belongs to the terminal's foreground: Ctrl-C reaches the program too."""
+    for descriptor in (0, 1, 2):
+        with suppress(OSError):
+            return os.tcgetpgrp(descriptor) == os.getpgrp()
+    return False

@@ -1,0 +1,61 @@
+"""Why a run recorded nothing, or less than asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastprof.runs.settings import Settings
+
+
+def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list[str]:
+    """What to tell the user, a line each.
+
+    Parameters
+    ----------
+    processes : the reports of the processes that imported torch, see `collect`
+    settings : what was to be recorded
+    """
+    found = [
+        f"process {each['pid']}: recording failed: {each['problem']}"
+        for each in processes
+        if each["problem"]
+    ]
+    recorded = [each for each in processes if each["recordings"]]
+    if recorded:
+        return found + [line for each in recorded for line in _incomplete(each, settings)]
+    if not processes:
+        return [
+            "nothing recorded: no Python of the program imported torch, or it was killed, or it "
+            "ignores PYTHONPATH (python -I or -E)"
+        ]
+    most = max(processes, key=lambda each: int(each["steps"]))
+    return found or [_never(most, settings)]
+
+
+def _never(process: dict[str, Any], settings: Settings) -> str:
+    n_steps = process["steps"]
+    if not n_steps:
+        return (
+            "nothing recorded: the program called no Optimizer.step and no module often enough; "
+            "record by time with --after SECONDS, or count calls of modules with --step-by call"
+        )
+    if settings.after is not None:
+        return f"nothing recorded: the program ended before {settings.after:g} s; lower --after"
+    middle = max(1, n_steps // 2)
+    return (
+        f"nothing recorded: the program ended after {n_steps} steps, and recording begins at step "
+        f"{settings.first}; use --steps {middle}:{middle + 1}"
+    )
+
+
+def _incomplete(process: dict[str, Any], settings: Settings) -> list[str]:
+    asked = settings.last - settings.first
+    if settings.seconds is not None or process["by"] is None:
+        return []
+    return [
+        f"recorded {each['n_steps']} of {asked} steps: the program ended in step "
+        f"{each['first'] + each['n_steps']}"
+        for each in process["recordings"]
+        if each["n_steps"] < asked
+    ]

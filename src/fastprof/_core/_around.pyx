@@ -1,0 +1,86 @@
+"""Functions with calls of others around them, which leave no frame in tracebacks.
+
+`fastprof run` counts steps with them.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF
+from fastprof._core._hooks cimport Wrapped
+from types import MethodType
+
+cdef extern from "Python.h":
+    ctypedef PyObject *(*ternaryfunc)(PyObject *self, PyObject *args, PyObject *kwargs) noexcept
+    ctypedef struct PyTypeObject:
+        unsigned long tp_flags
+        ternaryfunc tp_call
+    unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
+    void PyType_Modified(PyTypeObject *type)
+    # noexcept, so NULL is returned unchanged and exceptions pass without a frame of this module.
+    PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
+    void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
+    void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
+    void PyErr_SetObject(object kind, object value) noexcept
+
+
+cdef class Around(Wrapped):
+    """A function with calls of others before and after it; see `Wrapped` and `Binding`.
+
+    Its calls add no frame to tracebacks.
+
+    Parameters
+    ----------
+    function : callable
+        The function to call.
+    path : str
+        Import path of the function.
+    before, after : callable
+        (first argument) -> None; `after` also runs when the function raises. Exceptions that they
+        raise replace the result.
+    """
+
+    cdef object before
+    cdef object after
+
+    def __init__(self, function, str path not None, before, after):
+        Wrapped.__init__(self, function, "", "", path)
+        self.before, self.after = before, after
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)
+
+    @property
+    def __doc__(self):
+        return self.__wrapped__.__doc__
+
+
+cdef PyObject *_call_between(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
+    """Call the function of an `Around`, with what is around it."""
+    cdef Around around = <Around> self
+    cdef object first = (<tuple> args)[0] if <tuple> args else None
+    cdef PyObject *kind
+    cdef PyObject *value
+    cdef PyObject *traceback
+    cdef PyObject *result
+    try:
+        around.before(first)
+    except BaseException as error:
+        PyErr_SetObject(type(error), error)
+        return NULL
+    result = call(<PyObject *> around.__wrapped__, args, kwargs)
+    PyErr_Fetch(&kind, &value, &traceback)
+    try:
+        around.after(first)
+    except BaseException as error:
+        Py_XDECREF(result)
+        Py_XDECREF(kind)
+        Py_XDECREF(value)
+        Py_XDECREF(traceback)
+        PyErr_SetObject(type(error), error)
+        return NULL
+    PyErr_Restore(kind, value, traceback)
+    return result
+
+
+(<PyTypeObject *> Around).tp_call = _call_between
+(<PyTypeObject *> Around).tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR
+PyType_Modified(<PyTypeObject *> Around)
