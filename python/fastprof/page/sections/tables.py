@@ -21,7 +21,6 @@ _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("Your ranges", "ranges", {}),
     ("Causes of idle time", "idle", {}),
     ("Steps", "steps", {}),
-    ("Launches", "launches", {}),
     ("Copies and memsets", "copies", {}),
     ("Collectives", "overlap", {}),
 )
