@@ -165,6 +165,7 @@ STEPS, IDLE, OVERLAP, LAUNCHES = "steps", "idle", "overlap", "launches"
 COPIES, MEMORY = "copies", "memory"
 TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
 SUMMARIES, DIFF = "summary, 10 groupings", "diff, 2 exports"
+REPORT = "report"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
@@ -183,6 +184,7 @@ CONTENDERS = {
     **{name: Contender(report_of(name), has_kernels=False) for name in TIME_LINE},
     SUMMARIES: Contender(groupings, has_kernels=False),
     DIFF: Contender(diff, has_kernels=False),
+    REPORT: Contender(report_of("report"), has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),
