@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
@@ -65,9 +65,13 @@ def _name(profile: Profile) -> str:
 
 
 def _about(profile: Profile) -> list[str]:
-    about: list[Any] = [
-        gpu_names(profile.about, profile.column("device")),
-        profile.find_steps().description if len(profile) else "",
-        " ".join(filter(None, (profile.about.tool, profile.about.tool_version))),
+    steps = profile.find_steps()
+    about = profile.about
+    rank = None if about.distributed is None else about.distributed.rank
+    found = [
+        gpu_names(about, profile.column("device")),
+        "" if steps.source == "none" else steps.description,
+        " ".join(filter(None, (about.tool, about.tool_version))),
+        "" if rank is None else f"rank {rank}",
     ]
-    return [str(each) for each in about if each]
+    return [each for each in found if each]
