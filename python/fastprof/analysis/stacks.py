@@ -215,7 +215,7 @@ def stacks(
     chains = CHAINS[kind](cells, selected(cells, where))
     nodes = Nodes(chains, keys)
     ideal = ideals_of(chains.cells, devices)
-    of_groups = path_sums(chains.cells, nodes.groups, found, ideal)
+    of_groups = path_sums(chains.cells, nodes.groups, found, ideal, has_calls=False)
     sums = {name: nodes.own(of_groups.of[name]) for name in _SUMS} | {"calls": nodes.calls()}
     dominant = {name: nodes.dominant(name) for name in _COLORS}
     return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_steps, dominant)
