@@ -9,7 +9,7 @@ const flameParts = (() => {
     ["flops", "FLOPs", "flops"],
   ];
   const DIRECTIONS = [
-    ["", "Forward and backward"], ["forward", "Forward"], ["backward", "Backward"], ["other", "Other"],
+    ["", "All work"], ["forward", "Forward"], ["backward", "Backward"], ["other", "Other"],
   ];
   const GROUPS = [["kind", "Colour: kind of kernel"], ["phase", "Colour: phase"]];
 
