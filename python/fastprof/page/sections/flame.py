@@ -131,7 +131,7 @@ def _arrays(tree: Stacks) -> dict[str, Any]:
         for name in MEASURES
     }
     at = np.flatnonzero((own["kernels"] > 0) | (own["calls"] > 0))
-    found = {"at": at.astype(np.int32)}
+    found: dict[str, Any] = {"at": at.astype(np.int32)}
     for name, values in own.items():
         some = values[at].astype(np.float64)
         found[name] = np.where(values[at] == -1, np.nan, some) if values.dtype.kind == "i" else some
