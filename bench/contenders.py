@@ -110,6 +110,17 @@ def diff(files: Files) -> None:
     command("diff", str(files.export), str(files.export), "-o", str(files.output))
 
 
+def replay_of(name: str) -> Callable[[Files], object]:
+    """A job of the replay, from the export."""
+
+    def job(files: Files) -> object:
+        from bench import replays
+
+        return getattr(replays, name)(str(files.export))
+
+    return job
+
+
 def export_perfetto(files: Files) -> None:
     command("export", str(files.export), "--to", "perfetto", "-o", str(files.output))
 
@@ -169,6 +180,7 @@ STEPS, IDLE, OVERLAP, LAUNCHES = "steps", "idle", "overlap", "launches"
 COPIES, MEMORY = "copies", "memory"
 TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
 SUMMARIES, DIFF = "summary, 10 groupings", "diff, 2 exports"
+GRAPH, REPLAYS, WHATIFS = "graph of the replay", "graph, 20 replays", "graph, 100 changes"
 PERFETTO = "export perfetto"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
@@ -188,6 +200,9 @@ CONTENDERS = {
     **{name: Contender(report_of(name), has_kernels=False) for name in TIME_LINE},
     SUMMARIES: Contender(groupings, has_kernels=False),
     DIFF: Contender(diff, has_kernels=False),
+    GRAPH: Contender(replay_of("graph"), job="open", has_kernels=False),
+    REPLAYS: Contender(replay_of("replays"), job="open", has_kernels=False),
+    WHATIFS: Contender(replay_of("changes"), job="open", has_kernels=False),
     PERFETTO: Contender(export_perfetto, has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),

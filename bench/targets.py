@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bench.contenders import (
     DIFF,
+    GRAPH,
     GROUPINGS,
     LAYERS,
     OPEN,
@@ -17,14 +18,17 @@ from bench.contenders import (
     PERFETTO,
     PROF,
     PROF_DICT,
+    REPLAYS,
     ROOFLINE,
     STATS,
     SUMMARIES,
     SUMMARY,
     TIME_LINE,
     WALK,
+    WHATIFS,
 )
 from bench.figures import Run
+from bench.replays import N_REPLAYS
 
 TARGET_SIZE, LARGE = 10**6, 10**7
 FLOORS_AT_MOST = {WALK: 0.3, OPEN: 0.6, OPEN_SQLITE: 1.5, PARSE: 5.0, PROF: 4.0, PROF_DICT: 6.0}
@@ -35,6 +39,9 @@ MORE_FLOORS_AT_MOST = {SUMMARY: 0.3, LAYERS: 0.3, ROOFLINE: 0.3, STATS: 1.0}
 MORE_FLOORS_AT_MOST |= {name: 0.5 if name == OVERLAP else 1.0 for name in TIME_LINE}
 MORE_BYTES_AT_MOST = 60
 DIFF_MORE_FLOORS_AT_MOST = 0.5  # than to open two exports
+GRAPH_MORE_FLOORS_AT_MOST = 0.7 + 0.5  # 0.5 for reading the calls of the host
+REPLAY_FLOORS_AT_MOST = 0.2  # each
+CHANGES_FLOORS_AT_MOST = 10  # 100 changes
 GROUPING_FLOORS_AT_MOST = 0.1  # each, on an open profile
 EVENTS_PER_KERNEL = 6.87  # slices and flows that `export perfetto` writes of the generated export
 EVENTS_A_SECOND_AT_LEAST = 1.5e6
@@ -74,6 +81,7 @@ def targets(run: Run) -> Iterator[Target]:
         yield from _speed(run)
         yield from _memory(run)
         yield from _reports(run)
+        yield from _replays(run)
     if run.size(LARGE) is not None:
         yield from _scaling(run)
 
@@ -117,6 +125,16 @@ def _reports(run: Run) -> Iterator[Target]:
     further = run.more_floors(SUMMARIES, SUMMARY, TARGET_SIZE)
     each = None if further is None else further / len(GROUPINGS)
     yield Target(SUMMARIES, "floors a grouping", each, GROUPING_FLOORS_AT_MOST)
+
+
+def _replays(run: Run) -> Iterator[Target]:
+    built = run.more_floors(GRAPH, OPEN, TARGET_SIZE)
+    yield Target(GRAPH, "floors over open", built, GRAPH_MORE_FLOORS_AT_MOST)
+    all_of_them = run.more_floors(REPLAYS, GRAPH, TARGET_SIZE)
+    each = None if all_of_them is None else all_of_them / N_REPLAYS
+    yield Target(REPLAYS, "floors a replay", each, REPLAY_FLOORS_AT_MOST)
+    changed = run.more_floors(WHATIFS, GRAPH, TARGET_SIZE)
+    yield Target(WHATIFS, "floors over the graph", changed, CHANGES_FLOORS_AT_MOST)
 
 
 def _scaling(run: Run) -> Iterator[Target]:

@@ -189,7 +189,7 @@ static fp_status read_triple(fp_literal *line, int32_t *triple) {
 
 static fp_status read_value(fp_dict *dict, const dict_key *key, fp_literal *line,
                             fp_dict_columns *columns) {
-  int64_t row = columns->rows, n, first;
+  int64_t row = columns->rows, n, first, left, *values;
   int i = key->column;
   fp_status status;
   switch (key->kind) {
@@ -201,8 +201,9 @@ static fp_status read_value(fp_dict *dict, const dict_key *key, fp_literal *line
       return read_text(dict, i, line, &columns->texts[i][row]);
     case FP_DICT_LIST:
       first = columns->list_offsets[i][row];
-      status =
-          read_list(line, columns->list_values[i] + first, columns->list_capacity[i] - first, &n);
+      left = columns->list_capacity[i] - first;
+      values = left > 0 ? columns->list_values[i] + first : NULL; /* NULL + 0 is undefined */
+      status = read_list(line, values, left, &n);
       columns->list_offsets[i][row + 1] = first + n;
       return status;
   }

@@ -29,13 +29,14 @@ static uint64_t load8(const char *p) {
 
 static uint32_t hash_of(const char *text, size_t length) {
   uint64_t h = length ^ FP_MIX_0;
-  const char *p = text, *end = text + length;
-  for (; end - p >= 16; p += 16) h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ FP_MIX_0);
+  const char *p = text; /* NULL if empty */
+  size_t rest = length;
+  for (; rest >= 16; rest -= 16, p += 16)
+    h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ FP_MIX_0);
   uint64_t a = 0, b = 0;
-  size_t rest = (size_t)(end - p);
   if (rest >= 8) {
     a = load8(p);
-    b = load8(end - 8);
+    b = load8(p + rest - 8);
   } else if (rest > 0) {
     memcpy(&a, p, rest);
   }

@@ -118,3 +118,68 @@ fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) {
   }
   return FP_OK;
 }
+
+static fp_status check_windows(const int64_t *start, const int64_t *end, int64_t n) {
+  if (n > INT32_MAX) return FP_E_TOO_MANY;
+  for (int64_t w = 1; w < n; w++)
+    if (start[w] < start[w - 1] || end[w] < end[w - 1]) return FP_E_ORDER;
+  return FP_OK;
+}
+
+fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t *window_start,
+                        const int64_t *window_end, int64_t n_windows, int64_t short_ns,
+                        int64_t *short_sum, fp_sweep_idle_part *parts, int64_t room,
+                        int64_t *n_parts) {
+  *n_parts = 0;
+  if (work->n > INT32_MAX) return FP_E_TOO_MANY;
+  fp_status status = check(work);
+  if (status == FP_OK) status = check_windows(window_start, window_end, n_windows);
+  if (status != FP_OK) return status;
+  int64_t last = 0, next = 0;
+  for (int64_t i = 0; i < work->n; i++) {
+    int64_t from = i ? end_of(work, last) : first, to = work->start[i];
+    while (from < to && next < n_windows && window_end[next] <= from) next++;
+    for (int64_t w = next; from < to && w < n_windows && window_start[w] < to; w++) {
+      int64_t start = from > window_start[w] ? from : window_start[w];
+      int64_t end = to < window_end[w] ? to : window_end[w];
+      uint64_t length = (uint64_t)end - (uint64_t)start;
+      if (end < start) continue;
+      if (length < (uint64_t)short_ns) {
+        short_sum[w] += (int64_t)length;
+        continue;
+      }
+      if (*n_parts < room)
+        parts[*n_parts] = (fp_sweep_idle_part){start, end, (int32_t)last, (int32_t)i, (int32_t)w};
+      ++*n_parts;
+    }
+    if (end_of(work, i) >= end_of(work, last)) last = i;
+  }
+  return FP_OK;
+}
+
+fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
+                       const int64_t *window_end, int64_t n_windows, const fp_sweep_parts *parts,
+                       int64_t room, int64_t *n_parts) {
+  int64_t first = 0, n = 0;
+  *n_parts = 0;
+  if (work->n > INT32_MAX) return FP_E_TOO_MANY;
+  fp_status status = check_windows(window_start, window_end, n_windows);
+  if (status != FP_OK) return status;
+  for (int64_t i = 0; i < work->n; i++) {
+    int64_t start = work->start[i], end = end_of(work, i);
+    if (i && start < work->start[i - 1]) return FP_E_ORDER;
+    while (first < n_windows && window_end[first] <= start) first++;
+    for (int64_t w = first; w < n_windows; w++) {
+      if (window_start[w] > start && window_start[w] >= end) break;
+      if (n < room) {
+        parts->interval[n] = (int32_t)i;
+        parts->window[n] = (int32_t)w;
+        parts->start[n] = start > window_start[w] ? start : window_start[w];
+        parts->end[n] = end < window_end[w] ? end : window_end[w];
+      }
+      n++;
+    }
+  }
+  *n_parts = n;
+  return FP_OK;
+}

@@ -32,9 +32,39 @@ typedef struct {
 fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
                         int64_t *n_gaps);
 
+/* A part of a gap within a window. */
+typedef struct {
+  int64_t start, end;
+  int32_t before, after, window;
+} fp_sweep_idle_part;
+
+/* Finds the gaps within windows, whose starts and ends ascend: those of fp_sweep_gaps, and the time
+ * from `first` to the first work, whose `before` is the first work.
+ *   short_ns    parts shorter than this are only summed
+ *   short_sum   [n_windows] cleared by the caller; their total
+ *   parts       [room] the others; *n_parts counts those beyond `room` too */
+fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t *window_start,
+                        const int64_t *window_end, int64_t n_windows, int64_t short_ns,
+                        int64_t *short_sum, fp_sweep_idle_part *parts, int64_t room,
+                        int64_t *n_parts);
+
 /* Divides the time with work among the work: each moment belongs to one piece, that of the lowest
  * kind, and of these to the first to start. The sum is the length of the union.
  * own: [n] */
 fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own);
+
+/* The parts of intervals within windows, in order of interval, then window; all [room]. Bounds are
+ * those of the part. */
+typedef struct {
+  int32_t *interval, *window;
+  int64_t *start, *end;
+} fp_sweep_parts;
+
+/* Cuts intervals at the bounds of windows, whose starts and ends ascend. `kind` is not read. An
+ * interval without length is in the window that contains its start. *n_parts counts those beyond
+ * `room` too. */
+fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
+                       const int64_t *window_end, int64_t n_windows, const fp_sweep_parts *parts,
+                       int64_t room, int64_t *n_parts);
 
 #endif

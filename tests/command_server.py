@@ -11,7 +11,9 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import importlib
 import os
+import pkgutil
 import resource
 import runpy
 import select
@@ -28,17 +30,7 @@ from typing import Any
 
 import command_client
 
-IMPORTED = (
-    *("fastprof.cli", "fastprof.profile.load", "fastprof.profile.recount"),
-    *("fastprof.ranks.batch", "fastprof.ranks.worker"),
-    *("fastprof.writers.csv", "fastprof.writers.dict_lines", "fastprof.writers.info"),
-    *("fastprof.writers.json", "fastprof.writers.parquet", "fastprof.writers.spaces"),
-    *(
-        "fastprof.writers.width",
-        "fastprof.analysis.summary",
-        "numpy.ma",
-    ),  # numpy imports it on demand
-)
+ROOMS = ("analysis", "cli", "profile", "ranks", "readers", "writers")
 IF_INSTALLED = ("pyarrow.parquet", "pandas", "tqdm")  # pyarrow imports pandas on demand
 PROGRAM = "program:"  # before the path of a program to run instead of fastprof
 CLIENT = str(Path(__file__).with_name("command_client.py"))
@@ -192,11 +184,15 @@ def _run(words: list[str]) -> int:
 
 
 def _main(path: str) -> None:
-    for name in IMPORTED:
-        __import__(name)
+    importlib.import_module("fastprof.analysis.advice.registry").all_rules()  # in their order
+    for room in ROOMS:
+        package = importlib.import_module(f"fastprof.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    importlib.import_module("numpy.ma")  # numpy imports it on demand
     for name in IF_INSTALLED:
         with suppress(ImportError):
-            __import__(name)
+            importlib.import_module(name)
     from fastprof.ranks import process
 
     process._PROGRAM = forking(process._PROGRAM, path)

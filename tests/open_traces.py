@@ -17,6 +17,8 @@ import fastprof
 import profiled
 from fastprof.readers.kineto import event_columns
 from fastprof.readers.kineto.event_columns import KinetoFile
+from oracle import databases, kineto
+from oracle.capture import Capture
 from real_data import real
 
 Result = TypeVar("Result")
@@ -53,10 +55,20 @@ def events(path: str) -> list[dict[str, Any]]:
     return json_of(path)["traceEvents"]
 
 
-@kept
 def profile(path: str, copies: bool = False) -> fastprof.Profile:
     """The trace opened by fastprof; `copies` includes memory copies and memsets."""
+    return _profile(path, copies)
+
+
+@kept
+def _profile(path: str, copies: bool) -> fastprof.Profile:
     return fastprof.open(real(path), copies=copies)
+
+
+@kept
+def capture(path: str) -> Capture:
+    """The trace as the oracle reads it."""
+    return kineto.capture(json_of(path)) if ".json" in path else databases.read(real(path))
 
 
 @kept

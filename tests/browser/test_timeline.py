@@ -324,3 +324,42 @@ def test_merged_events_give_their_number(
     assert shown.selected is not None
     assert shown.selected[0].startswith(f"{line.events.counts[place]:,} events")
     assert shown.selected[1] == line.events.start[place] - line.window.start
+
+
+def test_gaps_are_not_painted(report: Report, open_page: Show) -> None:
+    shown = Shown(open_page(report[1]))
+    _, end = shown.view
+    idle = [each for each in rows(median(report[0]), "idle") if 0 < each.start < end * 0.9]
+    gap = max(idle, key=lambda each: each.length)
+    kernel = max(work_of(report[0]), key=lambda each: each.length)
+    shown.page.mouse.dblclick(*shown.place("idle", gap.start + gap.length // 2))
+    begin, end = shown.view
+    assert end - begin == pytest.approx(2 * gap.length)
+    assert pixel(shown, "work", gap) in (color(shown, "surface"), color(shown, "line"))
+    assert pixel(shown, "idle", gap) == color(shown, f"cause-{gap.name}")
+    shown.press("0")
+    shown.page.mouse.dblclick(*shown.place("work", kernel.start + kernel.length // 2))
+    assert pixel(shown, "work", kernel) not in (color(shown, "surface"), color(shown, "line"))
+    assert pixel(shown, "idle", kernel) == color(shown, "busy-compute")
+
+
+def pixel(shown: Shown, kind: str, event: Row) -> str:
+    """The colour at the middle of an event."""
+    x, y = shown.place(kind, event.start + event.length // 2)
+    box = shown.page.locator(".timeline-over").bounding_box()
+    script = """([x, y]) => {
+        const canvas = document.querySelector(".timeline-stage canvas");
+        const [r, g, b] = canvas.getContext("2d").getImageData(x, y, 1, 1).data;
+        return "#" + [r, g, b].map((each) => each.toString(16).padStart(2, "0")).join("");
+    }"""
+    # Texts begin at the left and reach the middle: look above them.
+    return str(shown.page.evaluate(script, [x - box["x"], y - box["y"] - 5]))
+
+
+def color(shown: Shown, name: str) -> str:
+    return str(
+        shown.page.evaluate(
+            "name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()",
+            f"--{name.replace(' ', '-').replace('/', '-')}",
+        )
+    )

@@ -69,6 +69,57 @@ static void each_moment_belongs_to_one(const fp_sweep_work *work) {
   free(own);
 }
 
+/* The time without work from `first` to the start of the last work, in a window. */
+static int64_t idle_in(const fp_sweep_work *work, int64_t first, int64_t start, int64_t end) {
+  int64_t idle = 0, last = work->n ? work->start[work->n - 1] : 0;
+  for (int64_t now = start > first ? start : first; now < end && now < last; now++)
+    idle += !mask_at(work, now);
+  return idle;
+}
+
+static void parts_are_within_windows(const fp_sweep_work *work, int32_t n_windows) {
+  int64_t n = -1, again = -1, short_ns = random_below(4), first = random_below(LAST);
+  int64_t *bounds = ARRAY(int64_t, 2 * n_windows), *sum = ARRAY(int64_t, n_windows);
+  int64_t *begin = ARRAY(int64_t, n_windows), *end = ARRAY(int64_t, n_windows);
+  for (int32_t i = 0; i < 2 * n_windows; i++) bounds[i] = random_below(LAST);
+  qsort(bounds, (size_t)n_windows * 2, sizeof *bounds, compare);
+  for (int32_t w = 0; w < n_windows; w++) {
+    begin[w] = bounds[2 * w];
+    end[w] = bounds[2 * w + 1];
+    sum[w] = 0;
+  }
+  CHECK(fp_sweep_cut(work, begin, end, n_windows, &(fp_sweep_parts){0}, 0, &n) == FP_OK);
+  fp_sweep_parts parts = {ARRAY(int32_t, n), ARRAY(int32_t, n), ARRAY(int64_t, n),
+                          ARRAY(int64_t, n)};
+  CHECK(fp_sweep_cut(work, begin, end, n_windows, &parts, n, &again) == FP_OK && again == n);
+  for (int64_t i = 0; i < n; i++) {
+    int32_t w = parts.window[i], of = parts.interval[i];
+    CHECK(begin[w] <= parts.start[i] && parts.end[i] <= end[w]);
+    CHECK(work->start[of] <= parts.start[i] && parts.start[i] <= parts.end[i]);
+  }
+  CHECK(fp_sweep_idle(work, first, begin, end, n_windows, short_ns, sum, NULL, 0, &n) == FP_OK);
+  fp_sweep_idle_part *idle = ARRAY(fp_sweep_idle_part, n);
+  for (int32_t w = 0; w < n_windows; w++) sum[w] = 0;
+  CHECK(fp_sweep_idle(work, first, begin, end, n_windows, short_ns, sum, idle, n, &again) == FP_OK);
+  CHECK(again == n);
+  for (int64_t i = 0; i < n; i++) {
+    CHECK(idle[i].end - idle[i].start >= short_ns);
+    sum[idle[i].window] += idle[i].end - idle[i].start;
+  }
+  /* Before the first work, all time from `first` on is idle; after it, time from its start. */
+  int64_t from = work->n && work->start[0] < first ? work->start[0] : first;
+  for (int32_t w = 0; w < n_windows; w++) CHECK(sum[w] == idle_in(work, from, begin[w], end[w]));
+  free(idle);
+  free(parts.interval);
+  free(parts.window);
+  free(parts.start);
+  free(parts.end);
+  free(begin);
+  free(end);
+  free(sum);
+  free(bounds);
+}
+
 static void bad_input_is_found(const fp_sweep_work *work, int64_t *start, uint8_t *kind) {
   int64_t time = 0, by_mask[FP_SWEEP_MASKS], n;
   if (!work->n) return;
@@ -80,6 +131,11 @@ static void bad_input_is_found(const fp_sweep_work *work, int64_t *start, uint8_
   start[0] = LAST;
   CHECK(fp_sweep_until(work, &time, 1, by_mask) == FP_E_ORDER);
   CHECK(fp_sweep_gaps(work, NULL, 0, &n) == FP_E_ORDER);
+  const int64_t bounds[] = {0, LAST}, reversed[] = {LAST, 0};
+  const fp_sweep_parts none = {0};
+  CHECK(fp_sweep_cut(work, bounds, bounds, 2, &none, 0, &n) == FP_E_ORDER);
+  CHECK(fp_sweep_cut(work, reversed, bounds, 2, &none, 0, &n) == FP_E_ORDER);
+  CHECK(fp_sweep_idle(work, 0, bounds, bounds, 2, 1, NULL, NULL, 0, &n) == FP_E_ORDER);
 }
 
 int main(void) {
@@ -97,6 +153,7 @@ int main(void) {
     times_are_those_of_loops(&work, random_below(10));
     gaps_are_those_of_loops(&work);
     each_moment_belongs_to_one(&work);
+    parts_are_within_windows(&work, random_below(5));
     bad_input_is_found(&work, start, kind);
     free(start);
     free(end);

@@ -57,6 +57,13 @@ def test_a_launch_of_no_kernel_is_not_remembered(kernels, launches, asked):
     assert found == [row if pair in kernels else -1 for pair, row in zip(asked, known, strict=True)]
 
 
+@examples(200)
+@given(PAIRS, PAIRS)
+def test_launches_of_kernels_are_found(kernels, launches):
+    found = Join(*columns(kernels)).matching(*columns(launches)).tolist()
+    assert found == [i for i, pair in enumerate(launches) if pair in kernels and min(pair) >= 0]
+
+
 @pytest.mark.parametrize("step", [1, 16, 1 << 20, 1 << 28])
 def test_many_ids_at_regular_distances_are_all_found(step):
     number = np.arange(50_000, dtype=np.int64) * step

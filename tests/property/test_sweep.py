@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof._core._sweep import Sweep
-from fastprof.analysis.gpu_work import GpuWork, gaps, ns_with, own_ns, sweep
+from fastprof._core._sweep import Sweep, cut
+from fastprof.analysis.gpu_work import GpuWork, gaps, idle_parts, ns_with, own_ns, sweep
 from fastprof.errors import InternalError
 from hypothesis_profiles import examples
 
@@ -74,6 +74,49 @@ def test_each_moment_with_work_belongs_to_one_work(rows):
     assert own_ns(work_of(rows)).tolist() == expected
 
 
+def disjoint(rows):
+    """Windows that ascend and do not overlap."""
+    times = sorted(time for row in rows for time in row)
+    return windows_of(list(zip(times[::2], times[1::2], strict=True)))
+
+
+@examples(400)
+@given(WORK, WINDOWS)
+def test_the_parts_of_work_within_windows(rows, bounds):
+    work, (begin, finish) = work_of(rows), disjoint(bounds)
+    windows = list(zip(begin.tolist(), finish.tolist(), strict=True))
+    expected = [
+        (i, w, max(start, first), min(max(start, end), last))
+        for i, (start, end, _) in enumerate(rows)
+        for w, (first, last) in enumerate(windows)
+        if last > start and (first < end or first <= start)
+    ]
+    found = cut(work.start, work.end, begin, finish)
+    assert list(zip(*(each.tolist() for each in found), strict=True)) == expected
+
+
+@examples(400)
+@given(WORK, WINDOWS.filter(bool), st.integers(0, 4))
+def test_the_parts_of_gaps_within_windows(rows, bounds, short_ns):
+    work, (begin, finish) = work_of(rows), disjoint(bounds)
+    windows = list(zip(begin.tolist(), finish.tolist(), strict=True))
+    every = [(a, b, before, after) for a, b, before, after in zip(*gaps(work), strict=True)]
+    if rows and begin[0] < work.start[0]:
+        every.insert(0, (begin[0], work.start[0], 100, 100))
+    parts = [
+        (max(a, first), min(b, last), before, after, w)
+        for a, b, before, after in every
+        for w, (first, last) in enumerate(windows)
+        if last > a and first < b
+    ]
+    of_gaps, window, short = idle_parts(work, (begin, finish), short_ns)
+    long = [each for each in parts if each[1] - each[0] >= short_ns]
+    assert list(zip(*of_gaps, window, strict=True)) == long
+    for w, total in enumerate(short.tolist()):
+        of_window = [each for each in parts if each[4] == w and each not in long]
+        assert total == sum(b - a for a, b, *_ in of_window)
+
+
 def test_unions_of_kinds():
     rows = [(0, 10, 1), (5, 20, 2), (8, 30, 4)]
     found = sweep(work_of(rows), windows_of([(0, 40)]))
@@ -105,3 +148,12 @@ def test_input_out_of_order_is_rejected():
         Sweep(times, times, frozen([1, 8], np.uint8)).until(times)
     with pytest.raises(ValueError, match="lengths differ"):
         Sweep(times, times, kind[:1])
+    for wrong in ((start, start, times, times), (times, times, start, start)):
+        with pytest.raises(InternalError):
+            cut(*wrong)
+        with pytest.raises(InternalError):
+            Sweep(*wrong[:2], kind).idle(0, *wrong[2:], 1)
+    with pytest.raises(ValueError, match="lengths differ"):
+        cut(times, times, times, times[:1])
+    with pytest.raises(ValueError, match="lengths differ"):
+        Sweep(times, times, kind).idle(0, times, times[:1], 1)

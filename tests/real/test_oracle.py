@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from open_traces import json_of, kept, rows
-from oracle import databases, kineto
+from open_traces import capture, kept, rows
 from oracle.links import direction
 from oracle.work import call_of
 from oracle_comparison import Comparison
@@ -19,9 +18,7 @@ TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*"
 
 @kept
 def comparison(path: str) -> Comparison:
-    is_json = ".json" in path
-    capture = kineto.capture(json_of(path)) if is_json else databases.read(real(path))
-    return Comparison(capture, rows(path))
+    return Comparison(capture(path), rows(path))
 
 
 @pytest.mark.parametrize("path", TRACES)

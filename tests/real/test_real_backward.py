@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastprof
+import open_traces
 from real_data import real
 
 CHECKPOINT = "kineto/resnet_checkpoint_mi300.json.gz"
@@ -15,7 +16,7 @@ CHECKPOINT = "kineto/resnet_checkpoint_mi300.json.gz"
 
 @pytest.fixture(scope="module")
 def checkpointed():
-    return fastprof.open(real(CHECKPOINT)).kernels
+    return open_traces.profile(CHECKPOINT).kernels
 
 
 def test_591_kernels_of_checkpointing_are_a_forward_pass_that_runs_again(checkpointed):
@@ -53,7 +54,7 @@ def test_sequence_numbers_alone_tell_what_runs_again(checkpointed, tmp_path):
     ],
 )
 def test_backward_of_a_lookup_belongs_to_the_lookup(name, lookups):
-    kernels = fastprof.open(real(f"kineto/{name}.json.gz")).kernels
+    kernels = open_traces.profile(f"kineto/{name}.json.gz").kernels
     launched = np.array([each is not None for each in kernels["launch"]])
     lookup = launched & ["split_embedding_backward" in each for each in kernels["name"]]
     assert set(kernels["op"][lookup]) == lookups
@@ -61,14 +62,14 @@ def test_backward_of_a_lookup_belongs_to_the_lookup(name, lookups):
 
 
 def test_operators_inside_of_a_compiled_backward_pass_show_themselves():
-    kernels = fastprof.open(real("kineto/train_v100_2022.json.gz")).kernels
+    kernels = open_traces.profile("kineto/train_v100_2022.json.gz").kernels
     ops = Counter(kernels["op"][kernels["dir"] == "bprop"].tolist())
     assert ops["CompiledFunction"] == 2574  # launched outside all operators
     assert ops["nccl:all_reduce"] == 18 and ops["clone"] > 0
 
 
 def test_no_script_function_hides_an_operator():
-    kernels = fastprof.open(real("kineto/recommender_2023.json.gz")).kernels
+    kernels = open_traces.profile("kineto/recommender_2023.json.gz").kernels
     assert not {"forward", "<forward op>"} & set(kernels["op"])
 
 

@@ -9,11 +9,9 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-import fastprof
+import open_traces
 from fastprof.profile.profile import Profile
 from fastprof.readers.detect import read_trace
-from open_traces import json_of
-from oracle import databases, kineto
 from oracle.capture import Kernel
 from oracle.flops import bare
 from oracle_comparison import pairs
@@ -35,12 +33,10 @@ class Row:
 @lru_cache(maxsize=1)
 def opened(path: str) -> tuple[Profile, list[tuple[Kernel, int]]]:
     """The profile, and the oracle's kernels with their rows."""
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     columns = (profile.column(name).values.tolist() for name in ("start", "correlation", "sil"))
     rows = [Row(i, (s, c), d) for i, (s, c, d) in enumerate(zip(*columns, strict=True))]
-    is_json = path.endswith(".json.gz")
-    capture = kineto.capture(json_of(path)) if is_json else databases.read(real(path))
-    kernels = capture.kernels
+    kernels = open_traces.capture(path).kernels
     return profile, [(kernel, row.number) for kernel, row in pairs(kernels, rows)]
 
 

@@ -1,6 +1,7 @@
 """Chrome JSON exports of real traces, read again: the same columns, as far as the format goes."""
 
 import json
+import re
 from itertools import chain
 
 import numpy as np
@@ -15,8 +16,8 @@ OTHERS = traces("nsys/*.sqlite", "pyprof/*.sqlite", "nvprof/*")
 # Numbers of rows and nodes, which depend on the order of the file.
 NUMBERED = {"idx", "path", "call", "home_range", "range"}
 TIMES = ("start", "end", "launch_start")
-# torch.profiler names copies otherwise, and replaces unexpanded graphs by their kernels.
-RENAMED = {"name", "kernel", "kind"}
+# torch.profiler names copies and API calls otherwise, and has no unexpanded graphs.
+RENAMED = {"name", "kernel", "kind", "launch"}
 # torch.profiler writes one file per process: ids are unique, and processes those of launches.
 OF_PROCESS = {"correlation", "pid"}
 # Custom operators without shapes and sequence number cannot be told from annotations.
@@ -73,6 +74,8 @@ def test_other_traces_are_the_same_but_for_what_the_format_lacks(path, folder):
     kernels = [i for i, kind in enumerate(values(profile, "kind")) if kind == "kernel"]
     names, others = values(profile, "name"), values(found, "name")
     assert [names[i] for i in kernels] == [others[i] for i in kernels]
+    launches = [re.sub(r"_v\d{4,}$", "", each or "") for each in values(profile, "launch")]
+    assert [each or "" for each in values(found, "launch")] == launches
 
 
 @pytest.mark.parametrize("path", [*KINETO, *OTHERS])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections import defaultdict
 from decimal import ROUND_HALF_UP, Decimal
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-import fastprof
+import open_traces
 from real_data import open_read_only, real, traces
 
 every_trace = pytest.mark.parametrize(
@@ -33,11 +30,6 @@ class Work(NamedTuple):
     direction: str | None
     memory: str | None
     n_bytes: int | None
-
-
-@lru_cache(maxsize=1)
-def opened(path: Path) -> fastprof.Profile:
-    return fastprof.open(path, copies=True)
 
 
 def by_sql(path: Path) -> list[Work]:
@@ -72,10 +64,9 @@ def ns(microseconds: Any) -> int:
     return int((Decimal(microseconds) * 1000).to_integral_value(ROUND_HALF_UP))
 
 
-def by_json(path: Path) -> list[Work]:
-    text = gzip.decompress(path.read_bytes())
+def by_json(path: str) -> list[Work]:
     found = []
-    for each in json.loads(text, strict=False, parse_float=Decimal)["traceEvents"]:
+    for each in open_traces.events(path):
         category = str(each.get("cat")).lower().removeprefix("gpu_")
         if each.get("ph") != "X" or category not in ("kernel", "memcpy", "memset"):
             continue
@@ -92,22 +83,21 @@ def by_json(path: Path) -> list[Work]:
     return found
 
 
-def read(path: Path) -> list[Work]:
-    return by_json(path) if path.suffix == ".gz" else by_sql(path)
+def read(path: str) -> list[Work]:
+    return by_json(path) if path.endswith(".gz") else by_sql(real(path))
 
 
 @every_trace
 def test_rows_are_those_of_the_file(path: str) -> None:
-    file = real(path)
     expected: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for work in read(file):
+    for work in read(path):
         if work.direction is not None and work.memory is not None:
             others = [each for each in work.memory.split(" -> ") if each != "device"]
             sums = expected[work.direction, " -> ".join(others) or "device", work.n_bytes]
             sums[0] += 1
             sums[1] += work.duration
             sums[2] += work.n_bytes or 0
-    table = opened(file).copies(by=["direction", "memory", "size"])
+    table = open_traces.profile(path, copies=True).copies(by=["direction", "memory", "size"])
     found = {
         (row["direction"], row["memory"], row["size"]): [
             row["copies"], row["time_ns"], row["bytes"] or 0
@@ -130,16 +120,15 @@ def united(works: list[Work]) -> int:
 @every_trace
 def test_exposed_time_is_that_without_kernels(path: str) -> None:
     """The union of all work less that of kernels, on each GPU, to the nanosecond."""
-    file = real(path)
     on_device = defaultdict(list)
-    for work in read(file):
+    for work in read(path):
         on_device[work.device].append(work)
     expected = {
         device: united(works) - united([each for each in works if each.direction is None])
         for device, works in on_device.items()
         if any(each.direction is not None for each in works)
     }
-    table = opened(file).copies(by="device")
+    table = open_traces.profile(path, copies=True).copies(by="device")
     assert (
         dict(zip(table["device"].tolist(), table["exposed_ns"].tolist(), strict=True)) == expected
     )
@@ -147,7 +136,7 @@ def test_exposed_time_is_that_without_kernels(path: str) -> None:
 
 @every_trace
 def test_the_host_waits_no_longer_than_the_capture(path: str) -> None:
-    profile = opened(real(path))
+    profile = open_traces.profile(path, copies=True)
     table = profile.copies()
     if not table.n_rows:
         return
@@ -162,7 +151,7 @@ def test_the_host_waits_no_longer_than_the_capture(path: str) -> None:
 
 def test_known_figures() -> None:
     """The exposed copies of the six steps are 107.4 ms; work before them hides some of it."""
-    profile = opened(real("kineto/train_v100_2022.json.gz"))
+    profile = open_traces.profile("kineto/train_v100_2022.json.gz", copies=True)
     inside = profile.kernels["step"].filled(-1) >= 0
     works = [
         Work(0, start, max(duration, 0), kind if kind.startswith("mem") else None, None, None)

@@ -5,12 +5,11 @@ from collections import Counter
 
 import pytest
 
-import fastprof
+import open_traces
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
 from open_traces import profile
-from real_data import real
 
 PRODUCTS = {
     *("linear", "mm", "addmm", "bmm", "baddbmm", "matmul", "einsum", "__matmul__"),
@@ -95,6 +94,6 @@ def test_products_in_backward_say_their_own_sizes(path, op, expected):
 
 
 def test_autocast_shows_half_precision_for_every_product():
-    for row in fastprof.open(real("kineto/transformer_a100_2024.json.gz")).rows():
+    for row in open_traces.profile("kineto/transformer_a100_2024.json.gz").rows():
         if row["op"] in PRODUCTS:
             assert row["params"].endswith(",fp16,"), row["idx"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -13,10 +11,10 @@ from typing import Any
 
 import pytest
 
-import fastprof
+import open_traces
 from fastprof.model.numbers import without_numbers
 from oracle.kineto import nanoseconds
-from real_data import real, traces
+from real_data import traces
 
 CATEGORIES = {"cpu_op", "operator", "user_annotation", "cuda_runtime", "cuda_driver", "runtime"}
 API = {"cuda_runtime", "cuda_driver", "runtime"}
@@ -38,8 +36,7 @@ class Event:
 
 
 def read(path: str) -> tuple[list[Event], list[dict[str, Any]]]:
-    text = gzip.decompress(real(path).read_bytes())
-    trace = json.loads(text, parse_float=str, strict=False)["traceEvents"]
+    trace = open_traces.events(path)
     found = []
     for is_api in (False, True):
         for each in trace:
@@ -110,7 +107,7 @@ def test_operators_have_the_times_of_torchs_rules(path: str) -> None:
         row[3] += net(each)
         row[4] += net(each) - sum(map(net, each.children))
     found: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
-    table = fastprof.open(real(path), copies=True).summary("op", cpu=True)
+    table = open_traces.profile(path, copies=True).summary("op", cpu=True)
     for each in table.rows():
         if not each["cpu_calls"] or each["op"] == "[memory]":
             continue

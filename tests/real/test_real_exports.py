@@ -124,7 +124,7 @@ def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
 
 
 def test_all_kernels_are_inside_of_a_hand_written_range_on_their_own_or_the_waiting_thread():
-    kernels = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite")).kernels
+    kernels = open_traces.profile("nsys/ranges_rtx3070_nsys2025.sqlite").kernels
     assert len(kernels["path"]) == 17032 == int((kernels["path"] >= 0).sum())
     assert all(kernels["ranges"])
     # 6135 were launched by pt_autograd_0, outside of all ranges of its own.
@@ -134,13 +134,13 @@ def test_all_kernels_are_inside_of_a_hand_written_range_on_their_own_or_the_wait
 
 
 def test_hand_written_ranges_give_no_op_and_the_engines_thread_a_direction():
-    kernels = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite")).kernels
+    kernels = open_traces.profile("nsys/ranges_rtx3070_nsys2025.sqlite").kernels
     assert set(kernels["op"]) == {None}
     assert Counter(kernels["dir"].tolist()) == {None: 10897, "bprop": 6135}
 
 
 def test_backward_of_the_hand_written_ranges_takes_760_8_ms():
-    kernels = fastprof.open(real("nsys/ranges_rtx3070_nsys2025.sqlite")).kernels
+    kernels = open_traces.profile("nsys/ranges_rtx3070_nsys2025.sqlite").kernels
     inside = np.array(["Backward" in ranges for ranges in kernels["ranges"]])
     assert round(int(kernels["sil"][inside].sum()) / 1e6, 1) == 760.8
 
@@ -155,7 +155,7 @@ def test_a_graph_that_was_captured_as_a_whole_says_that_it_is_one():
 
 @pytest.fixture(scope="module")
 def emitted():
-    return list(fastprof.open(real(EMITTED)).rows())
+    return list(open_traces.profile(EMITTED).rows())
 
 
 def test_kernels_inside_of_torchs_ranges_have_op_names(emitted):
@@ -214,5 +214,5 @@ def test_copies_have_their_bytes(path):
 
 
 def test_every_launch_of_the_nccl_run_is_found():
-    launches = fastprof.open(real(NVPROF[0])).kernels["launch"]
+    launches = open_traces.profile(NVPROF[0]).kernels["launch"]
     assert len(launches) == 24 and all(name is not None for name in launches)

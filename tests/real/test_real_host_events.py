@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import fastprof
+import open_traces
 from real_data import open_read_only, real, traces
 
 every_database = pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def read(events: Any, *names: str) -> Counter[tuple[Any, ...]]:
 @every_database
 def test_synchronisations_are_those_of_the_file(path: str) -> None:
     file = real(path)
-    syncs = fastprof.open(file).synchronisations
+    syncs = open_traces.profile(path).synchronisations
     table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
     sql = f"""SELECT start, "end", correlationId,
         CASE streamId WHEN 4294967295 THEN -1 ELSE streamId END FROM {table}"""
@@ -41,8 +41,7 @@ def test_synchronisations_are_those_of_the_file(path: str) -> None:
 @every_database
 def test_synchronisations_lie_in_their_calls(path: str) -> None:
     """The calls are also those that SQL finds, and their names have the kinds in them."""
-    file = real(path)
-    profile = fastprof.open(file)
+    profile = open_traces.profile(path)
     syncs, api = profile.synchronisations, profile.api
     found = syncs.call >= 0
     call = syncs.call[found]
@@ -58,7 +57,7 @@ def test_synchronisations_lie_in_their_calls(path: str) -> None:
 @every_database
 def test_host_events_are_those_of_the_file(path: str) -> None:
     file = real(path)
-    profile = fastprof.open(file)
+    profile = open_traces.profile(path)
     thread = "e.globalTid & 16777215, (e.globalTid >> 24) & 16777215"
     named = (
         f"SELECT start, {{}}, {thread}, s.value FROM {{}} e LEFT JOIN StringIds s ON s.id = {{}}"

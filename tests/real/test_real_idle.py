@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import fastprof
+import open_traces
 from open_traces import json_of
 from oracle.kineto import nanoseconds
 from real_data import open_read_only, real, traces
@@ -89,7 +89,7 @@ def test_causes_add_up_to_the_idle_time(path: str) -> None:
         device: [after.start - begin for begin, after in gaps_of(work)]
         for device, work in work_of(path).items()
     }
-    profile = fastprof.open(real(path), copies=True)
+    profile = open_traces.profile(path, copies=True)
     for by in ("cause", "step", "range"):
         found: dict[Any, int] = defaultdict(int)
         for row in profile.idle(by=by).rows():
@@ -134,7 +134,7 @@ def test_causes_that_need_no_host_threads(path: str) -> None:
                     expected["data loading"] += min(end, last) - max(first, until)
                     until = max(until, min(end, last))
     found: dict[str, int] = defaultdict(int)
-    for row in fastprof.open(real(path), copies=True).idle().rows():
+    for row in open_traces.profile(path, copies=True).idle().rows():
         found[row["cause"]] += row["ns"]
     assert {cause: found[cause] for cause in expected} == expected
 
@@ -162,14 +162,14 @@ FIGURES = [
 
 @pytest.mark.parametrize(("path", "cause", "ms"), FIGURES)
 def test_figures(path: str, cause: str, ms: float) -> None:
-    rows = fastprof.open(real(path), copies=True).idle().rows()
+    rows = open_traces.profile(path, copies=True).idle().rows()
     found = sum(row["ns"] for row in rows if row["cause"] == cause)
     assert found / 1e6 == pytest.approx(ms, abs=0.06)
 
 
 @pytest.mark.parametrize(("path", "share"), [(R50, 17.5), (BLOCKS, 8.8), (BLOCKS_AFTER, 32.8)])
 def test_starved_kernels(path: str, share: float) -> None:
-    facts = fastprof.open(real(path), copies=True).idle().facts
+    facts = open_traces.profile(path, copies=True).idle().facts
     assert round(100 * facts["starved"], 1) == share
 
 
@@ -181,7 +181,7 @@ def test_hta_waits_for_the_host_on_a_gpu_with_one_stream() -> None:
             total += after.start - begin
             late += after.start - begin if after.launched and after.launched > begin else 0
     assert round(100 * late / total) == 97
-    table = fastprof.open(real(R50), copies=True).idle()
+    table = open_traces.profile(R50, copies=True).idle()
     of_gpu = sum(row["ns"] for row in table.rows() if row["cause"] == "dependency")
     assert of_gpu / table.total["ns"] < 0.01
 
@@ -198,5 +198,5 @@ def test_hta_waits_for_the_host_on_a_gpu_with_one_stream() -> None:
     ],
 )
 def test_where_to_look(path: str, cause: str, place: str, value: str) -> None:
-    rows = fastprof.open(real(path), copies=True).idle().rows()
+    rows = open_traces.profile(path, copies=True).idle().rows()
     assert next(row[place] for row in rows if row["cause"] == cause) == value

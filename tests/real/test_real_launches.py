@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import defaultdict
 from decimal import ROUND_HALF_UP, Decimal
-from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
 
-import fastprof
+import open_traces
 from real_data import open_read_only, real, traces
 
 every_trace = pytest.mark.parametrize(
@@ -30,11 +27,6 @@ class Launch(NamedTuple):
     end: int
     start: int
     duration: int
-
-
-@lru_cache(maxsize=1)
-def opened(path: Path) -> fastprof.Profile:
-    return fastprof.open(path, copies=True)
 
 
 def by_sql(path: Path) -> list[Launch]:
@@ -63,10 +55,8 @@ def ns(microseconds: Any) -> int:
     return int((Decimal(microseconds) * 1000).to_integral_value(ROUND_HALF_UP))
 
 
-def by_json(path: Path) -> list[Launch]:
-    text = gzip.decompress(path.read_bytes())
-    events = json.loads(text, strict=False, parse_float=Decimal)["traceEvents"]
-    spans = [each for each in events if each.get("ph") == "X" and "dur" in each]
+def by_json(path: str) -> list[Launch]:
+    spans = [each for each in open_traces.events(path) if each.get("ph") == "X" and "dur" in each]
     calls: dict[Any, Any] = {}
     for word in ("runtime", "driver"):
         for each in spans:
@@ -83,9 +73,8 @@ def by_json(path: Path) -> list[Launch]:
 
 @every_trace
 def test_the_totals_are_those_of_the_file(path: str) -> None:
-    file = real(path)
-    found = by_json(file) if path.endswith(".gz") else by_sql(file)
-    table = opened(file).launches()
+    found = by_json(path) if path.endswith(".gz") else by_sql(real(path))
+    table = open_traces.profile(path, copies=True).launches()
     if not found:
         assert table.n_rows == 0
         assert table.notes
@@ -118,7 +107,7 @@ def test_the_totals_are_those_of_the_file(path: str) -> None:
 
 @every_trace
 def test_the_queues_have_the_work_that_waits(path: str) -> None:
-    profile = opened(real(path))
+    profile = open_traces.profile(path, copies=True)
     table = profile.launches()
     api = profile.api
     waits = defaultdict(list)
@@ -160,7 +149,7 @@ def test_the_queues_have_the_work_that_waits(path: str) -> None:
     ],
 )
 def test_the_figures_agree_with_those_of_nsys_stats(path: str) -> None:
-    profile = opened(real(path))
+    profile = open_traces.profile(path, copies=True)
     table = profile.launches(by=["process", "thread", "device", "launch", "name"])
     of_group = {
         (
@@ -191,7 +180,7 @@ def test_known_figures() -> None:
         # 2 of 8772 kernels start exactly 10 us after their launch; the share with them is 0.176.
         ("kineto/resnet50_2021_stack_memory.json.gz", 0.175, 9.6, 9754),
     ):
-        total = opened(real(path)).launches().total
+        total = open_traces.profile(path, copies=True).launches().total
         assert total["starved_share"] == pytest.approx(starved, abs=0.0005)
         assert total["call_mean_ns"] / 1000 == pytest.approx(call, abs=0.05)
         # The published queues are medians over all kernels, also those that start at once.

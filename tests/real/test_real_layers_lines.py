@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import fastprof
+import open_traces
 from fastprof.analysis.descriptions import LAYERS, LINES
 from fastprof.analysis.ideal import ideals_of
 from real_data import real, traces
@@ -25,9 +26,8 @@ TIMES = ("forward_ns", "backward_ns", "other_ns")
 every_trace = pytest.mark.parametrize("path", EVERY)
 
 
-@lru_cache(maxsize=1)
 def profile_of(path: str) -> fastprof.Profile:
-    return fastprof.open(real(path), copies=True)
+    return open_traces.profile(path, copies=True)
 
 
 @lru_cache(maxsize=1)

@@ -48,6 +48,7 @@ def about(path: str) -> About:
     return profile(path).about
 
 
+@kept
 def device(path: str, number: int) -> Device:
     told = about(path)
     return resolve(told.gpus.get(number), told.gpu_figures.get(number))

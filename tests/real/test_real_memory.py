@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from typing import Any
 
 import pytest
 
-import fastprof
+import open_traces
 from oracle.kineto import nanoseconds
-from real_data import real, traces
+from real_data import traces
 
 GPUS = (1, 6)
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"
@@ -19,11 +17,9 @@ OWL = "kineto/owlv2_h100.json.gz"
 
 def events(path: str) -> list[dict[str, Any]]:
     """The memory events of GPUs in order of time, or of the CPU if there are none of GPUs."""
-    trace = json.loads(gzip.decompress(real(path).read_bytes()), parse_float=str, strict=False)
-    trace = trace["traceEvents"] if isinstance(trace, dict) else trace
     found = [
         {"time": nanoseconds(each["ts"]), **each["args"]}
-        for each in trace
+        for each in open_traces.events(path)
         if each.get("name") == "[memory]"
     ]
     of_gpus = [each for each in found if each["Device Type"] in GPUS]
@@ -33,7 +29,7 @@ def events(path: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
 def test_peak_end_and_rows_are_those_of_the_events(path: str) -> None:
     recorded = events(path)
-    table = fastprof.open(real(path), copies=True).memory()
+    table = open_traces.profile(path, copies=True).memory()
     if not recorded:
         assert table.n_rows == 0
         assert "profile_memory=True" in table.notes[0]
@@ -86,7 +82,7 @@ def earlier_freed(recorded: list[dict[str, Any]], peak_time: int | None) -> int:
 
 def test_r50_has_the_known_figures() -> None:
     """685 allocations and 10.6 GB a step; peak 2791.6 MB above the start, equal in all steps."""
-    table = fastprof.open(real(R50)).memory()
+    table = open_traces.profile(R50).memory()
     (found,) = table.facts["memories"]
     assert round(found["peak_above_start_bytes"] / 1e6, 1) == 2791.6
     assert found["steps"]["number"] == [5, 6, 7, 8, 9, 10]
@@ -99,7 +95,7 @@ def test_r50_has_the_known_figures() -> None:
 @pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
 @pytest.mark.parametrize("by", ["category", "layer", "line", "phase", "step", "thread", "size"])
 def test_rows_by_any_key_have_the_same_totals(path: str, by: str) -> None:
-    profile = fastprof.open(real(path), copies=True)
+    profile = open_traces.profile(path, copies=True)
     table, other = profile.memory("op"), profile.memory(by)
     names = ("at_peak_bytes", "allocated_bytes", "allocations", "at_end_bytes")
     if table.n_rows:
@@ -109,12 +105,12 @@ def test_rows_by_any_key_have_the_same_totals(path: str, by: str) -> None:
 
 
 def test_net_bytes_of_operators_sum_to_those_of_the_events() -> None:
-    table = fastprof.open(real(OWL), copies=True).memory(device="gpu")
+    table = open_traces.profile(OWL, copies=True).memory(device="gpu")
     assert table.total["self_bytes"] == sum(int(each["Bytes"]) for each in events(OWL))
 
 
 def test_results_that_a_program_keeps_are_a_growth_per_step() -> None:
-    table = fastprof.open(real(OWL), copies=True).memory(device="cpu", steps="repetition")
+    table = open_traces.profile(OWL, copies=True).memory(device="cpu", steps="repetition")
     (found,) = table.facts["memories"]
     assert found["steps"]["growth_bytes"] == 29_283_720
     assert any("in every step" in line for line in table.lead)

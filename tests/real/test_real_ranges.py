@@ -7,23 +7,17 @@ from typing import Any
 
 import pytest
 
-import fastprof
+import open_traces
 from fastprof.model.numbers import without_numbers
-from open_traces import json_of
-from oracle import databases, kineto
 from oracle.capture import Capture, Kernel, Range
 from oracle.links import BACKWARD, Links, direction
-from real_data import real, traces
+from real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 MEASURES = ("count", "wall_ns", "gpu_ns", "kernels", "projected_ns", "idle_ns", "own_ns")
 # With the calls of backward nodes that are certain, and with all candidates.
 LEAST, MOST = "least with_backward_ns", "most with_backward_ns"
 Sums = dict[str, dict[str, int]]  # by name of the range, numbers folded, and measure
-
-
-def capture_of(path: str) -> Capture:
-    return kineto.capture(json_of(path)) if ".json" in path else databases.read(real(path))
 
 
 def is_user(each: Range) -> bool:
@@ -96,9 +90,9 @@ def expected(capture: Capture) -> Sums:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_ranges_are_what_the_oracle_says(path: str) -> None:
-    wanted = expected(capture_of(path))
+    wanted = expected(open_traces.capture(path))
     found: Sums = defaultdict(lambda: defaultdict(int))
-    for row in fastprof.open(real(path)).ranges_table().rows():
+    for row in open_traces.profile(path).ranges_table().rows():
         for name in (*MEASURES, "with_backward_ns"):
             found[row["name"]][name] += row[name] or 0
     # Annotations among torch's operators, which the oracle does not count, are nested in others.
@@ -125,6 +119,6 @@ def test_ranges_are_what_the_oracle_says(path: str) -> None:
     ],
 )
 def test_known_ranges(path: str, name: str, measure: str, ms: float) -> None:
-    rows = fastprof.open(real(path)).ranges_table().rows()
+    rows = open_traces.profile(path).ranges_table().rows()
     found = sum(row[measure] for row in rows if row["name"] == name)
     assert round(found / 1e6, 2 if ms < 700 else 1) == ms

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastprof
-from real_data import real, traces
+import open_traces
+from real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "pyprof/*.dict")
 SUMS = ("kernels", "gpu_ns", "flops", "bytes", "ideal_ns", "lost_ns")
@@ -17,7 +17,7 @@ SUMS = ("kernels", "gpu_ns", "flops", "bytes", "ideal_ns", "lost_ns")
 
 @pytest.mark.parametrize("path", TRACES)
 def test_sums_are_those_of_the_kernels_under_any_grouping(path: str) -> None:
-    profile = fastprof.open(real(path), copies=True)
+    profile = open_traces.profile(path, copies=True)
     kernels, table = profile.kernels, profile.roofline(gpu="H100")
     time, helper = np.maximum(kernels["sil"].filled(0), 0), kernels["helper"].filled(0) == 1
     assert table.total["kernels"] == len(profile)
@@ -33,7 +33,7 @@ def test_sums_are_those_of_the_kernels_under_any_grouping(path: str) -> None:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_what_is_faster_than_the_roof_has_a_flag(path: str) -> None:
-    profile = fastprof.open(real(path), copies=True)
+    profile = open_traces.profile(path, copies=True)
     for by in (("dir", "op", "shape"), ("kernel",), ("layer", "op")):
         table = profile.roofline(by=by)
         above = table["lost_ns"] < 0
@@ -56,7 +56,7 @@ OWL = {
 
 
 def test_the_attention_of_owlv2_is_far_from_the_roof() -> None:
-    profile = fastprof.open(real("kineto/owlv2_h100.json.gz"))
+    profile = open_traces.profile("kineto/owlv2_h100.json.gz")
     table = profile.roofline(by=("op", "shape"), steps="repetition")
     rows = {(row["op"], row["shape"]): row for row in table.rows()}
     for key, (calls, time, ideal) in OWL.items():
@@ -72,7 +72,7 @@ def test_the_attention_of_owlv2_is_far_from_the_roof() -> None:
 
 def test_owlv2_by_plain_python() -> None:
     """All kernels of this trace are bf16 or do no products: the ideal times in a few lines."""
-    profile = fastprof.open(real("kineto/owlv2_h100.json.gz"))
+    profile = open_traces.profile("kineto/owlv2_h100.json.gz")
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for row in profile.rows():
         if row["helper"] == 0:
@@ -98,7 +98,7 @@ RESNET = {
 
 
 def test_the_operators_of_resnet50_are_near_the_roof() -> None:
-    profile = fastprof.open(real("kineto/resnet50_2021_stack_memory.json.gz"))
+    profile = open_traces.profile("kineto/resnet50_2021_stack_memory.json.gz")
     table = profile.roofline(by=("dir", "op"))
     shares = {(row["dir"], row["op"]): row["peak_share"] for row in table.rows()}
     assert {key: round(100 * shares[key]) for key in RESNET} == RESNET
@@ -109,6 +109,6 @@ def test_the_operators_of_resnet50_are_near_the_roof() -> None:
 
 
 def test_recomputed_passes_are_hardware_flops_only() -> None:
-    profile = fastprof.open(real("kineto/resnet_checkpoint_mi300.json.gz"))
+    profile = open_traces.profile("kineto/resnet_checkpoint_mi300.json.gz")
     found = profile.roofline().facts["utilisation"]
     assert found["hardware_flops"] > 1.2 * found["model_flops"]

@@ -6,13 +6,11 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import fastprof
+import open_traces
 from real_data import open_read_only, real, traces
 
 Rows = dict[tuple[Any, ...], list[Any]]
@@ -25,15 +23,10 @@ every_export = pytest.mark.parametrize(
 )
 
 
-@lru_cache(maxsize=1)
-def opened(path: Path) -> fastprof.Profile:
-    return fastprof.open(path, copies=True)
-
-
 def table(path: str, name: str, keys: Iterable[str]) -> Rows:
     """The rows of a table by the values of some columns: the values of the others."""
     found = {}
-    for row in opened(real(path)).report("stats", names=[name]).rows():
+    for row in open_traces.profile(path, copies=True).report("stats", names=[name]).rows():
         key = tuple(row.pop(each) for each in keys)
         assert key not in found
         found[key] = list(row.values())
@@ -166,18 +159,19 @@ def contained(path: str, table: str, name: str) -> list[tuple[Any, ...]]:
     """Range (name, style, thread, start, end) and work (name, start, end) launched inside."""
     if not query(path, "SELECT 1", "NVTX_EVENTS", CUPTI + table):
         return []
-    return query(
-        path,
-        f"""WITH ranges AS MATERIALIZED ({RANGES}), work AS MATERIALIZED (
-          SELECT {name} name, w.start, w."end", r.globalTid, r.start launch
-          FROM {CUPTI}{table} w JOIN {CUPTI}RUNTIME r ON r.correlationId = w.correlationId
-            AND r.globalTid >> 24 = w.globalPid >> 24)
-        SELECT g.*, work.name, work.start, work."end" FROM ranges g JOIN work
-        ON work.globalTid = g.globalTid AND launch >= g.start
-           AND launch < coalesce(g."end", 1 << 62)""",
-        "NVTX_EVENTS",
-        CUPTI + table,
-    )
+    with open_read_only(real(path)) as connection:
+        connection.execute(
+            f"""CREATE TEMP TABLE work AS
+            SELECT {name} name, w.start, w."end", r.globalTid, r.start launch
+            FROM {CUPTI}{table} w JOIN {CUPTI}RUNTIME r ON r.correlationId = w.correlationId
+            AND r.globalTid >> 24 = w.globalPid >> 24"""
+        )
+        connection.execute("CREATE INDEX by_launch ON work (globalTid, launch)")
+        return connection.execute(
+            f"""SELECT g.*, work.name, work.start, work."end" FROM ({RANGES}) g JOIN work
+            ON work.globalTid = g.globalTid AND launch >= g.start
+            AND launch < coalesce(g."end", 1 << 62)"""
+        ).fetchall()
 
 
 @every_export

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastprof
+import open_traces
 from real_data import open_read_only, real
 
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"
@@ -74,7 +74,7 @@ def test_kernels_belong_to_the_profiler_step_of_their_launch(path: str, numbers:
         inside = [step for step, (begin, end) in spans.items() if begin <= start < end]
         expected.update(inside)
         assert len(inside) < 2
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     found = profile.find_steps()
     assert (found.source, found.number.tolist()) == ("ProfilerStep", list(numbers))
     step = profile.column("step").values
@@ -93,7 +93,7 @@ def test_kernels_belong_to_the_profiler_step_of_their_launch(path: str, numbers:
     ],
 )
 def test_repetition_finds_steps_of_equal_kernels(path: str, n: int) -> None:
-    found = fastprof.open(real(path)).find_steps("repetition")
+    found = open_traces.profile(path).find_steps("repetition")
     assert (len(found), found.confidence) == (n, 1)
     kernels = launched(path)
     starts = [float(start * 1000) for start, _, _ in kernels]
@@ -112,7 +112,7 @@ def test_repetition_finds_steps_of_equal_kernels(path: str, n: int) -> None:
     ],
 )
 def test_without_two_profiler_steps_marks_precede_repetition(path: str, description: str) -> None:
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     assert profile.find_steps().description == description
     by_repetition = "5 steps found by repetition: 100 % of the GPU time repeats"
     assert profile.find_steps("repetition").description == by_repetition
@@ -134,7 +134,7 @@ def test_without_two_profiler_steps_marks_precede_repetition(path: str, descript
     ],
 )
 def test_captures_without_equal_steps_are_one_step(path: str, reason: str) -> None:
-    found = fastprof.open(real(path)).find_steps()
+    found = open_traces.profile(path).find_steps()
     assert (found.source, len(found)) == ("none", 1)
     assert reason in found.description
     assert not found.of_kernel.any()
@@ -144,7 +144,7 @@ def test_captures_without_equal_steps_are_one_step(path: str, reason: str) -> No
     ("path", "counted", "wall"), [(BLOCKS, 15, 16.8), (BLOCKS_AFTER, 14, 19.0)]
 )
 def test_an_anchor_divides_a_window_into_blocks(path: str, counted: int, wall: float) -> None:
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     found = profile.find_steps("anchor:flash_fwd_kernel>5ms")
     with open_read_only(real(path)) as export:
         rows = export.execute(
@@ -172,7 +172,7 @@ def test_an_anchor_divides_a_window_into_blocks(path: str, counted: int, wall: f
 
 def test_the_time_per_step_is_that_of_the_tensorboard_plugin() -> None:
     """Kernels 98 589 us, copies 1915, memsets 89 a step; the steps take 174.8 ms +- 5.7."""
-    profile = fastprof.open(real(R50), copies=True)
+    profile = open_traces.profile(R50, copies=True)
     found, kernels = profile.find_steps(), profile.kernels
     inside = found.of_kernel >= 0
     per_step = {
@@ -191,7 +191,7 @@ def test_the_time_per_step_is_that_of_the_tensorboard_plugin() -> None:
 
 def test_lengths_on_the_gpu_do_not_depend_on_how_far_the_host_runs_ahead() -> None:
     """The host launches the first two steps in 35 and 72 ms; the GPU needs 96 ms for each."""
-    found = fastprof.open(real("kineto/resnet_v100_2024_fwdbwd.json.gz")).find_steps()
+    found = open_traces.profile("kineto/resnet_v100_2024_fwdbwd.json.gz").find_steps()
     assert [round(each / 1e6) for each in found.length.tolist()] == [35, 72, 96, 96, 96]
     assert [round(each / 1e6) for each in found.gpu_length.tolist()] == [101, 96, 96, 96, 95]
 
@@ -208,7 +208,7 @@ def test_lengths_on_the_gpu_do_not_depend_on_how_far_the_host_runs_ahead() -> No
     ],
 )
 def test_marks_of_torch_give_the_steps_of_the_profiler(path: str, source: str) -> None:
-    profile = fastprof.open(real(path))
+    profile = open_traces.profile(path)
     expected, found = profile.find_steps("ProfilerStep"), profile.find_steps(source)
     assert found.of_kernel.tolist() == expected.of_kernel.tolist()
     assert found.gpu_length[1:].tolist() == expected.gpu_length[1:].tolist()
@@ -216,7 +216,7 @@ def test_marks_of_torch_give_the_steps_of_the_profiler(path: str, source: str) -
 
 def test_a_data_loader_marks_all_iterations_of_an_inference() -> None:
     """Repetition begins a step with its first kernel: the last step lacks its data loading."""
-    profile = fastprof.open(real("kineto/owlv2_h100.json.gz"), copies=True)
+    profile = open_traces.profile("kineto/owlv2_h100.json.gz", copies=True)
     by_loader, repeated = profile.find_steps("DataLoader"), profile.find_steps("repetition")
     assert np.bincount(by_loader.of_kernel).tolist() == [1033] * 5
     assert [round(each / 1e6) for each in by_loader.gpu_length.tolist()] == [
@@ -228,7 +228,7 @@ def test_a_data_loader_marks_all_iterations_of_an_inference() -> None:
 
 
 def test_launches_of_an_unexpanded_graph_are_steps_on_request() -> None:
-    profile = fastprof.open(real("nsys/cudagraph_a100_nsys2024.sqlite"))
+    profile = open_traces.profile("nsys/cudagraph_a100_nsys2024.sqlite")
     found = profile.find_steps("graph")
     assert found.description == "10 steps, each from a launch of the same CUDA graph"
     graphs = profile.kernels["kind"] == "graph"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections import defaultdict
 from decimal import ROUND_HALF_UP, Decimal
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import fastprof
+import open_traces
 from fastprof.model.markers import Kind
 from fastprof.model.trace import NEVER
 from fastprof.readers.nvprof.call_names import CALL_NAMES
@@ -29,18 +26,6 @@ every_trace = pytest.mark.parametrize(
     "path",
     traces("nsys/*.sqlite", "nvprof/*", "pyprof/*.sql", "pyprof/*.sqlite", "kineto/*.json.gz"),
 )
-
-
-@lru_cache(maxsize=1)
-def opened(path: Path) -> fastprof.Profile:
-    return fastprof.open(path)
-
-
-@lru_cache(maxsize=1)
-def events(path: Path) -> list[dict[str, Any]]:
-    text = gzip.decompress(path.read_bytes())
-    found: list[dict[str, Any]] = json.loads(text, strict=False, parse_float=Decimal)["traceEvents"]
-    return found
 
 
 def ns(microseconds: Any) -> int:
@@ -84,16 +69,15 @@ def api_by_sql(path: Path) -> Sums:
 
 @every_trace
 def test_api_calls_have_the_count_and_time_of_the_file(path: str) -> None:
-    file = real(path)
-    api = opened(file).api
+    api = open_traces.profile(path).api
     if path.endswith(".gz"):
         expected = added(
             (event["name"], ns(event["dur"]))
-            for event in events(file)
+            for event in open_traces.events(path)
             if event.get("ph") == "X" and API_CATEGORIES.fullmatch(event.get("cat", ""))
         )
     else:
-        expected = api_by_sql(file)
+        expected = api_by_sql(real(path))
     assert sums_of(api.name.array(), api.start, api.end) == expected
 
 
@@ -120,8 +104,7 @@ def ranges_by_sql(path: Path) -> Sums:
 
 @every_trace
 def test_ranges_have_the_count_and_time_of_the_file(path: str) -> None:
-    file = real(path)
-    ranges = opened(file).ranges
+    ranges = open_traces.profile(path).ranges
     names = ranges.text.array()
     if path.endswith(".gz"):
         kinds = np.array([meaning.kind for meaning in ranges.meanings], np.int32)[ranges.label]
@@ -129,17 +112,17 @@ def test_ranges_have_the_count_and_time_of_the_file(path: str) -> None:
         names = np.where(is_python, "python", ranges.name.array())
         expected = added(
             ("python" if event["cat"] == "python_function" else event["name"], ns(event["dur"]))
-            for event in events(file)
+            for event in open_traces.events(path)
             if event.get("ph") == "X" and event.get("cat", "").lower() in RANGE_CATEGORIES
         )
     else:
-        expected = ranges_by_sql(file)
+        expected = ranges_by_sql(real(path))
     assert sums_of(names, ranges.start, ranges.end) == expected
 
 
 @every_trace
 def test_the_parent_of_a_range_is_the_innermost_open_one(path: str) -> None:
-    ranges = opened(real(path)).ranges
+    ranges = open_traces.profile(path).ranges
     open_on: dict[int, list[tuple[int, int]]] = defaultdict(list)  # (end, row) by thread
     rows = zip(*(getattr(ranges, key).tolist() for key in ("start", "end", "thread")), strict=True)
     for row, (start, end, thread) in enumerate(rows):
@@ -151,7 +134,7 @@ def test_the_parent_of_a_range_is_the_innermost_open_one(path: str) -> None:
 
 @every_trace
 def test_launches_end_where_their_api_calls_end(path: str) -> None:
-    profile = opened(real(path))
+    profile = open_traces.profile(path)
     api = profile.api
     calls = defaultdict(set)
     for start, end, tid, name in zip(
@@ -171,6 +154,6 @@ def test_the_classes_of_calls() -> None:
         ("nsys/ranges_rtx3070_nsys2025.sqlite", 20_436, 316),
         ("nsys/ranges_lm_a100_nsys2024.sqlite", 9_493, 785),
     ):
-        classes = opened(real(path)).api.call_class.array().tolist()
+        classes = open_traces.profile(path).api.call_class.array().tolist()
         assert len(classes) == n_calls
         assert sum(each in ("sync", "alloc", "load") for each in classes) == blocking

@@ -54,6 +54,7 @@ def test_a_kernel_has_the_arguments_of_torch_profiler(tmp_path):
     assert [each["name"] for each in of(found, "user_annotation")] == ["layer:one"]
     (call,) = of(found, "cuda_runtime")
     assert call["args"]["correlation"] == 7 and call["dur"] == 0.01
+    assert call["name"] == "cudaLaunchKernel"
     assert [each["ph"] for each in of(found, "ac2g")] == ["s", "f"]
 
 
@@ -69,6 +70,28 @@ def test_processes_have_ids_of_their_own(tmp_path):
     profile = fastprof.open(tmp_path / "out.json")
     assert profile.kernels["pid"].tolist() == [1, 2]
     assert profile.kernels["launch_start"].tolist() == [0, 1000]
+
+
+def test_calls_of_unknown_threads(tmp_path):
+    export = Export().launch(0, 5, corr=1, tid=1, globalTid=None).kernel(9, 12, corr=1)
+    export.push_pop(0, 20, "lost", tid=1, globalTid=None)
+    found = events(export.write(tmp_path / "x.sqlite"), tmp_path)
+    assert len(of(found, "kernel")) == 1
+
+
+def test_threads_without_numbers_remain_distinct(tmp_path):
+    file = KinetoFile().op(0, 10, "aten::mul", tid="one").op(5, 15, "aten::add", tid="two")
+    found = events(file.write(tmp_path / "x.json"), tmp_path)
+    assert len({each["tid"] for each in of(found, "cpu_op")}) == 2
+
+
+@pytest.mark.parametrize("corr", [2**31 - 1, 2**32, 2**62, 2**63 - 1])
+def test_ids_of_any_size(corr, tmp_path):
+    export = Export()
+    for pid in (1, 2):
+        export.launch(0, 5, corr=corr, tid=1, pid=pid).kernel(10, 20, corr=corr, pid=pid)
+    found = events(export.write(tmp_path / "x.sqlite"), tmp_path)
+    assert len({each["args"]["correlation"] for each in of(found, "kernel")}) == 2
 
 
 def test_forward_and_backward_are_linked(tmp_path):
@@ -128,6 +151,22 @@ def test_where_selects_work_and_the_host_during_it(tmp_path):
     found = events(export.write(tmp_path / "x.sqlite"), tmp_path, where=["stream=7"])
     assert len(of(found, "kernel")) == 1
     assert [each["name"] for each in of(found, "user_annotation")] == ["layer:one"]
+
+
+def test_steps_are_annotations_of_torch_profiler(tmp_path):
+    export = Export()
+    for i in range(4):
+        export.push_pop(i * 100, i * 100 + 90, f"step {i}", tid=1)
+        export.launch(i * 100 + 5, i * 100 + 9, corr=i, tid=1)
+        export.kernel(i * 100 + 20, i * 100 + 60, corr=i)
+    file = export.write(tmp_path / "x.sqlite")
+    found = events(file, tmp_path, steps="range:step")
+    names = [each["name"] for each in of(found, "user_annotation") if each["tid"] == "steps"]
+    assert names == [f"ProfilerStep#{i}" for i in range(4)]
+    profile = fastprof.open(tmp_path / "out.json")
+    assert profile.find_steps().source == "ProfilerStep"
+    assert profile.kernels["step"].tolist() == [0, 1, 2, 3]
+    assert not any(each["tid"] == "steps" for each in of(events(file, tmp_path), "user_annotation"))
 
 
 def test_dict_lines_are_rejected(tmp_path):

@@ -18,6 +18,7 @@ import commands
 import fastprof
 from commands import forked
 from exports import Export
+from fastprof.cli import parser
 from fastprof.writers import COLUMNS, TRACE_COLUMNS
 from waiting import PATIENCE
 
@@ -618,3 +619,18 @@ def test_globs_say_which_lines_are_mine_in_prof_parse_and_python(folder):
 
 def test_an_empty_glob_is_a_usage_error(trace):
     assert "expected a file or folder" in usage_error("prof", "--mine", "./", trace)
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "expected"),
+    [
+        (("diff", "a", "--by", "op", "b"), "captures", ["a", "b"]),
+        (("diff", "--by", "op", "a", "b"), "captures", ["a", "b"]),
+        (("diff", "a", "--limit", "3", "--", "-b"), "captures", ["a", "-b"]),
+        (("lines", "a", "--limit", "3", "net.py", "--csv", "b.py"), "files", ["net.py", "b.py"]),
+        (("lines", "a", "--limit", "3"), "files", []),
+        (("stats", "a", "--json", "cuda_api_sum"), "names", ["cuda_api_sum"]),
+    ],
+)
+def test_options_may_stand_between_files(words, name, expected):
+    assert list(getattr(parser().parse_args(words), name)) == expected

@@ -3,12 +3,16 @@
 import gzip
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
 import perfetto_traces
 from commands import run
 from exports import Export
+from fastprof.analysis.options import WHERE
+from fastprof.cli import main
+from fastprof.exports.registry import FORMATS
 
 
 @pytest.fixture
@@ -53,11 +57,18 @@ def test_usage_errors(file, tmp_path):
     out = tmp_path / "x"
     failed(run("export", file, "-o", out), 2, "the following arguments are required: --to")
     failed(run("export", file, "--to", "chrom", "-o", out), 2, "did you mean chrome?")
-    done = run("export", file, "--to", "chrome", "--steps", "graph", "-o", out)
-    failed(done, 2, "--steps does not apply to chrome; its options: --where")
     done = run("export", file, "--to", "chrome", "--where", "colour=red", "-o", out)
     failed(done, 2, "unknown key 'colour'")
     assert not out.exists()
+
+
+def test_options_of_other_formats_are_usage_errors(file, tmp_path, monkeypatch, capsys):
+    plain = replace(FORMATS["chrome"], name="plain", options=(WHERE,))
+    monkeypatch.setitem(FORMATS, "plain", plain)
+    with pytest.raises(SystemExit):
+        main(["export", str(file), "--to", "plain", "--steps", "graph", "-o", str(tmp_path / "x")])
+    message = "--steps does not apply to plain; its options: --where"
+    assert message in capsys.readouterr().err
 
 
 def test_the_input_is_not_overwritten(file):

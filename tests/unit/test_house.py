@@ -260,8 +260,8 @@ CALLED_FROM_OUTSIDE = {
     "reset": "docs/guide.md",
     "advise": "docs/reports.md",
     "page_of_diff": "Diff.page",
+    "whatif": "docs/replay.md",
     "ranges_table": "docs/reports.md",
-    "write_parquet": "docs/guide.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
     "KINDS": "the kinds that its documentation lists",
 }

@@ -155,6 +155,12 @@ def test_equal_captures_have_a_page_without_bars(profile: fastprof.Profile) -> N
     assert 'data-script="waterfall"' not in html
 
 
+def test_a_comparison_shows_itself_in_notebooks(profile: fastprof.Profile) -> None:
+    found = fastprof.diff(profile, profile)
+    assert found._repr_html_() == found.table()._repr_html_()
+    assert "<caption>step " in found._repr_html_()
+
+
 def test_diff_writes_the_page_and_the_text(trace: Path, tmp_path: Path) -> None:
     generate(tmp_path / "after.sqlite", 1000, 2)
     page = tmp_path / "change.html"

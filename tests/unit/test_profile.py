@@ -36,6 +36,7 @@ coverage_of_kernels
 cpu_samples
 cpu_switches
 devices
+export
 find_steps
 graph_capture
 idle
@@ -49,7 +50,9 @@ name
 names
 os_calls
 overlap
+overview
 paths
+plot
 ranges
 ranges_table
 report

@@ -10,6 +10,9 @@ class Join:
     def rows(
         self, process: npt.NDArray[np.int32], number: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]: ...
+    def matching(
+        self, process: npt.NDArray[np.int32], number: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]: ...
 
 class LaunchFilter(Filter):
     def __init__(self, join: Join, processes: Keys, shift: int) -> None: ...

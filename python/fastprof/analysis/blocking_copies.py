@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
@@ -42,7 +42,7 @@ def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:
     those that return after the GPU has begun to copy, as from pageable memory.
     """
     api = profile.api
-    alone = np.flatnonzero(_named(api, _SYNC_COPY))
+    alone = _named(api, _SYNC_COPY)
     first, second = _copies_and_waits(api)
     row = np.setdiff1d(_long_copies(profile), first)
     rows, until = np.concatenate([alone, first, row]), np.concatenate([alone, second, row])
@@ -52,12 +52,13 @@ def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:
 
 def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:
     """Asynchronous copies, and the StreamSynchronize that follows each at once."""
-    is_copy, is_wait = _named(api, _ASYNC_COPY), _named(api, _STREAM_WAIT)
-    rows = np.flatnonzero(is_copy | is_wait)
+    copies = _named(api, _ASYNC_COPY)
+    rows = np.union1d(copies, _named(api, _STREAM_WAIT))
     rows = rows[np.argsort(api.thread[rows], kind="stable")]
+    is_copy = np.isin(rows, copies)
     first, second = rows[:-1], rows[1:]
     after = api.start[second] - np.minimum(api.end[first], api.start[second])
-    follows = is_copy[first] & is_wait[second] & (api.thread[first] == api.thread[second])
+    follows = is_copy[:-1] & ~is_copy[1:] & (api.thread[first] == api.thread[second])
     follows &= after <= _PAIR_NS
     return first[follows], second[follows]
 
@@ -65,14 +66,13 @@ def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:
 def _long_copies(profile: Profile) -> Int64:
     """Calls of asynchronous copies from or to the host that return after the GPU has begun them."""
     api = profile.api
-    direction = texts(profile, "copy_direction")
-    is_copy = direction.fits(lambda each: "H" in each)
-    copies = np.flatnonzero(is_copy & (api.of_kernel >= 0))
+    copies = texts(profile, "copy_direction").where(lambda each: "H" in each)
+    copies = copies[api.of_kernel[copies] >= 0]
     call: Int32 = api.of_kernel[copies]
     end = take(api.end, call)
     blocks = (end != NEVER) & (end > numbers(profile, "start")[copies])
     blocks &= end - api.start[call] >= _BLOCKS_NS
-    blocks &= _named(api, _ASYNC_COPY)[call]
+    blocks &= api.name.take(call).fits(lambda name: bool(_ASYNC_COPY.match(name)))
     found: Int64 = call[blocks].astype(np.int64)
     return found
 
@@ -82,7 +82,6 @@ _ASYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy\w*Async")
 _STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
 
 
-def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Bools:
-    """[calls] Whether the name of each begins with a pattern."""
-    fits = [bool(pattern.match(name or "")) for name in api.name.values]
-    return np.array([*fits, False], bool)[api.name.ids]
+def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Int64:
+    """The calls whose name begins with a pattern, rows of `profile.api`."""
+    return api.name.where(lambda name: bool(pattern.match(name)))

@@ -20,6 +20,7 @@ from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.overview_columns import COLUMNS as OVERVIEW
 from fastprof.analysis.overview_columns import DESCRIPTION as ABOUT_OVERVIEW
 from fastprof.analysis.overview_columns import ROWS
+from fastprof.analysis.replay import options as replay_options
 from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 from fastprof.analysis.stats import headings as stats_headings
 from fastprof.analysis.stats.headings import TABLES, table_name
@@ -57,6 +58,7 @@ add(
         columns=steps_columns.COLUMNS,
         options=(STEPS, WHERE, *PEAKS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -68,6 +70,7 @@ add(
         columns=idle_columns.ALL,
         options=idle_columns.OPTIONS,
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -118,6 +121,7 @@ add(
         function="fastprof.analysis.ranges_report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
+        uses_host=True,
     )
 )
 add(
@@ -155,6 +159,7 @@ add(
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -166,6 +171,7 @@ add(
         columns=copies_columns.COLUMNS,
         options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
         limit=20,
+        uses_host=True,
     )
 )
 add(
@@ -189,6 +195,19 @@ add(
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
+        uses_host=True,
+    )
+)
+add(
+    Report(
+        name="whatif",
+        about="what a step would take if some of it were faster or absent",
+        description=replay_options.DESCRIPTION,
+        function="fastprof.analysis.replay.report:whatif",
+        columns=replay_options.COLUMNS,
+        options=replay_options.OPTIONS,
+        limit=40,
+        uses_host=True,
     )
 )
 add(

@@ -107,13 +107,17 @@ class Cells:
 
 
 @contextmanager
-def computing_costs(profile: Profile) -> Iterator[None]:
-    """Compute the costs on a second thread, which `cells_of` waits for."""
+def computing_costs(profile: Profile, footer: bool = True) -> Iterator[None]:
+    """Compute the costs on a second thread, which `cells_of` waits for.
+
+    footer : whether the report has a footer, which needs `Profile.contents`
+    """
     with SecondThread() as second:
         for name in ("flops", "bytes", "call"):
             if name in profile.names:
                 second.submit(profile.column, name)
-        profile.contents  # noqa: B018  kept for footers
+        if footer:
+            profile.contents  # noqa: B018  kept
         yield
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import isnan
+from operator import eq
 from typing import Any, Final
 
 import numpy as np
@@ -49,10 +51,10 @@ def _pageable(profile: Profile, rows: Int64) -> list[str]:
     direction, memory = texts(profile, "copy_direction"), texts(profile, "copy_memory")
     size = np.maximum(numbers(profile, "copied")[rows], 0)
     lines = []
+    pageable = memory.fits(lambda text: "pageable" in text)[rows]
     for name, word, how in _ADVICE:
-        own = np.array([*(each == name for each in direction.values), False])[direction.ids[rows]]
-        pageable = np.array([*("pageable" in each for each in memory.values), False])
-        found = own & pageable[memory.ids[rows]]
+        own = direction.fits(partial(eq, name))[rows]
+        found = own & pageable
         if found.any():
             share = size[found].sum() / max(size[own].sum(), 1)
             lines.append(

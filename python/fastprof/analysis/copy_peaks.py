@@ -80,6 +80,4 @@ def copy_peaks(profile: Profile, rows: Int64, bus: float | None) -> CopyPeaks:
 
 
 def _has(profile: Profile, rows: Int64, names: Sequence[str] | frozenset[str]) -> Any:
-    directions = texts(profile, "copy_direction")
-    wanted = np.array([*(each in names for each in directions.values), False], bool)
-    return wanted[directions.ids[rows]]
+    return texts(profile, "copy_direction").fits(lambda direction: direction in names)[rows]

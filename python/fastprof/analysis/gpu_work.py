@@ -24,6 +24,7 @@ __all__ = [
     "GpuWork",
     "TimeLine",
     "gaps",
+    "idle_parts",
     "ns_with",
     "own_ns",
     "sweep",
@@ -93,14 +94,20 @@ def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, Gpu
     """
     if "start" not in profile.names or not len(profile):
         return {}
-    start, device = numbers(profile, "start"), numbers(profile, "device")
-    end = start + np.maximum(numbers(profile, "sil"), 0)
-    classes = texts(profile, "class")
-    of_class = np.array([_KIND_OF_CLASS.get(each, COMPUTE) for each in classes.values], np.uint8)
-    kind = take(of_class, classes.ids, COMPUTE)
-    found = {}
+    start = numbers(profile, "start")
+    end = np.maximum(numbers(profile, "sil"), 0, dtype=np.int64)
+    end += start
+    classes = (
+        texts(profile, "class").mapped(lambda name: _KIND_OF_CLASS.get(name, COMPUTE)).shared()
+    )
+    of_class = np.array([*classes.values, COMPUTE], np.uint8)
+    kind = take(of_class[classes.id_of_row], classes.rows, COMPUTE)
     column = profile.column("device")
-    used = np.unique(column.distinct if isinstance(column, RepeatedInts) else device)
+    used = np.unique(column.distinct if isinstance(column, RepeatedInts) else column.values)
+    if len(used) == 1 and rows is None:
+        every = np.arange(len(profile), dtype=np.int32)
+        return {int(used[0]): GpuWork(every, start, end, kind)}
+    device, found = numbers(profile, "device"), {}
     for each in used.tolist():
         own = device == each if rows is None else (device == each) & rows
         places = np.flatnonzero(own).astype(np.int32)
@@ -145,6 +152,28 @@ def gaps(work: GpuWork) -> Gaps:
     """The gaps of a GPU, in order."""
     start, end, before, after = Sweep(work.start, work.end, work.kind).gaps()
     return Gaps(start, end, take(work.rows, before), take(work.rows, after))
+
+
+def idle_parts(
+    work: GpuWork, windows: tuple[Int64, Int64], short_ns: int
+) -> tuple[Gaps, Int32, Int64]:
+    """The parts of gaps within windows, including the time before the first work.
+
+    Parameters
+    ----------
+    windows : start and end, int64 [windows] each, ns; both ascend
+    short_ns : shorter parts are only summed
+
+    Returns
+    -------
+    gaps : Gaps
+    window : int32 [gaps]
+    short : int64 [windows], ns
+    """
+    begin, finish = windows
+    found = Sweep(work.start, work.end, work.kind).idle(int(begin[0]), begin, finish, short_ns)
+    start, end, before, after, window, short = found
+    return Gaps(start, end, take(work.rows, before), take(work.rows, after)), window, short
 
 
 def own_ns(work: GpuWork) -> Int64:

@@ -37,8 +37,8 @@ def _switched_out(profile: Profile) -> ThreadEvents:
     switches = profile.cpu_switches
     order = np.argsort(switches.thread, kind="stable")
     thread, start = switches.thread[order], switches.start[order]
-    is_out = np.array([*(each == "out" for each in switches.name.values), False], bool)
-    out = is_out[switches.name.ids[order]][:-1] & (thread[1:] == thread[:-1])
+    is_out = switches.name.fits(lambda name: name == "out")[order]
+    out = is_out[:-1] & (thread[1:] == thread[:-1])
     rows = np.flatnonzero(out)
     return in_order(
         [ThreadEvents(thread[rows], start[rows], start[rows + 1], np.full(len(rows), -1))]

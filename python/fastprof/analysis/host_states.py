@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 
-from fastprof._core._take import take
+from fastprof._core._take import take, where
 from fastprof.analysis.blocking_copies import blocking_copies
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.thread_events import ThreadEvents, by_thread
 from fastprof.errors import ReportError
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD, SYNC
-from fastprof.profile.instances import ApiCalls, Instances
+from fastprof.profile.instances import Instances
 from fastprof.profile.profile import Profile
 
 __all__ = ["HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
@@ -112,22 +112,22 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         The file has changed, or it is dict lines.
     """
     ranges, api = profile.ranges, profile.api
-    last = max(int(each[each != NEVER].max(initial=0)) for each in (ranges.end, api.end))
 
     def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
         end = instances.end[rows if until is None else until]
-        end = np.where(end == NEVER, np.int64(last), end)
+        if (end == NEVER).any():
+            end = np.where(end == NEVER, np.int64(max(_last(ranges), _last(api))), end)
         return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
     copies, until = blocking_copies(profile)
-    is_sync = _of_class(api, SYNC)
-    is_sync[until] = False
+    classes = api.call_class
+    syncs = np.setdiff1d(classes.where(lambda each: each == SYNC), until)
     return HostStates(
         [
             events(ranges, loader_ranges(profile, data)),
-            events(api, np.flatnonzero(_of_class(api, ALLOC) | _of_class(api, LOAD))),
+            events(api, classes.where(lambda each: each in (ALLOC, LOAD))),
             events(api, copies, until),
-            events(api, np.flatnonzero(is_sync)),
+            events(api, syncs),
         ]
     )
 
@@ -165,7 +165,7 @@ def loader_ranges(profile: Profile, data: str | None = None) -> Int64:
         raise ReportError(f"invalid regular expression {data!r}: {error}") from None
     meanings = profile.ranges.meanings
     fits = np.array([_loads(meaning, wanted) for meaning in meanings], bool)
-    return np.flatnonzero(fits[profile.ranges.label])
+    return where(fits, profile.ranges.label)
 
 
 def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
@@ -177,5 +177,6 @@ def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
     return bool(_LOADS.fullmatch(meaning.name) or (is_user and _NAMED_SO.fullmatch(meaning.name)))
 
 
-def _of_class(api: ApiCalls, name: str) -> Bools:
-    return api.call_class.fits(lambda each: each == name)
+def _last(instances: Instances) -> int:
+    """The last known end, at least 0."""
+    return int(instances.end[instances.end != NEVER].max(initial=0))

@@ -15,7 +15,7 @@ from fastprof.analysis.host_activity import HostActivity, system_waits
 from fastprof.analysis.host_states import HostStates, State, host_states
 from fastprof.analysis.thread_events import ThreadEvents
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
-from fastprof.model.trace import NO_TIME
+from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.api_classes import LAUNCH
 from fastprof.profile.profile import Profile
 
@@ -93,13 +93,13 @@ class Split(NamedTuple):
     n_late: int
 
 
-def split(gaps: Gaps, host: Host, window: Int64 | None = None, n_windows: int = 1) -> Split:
+def split(gaps: Gaps, host: Host, window: Int32 | None = None, n_windows: int = 1) -> Split:
     """Divide each gap of a GPU among its causes.
 
-    window : int64 [gaps], ascending, the window of each, for `of_windows`; None: the first
+    window : int32 [gaps], ascending, the window of each, for `of_windows`; None: the first
     """
     n, parts = len(gaps.start), []
-    of = np.zeros(n, np.int64) if window is None else window
+    of = np.zeros(n, np.int32) if window is None else window
     for first in range(0, n or 1, _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
         parts.append(_split(Gaps._make(each[some] for each in gaps), host, of[some], n_windows))
@@ -111,13 +111,14 @@ def split(gaps: Gaps, host: Host, window: Int64 | None = None, n_windows: int = 
 _AT_ONCE: Final = 1 << 16
 
 
-def _split(gaps: Gaps, host: Host, window: Int64, n_windows: int) -> Split:
+def _split(gaps: Gaps, host: Host, window: Int32, n_windows: int) -> Split:
     profile, begin, end = host.profile, gaps.start, gaps.end
     call = take(profile.api.of_kernel, gaps.after)
     thread = take(profile.api.thread, call)
     launch = take(numbers(profile, "launch_start"), gaps.after)
     known = launch != NO_TIME
-    done = np.maximum(numbers(profile, "launch_end")[gaps.after], launch)
+    end_of_call = take(profile.api.end, call, NEVER)
+    done = np.maximum(np.where(end_of_call == NEVER, NO_TIME, end_of_call), launch)
     ns = np.zeros((len(begin), len(Cause)), np.int64)
     # The host prepares the launch, the call runs, the GPU begins.
     called = np.where(known, np.clip(launch, begin, end), end)
@@ -169,9 +170,7 @@ def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) 
 
 def _loads_code(profile: Profile, kernels: Int32, call: Int32) -> Bools:
     """Which of these kernels their GPU runs for the first time."""
-    classes = profile.api.call_class
-    of_class = np.array([*(each == LAUNCH for each in classes.values), False], bool)
-    is_launch: Bools = of_class[classes.ids[call]]
+    is_launch = profile.api.call_class.take(call).fits(lambda each: each == LAUNCH)
     if not is_launch.any():
         return is_launch
     name, device = texts(profile, "name").ids, numbers(profile, "device")

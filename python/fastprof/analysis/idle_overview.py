@@ -99,6 +99,4 @@ def notes(profile: Profile, n_late: int) -> tuple[str, ...]:
 
 
 def _has_copies(profile: Profile) -> bool:
-    kind = texts(profile, "kind")
-    is_copy = np.array([*(each in ("memcpy", "memset") for each in kind.values), False], bool)
-    return bool(is_copy[kind.ids].any())
+    return bool(texts(profile, "kind").fits(lambda kind: kind in ("memcpy", "memset")).any())

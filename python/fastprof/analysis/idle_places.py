@@ -147,7 +147,7 @@ def _waits_for(profile: Profile, gaps: Gaps, names: _Names, rows: Int64, call: I
     """What work that was launched early waits for: an event, a copy or the work on a stream."""
     before, after = gaps.before[rows], gaps.after[rows]
     stream, kind = numbers(profile, "stream"), texts(profile, "kind")
-    is_copy = np.array([*(each.startswith("mem") for each in kind.values), False])[kind.ids[before]]
+    is_copy = kind.fits(lambda text: text.startswith("mem"))[before]
     same = stream[before] == stream[after]
     found = np.where(same, names.id("(same stream)"), names.id("(other stream)"))
     found = np.where(is_copy, names.id("(copy)"), found)
@@ -158,13 +158,13 @@ def _waits_for(profile: Profile, gaps: Gaps, names: _Names, rows: Int64, call: I
 def _event_waits(profile: Profile, call: Int32) -> Int32:
     """The call that made the stream of a launch wait for an event just before it, -1 for none."""
     api, found = profile.api, np.full(len(call), -1, np.int32)
-    is_wait = np.array([*("StreamWait" in (each or "") for each in api.name.values), False])
-    works = np.array([*(each in (LAUNCH, COPY) for each in api.call_class.values), False])
+    is_wait = api.name.fits(lambda name: "StreamWait" in (name or ""))
+    works = api.call_class.fits(lambda name: name in (LAUNCH, COPY))
     known = np.flatnonzero(call >= 0)
     for each, rows in by_thread(api.thread[call[known]]):
         of_thread = api.thread == each
-        waits = np.flatnonzero(of_thread & is_wait[api.name.ids])
-        launches = np.flatnonzero(of_thread & works[api.call_class.ids])
+        waits = np.flatnonzero(of_thread & is_wait)
+        launches = np.flatnonzero(of_thread & works)
         own = call[known[rows]]
         last_wait = np.append(waits, -1)[np.searchsorted(waits, own) - 1]
         last_launch = np.append(launches, -1)[np.searchsorted(launches, own) - 1]

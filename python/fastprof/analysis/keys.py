@@ -94,9 +94,9 @@ def _phase(profile: Columns) -> Values:
     """The column `phase`; all copies and memsets are `copy`."""
     phases = _column("phase")(profile)
     kinds = _column("kind")(profile)
-    copies = [value in ("memcpy", "memset") for value in kinds.values]
+    is_copy = kinds.fits(lambda kind: kind in ("memcpy", "memset"))
     names = [*phases.values, "copy"]
-    ids = np.where(np.array([*copies, False], bool)[kinds.ids], len(names) - 1, phases.ids)
+    ids = np.where(is_copy, len(names) - 1, phases.ids)
     return Values(ids.astype(np.int32), names).mapped(lambda name: _PHASES.get(name, name))
 
 

@@ -242,7 +242,6 @@ def shown(
 
 def _has_values(column: Cells, not_zero: bool) -> bool:
     if isinstance(column, Values):
-        has_text = np.array([*(each != "" for each in column.values), False])
-        return not len(column) or bool(has_text[column.ids].any())
+        return not len(column) or bool(column.fits(lambda text: text != "").any())
     known = np.ma.masked_invalid(column.array())
     return not len(column) or bool(known.any() if not_zero else known.count())

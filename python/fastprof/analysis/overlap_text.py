@@ -135,8 +135,7 @@ def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
 
 def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
     """A line for each GPU where communication runs on the stream with most of the compute."""
-    other = [name in (COMMUNICATION, "memcpy", "memset") for name in classes.values]
-    is_compute = ~np.array([*other, False])[classes.ids]
+    is_compute = ~classes.fits(lambda name: name in (COMMUNICATION, "memcpy", "memset"))
     is_wanted = np.zeros(len(profile), bool)
     is_wanted[rows] = True
     device, stream = (key_of(profile, name) for name in ("device", "stream"))

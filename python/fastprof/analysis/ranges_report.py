@@ -135,9 +135,8 @@ def _work(profile: Profile, rows: Bools | None) -> _Work:
     names = [*launch.values, *call.values]
     other = call.ids + np.int32(len(launch.values))
     inside = Values(np.where(unknown, other, launch.ids), names)
-    direction = texts(profile, "dir")
-    is_backward = np.array([*(each == "bprop" for each in direction.values), False])
-    home = Values(np.where(is_backward[direction.ids], other, inside.ids), names)
+    is_backward = texts(profile, "dir").fits(lambda direction: direction == "bprop")
+    home = Values(np.where(is_backward, other, inside.ids), names)
     factors = [inside.ids, home.ids] + ([] if rows is None else [rows.astype(np.int32)])
     cells = cells_of(profile).refined(factors)
     some = None if rows is None else rows[cells.first]

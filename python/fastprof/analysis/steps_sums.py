@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fastprof._core._take import take
+from fastprof._core._take import distinct, take
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.host_states import (
@@ -14,7 +14,6 @@ from fastprof.analysis.host_states import (
     State,
     host_states,
     launching_threads,
-    loader_ranges,
 )
 from fastprof.analysis.steps_windows import Windows
 from fastprof.analysis.utilisation import model_products
@@ -66,15 +65,15 @@ def host_times(
         return found
     states = host_states(profile) if known is None else known
     launching = launching_threads(profile)
-    has_loader = len(loader_ranges(profile)) > 0
+    has_loader = len(states.events[State.DATA_LOADING].row) > 0
     for lane, rows in windows.by_lane():
-        threads = np.unique(take(launching, lane.work.rows))
-        threads = threads[threads >= 0]
-        if not len(threads):
+        used, _ = distinct(take(launching, lane.work.rows), len(profile.api.threads.tid))
+        threads = [each for each in used if each >= 0]
+        if not threads:
             continue
         begin, end = (each[windows.step[rows]] for each in (steps.start, steps.end))
         time = np.zeros((len(rows), len(State)), np.int64)
-        for thread in threads.tolist():
+        for thread in threads:
             time += states.covered(np.full(len(rows), thread, np.int32), begin, end)
         found["sync_ns"][rows] = time[:, State.SYNC] + time[:, State.BLOCKING_COPY]
         found["alloc_ns"][rows] = time[:, State.ALLOC]

@@ -142,7 +142,7 @@ def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
 def _lanes(profile: Profile, rows: Bools | None) -> Iterator[Lane]:
     """Processes may use the same number for different GPUs."""
     pid = numbers(profile, "pid") if "pid" in profile.names else np.empty(0, np.int64)
-    used = np.unique(pid).tolist()
+    used = (pid[:1] if (pid == pid[:1]).all() else np.unique(pid)).tolist()
     for each in used:
         own = None if len(used) == 1 else pid == each
         work = work_of_device(profile, own)

@@ -30,6 +30,23 @@ _NO_MEMORY = re.compile(
 COMMANDS = (run_command, report, diff, export, batch, parse, prof, info, devices, nsys)
 
 
+class _Command(argparse.ArgumentParser):
+    """The parser of a command, whose options may stand between files."""
+
+    _is_within = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As in ArgumentParser."""
+        takes_rest = any(action.nargs == argparse.REMAINDER for action in self._actions)
+        if takes_rest or self._is_within:  # parse_known_intermixed_args calls this method
+            return super().parse_known_args(args, namespace)
+        self._is_within = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_within = False
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = argparse.ArgumentParser(
@@ -39,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
         "options of a command.",
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
     found: list[Any] = [*map(ReportCommand, all_reports().values()), *COMMANDS]
     for module in found:
         command = commands.add_parser(

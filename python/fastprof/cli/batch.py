@@ -100,10 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
     except UnknownColumnError as error:
         arguments.error(str(error))
     if arguments.output is not None:
-        _refuse_input(arguments.output, arguments.paths)
+        refuse_input(arguments.output, arguments.paths)
     client = None if arguments.scheduler is None else connect(arguments.scheduler)
     try:
-        with _Files(quiet=arguments.no_progress) as files:
+        with Files(quiet=arguments.no_progress) as files:
             found = batch(
                 arguments.paths,
                 jobs=arguments.jobs,
@@ -129,7 +129,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if found.failures else 0
 
 
-def _refuse_input(path: str, inputs: list[str]) -> None:
+def refuse_input(path: str, inputs: list[str]) -> None:
+    """Raise OutputError if the output is one of the inputs."""
     for each in inputs:
         if os.path.exists(path) and os.path.exists(each) and os.path.samefile(path, each):
             raise OutputError(f"{path}: is an input; choose another name for -o")
@@ -160,14 +161,14 @@ def _report(found: Batch, arguments: argparse.Namespace, by: list[str]) -> str:
     return "\n".join(parts)
 
 
-class _Files:
+class Files:
     """Progress on stderr: one line per finished file, and a bar if stderr is a terminal."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
         self._bar: Any = None
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> Files:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -220,13 +220,12 @@ def _ranks(path: str) -> Captures:
 
 
 def _opener(arguments: argparse.Namespace, bar: Bar) -> Opener:
-    from fastprof.profile.load import open as open_trace
+    from fastprof.profile.load import open_with_host
     from fastprof.profile.profile import Profile
 
     opened = partial(
-        open_trace,
+        open_with_host,
         progress=bar,
-        copies=True,
         mine=arguments.mine,
         graph_capture=arguments.graph_capture,
     )

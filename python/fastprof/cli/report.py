@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
 from fastprof.analysis.roofline_columns import PEAKS
+from fastprof.cli.batch import Files, refuse_input
 from fastprof.cli.options import add_graph_capture, add_mine, add_ops
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.cli.reports import add_option
 from fastprof.errors import ReportError
 
+if TYPE_CHECKING:
+    from fastprof.model.page import Page
+
 NAME = "report"
 HELP = "write an HTML page with all reports and charts"
 DESCRIPTION = """\
 Write one HTML file with the answer, findings, charts and sortable tables. It opens from disk in any
-current browser and loads nothing from the network.
+current browser and loads nothing from the network. Several files, or a directory, are the ranks of
+a run: the page compares them. Unreadable files are reported and skipped; the exit code is 1.
 
-  fastprof report net.sqlite                 # writes net.html
+  fastprof report net.sqlite                  # writes net.html
   fastprof report net.sqlite -o report.html
+  fastprof report traces/ -o ranks.html
 """
+_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine")
+_RANKS = "ranks.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", metavar="FILE", help="trace or dict lines")
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help="HTML file to write (default: FILE with .html)"
+        "paths",
+        metavar="FILE|DIR",
+        nargs="+",
+        help="trace or dict lines; several traces, or a directory of them, are ranks",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        help=f"HTML file to write (default: name of FILE with .html; {_RANKS} for ranks)",
     )
     for option in PEAKS:
         add_option(parser, option)
@@ -37,7 +54,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command and return its exit code."""
+    """Run the command and return its exit code, 1 if any file could not be read."""
+    paths = arguments.paths
+    of_ranks = len(paths) > 1 or os.path.isdir(paths[0])
+    path = arguments.output or (_RANKS if of_ranks else default_output(paths[0]))
+    refuse_input(path, paths)
+    page, n_failed = _page_of_ranks(arguments) if of_ranks else (_page_of_file(arguments), 0)
+    with output(path, None) as file:
+        file.write(page.html.encode())
+    log(f"wrote {path}, {os.path.getsize(path) / 1e6:.1f} MB")
+    if n_failed:
+        log(f"{n_failed} files could not be read")
+    return 1 if n_failed else 0
+
+
+def _page_of_file(arguments: argparse.Namespace) -> Page:
     from fastprof.ops.user import load_file
     from fastprof.page import page_of
     from fastprof.profile.load import open as open_trace
@@ -46,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         load_file(path)
     with Bar() as bar:
         profile = open_trace(
-            arguments.file,
+            arguments.paths[0],
             bar,
             copies=True,
             mine=arguments.mine,
@@ -55,23 +86,40 @@ def run(arguments: argparse.Namespace) -> int:
     for warning in profile.warnings:
         log(f"warning: {warning}")
     try:
-        page = page_of(profile, arguments.gpu, arguments.peak, arguments.bandwidth)
+        return page_of(profile, arguments.gpu, arguments.peak, arguments.bandwidth)
     except ReportError as error:
         arguments.error(str(error))
-    path = arguments.output or _default_output(arguments.file)
-    with output(path, arguments.file) as file:
-        file.write(page.html.encode())
-    log(f"wrote {path}")
-    return 0
+        raise
+
+
+def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:
+    """The page, and the number of unreadable files."""
+    from fastprof.page.ranks import page_of_ranks
+    from fastprof.ranks.batch import batch
+
+    given = [f"--{name}" for name in _OF_ONE_FILE if getattr(arguments, name)]
+    if given:
+        arguments.error(f"{', '.join(given)}: only for one trace, not for ranks")
+    with Files(quiet=False) as files:
+        found = batch(
+            arguments.paths,
+            progress=files,
+            ops=arguments.ops,
+            copies=True,
+            graph_capture=arguments.graph_capture,
+        )
+    return page_of_ranks(found), len(found.failures)
 
 
 _SUFFIXES = (".gz", ".json", ".pt", ".trace")  # NAME.pt.trace.json.gz
 
 
-def _default_output(path: str) -> str:
-    """The name of the page: that of the file, in the current directory, with .html."""
-    name = os.path.basename(path.rstrip(os.sep)) or "report"
+def default_output(path: str) -> str:
+    """The name of the page: that of the trace with .html, in the current directory."""
+    name = os.path.basename(path)
     stem, suffix = os.path.splitext(name)
     while stem and suffix in _SUFFIXES:
-        name, (stem, suffix) = stem, os.path.splitext(stem)
-    return f"{stem if suffix and suffix not in _SUFFIXES else name}.html"
+        name = stem
+        stem, suffix = os.path.splitext(name)
+    is_known = suffix in (".sqlite", ".db", ".nvvp", ".dict", ".sql", ".jsonl", ".nsys-rep")
+    return f"{stem if is_known else name}.html"

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -64,19 +65,18 @@ class ReportCommand:
 
     def _table(self, arguments: argparse.Namespace) -> Table:
         from fastprof.profile.load import open as open_trace
+        from fastprof.profile.load import open_with_host
         from fastprof.readers.torch_snapshot import is_snapshot
 
         options = {each.name: getattr(arguments, each.name) for each in self._report.options}
         of_snapshot = self._report.of_snapshot
         if of_snapshot is not None and is_snapshot(arguments.file):
             return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
+        uses_host = self._report.uses_host
+        opened = open_with_host if uses_host else partial(open_trace, copies=True)
         with Bar() as bar:
-            profile = open_trace(
-                arguments.file,
-                bar,
-                copies=True,
-                mine=arguments.mine,
-                graph_capture=arguments.graph_capture,
+            profile = opened(
+                arguments.file, bar, mine=arguments.mine, graph_capture=arguments.graph_capture
             )
         for warning in profile.warnings:
             log(f"warning: {warning}")

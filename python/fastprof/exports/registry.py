@@ -7,12 +7,23 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, cast
 
-from fastprof.analysis.options import STEPS, WHERE
+from fastprof.analysis.options import STEPS, WHERE, choice
 from fastprof.errors import ReportError
 from fastprof.model.names import unknown_name
 from fastprof.profile.reports import Option
 
 __all__ = ["FORMATS", "Format", "find"]
+
+_TREES: Final = ("layers", "path", "lines", "stack")
+_WEIGHTS: Final = ("ns", "flops", "bytes", "lost")
+TREE_OPTIONS: Final = (
+    choice("stack", "what the stacks are made of", _TREES),
+    choice("weight", "their weight: GPU time in ns, FLOPs, bytes, or lost time in ns", _WEIGHTS),
+    WHERE,
+)
+ROW_OPTIONS: Final = (
+    Option("table", "write this report with its default options, not the kernels", "REPORT"),
+)
 
 
 @dataclass(frozen=True)
@@ -61,8 +72,53 @@ _ALL: Final = (
         "trace of torch.profiler (Chrome JSON), for HTA, TensorBoard, trace viewers and fastprof",
         ".json",
         "fastprof.exports.chrome:write",
-        (WHERE,),
+        (STEPS, WHERE),
         is_text=True,
+    ),
+    Format(
+        "speedscope",
+        "flame graph for speedscope.app: a profile for each GPU",
+        ".speedscope.json",
+        "fastprof.exports.speedscope:write",
+        TREE_OPTIONS,
+        is_text=True,
+    ),
+    Format(
+        "collapsed",
+        "collapsed stacks for flamegraph.pl, inferno and others",
+        ".folded",
+        "fastprof.exports.collapsed:write",
+        TREE_OPTIONS,
+        is_text=True,
+    ),
+    Format(
+        "pstats",
+        "GPU time by Python function, for python -m pstats, snakeviz and gprof2dot",
+        ".pstats",
+        "fastprof.exports.pstats:write",
+        (WHERE,),
+    ),
+    Format(
+        "csv",
+        "a row for each kernel with all columns, or with --table a report",
+        ".csv",
+        "fastprof.exports.rows:write_csv",
+        ROW_OPTIONS,
+        is_text=True,
+    ),
+    Format(
+        "parquet",
+        "the same, typed (needs pyarrow)",
+        ".parquet",
+        "fastprof.exports.rows:write_parquet",
+        ROW_OPTIONS,
+    ),
+    Format(
+        "sqlite",
+        "a database: kernels with all columns, all reports, facts of the capture",
+        ".sqlite",
+        "fastprof.exports.sqlite:write",
+        takes_path=True,
     ),
 )
 FORMATS: Final = {each.name: each for each in _ALL}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core._take import objects, take
+from fastprof._core._take import objects, take, where
 
 Objects = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.integer[Any]]
@@ -140,9 +140,13 @@ class Values:
 
     def fits(self, test: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
         """bool [n], whether the value of each row passes a test; False where unknown."""
-        passes = np.fromiter((*map(test, self.values), False), bool, len(self.values) + 1)
-        found: npt.NDArray[np.bool_] = passes[self.ids]
-        return found
+        passes = np.fromiter(map(test, self.values), bool, len(self.values))
+        return take(passes, self.ids, False)
+
+    def where(self, test: Callable[[Any], bool]) -> npt.NDArray[np.int64]:
+        """int64, the rows whose value passes a test, ascending."""
+        shared = self.shared()
+        return where(Values(shared.id_of_row, self.values).fits(test), shared.rows)
 
     def mapped(self, change: Callable[[Any], Any]) -> Values:
         """Apply a function to each distinct value; equal results get one id, None is "unknown"."""
@@ -191,6 +195,14 @@ class SharedValues(Values):
     def array(self) -> Objects:
         """An object array [n]; None where unknown."""
         return objects(self._distinct()[self.id_of_row].tolist(), self.rows)
+
+    def take(self, rows: Rows) -> Values:
+        """As in Values; the distinct values remain shared."""
+        return SharedValues(self.rows[rows], self.id_of_row, self.values)
+
+    def fits(self, test: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
+        """As in Values."""
+        return take(Values(self.id_of_row, self.values).fits(test), self.rows, False)
 
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """The values, or None."""

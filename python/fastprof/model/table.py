@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -236,8 +236,8 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         arrow = import_optional("pyarrow", "Arrow and Parquet need")
         return arrow.table({name: _arrow(arrow, each) for name, each in self.columns.items()})
 
-    def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write all rows as a Parquet file.
+    def write_parquet(self, path: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write all rows as a Parquet file, to a path or a binary file.
 
         Raises
         ------

@@ -222,8 +222,8 @@ def _column(table: Table, heading: Heading, n: int) -> _Shown:
         unit = ""
     else:
         is_text = False
-        show = numbers = number_format(table, heading)
-        unit = numbers.unit
+        numbers = number_format(table, heading)
+        show, unit = numbers.text, numbers.unit
     first = column.take(np.arange(n))
     values = [first.at(row) for row in range(n)]
     cells = [_UNKNOWN if value is None else show(value) for value in values]
@@ -265,8 +265,8 @@ class NumberFormat(NamedTuple):
         """The unit in parentheses, as headers show it; "" without a unit."""
         return "" if self.scale is None else f"({self.scale.name})"
 
-    def __call__(self, value: Any) -> str:
-        """The text of a number."""
+    def text(self, value: Any) -> str:
+        """A number in this unit, without its name."""
         if self.decimals is None:
             return str(value)
         return f"{value / (self.scale.size if self.scale else 1):.{self.decimals}f}"

@@ -1,6 +1,7 @@
 """Recorded: the times of ranges, API calls and other host events, as a reader returns them.
 
-`Recording` drops the times of ranges and most API calls. They are read when first requested.
+A profile drops the times of ranges and most API calls. They are read when first requested, unless
+the caller of `open` needs them.
 """
 
 from __future__ import annotations
@@ -92,11 +93,34 @@ class RecordedEvents:
     threads: list[tuple[int, int]]
 
 
-@dataclass
-class Recorded:
-    """The ranges, all API calls and the synchronisations of a trace.
+@dataclass(kw_only=True)
+class RecordedHost:
+    """All API calls and the synchronisations of a trace.
 
     Indices of threads are those of this object, which may differ from those of the Recording.
+    """
+
+    calls: RecordedCalls
+    syncs: RecordedSyncs
+    strings: list[str | None]
+    threads: Int32 | Int64  # thread ids of the operating system
+    process_of_thread: Int32  # index into processes
+    processes: Int32  # process ids
+
+
+@dataclass(kw_only=True)
+class KeptHost(RecordedHost):
+    """The same from the first reading of the file.
+
+    call_of_kernel : [kernels] the call that launched each kernel, -1 if none
+    """
+
+    call_of_kernel: Int32
+
+
+@dataclass(kw_only=True)
+class Recorded(RecordedHost):
+    """The same with the ranges.
 
     Parameters
     ----------
@@ -106,10 +130,4 @@ class Recorded:
 
     ranges: RecordedRanges
     phase_domain: Values
-    calls: RecordedCalls
-    syncs: RecordedSyncs
-    strings: list[str | None]
-    threads: Int32 | Int64  # thread ids of the operating system
-    process_of_thread: Int32  # index into processes
-    processes: Int32  # process ids
     memory: Memory = field(default_factory=Memory)

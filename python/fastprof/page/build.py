@@ -17,6 +17,7 @@ from fastprof.page.table_html import table_html
 
 __all__ = ["build"]
 
+_MANY: Final = 4  # tables
 _FRAME: Final = ("page.css", "page.js", "table.js")
 
 
@@ -88,11 +89,23 @@ def _section(section: Section) -> str:
         _facts(section.facts),
         *charts,
         *map(_card, section.cards),
+        _jump(section),
         *tables,
         _missing(section.missing),
         "</section>",
     ]
     return "\n".join(filter(None, parts))
+
+
+def _jump(section: Section) -> str:
+    """Links to the tables of a section with many."""
+    if len(section.tables) < _MANY:
+        return ""
+    links = (
+        f'<li><a href="#{section.id}-table-{i}">{shown(caption)}</a></li>'
+        for i, (caption, _) in enumerate(section.tables, 1)
+    )
+    return f'<ul class="jump" aria-label="Tables">{"".join(links)}</ul>'
 
 
 def _facts(facts: Sequence[Fact]) -> str:

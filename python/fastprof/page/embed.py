@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping
 from typing import Any, Final
@@ -61,11 +62,19 @@ def _padded(raw: bytes) -> bytes:
 
 
 def _json(value: Any) -> str:
-    """JSON in ASCII. Not a number and infinities become null."""
+    """JSON in ASCII. NaN and infinities become null, invisible characters spaces."""
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain)
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain)
     except ValueError:
-        return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False, default=_plain)
+        text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False, default=_plain)
+    return _INVISIBLE.sub(r"\1 ", text)
+
+
+# Escapes of control characters, of marks and overrides of the text direction, and of line and
+# paragraph separators. Pairs of backslashes before them are escaped backslashes.
+_INVISIBLE: Final = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\u(?:00[01][0-9a-f]|007f|00[89][0-9a-f]|061c|20(?:0[ef]|2[89a-e]|6[0-9a-f]))"
+)
 
 
 def _plain(value: Any) -> Any:

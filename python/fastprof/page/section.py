@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.peaks import devices_with
 from fastprof.model.table import Table
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import find
@@ -84,7 +87,7 @@ class Section:
     facts : numbers shown large
     charts : drawn by scripts, above the tables
     cards : findings
-    tables : (caption, table) of each
+    tables : (caption, table) of each; the lines of its lead and its notes are shown with it
     missing : what is not recorded here, and how to record it; one sentence each
     """
 
@@ -111,6 +114,11 @@ class Source:
         self.profile = profile
         self.peaks = {name: each for name, each in (peaks or {}).items() if each is not None}
         self._tables: dict[str, Table] = {}
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts that findings use: steps, their windows, idle time by cause."""
+        return Facts(self.profile, None, devices_with(self.profile, **self.peaks))
 
     def table(self, name: str, **options: Any) -> Table:
         """A report, with the user's peaks if it takes them; see `Profile.report`.

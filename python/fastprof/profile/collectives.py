@@ -73,8 +73,7 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
         operators record no sizes
     """
     names, _ = lookups.names
-    is_communication = [ops.classify(name).kind == COMMUNICATION for name in names.values]
-    rows = np.flatnonzero(np.array([*is_communication, False])[names.ids])
+    rows = np.flatnonzero(names.fits(lambda name: ops.classify(name).kind == COMMUNICATION))
     n, meanings = len(lookups.frame), lookups.attribution.meanings
     if not len(rows):
         return Messages(unknown(n), np.full(n, -1, np.int32))

@@ -61,14 +61,10 @@ class Grouping:
         self.lines = lines
         self.seq, self.tid = first_numbers(columns["seqId"]), columns["tid"].values
         self.stream = columns["stream"].values
-        infos = [ops.classify(text) for text in lines.kernels.values]
-        helps, does_products = (
-            np.array([*flags, False])[lines.kernels.ids]
-            for flags in (
-                [info.auxiliary for info in infos],
-                [info.kind in FAMILY_KERNELS for info in infos],
-            )
-        )
+        kernels = lines.kernels
+        info_of = {name: ops.classify(name) for name in kernels.values}
+        helps = kernels.fits(lambda name: info_of[name].auxiliary)
+        does_products = kernels.fits(lambda name: info_of[name].kind in FAMILY_KERNELS)
         family = np.array([_is_product(name) for name in names] + [False])[work]
         self.leads = ~helps & (does_products | ~family)
         # Products within a backward call with a known cost of their own.

@@ -76,9 +76,7 @@ def launch_names(trace: Trace) -> Values:
 def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """[rows] Whether a graph launch replayed the row; whether the row is an unexpanded graph."""
     is_whole = take(trace.kernels.configs.kind, trace.kernels.config) == Activity.GRAPH
-    launched_by = launch_names(trace)
-    replays = [launches_graph(name) for name in launched_by.values]
-    is_replayed = np.array([*replays, False], bool)[launched_by.ids]
+    is_replayed = launch_names(trace).fits(launches_graph)
     return is_replayed & ~is_whole, is_whole
 
 

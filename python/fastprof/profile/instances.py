@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
@@ -84,6 +85,23 @@ class EndedElsewhere:
     domain: Values
 
 
+class RangePlaces(NamedTuple):
+    """Where ranges are in the nesting; see `RangeInstances`."""
+
+    level: Int32
+    parent: Int32
+    forward: Int32
+    of_kernel: Int32
+
+
+class RangeKinds(NamedTuple):
+    """What kind of ranges they are; see `RangeInstances`."""
+
+    domain: Values
+    is_push_pop: Bools
+    ended_elsewhere: EndedElsewhere
+
+
 @dataclass(frozen=True, eq=False)
 class RangeInstances(Instances):
     """The ranges of a trace, including those without kernels.
@@ -92,21 +110,8 @@ class RangeInstances(Instances):
     ----------
     label : int32 [n]
         Index into `meanings`, the parsed name; `text` and `name` have it as text.
-    level, parent : int32 [n]
-        How many ranges of the thread are open at the start; the row of the innermost of them, -1
-        if none. A range may cross the end of its parent.
-    forward : int32 [n]
-        The row of the forward call of a backward call's outermost range, -1 for other ranges.
     seq, op_id : int64 [n]
         torch's numbers, -1 if none.
-    domain : Values
-        The name of the NVTX domain, unknown for the default domain.
-    is_push_pop : bool [n]
-        Whether the range was pushed and popped, as opposed to started and ended.
-    of_kernel : int32 [kernels]
-        The innermost range around each launch, on the thread of the launch; -1 if none.
-    ended_elsewhere : EndedElsewhere
-        Further ranges, without a place in the nesting.
     of_events : bool
         Whether they are events of torch.profiler, whose names contain neither shapes nor numbers.
     n_own : int
@@ -115,18 +120,60 @@ class RangeInstances(Instances):
     """
 
     label: Int32
-    level: Int32
-    parent: Int32
-    forward: Int32
     seq: Int64
     op_id: Int64
-    domain: Values
-    is_push_pop: Bools
-    of_kernel: Int32
-    ended_elsewhere: EndedElsewhere
     of_events: bool
     meanings: list[Meaning]
     n_own: int
+    _find_places: Callable[[], RangePlaces]
+    _find_kinds: Callable[[], RangeKinds]
+
+    @cached_property
+    def _places(self) -> RangePlaces:
+        return self._find_places()
+
+    @cached_property
+    def kinds(self) -> RangeKinds:
+        """`domain`, `is_push_pop` and `ended_elsewhere`."""
+        return self._find_kinds()
+
+    @property
+    def level(self) -> Int32:
+        """int32 [n], how many ranges of the thread are open at the start."""
+        return self._places.level
+
+    @property
+    def parent(self) -> Int32:
+        """int32 [n], the row of the innermost range that is open at the start, -1 if none.
+
+        A range may cross the end of its parent.
+        """
+        return self._places.parent
+
+    @property
+    def forward(self) -> Int32:
+        """int32 [n], the row of the forward call of a backward call's outermost range, else -1."""
+        return self._places.forward
+
+    @property
+    def of_kernel(self) -> Int32:
+        """int32 [kernels], the innermost range around each launch, on its thread; -1 if none."""
+        return self._places.of_kernel
+
+    @property
+    def domain(self) -> Values:
+        """The name of the NVTX domain, unknown for the default domain."""
+        return self.kinds.domain
+
+    @property
+    def is_push_pop(self) -> Bools:
+        """bool [n], whether the range was pushed and popped, as opposed to started and ended."""
+        return self.kinds.is_push_pop
+
+    @property
+    def ended_elsewhere(self) -> EndedElsewhere:
+        """Further ranges, without a place in the nesting."""
+        return self.kinds.ended_elsewhere
 
     @property
     def text(self) -> Values:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
 from fastprof.model import arrow, dataframe
-from fastprof.model.arrays import Int32
 from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
@@ -80,14 +79,12 @@ class Profile(ReportMethods):
     about : About
         Versions, names of GPUs, processes and threads, rank, steps, memory events.
     warnings : list of str
-        Defects of the file that did not prevent reading it, one line each.
+        Defects of the file that did not prevent reading it.
     graph_capture : GraphCapture or None
-        How many kernels of replayed graphs have the calls of their capture; None if no capture was
-        read or no graph needs one.
+        How many kernels of replayed graphs have the calls of their capture; None without a capture.
     names : list of str
-        The columns. Dict lines lack those that only a trace has (start, end, pid, ...). The guide
-        (docs/columns.md) explains each; `fastprof prof --help` lists them. `column("launch_end")`
-        is not among them: it needs the file read again.
+        The columns; see docs/columns.md. Dict lines lack those that only a trace has (start, pid,
+        ...). `column("launch_end")` is not among them: it needs the file read again.
     kernels : mapping of str to array
         The columns as NumPy arrays: `profile.kernels["flops"].sum()`.
     coverage, coverage_of_kernels : Coverage
@@ -96,8 +93,7 @@ class Profile(ReportMethods):
     contents : Contents
         How many kernels, launches, ranges, threads, ... the file contains.
     devices : dict of int to Device
-        The GPUs with work: peak FLOP/s, bandwidth, multiprocessors, clock and memory, with the
-        source of each.
+        The GPUs with work: peak rates, multiprocessors, clock and memory, each with its source.
     """
 
     def __init__(
@@ -316,9 +312,10 @@ class Profile(ReportMethods):
         return replace(table, facts=Deferred(lambda: {**self._facts(options), **own}))
 
     def _facts(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        device, coverage = self.column("device"), self.coverage_of_kernels
         steps = self.find_steps(options.get("steps"))
-        return facts_of(self.name, self.about, device, coverage, steps)
+        return facts_of(
+            self.name, self.about, self.column("device"), self.coverage_of_kernels, steps
+        )
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""
@@ -391,9 +388,8 @@ def source_lines(profile: Profile) -> SourceLines:
     return profile._source.lines
 
 
-def forward_ranges(profile: Profile) -> Int32:
-    """int32 [kernels], row of `profile.ranges`: the range of the forward call that a backward
-    kernel belongs to; -1 for other kernels, and if the call is not recorded."""
+def forward_ranges(profile: Profile) -> npt.NDArray[Any]:
+    """int32 [kernels], the range of the forward call of each backward kernel; -1 for none."""
     return profile._source.forward_ranges
 
 

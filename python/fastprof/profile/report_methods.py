@@ -90,3 +90,7 @@ class ReportMethods(ABC):
         """
         # The formats are above this module, as the reports are.
         import_module("fastprof.exports.export").export(self, path, to, **options)
+
+    def whatif(self, **options: Any) -> Table:
+        """What a step would take: `profile.whatif(scale=["op=linear:0.5"])`; see `report`."""
+        return self.report("whatif", **options)

@@ -66,6 +66,8 @@ class Report:
     limit : rows that the command prints by default; None for all
     of_snapshot : function(path, **options) -> Table for a memory snapshot of torch instead of a
         trace, or "module:function"; None if the report needs a trace
+    uses_host : whether the function needs the times of `Profile.ranges` or `Profile.api`; the
+        command then reads them together with the trace
     """
 
     name: str
@@ -76,6 +78,7 @@ class Report:
     description: str = ""
     limit: int | None = None
     of_snapshot: Callable[..., Table] | str | None = None
+    uses_host: bool = False
 
     def run(self, profile: Any, **options: Any) -> Table:
         """Call the function."""

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from fastprof._core import _join, _nest, _path
 from fastprof._core._take import take
-from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.metadata import Memory
-from fastprof.model.timeline import Recorded, RecordedCalls, RecordedSyncs
+from fastprof.model.timeline import KeptHost, Recorded, RecordedCalls, RecordedHost, RecordedSyncs
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.host_events import Synchronisations, synchronisations_of
-from fastprof.profile.instances import ApiCalls, EndedElsewhere, RangeInstances, Threads
+from fastprof.profile.instances import (
+    ApiCalls,
+    EndedElsewhere,
+    RangeInstances,
+    RangeKinds,
+    RangePlaces,
+    Threads,
+)
 
 
 class DiffersError(Exception):
@@ -29,14 +37,19 @@ class DiffersError(Exception):
 class Timeline:
     """The ranges, in the order of `Attribution.ranges`, and API calls of a trace.
 
-    memory : allocations that only the second reading of the file includes
+    find_memory : reads allocations that the first reading of the file skips
     """
 
     ranges: RangeInstances
     api: ApiCalls
     syncs: RecordedSyncs
     processes: Int32
-    memory: Memory
+    find_memory: Callable[[], Memory]
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Allocations that the first reading of the file skips."""
+        return self.find_memory()
 
     @cached_property
     def synchronisations(self) -> Synchronisations:
@@ -49,6 +62,14 @@ class Timeline:
         return Ints(np.where(end == NEVER, NO_TIME, end), none=NO_TIME)
 
 
+class RangeTimes(NamedTuple):
+    """Times of ranges, in the order of `Recording.ranges`; `thread` indexes `Trace.threads`."""
+
+    start: Int64
+    end: Int64
+    thread: Int32
+
+
 def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> Timeline:
     """The timeline of a trace from a second reading of its file.
 
@@ -58,17 +79,56 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
         The second reading differs from the first.
     """
     thread_of, threads = _threads(trace, recorded)
-    with SecondThread() as second:
-        ranges = second.submit(_ranges, trace, attribution, recorded, thread_of, threads)
-        api = _api(trace, recorded, thread_of, threads)
-        return Timeline(ranges.result(), api, recorded.syncs, recorded.processes, recorded.memory)
+    own, more = recorded.ranges, trace.appended.ranges
+    kinds = RangeKinds(
+        domain=_with_more(own.domain, more),
+        is_push_pop=np.append(own.is_push_pop, np.ones(more, bool)),
+        ended_elsewhere=EndedElsewhere(
+            trace.phases.start,
+            trace.phases.end,
+            Values(trace.phases.label, [label_text(label) for label in trace.labels]),
+            recorded.phase_domain,
+        ),
+    )
+    times = RangeTimes(own.start, own.end, take(thread_of, own.thread))
+    ranges = _ranges(trace, attribution, times, threads, lambda: kinds)
+    _refer(recorded.calls, thread_of)
+    api = _api(recorded, threads, _calls_of_kernels(trace, recorded.calls, threads))
+    memory = recorded.memory
+    return Timeline(ranges, api, recorded.syncs, recorded.processes, lambda: memory)
 
 
-def _api(trace: Trace, recorded: Recorded, thread_of: Int32, threads: Threads) -> ApiCalls:
-    calls = recorded.calls
+class KeptTimes(NamedTuple):
+    """The times of a trace from the first reading of its file."""
+
+    host: KeptHost
+    ranges: RangeTimes
+
+
+def timeline_of_kept(
+    trace: Trace, attribution: Attribution, kept: KeptTimes, again: Callable[[], Timeline]
+) -> Timeline:
+    """The timeline of a trace from the first reading of its file.
+
+    again : the timeline from a second reading
+    """
+    host = kept.host
+    thread_of, threads = _threads(trace, host)
+    ranges = _ranges(trace, attribution, kept.ranges, threads, lambda: again().ranges.kinds)
+    _refer(host.calls, thread_of)
+    api = _api(host, threads, host.call_of_kernel)
+    return Timeline(ranges, api, host.syncs, host.processes, lambda: again().memory)
+
+
+def _refer(calls: RecordedCalls, thread_of: Int32) -> None:
+    """Refer to the threads of the trace."""
     if not np.array_equal(thread_of, np.arange(len(thread_of))):
         calls.thread = take(thread_of, calls.thread)
-    row = _calls_of_kernels(trace, calls, threads)
+
+
+def _api(recorded: RecordedHost, threads: Threads, row: Int32) -> ApiCalls:
+    """row : [kernels] the call that launched each kernel"""
+    calls = recorded.calls
     order = _nest.order(calls.start, calls.end)
     if order is not None:
         place = np.empty(len(order), np.int32)
@@ -89,7 +149,7 @@ def _api(trace: Trace, recorded: Recorded, thread_of: Int32, threads: Threads) -
     )
 
 
-def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:
+def _threads(trace: Trace, recorded: RecordedHost) -> tuple[Int32, Threads]:
     """The thread of the trace for each thread of the second reading, and all threads.
 
     Threads that only called API functions without launching anything are new; they come last.
@@ -113,43 +173,46 @@ def _threads(trace: Trace, recorded: Recorded) -> tuple[Int32, Threads]:
 
 
 def _ranges(
-    trace: Trace, attribution: Attribution, recorded: Recorded, thread_of: Int32, threads: Threads
+    trace: Trace,
+    attribution: Attribution,
+    times: RangeTimes,
+    threads: Threads,
+    find_kinds: Callable[[], RangeKinds],
 ) -> RangeInstances:
-    own, names, captured = recorded.ranges, attribution.ranges, trace.appended
+    names, captured = attribution.ranges, trace.appended
     n_own = len(names) - captured.ranges
-    if len(own) != n_own:
+    if len(times.start) != n_own:
         raise DiffersError
-    start, end, thread = own.start, own.end, take(thread_of, own.thread)
+    start, end, thread = times
     if captured.ranges:
         start = np.concatenate([start, captured.start])
         end = np.concatenate([end, captured.end])
         thread = np.concatenate([thread, captured.thread])
-    frame_range, frame_parent = attribution.frame_range, attribution.frame_parent
-    frame = np.empty(len(names), np.int32)  # the first of each range: the last one assigned
-    frame[frame_range[::-1]] = np.arange(len(frame_range) - 1, -1, -1, dtype=np.int32)
     return RangeInstances(
         start=start,
         end=end,
         thread=thread,
+        threads=threads,
         label=names.label,
-        level=take(_path.levels(frame_parent), frame),
-        parent=take(frame_range, take(frame_parent, frame)),
-        forward=_forward(attribution),
         seq=names.seq,
         op_id=names.op_id,
-        threads=threads,
-        domain=_with_more(own.domain, captured.ranges),
-        is_push_pop=np.append(own.is_push_pop, np.ones(captured.ranges, bool)),
-        of_kernel=_around_launches(trace, attribution, thread),
-        ended_elsewhere=EndedElsewhere(
-            trace.phases.start,
-            trace.phases.end,
-            Values(trace.phases.label, [label_text(label) for label in trace.labels]),
-            recorded.phase_domain,
-        ),
         of_events=trace.about.format == "kineto",
         meanings=attribution.meanings,
         n_own=n_own,
+        _find_places=lambda: _places(trace, attribution, thread),
+        _find_kinds=find_kinds,
+    )
+
+
+def _places(trace: Trace, attribution: Attribution, thread: Int32) -> RangePlaces:
+    frame_range, frame_parent = attribution.frame_range, attribution.frame_parent
+    frame = np.empty(len(thread), np.int32)  # the first of each range: the last one assigned
+    frame[frame_range[::-1]] = np.arange(len(frame_range) - 1, -1, -1, dtype=np.int32)
+    return RangePlaces(
+        level=take(_path.levels(frame_parent), frame),
+        parent=take(frame_range, take(frame_parent, frame)),
+        forward=_forward(attribution),
+        of_kernel=_around_launches(trace, attribution, thread),
     )
 
 

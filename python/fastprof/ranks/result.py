@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from fastprof.model.columns import Ints
+from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
+from fastprof.profile.reports import imported
 from fastprof.ranks import collectives, lacking, totals
 from fastprof.ranks.all_ranks import AllRanks, combine
 from fastprof.ranks.headings import SHARES, table_of
@@ -124,6 +126,10 @@ class Batch:
         }
         size = max((rank.summary.world_size or 0 for rank in self.all_ranks.ranks), default=0)
         return sorted(set(range(size)) - present)
+
+    def report(self) -> Page:
+        """The HTML page of the ranks, which notebooks show: `batch.report().save("ranks.html")`."""
+        return cast("Page", imported("fastprof.page.ranks:page_of_ranks")(self))
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per rank and group of similar kernels.

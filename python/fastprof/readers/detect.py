@@ -151,11 +151,13 @@ def read_trace(
     progress: Progress | None = None,
     copies: bool = False,
     captures: bool = False,
+    host: bool = False,
 ) -> Recording:
     """Read the trace in a file. nsys exports a report first.
 
     copies : also read memory copies and memsets
     captures : the file is a capture of graphs; also read the API calls that add work to them
+    host : also keep all API calls; exports of nsys only
 
     Raises
     ------
@@ -164,7 +166,7 @@ def read_trace(
     """
     file, notices = detect_trace(path).exported(progress)
     if file.format is Format.SQLITE:
-        recording = _read_sqlite(file, progress, copies, captures)
+        recording = _read_sqlite(file, progress, copies, captures, host)
     else:
         compressed = file.format is Format.GZIP_JSON
         memory.require(file.name, memory_estimate.of_json(file.path, compressed))
@@ -175,7 +177,7 @@ def read_trace(
 
 
 def _read_sqlite(
-    file: InputFile, progress: Progress | None, copies: bool, captures: bool
+    file: InputFile, progress: Progress | None, copies: bool, captures: bool, host: bool
 ) -> Recording:
     with Database(file.path, progress) as database:
         is_nsys = nsys.recognises(database.tables)
@@ -183,7 +185,9 @@ def _read_sqlite(
             raise _unknown_tables(database)
         memory.require(database.name, memory_estimate.of_database(database, copies))
         recording = (
-            nsys.read(database, copies, captures) if is_nsys else nvprof.read(database, copies)
+            nsys.read(database, copies, captures, host)
+            if is_nsys
+            else nvprof.read(database, copies)
         )
         recording.about.read_by = database.read_by
         return recording

@@ -60,6 +60,18 @@ cdef class Join:
                 fp_join_rows(self.table, &process[0], &number[0], n, &row[0])
         return out
 
+    def matching(self, const int32_t[::1] process, const int64_t[::1] number):
+        """The places of the pairs that are in the table, int64, ascending."""
+        cdef int64_t n = _same_length(process, number), i, n_found = 0
+        found = np.empty(n, np.int64)
+        cdef int64_t[::1] place = found
+        with nogil:
+            for i in range(n):
+                if fp_join_has(self.table, process[i], number[i]):
+                    place[n_found] = i
+                    n_found += 1
+        return found[:n_found].copy()
+
 
 cdef int64_t _same_length(const int32_t[::1] process, const int64_t[::1] number) except -1:
     if process.shape[0] != number.shape[0]:

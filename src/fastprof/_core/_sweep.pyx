@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_OK, fp_status
 from fastprof._core._status cimport check
 
 
@@ -28,6 +28,28 @@ cdef extern from "fp_sweep.h":
     fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
                             int64_t *n_gaps) nogil
     fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) nogil
+
+    ctypedef struct fp_sweep_idle_part:
+        int64_t start
+        int64_t end
+        int32_t before
+        int32_t after
+        int32_t window
+
+    fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t *window_start,
+                            const int64_t *window_end, int64_t n_windows, int64_t short_ns,
+                            int64_t *short_sum, fp_sweep_idle_part *parts, int64_t room,
+                            int64_t *n_parts) nogil
+
+    ctypedef struct fp_sweep_parts:
+        int32_t *interval
+        int32_t *window
+        int64_t *start
+        int64_t *end
+
+    fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
+                           const int64_t *window_end, int64_t n_windows,
+                           const fp_sweep_parts *parts, int64_t room, int64_t *n_parts) nogil
 
 
 cdef class Sweep:
@@ -98,6 +120,48 @@ cdef class Sweep:
         check(status, "gaps between work")
         return tuple(np.ascontiguousarray(found[name][:n]) for name in _GAP.names)
 
+    def idle(self, int64_t first, const int64_t[::1] window_start, const int64_t[::1] window_end,
+             int64_t short_ns):
+        """Find the gaps within windows.
+
+        Parameters
+        ----------
+        first : int
+            The time from `first` to the first work is a gap too; its `before` is the first work.
+        window_start, window_end : int64 [windows]
+            Both ascend.
+        short_ns : int
+            Shorter parts of gaps are only summed.
+
+        Returns
+        -------
+        start, end : int64 [parts]
+        before, after, window : int32 [parts]
+            As for `gaps`, and the row of the window.
+        short_sum : int64 [windows]
+            ns of the short parts.
+        """
+        cdef int64_t n = 0, room = 0, n_windows = window_start.shape[0]
+        cdef fp_status status
+        if window_end.shape[0] != n_windows:
+            raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
+        short = np.zeros(n_windows, np.int64)
+        cdef int64_t[::1] short_sum = short
+        found = np.empty(1, _IDLE)
+        cdef fp_sweep_idle_part[::1] parts = found
+        while n_windows:
+            short_sum[:] = 0
+            with nogil:
+                status = fp_sweep_idle(&self.work, first, &window_start[0], &window_end[0],
+                                       n_windows, short_ns, &short_sum[0], &parts[0], room, &n)
+            check(status, "gaps between work")
+            if n <= room:
+                break
+            room, found = n, np.empty(n, _IDLE)
+            parts = found
+        columns = (np.ascontiguousarray(found[name][:n]) for name in _IDLE.names)
+        return (*columns, short)
+
     def own(self):
         """Divide the time with work among the intervals.
 
@@ -119,5 +183,55 @@ cdef class Sweep:
         return found
 
 
+def cut(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] window_start,
+        const int64_t[::1] window_end):
+    """Cut intervals at the bounds of windows.
+
+    Parameters
+    ----------
+    start, end : int64 [n]
+        Starts ascend. An interval without length is in the window that contains its start.
+    window_start, window_end : int64 [windows]
+        Both ascend.
+
+    Returns
+    -------
+    interval, window : int32 [parts]
+        Rows, in order of interval, then window.
+    start, end : int64 [parts]
+        Those of the parts.
+    """
+    cdef int64_t n_windows = window_start.shape[0], room = 0, n = 0
+    cdef fp_sweep_work work
+    cdef fp_sweep_parts parts
+    cdef fp_status status = FP_OK
+    cdef int32_t[::1] interval, window
+    cdef int64_t[::1] begin, finish
+    work.n = start.shape[0]
+    if end.shape[0] != work.n or window_end.shape[0] != n_windows:
+        raise ValueError(f"lengths differ: {work.n}, {end.shape[0]}; {n_windows}, "
+                         f"{window_end.shape[0]}")
+    if work.n and n_windows:
+        work.start, work.end = &start[0], &end[0]
+        with nogil:
+            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, 0,
+                                  &room)
+        check(status, "parts of intervals")
+    intervals, windows = np.empty(room, np.int32), np.empty(room, np.int32)
+    begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+    if room:
+        interval, window, begin, finish = intervals, windows, begins, ends
+        parts.interval, parts.window = &interval[0], &window[0]
+        parts.start, parts.end = &begin[0], &finish[0]
+        with nogil:
+            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, room,
+                                  &n)
+        check(status, "parts of intervals")
+    return intervals, windows, begins, ends
+
+
 _GAP = np.dtype(
     [("start", np.int64), ("end", np.int64), ("before", np.int32), ("after", np.int32)])
+_IDLE = np.dtype(
+    [("start", np.int64), ("end", np.int64), ("before", np.int32), ("after", np.int32),
+     ("window", np.int32)], align=True)

@@ -42,7 +42,14 @@ COLUMNS: Final = (
         "upper bound of the time saved per step and GPU, without what larger findings save; "
         "unknown for findings that save no time by themselves",
     ),
-    Heading("share", "step", "share", "the same as a share of the step"),
+    Heading(
+        "replayed_ns",
+        "replayed",
+        "ns",
+        "time that a step saves if it is replayed with this change alone; see docs/replay.md",
+        same_unit="saving_ns",
+    ),
+    Heading("share", "step", "share", "up to, as a share of the step"),
     Heading("confidence", "confidence", "", "high, medium or low"),
     Heading("where", "where", "", "layer, source line, operator, shapes, range", in_text=False),
     Heading("what", "what", "", "one sentence", in_text=False),
@@ -55,27 +62,20 @@ COLUMNS: Final = (
 )
 
 DESCRIPTION: Final = """\
-What to change to make a step shorter, the largest saving first. A saving is an upper bound, per
-step and GPU: the mean over typical steps (no warm-up, no outlier). It is taken from idle time or
-from the time of kernels. Time that two findings could save counts to the larger one, and the sum
-is at most a step. The notes list the rules that the capture does not suffice for.
+What to change to make a step shorter, in order of what a replay of the run saves with each change
+alone (docs/replay.md); all changes are replayed together as well. `up to` is a saving per step and
+GPU, the mean over typical steps (no warm-up, no outlier), taken from idle time or from the time of
+kernels. Time that two findings could save counts to the larger one, and the sum is at most a step.
+A replay may save more than that: a host that is faster runs ahead of later waits too. The notes
+list the rules that the capture does not suffice for.
 `fastprof.rule` adds rules; --ops loads a file with them.
 
 $ fastprof advise resnet50.json.gz -w 88 --min 10
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
 step 175.5 ms: findings save up to 114.4 ms, 65%
+all together, replayed: 72.02 ms saved, 41%
 
-1. no-tensor-cores (up to 57.65 ms): Convolutions run in fp32 without the tensor cores
-  of Tesla V100-DGXS-32GB.
-- evidence: GPU time 61.58 ms; of all kernels 62.5%; operators that can use tensor cores
-  67.6%; kernel cudnn::detail::dgrad_engine
-- where: 6 x conv2d N=32,C=256,H=14,W=14,K=1024,P=14,Q=14,R=1,S=1,ph=na,pw=na,U=na,V=na,
-  dh=na,dw=na,g=1,fp32, resnet50_profiler_api.py:46, and 45 more
-- remedy: torch.autocast("cuda", dtype=torch.float16), with torch.amp.GradScaler in
-  training
-- confidence: high: FLOPs and bytes are known
-
-2. data-loading (up to 56.74 ms): The GPU waits for the data loader.
+1. data-loading (up to 56.74 ms, replayed 58.98 ms): The GPU waits for the data loader.
 - evidence: 56.74 ms idle per step; median 57.04 ms, 48.19 ms to 62.04 ms; 1 gap, the
   longest 62.34 ms
 - where: resnet50_profiler_api.py:44 100%;
@@ -85,10 +85,20 @@ step 175.5 ms: findings save up to 114.4 ms, 65%
 - confidence: high: the thread that launches the next work is in the loader during this
   time
 
-finding          up to(ms)  step(%)  confidence
-no-tensor-cores       57.6     32.8  high
-data-loading          56.7     32.3  high
-total                114.4     65.2
+2. no-tensor-cores (up to 57.65 ms, replayed 2.724 ms): Convolutions run in fp32 without
+  the tensor cores of Tesla V100-DGXS-32GB.
+- evidence: GPU time 61.58 ms; of all kernels 62.5%; operators that can use tensor cores
+  67.6%; kernel cudnn::detail::dgrad_engine
+- where: 6 x conv2d N=32,C=256,H=14,W=14,K=1024,P=14,Q=14,R=1,S=1,ph=na,pw=na,U=na,V=na,
+  dh=na,dw=na,g=1,fp32, resnet50_profiler_api.py:46, and 45 more
+- remedy: torch.autocast("cuda", dtype=torch.float16), with torch.amp.GradScaler in
+  training
+- confidence: high: FLOPs and bytes are known
+
+finding          up to(ms)  replayed(ms)  step(%)  confidence
+data-loading          56.7          59.0     32.3  high
+no-tensor-cores       57.6           2.7     32.8  high
+total                114.4                   65.2
 not judged: cudnn-benchmark, because: values of arguments not recorded:
   profile(record_shapes=True) of PyTorch 2.1 or later
 """

@@ -97,7 +97,18 @@ class Facts:
 
     @cached_property
     def idle(self) -> IdleTime:
-        """The idle time by cause.
+        """The idle time of the typical steps by cause.
+
+        Raises
+        ------
+        CannotJudge
+            The file has no times, or no API calls.
+        """
+        return self.idle_of_all.take(self.rows)
+
+    @cached_property
+    def idle_of_all(self) -> IdleTime:
+        """The idle time of all rows of `windows` by cause.
 
         Raises
         ------
@@ -107,7 +118,7 @@ class Facts:
         self.need_times()
         if not len(self.profile.api):
             raise CannotJudge("no API calls in the file: record with nsys profile -t cuda")
-        return idle_time(self.profile, self.windows, self.rows)
+        return idle_time(self.profile, self.windows, np.arange(len(self.windows)))
 
     @cached_property
     def of_kernels(self) -> Floats64:
@@ -190,9 +201,7 @@ class Facts:
 
     def _has(self, column: str, values: tuple[str, ...]) -> Bools:
         """[kernels] Whether a key has one of some values."""
-        keys = key_of(self.profile, column)
-        fits = np.array([*(each in values for each in keys.values), False], bool)
-        return fits[keys.ids]
+        return key_of(self.profile, column).fits(lambda value: value in values)
 
     def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
         """The values of a key with most time of some kernels, with their share of that time."""

@@ -63,6 +63,20 @@ class IdleTime(NamedTuple):
         total = max(float(ns.sum()), 1.0)
         return [(str(column.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]
 
+    def take(self, windows: Int64) -> IdleTime:
+        """The gaps of some windows, in this order; their places in `by_window` are the new ones."""
+        index = np.full(len(self.by_window), -1)
+        index[windows] = np.arange(len(windows))
+        rows = np.flatnonzero(index[self.window] >= 0)
+        return IdleTime(
+            Gaps._make(each[rows] for each in self.gaps),
+            index[self.window[rows]],
+            self.main[rows],
+            self.main_ns[rows],
+            self.by_window[windows],
+            {name: Values(each.ids[rows], each.values) for name, each in self.places.items()},
+        )
+
     def by_cause(self, rows: Bools) -> Mapping[str, float]:
         """The time of the main cause of some gaps, ns per window."""
         n = max(len(self.by_window), 1)

@@ -91,9 +91,15 @@ def rule(id: str, *, least: float = 0.01) -> Callable[[Function], Function]:  # 
 
 
 def all_rules() -> dict[str, Rule]:
-    """All rules by id, the built-in ones and those of the user."""
+    """All rules by id, the built-in ones in order of their modules, then those of the user."""
     own = dict(_rules)
-    for name in _MODULES:
-        import_module(f"fastprof.analysis.advice.rules.{name}")
+    modules = [f"fastprof.analysis.advice.rules.{name}" for name in _MODULES]
+    for name in modules:
+        import_module(name)
     _rules.update(own)  # a rule of the user may be registered before the built-in one it replaces
-    return dict(_rules)
+    # Another thread, or another report, may have imported some of the modules in another order.
+    place = {name: i for i, name in enumerate(modules)}
+    rules = sorted(
+        _rules.items(), key=lambda each: place.get(each[1].function.__module__, len(place))
+    )
+    return dict(rules)

@@ -11,6 +11,7 @@ from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
+from fastprof.analysis.advice.replayed import replayed_savings
 from fastprof.analysis.advice.savings import Saving, without_overlaps
 from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
@@ -34,7 +35,7 @@ def advise(
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,
 ) -> Table:
-    """A row per finding, the largest saving first. See docs/reports.md.
+    """A row per finding, the largest replayed saving first. See docs/reports.md.
 
     Parameters
     ----------
@@ -68,17 +69,19 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
     """
     problems = load_packages(ENTRY_POINTS, "rules")
     found, not_judged = _judged(facts)
-    savings = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
+    listed = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
+    savings, together = _in_order(facts, listed)
     total = sum(each.ns for each in savings)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
     return Table(
         _columns(facts, savings),
         COLUMNS,
-        lead=(*_lead(facts, savings, total), ""),
+        lead=(*_lead(facts, savings, total, together), ""),
         notes=(*facts.steps.notes, *_not_judged(not_judged), *problems),
         total={"saving_ns": round(total), "share": total / max(facts.step_ns, 1)},
         facts={
             "step_ns": round(facts.step_ns),
+            "replayed_together_ns": None if together is None else round(together),
             "not_judged": [{"id": name, "because": why} for name, why in not_judged.items()],
             "failed": limit is not None and any(each.ns > limit for each in savings),
         },
@@ -95,6 +98,20 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
         except CannotJudge as reason:
             not_judged[each.id] = str(reason)
     return found, not_judged
+
+
+def _in_order(facts: Facts, savings: list[Saving]) -> tuple[list[Saving], float | None]:
+    """The findings by what their replay saves, and what the replay of all together saves.
+
+    Without a replay, they keep their order.
+    """
+    timed = [each for each in savings if not _saves_nothing(each)]
+    found = replayed_savings(facts, [each.finding for each in timed])
+    if found is None:
+        return savings, None
+    timed = [each._replace(replayed=ns) for each, ns in zip(timed, found.alone, strict=True)]
+    others = [each for each in savings if _saves_nothing(each)]
+    return [*sorted(timed, key=lambda each: -(each.replayed or 0.0)), *others], found.together
 
 
 def _is_listed(facts: Facts, saving: Saving, least: float | None) -> bool:
@@ -120,6 +137,7 @@ def _columns(facts: Facts, savings: list[Saving]) -> dict[str, Cells]:
     return {
         "id": texts([each.rule.id for each in savings]),
         "saving_ns": Ints(np.where(none, -1, np.floor(ns)).astype(np.int64)),
+        "replayed_ns": Ints(np.array([_floor(each.replayed) for each in savings], np.int64)),
         "share": Floats(np.where(none, np.nan, ns / max(facts.step_ns, 1))),
         "confidence": texts([each.confidence for each in findings]),
         "where": texts([each.where or None for each in findings]),
@@ -131,7 +149,13 @@ def _columns(facts: Facts, savings: list[Saving]) -> dict[str, Cells]:
     }
 
 
-def _lead(facts: Facts, savings: list[Saving], total: float) -> Iterator[str]:
+def _floor(ns: float | None) -> int:
+    return -1 if ns is None else int(ns)
+
+
+def _lead(
+    facts: Facts, savings: list[Saving], total: float, together: float | None
+) -> Iterator[str]:
     """The step, and each finding in words."""
     gpus = gpu_names(facts.profile.about, facts.profile.column("device"))
     yield ", ".join(filter(None, [gpus, facts.steps.description]))
@@ -142,6 +166,11 @@ def _lead(facts: Facts, savings: list[Saving], total: float) -> Iterator[str]:
     share = total / max(facts.step_ns, 1)
     saves = f"findings save up to {quantity(round(total), 'ns')}, {share:.0%}"
     yield f"{step}: {saves if total else 'no finding saves time'}"
+    if together is not None:
+        yield (
+            f"all together, replayed: {quantity(round(together), 'ns')} saved, "
+            f"{together / max(facts.step_ns, 1):.0%}"
+        )
     for number, each in enumerate(savings, 1):
         finding = each.finding
         yield ""
@@ -160,6 +189,8 @@ def _up_to(saving: Saving) -> str:
     if _saves_nothing(saving):
         return ""
     text = f"up to {quantity(round(saving.ns), 'ns')}"
+    if saving.replayed is not None:
+        text += f", replayed {quantity(round(saving.replayed), 'ns')}"
     if saving.ns < _MOST * saving.claimed:
         text += f"; {quantity(round(saving.claimed), 'ns')} without the findings above"
     return f" ({text})"

@@ -23,12 +23,14 @@ class Saving(NamedTuple):
     finding : as the rule made it
     ns : per step and GPU, without what larger findings save
     claimed : per step and GPU, alone
+    replayed : per step, what a replay with this change alone saves; None without a replay
     """
 
     rule: Rule
     finding: Finding
     ns: float
     claimed: float
+    replayed: float | None = None
 
 
 def without_overlaps(facts: Facts, found: list[tuple[Rule, Finding]]) -> list[Saving]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from concurrent.futures import Future
+from typing import Final, TypeAlias
 
+from fastprof._system import memory
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.store import Baseline, BaselineError, is_baseline, load
 from fastprof.analysis.selection import Where
-from fastprof.profile.load import open as open_profile
+from fastprof.errors import FastprofError
+from fastprof.profile.load import open_with_host
 from fastprof.profile.profile import Profile
 
 __all__ = ["Capture", "Captures", "Opener", "sides_of"]
@@ -21,16 +26,11 @@ Captures: TypeAlias = Capture | Sequence[Capture]
 Opener: TypeAlias = Callable[[Path], Profile]
 
 
-def open_with_copies(path: Path) -> Profile:
-    """Open a trace with its copies and memsets, which also take time of a step."""
-    return open_profile(path, copies=True)
-
-
 def sides_of(
     captures: Iterable[Captures],
     steps: str | None = None,
     where: Where | None = None,
-    opened: Opener = open_with_copies,
+    opened: Opener = open_with_host,
 ) -> list[Side]:
     """Measure captures in the same way.
 
@@ -52,7 +52,9 @@ def sides_of(
             baseline = load(each)
             steps, conditions = _agreed(each, baseline, steps, conditions)
             given[i] = baseline.side
-    return [_side(each, steps, conditions, opened) for each in given]
+    with _Measuring(steps, conditions, opened) as measuring:
+        found = [measuring.start(each) for each in given]
+        return [side() for side in found]
 
 
 def _conditions(where: Where | None) -> tuple[str, ...]:
@@ -85,11 +87,55 @@ def _shown(value: str | tuple[str, ...] | None) -> str:
     return (value if isinstance(value, str) else " ".join(value or ())) or "unset"
 
 
-def _side(captures: Captures, steps: str | None, where: tuple[str, ...], opened: Opener) -> Side:
-    if isinstance(captures, Side):
-        return captures
-    if isinstance(captures, Profile):
-        return side_of(captures, steps, where)
-    if isinstance(captures, str | os.PathLike):
-        return side_of(opened(captures), steps, where)
-    return combined([_side(each, steps, where, opened) for each in captures])
+class _Measuring:
+    """Measures captures on a second thread while the next trace is opened.
+
+    At most two profiles are in memory; one, if the files are large for this machine.
+    """
+
+    def __init__(self, steps: str | None, where: tuple[str, ...], opened: Opener) -> None:
+        self._steps, self._where, self._opened = steps, where, opened
+        self._second = SecondThread()
+        self._last: Future[Side] | None = None
+
+    def __enter__(self) -> _Measuring:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._second.__exit__(*exception)
+
+    def start(self, captures: Captures) -> Callable[[], Side]:
+        """Begin to measure captures; the result waits for the side."""
+        if isinstance(captures, Side):
+            return lambda: captures
+        if isinstance(captures, Profile):
+            return self._submit(captures)
+        if isinstance(captures, str | os.PathLike):
+            if not _has_room(captures):
+                self._wait()
+            try:
+                profile = self._opened(captures)
+            except FastprofError:
+                self._wait()  # its error comes first
+                raise
+            return self._submit(profile)
+        found = [self.start(each) for each in captures]
+        return lambda: combined([side() for side in found])
+
+    def _submit(self, profile: Profile) -> Callable[[], Side]:
+        self._wait()
+        self._last = self._second.submit(side_of, profile, self._steps, self._where)
+        return self._last.result
+
+    def _wait(self) -> None:
+        if self._last is not None:
+            self._last.result()
+
+
+def _has_room(path: Path) -> bool:
+    """Whether a trace fits in memory easily."""
+    size = os.path.getsize(path) if os.path.exists(path) else math.inf
+    return _TIMES_FILE * size < memory.available()[0]
+
+
+_TIMES_FILE: Final = 4  # a profile takes up to 1.5 times the size of an export

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from fastprof.analysis.diff.answer import answer, lines
-from fastprof.analysis.diff.captures import Captures, Opener, open_with_copies, sides_of
+from fastprof.analysis.diff.captures import Captures, Opener, sides_of
 from fastprof.analysis.diff.confidence import THRESHOLD, Confidence
 from fastprof.analysis.diff.headings import DEFAULT_BY, diff_keys
 from fastprof.analysis.diff.judgement import judged, wall_of
@@ -19,6 +19,7 @@ from fastprof.analysis.diff.waterfall import Waterfall, waterfall
 from fastprof.analysis.selection import Where
 from fastprof.model.page import Page
 from fastprof.model.table import Table
+from fastprof.profile.load import open_with_host
 from fastprof.profile.reports import imported
 
 __all__ = ["Diff", "diff"]
@@ -64,6 +65,9 @@ class Diff:
         """
         return wall_of(self.found, self.confidence)
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def page(self) -> Page:
         """The comparison as a page for a browser: `diff.page().save("diff.html")`."""
         # Pages are in a room above this one.
@@ -96,7 +100,7 @@ def diff(
     *,
     runs: Sequence[tuple[Captures, Captures]] = (),
     threshold: float = THRESHOLD,
-    opened: Opener = open_with_copies,
+    opened: Opener = open_with_host,
 ) -> Diff:
     """Compare two captures, or two runs of several ranks.
 

@@ -6,9 +6,11 @@ from typing import Final
 
 import numpy as np
 
+from fastprof._core._launched import NO_GROUP, OTHER, launched
 from fastprof._core._take import take
-from fastprof.analysis.grouping import Grouping
-from fastprof.analysis.launch_times import launch_times
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.launch_times import STARVED
+from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int64
 from fastprof.profile.profile import Profile
@@ -26,20 +28,18 @@ def launching(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict
     launched : kernels and graphs that start after their launch; starved: those that find an empty
         queue
     """
-    found = {name: np.zeros(len(windows), np.int64) for name in LAUNCHING}
-    api = profile.api
-    if not len(api):
-        return found
-    times = launch_times(profile, api)
-    n = len(times.call)
-    is_first, host = np.zeros(n, bool), np.zeros(n, np.int64)
-    is_first[times.first], host[times.first] = True, times.host
-    on_time = times.known & ~times.is_early
-    one = np.ones(n, np.int64)
-    sums = ((one, is_first), (host, is_first), (one, on_time), (one, times.is_starved))
-    for lane, rows in windows.by_lane():
+    api, n_steps = profile.api, len(steps)
+    group = np.full(len(profile), NO_GROUP, np.int32)
+    for i, lane in enumerate(windows.lanes):
         work = lane.selected.rows
-        of_steps = Grouping(take(steps.of_kernel, work), len(steps))
-        for name, (values, which) in zip(LAUNCHING, sums, strict=True):
-            found[name][rows] = of_steps.sum_where(values[work], which[work])[windows.step[rows]]
-    return found
+        step = take(steps.of_kernel, work)
+        group[work] = np.where(step < 0, np.int32(NO_GROUP), step + np.int32(i * n_steps))
+    group[~of_kinds(profile, "kernel", "graph")] = OTHER
+    sums = launched(
+        (group, api.of_kernel, numbers(profile, "start")),
+        (api.start, api.end),
+        n_steps * len(windows.lanes),
+        STARVED,
+    )
+    place = windows.lane * np.int64(n_steps) + windows.step
+    return {name: each[place] for name, each in zip(LAUNCHING, sums, strict=True)}

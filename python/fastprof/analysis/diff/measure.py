@@ -54,27 +54,32 @@ def side_of(profile: Profile, steps: str | None = None, where: Where | None = No
     rows = selected(profile, where)
     if "start" not in profile.names:
         raise ReportError(f"{profile.name}: dict lines contain no times; compare original traces")
-    found = profile.find_steps(steps)
-    every = windows_of(profile, found, rows)
-    windows = every.take(np.flatnonzero(_is_counted(every, found)))
-    if not len(windows):
-        why = advice_on(profile.about, profile.contents, "op") if not len(profile) else NO_GPU_WORK
-        raise ReportError(f"{profile.name}: {why}")
     with SecondThread() as second:
-        work = second.submit(_work_of_groups, profile, windows, found, rows)
-        host = Host(profile)
+        grouping = second.submit(_Groups, profile, rows)
+        found = profile.find_steps(steps)
+        every = windows_of(profile, found, rows)
+        windows = every.take(np.flatnonzero(_is_counted(every, found)))
+        if not len(windows):
+            raise ReportError(f"{profile.name}: {_nothing(profile)}")
+        host, own = Host(profile), own_work(windows)
         times = _times(profile, windows, found, host)
         idle = idle_by_cause(windows, host)
-        return Side(
-            names=(profile.name,),
-            gpus=gpu_names(profile.about, profile.column("device")),
-            steps=found.description,
-            has_steps=found.source != "none",
-            windows=times,
-            idle=idle,
-            notes=tuple(found.notes),
-            **work.result(),
-        )
+        groups = grouping.result()
+    return Side(
+        names=(profile.name,),
+        gpus=gpu_names(profile.about, profile.column("device")),
+        steps=found.description,
+        has_steps=found.source != "none",
+        windows=times,
+        idle=idle,
+        notes=tuple(found.notes),
+        **_work_of_groups(profile, windows, found, groups, own),
+    )
+
+
+def _nothing(profile: Profile) -> str:
+    """Why there is nothing to measure."""
+    return NO_GPU_WORK if len(profile) else advice_on(profile.about, profile.contents, "op")
 
 
 def _is_counted(windows: Windows, steps: StepsOfKernels) -> Bools:
@@ -101,10 +106,9 @@ def _times(
 
 
 def _work_of_groups(
-    profile: Profile, windows: Windows, steps: StepsOfKernels, rows: Bools | None
+    profile: Profile, windows: Windows, steps: StepsOfKernels, groups: _Groups, own: Own
 ) -> dict[str, Any]:
     """The fields of a Side that describe groups."""
-    groups, own = _Groups(profile, rows), own_work(windows)
     is_counted = _of_window(windows, steps, own, len(profile))
     counted = Grouping(np.where(is_counted, groups.of_kernel, np.int32(-1)), groups.n)
     of_calls = groups.of_kernel[groups.first_of_call(is_counted)]
@@ -133,12 +137,14 @@ def _of_window(windows: Windows, steps: StepsOfKernels, own: Own, n_kernels: int
     is_counted = np.zeros(len(steps), bool)
     is_counted[windows.step] = True
     found = take(is_counted, steps.of_kernel, False)
-    runs = np.zeros(n_kernels, bool)
-    runs[own.row] = True
-    selected_rows = np.zeros(n_kernels, bool)
+    if (steps.of_kernel < 0).any():
+        runs = np.zeros(n_kernels, bool)
+        runs[own.row] = True
+        found |= runs & (steps.of_kernel < 0)
+    is_selected = np.zeros(n_kernels, bool)
     for lane in windows.lanes:
-        selected_rows[lane.selected.rows] = True
-    counted: Bools = selected_rows & np.where(steps.of_kernel < 0, runs, found)
+        is_selected[lane.selected.rows] = True
+    counted: Bools = found & is_selected
     return counted
 
 
@@ -171,7 +177,7 @@ class _Groups:
 
     def __init__(self, profile: Profile, rows: Bools | None) -> None:
         self._profile = profile
-        with computing_costs(profile):
+        with computing_costs(profile, footer=False):
             has_ops = bool((key_of(profile, "op").ids >= 0).any())
             cells = cells_of(profile, () if has_ops else ("range",))
             columns = {name: self._key(cells, name, has_ops) for name in KEYS}

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.gpu_work import Gaps, GpuWork, gaps, own_ns
+from fastprof._core._sweep import cut
+from fastprof._core._take import take
+from fastprof.analysis.gpu_work import GpuWork, idle_parts, own_ns
 from fastprof.analysis.idle_causes import Cause, Host, split
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int32, Int64
@@ -38,20 +40,15 @@ def own_work(windows: Windows) -> Own:
     """
     found = []
     for lane, rows in windows.by_lane():
-        order = rows[np.argsort(windows.start[rows], kind="stable")]
-        start, end = windows.start[order], windows.end[order]
+        order, start, end = _in_order(windows, rows)
         work = lane.selected
-        first = np.searchsorted(end, work.start, "right")
-        last = np.searchsorted(start, np.maximum(work.end, work.start + 1), "left")
-        n = np.maximum(last - first, 0)
-        piece = np.repeat(np.arange(len(work)), n)
-        place = np.arange(len(piece)) - np.repeat(np.cumsum(n) - n, n) + first[piece]
-        begin = np.maximum(work.start[piece], start[place])
-        finish = np.minimum(work.end[piece], end[place])
-        by_start = np.argsort(begin, kind="stable")
-        piece, place = piece[by_start], place[by_start]
-        cut = GpuWork(work.rows[piece], begin[by_start], finish[by_start], work.kind[piece])
-        found.append(Own(cut.rows, order[place].astype(np.int32), own_ns(cut)))
+        piece, place, begin, finish = cut(work.start, work.end, start, end)
+        if np.any(begin[1:] < begin[:-1]):  # work that crosses the bound of a window
+            by_start = np.argsort(begin, kind="stable")
+            piece, place = piece[by_start], place[by_start]
+            begin, finish = begin[by_start], finish[by_start]
+        inside = GpuWork(take(work.rows, piece), begin, finish, take(work.kind, piece, 0))
+        found.append(Own(inside.rows, take(order, place), own_ns(inside)))
     if not found:
         none = np.empty(0, np.int32)
         return Own(none, none, np.empty(0, np.int64))
@@ -67,48 +64,18 @@ def idle_by_cause(windows: Windows, host: Host) -> Int64:
     for lane, rows in windows.by_lane():
         if not len(rows):
             continue
-        order = rows[np.argsort(windows.start[rows], kind="stable")]
-        start, end = windows.start[order], windows.end[order]
-        cut, place = _cut(_all_gaps(lane.selected, int(start[0])), start, end)
-        length = cut.end - cut.start
-        is_long = length >= _SHORT_NS
-        np.add.at(found[:, Cause.SHORT], order[place[~is_long]], length[~is_long])
-        of_gaps = Gaps._make(each[is_long] for each in cut)
-        found[order] += split(of_gaps, host, place[is_long], len(order)).of_windows
+        order, start, end = _in_order(windows, rows)
+        work = lane.selected
+        of_gaps, place, short = idle_parts(work, (start, end), _SHORT_NS)
+        found[order, Cause.SHORT] = short
+        found[order] += split(of_gaps, host, place, len(order)).of_windows
         # After the last work, nothing ends the gap.
         tail = np.maximum(end - np.maximum(start, lane.selected.span[1]), 0)
         found[order, Cause.UNKNOWN] += tail
     return found
 
 
-def _all_gaps(work: GpuWork, begin: int) -> Gaps:
-    """The gaps of a GPU, including the time before its first work."""
-    found = gaps(work)
-    if not len(work) or begin >= work.start[0]:
-        return found
-    first = work.rows[:1]
-    return Gaps(
-        np.append(begin, found.start),
-        np.append(work.start[0], found.end),
-        np.append(first, found.before),
-        np.append(first, found.after),
-    )
-
-
-def _cut(found: Gaps, start: Int64, end: Int64) -> tuple[Gaps, Int64]:
-    """The parts of gaps within windows, and the window of each.
-
-    start, end : of the windows, ascending, which do not overlap
-    """
-    first = np.searchsorted(end, found.start, "right")
-    last = np.searchsorted(start, found.end, "left")
-    n = np.maximum(last - first, 0)
-    part = np.repeat(np.arange(len(n)), n)
-    place = np.arange(len(part)) - np.repeat(np.cumsum(n) - n, n) + first[part]
-    cut = Gaps(
-        np.maximum(found.start[part], start[place]),
-        np.minimum(found.end[part], end[place]),
-        found.before[part],
-        found.after[part],
-    )
-    return cut, place
+def _in_order(windows: Windows, rows: Int64) -> tuple[Int32, Int64, Int64]:
+    """Some windows in order of start: their rows, starts and ends."""
+    order = rows[np.argsort(windows.start[rows], kind="stable")].astype(np.int32)
+    return order, windows.start[order], windows.end[order]

@@ -75,8 +75,7 @@ def categories(blocks: Blocks, columns: AllocationColumns, has_steps: bool) -> V
 
 
 def _in(phase: Values, names: Collection[str]) -> Bools:
-    wanted = np.array([*(each in names for each in phase.values), False], bool)
-    return np.asarray(wanted[phase.ids])
+    return phase.fits(lambda name: name in names)
 
 
 def _between(begin: Int64, end: Int64, wanted: Bools) -> Bools:
@@ -86,6 +85,5 @@ def _between(begin: Int64, end: Int64, wanted: Bools) -> Bools:
 
 
 def _are_inputs(columns: AllocationColumns) -> Bools:
-    op, layer = texts(columns, "op"), texts(columns, "layer")
-    outside = np.array([*(not each for each in layer.values), True], bool)[layer.ids]
-    return np.asarray(_in(op, _MOVES) & outside)
+    inside = texts(columns, "layer").fits(bool)
+    return np.asarray(_in(texts(columns, "op"), _MOVES) & ~inside)

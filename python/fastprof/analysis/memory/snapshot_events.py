@@ -72,8 +72,7 @@ def live_events(snapshot: Snapshot, devices: set[int]) -> LiveEvents:
 
 def are(texts: Values, *wanted: str) -> Bools:
     """Whether each text is one of these."""
-    found = np.array([*(each in wanted for each in texts.values), False], bool)
-    return np.asarray(found[texts.ids])
+    return texts.fits(lambda text: text in wanted)
 
 
 def _frees(snapshot: Snapshot) -> Bools:

@@ -22,9 +22,7 @@ def of_kinds(profile: Profile, *kinds: str) -> Bools:
     """[kernels] Whether each row has one of the kinds kernel, graph, memcpy, memset."""
     if "kind" not in profile.names:
         return np.full(len(profile), "kernel" in kinds)
-    column = texts(profile, "kind")
-    wanted = np.array([*(value in kinds for value in column.values), False], bool)
-    return np.asarray(wanted[column.ids])
+    return texts(profile, "kind").fits(lambda kind: kind in kinds)
 
 
 def cuda_gpu_kern_sum(profile: Profile) -> list[Cells]:

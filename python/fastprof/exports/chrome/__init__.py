@@ -20,11 +20,14 @@ from fastprof.exports.chrome.host import (
     api_rows,
     memory_rows,
     name_events,
+    place_of,
     range_rows,
+    step_rows,
     thread_places,
 )
 from fastprof.exports.chrome.rows import quoted
 from fastprof.exports.events import GpuWork, HostRows, read
+from fastprof.model.arrays import Int64
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile
@@ -33,12 +36,15 @@ from fastprof.writers.write_threads import write as write_rows
 __all__ = ["write"]
 
 
-def write(profile: Profile, file: BinaryIO, where: Where | None = None) -> None:
+def write(
+    profile: Profile, file: BinaryIO, steps: str | None = None, where: Where | None = None
+) -> None:
     """Write a profile as a trace of torch.profiler.
 
     Parameters
     ----------
     file : binary file
+    steps : what a step is, see `Profile.find_steps`; adds the steps as `ProfilerStep#N`
     where : the GPU work to export, and the host's work during it
 
     Raises
@@ -47,7 +53,10 @@ def write(profile: Profile, file: BinaryIO, where: Where | None = None) -> None:
         The profile is dict lines, which contain no times.
     ReportError
         A condition of `where` is malformed.
+    StepsError
+        There are no such steps.
     """
+    found = None if steps is None else profile.find_steps(steps)
     work, rows = read(profile, where)
     origin = min(_first(profile, work, rows), 0)
     root = ",\n".join(f"{quoted(key)}:{quoted(value)}" for key, value in _root(profile.about))
@@ -56,6 +65,8 @@ def write(profile: Profile, file: BinaryIO, where: Where | None = None) -> None:
         file.write(quoted(event).encode() + b",\n")
     for writer in _writers(profile, work, rows, origin):
         write_rows(writer, file)
+    if found is not None and found.source != "none":
+        write_rows(step_rows(found, origin), file)
     end = int(work.end.max(initial=0)) - origin
     last = {
         "ph": "i",
@@ -87,7 +98,7 @@ def _writers(profile: Profile, work: GpuWork, rows: HostRows, origin: int) -> It
     yield from _flows(profile, work, correlation, origin)
 
 
-def _flows(profile: Profile, work: GpuWork, correlation: Any, origin: int) -> Iterator[RowWriter]:
+def _flows(profile: Profile, work: GpuWork, correlation: Int64, origin: int) -> Iterator[RowWriter]:
     """Flows from API calls to GPU work (ac2g) and from forward to backward (fwdbwd)."""
     api, ranges = profile.api, profile.ranges
     threads = thread_places(api.threads)
@@ -95,7 +106,7 @@ def _flows(profile: Profile, work: GpuWork, correlation: Any, origin: int) -> It
     call = work.api[launched]
     ids = correlation[launched]
     place, streams = stream_places(work)
-    of_call = take(api.thread, call)
+    of_call = place_of(take(api.thread, call), api.threads)
     yield flow_rows("s", "ac2g", ids, (of_call, threads), api.start[call], origin)
     yield flow_rows("f", "ac2g", ids, (place[launched], streams), work.start[launched], origin)
     backward = np.flatnonzero(ranges.forward[: ranges.n_own] >= 0)
@@ -104,7 +115,7 @@ def _flows(profile: Profile, work: GpuWork, correlation: Any, origin: int) -> It
     backward, forward = backward[own], forward[own]
     ids = np.arange(1, len(backward) + 1, dtype=np.int64)
     for phase, row in (("s", forward), ("f", backward)):
-        places = ranges.thread[row], threads
+        places = place_of(ranges.thread[row], ranges.threads), threads
         yield flow_rows(phase, "fwdbwd", ids, places, ranges.start[row], origin)
 
 

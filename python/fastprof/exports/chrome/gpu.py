@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof._core._pools import alike
 from fastprof._core._rows import RowWriter
 from fastprof._core._take import take
 from fastprof.exports.chrome.rows import EventRows, quoted
 from fastprof.exports.events import GpuWork
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NO_TIME
 
 __all__ = ["gpu_rows"]
@@ -113,7 +114,7 @@ def _copy_name(kind: str, direction: str | None, memory: str | None) -> str:
 
 
 def flow_rows(
-    phase: str, category: str, ids: Int64, places: tuple[Any, list[str]], time: Int64, origin: int
+    phase: str, category: str, ids: Int64, places: tuple[Int32, list[str]], time: Int64, origin: int
 ) -> RowWriter:
     """Events at the starts (phase s) or ends (phase f) of flows.
 
@@ -125,12 +126,12 @@ def flow_rows(
     rows.number("id", ids, none=NO_TIME)
     which, texts = places
     rows.plain(",")
-    rows.texts(np.ascontiguousarray(which, np.int32), texts)
+    rows.texts(which, texts)
     rows.time(time)
     return rows.done()
 
 
-def stream_places(work: GpuWork) -> tuple[Any, list[str]]:
+def stream_places(work: GpuWork) -> tuple[Int32, list[str]]:
     """The pid and tid of the events of GPU work, as for `flow_rows`."""
     return work.place, [
         f'"pid":{device},"tid":{stream}' for _, device, _, stream in work.places.tolist()
@@ -143,17 +144,10 @@ def numbers_of_calls(work: GpuWork) -> tuple[Int64, Int64]:
     Files of several processes repeat ids; torch.profiler writes one file per process.
     """
     api, own = work.profile.api, np.ascontiguousarray(work.numbers("correlation"), np.int64)
-    pids = np.unique(np.concatenate([work.places[:, 0], api.threads.pid]))
-    if len(pids) < 2:
+    if len({*work.places[:, 0].tolist(), *api.threads.pid.tolist()} - {-1}) < 2:
         return own, api.correlation
-    width = max(int(own.max(initial=0)), int(api.correlation.max(initial=0))) + 1
-    pid = take(np.ascontiguousarray(work.places[:, 0]), work.place)
-    return (
-        _unique(own, pid, pids, width),
-        _unique(api.correlation, api.pid, pids, width),
-    )
-
-
-def _unique(correlation: Int64, pid: Int64, pids: Int64, width: int) -> Int64:
-    found: Int64 = np.where(correlation < 0, -1, correlation + np.searchsorted(pids, pid) * width)
-    return found
+    of_work = take(np.ascontiguousarray(work.places[:, 0]), work.place)
+    correlation = np.concatenate([own, api.correlation])
+    numbers, _ = alike([np.concatenate([of_work, api.pid]), correlation])
+    unique = np.where(correlation < 0, -1, numbers.astype(np.int64) + 1)
+    return unique[: len(own)], unique[len(own) :]

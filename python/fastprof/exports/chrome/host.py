@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,16 +16,25 @@ from fastprof.model.metadata import MANAGED
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.instances import Threads
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["api_rows", "memory_rows", "name_events", "range_rows", "thread_places"]
+__all__ = [
+    "api_rows", "memory_rows", "name_events", "place_of", "range_rows", "step_rows",
+    "thread_places",
+]  # fmt: skip
 
-_CPU: Final = 0
+# Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
+_VERSION: Final = re.compile(r"_v\d{4,}\Z")
 
 
 def thread_places(threads: Threads) -> list[str]:
     """The pid and tid of each thread, and of an unknown one at the end."""
-    pairs = zip(threads.pid.tolist(), threads.tid.tolist(), strict=True)
-    return [f'"pid":{pid},"tid":{tid}' for pid, tid in (*pairs, (-1, -1))]
+    pairs = enumerate(zip(threads.pid.tolist(), threads.tid.tolist(), strict=True))
+    # Threads without a number remain distinct.
+    found = [
+        f'"pid":{pid},"tid":{tid if tid >= 0 else quoted(f"thread {i}")}' for i, (pid, tid) in pairs
+    ]
+    return [*found, '"pid":-1,"tid":-1']
 
 
 def range_rows(profile: Profile, chosen: Int64, origin: int) -> RowWriter:
@@ -40,14 +50,14 @@ def range_rows(profile: Profile, chosen: Int64, origin: int) -> RowWriter:
     rows.number("External id", chosen + 1)
     rows.number("Sequence number", seq)
     rows.plain("},")
-    rows.texts(_place(ranges.thread[chosen], ranges.threads), thread_places(ranges.threads))
+    rows.texts(place_of(ranges.thread[chosen], ranges.threads), thread_places(ranges.threads))
     rows.time(ranges.start[chosen])
     rows.duration(ranges.start[chosen], ranges.end[chosen], np.zeros(len(chosen), bool))
     return rows.done()
 
 
-def _place(thread: Int32, threads: Threads) -> Int32:
-    """The index into `thread_places`."""
+def place_of(thread: Int32, threads: Threads) -> Int32:
+    """The index of each thread in `thread_places`; thread: index into `threads`, -1 if unknown."""
     return np.where(thread < 0, len(threads.tid), thread).astype(np.int32)
 
 
@@ -61,12 +71,12 @@ def api_rows(profile: Profile, chosen: Int64, correlation: Int64, origin: int) -
     rows = EventRows(len(chosen), origin)
     beginnings = [
         f'"ph":"X","cat":"{_category(name)}","name":{quoted(name)},"args":{{"cbid":0'
-        for name in map(str, api.name.values)
+        for name in (_VERSION.sub("", str(each)) for each in api.name.values)
     ]
     rows.texts(api.name.ids[chosen], beginnings)
     rows.number("correlation", correlation[chosen])
     rows.plain("},")
-    rows.texts(_place(api.thread[chosen], api.threads), thread_places(api.threads))
+    rows.texts(place_of(api.thread[chosen], api.threads), thread_places(api.threads))
     rows.time(api.start[chosen])
     rows.duration(api.start[chosen], api.end[chosen], np.zeros(len(chosen), bool))
     return rows.done()
@@ -77,10 +87,22 @@ def _category(name: str) -> str:
     return "cuda_driver" if is_driver else "cuda_runtime"
 
 
+def step_rows(steps: StepsOfKernels, origin: int) -> RowWriter:
+    """The steps as annotations `ProfilerStep#N`, on a thread of their own in each process."""
+    chosen = np.flatnonzero(steps.start != NO_TIME)
+    rows = EventRows(len(chosen), origin)
+    rows.plain('"ph":"X","cat":"user_annotation","name":"ProfilerStep#')
+    rows.writer.add_ints(rows.taken(), steps.number[chosen], none=NO_TIME, none_text=b"")
+    rows.plain('","tid":"steps"')
+    rows.number("pid", steps.pid[chosen], none=NO_TIME)
+    rows.time(steps.start[chosen])
+    rows.duration(steps.start[chosen], steps.end[chosen], np.zeros(len(chosen), bool))
+    return rows.done()
+
+
 def memory_rows(profile: Profile, origin: int) -> RowWriter:
     """The allocations and frees."""
     memory = profile.memory_events
-    rows = EventRows(len(memory), origin)
     chosen = np.flatnonzero((memory.time != NO_TIME) & (memory.device_type < MANAGED))
     rows = EventRows(len(chosen), origin)
     rows.plain('"ph":"i","s":"t","cat":"cpu_instant_event","name":"[memory]","args":{"Ev Idx":0')

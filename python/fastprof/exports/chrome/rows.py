@@ -51,7 +51,7 @@ class EventRows:
     def texts(self, ids: Int32, texts: list[str]) -> None:
         """Add a text per event; ids: int32 [n], -1 for none."""
         encoded = [text.encode() for text in texts]
-        self.writer.add_texts(self._taken(), ids, encoded, none_text=b"")
+        self.writer.add_texts(self.taken(), ids, encoded, none_text=b"")
 
     def plain(self, text: str) -> None:
         """Add the same text to all events."""
@@ -61,7 +61,7 @@ class EventRows:
         """Add `,"key":number`, nothing where the number is `none`; values: [n]."""
         values = np.ascontiguousarray(values)
         ids = np.where(values == none, np.int32(-1), np.int32(0))
-        self.writer.add_texts(self._taken(), ids, [f',"{key}":'.encode()], none_text=b"")
+        self.writer.add_texts(self.taken(), ids, [f',"{key}":'.encode()], none_text=b"")
         self.writer.add_ints(b"", values, none=none, none_text=b"")
 
     def time(self, time: Int64) -> None:
@@ -74,13 +74,13 @@ class EventRows:
         unknown = unknown | (end == NEVER)
         duration = np.where(unknown, 0, np.maximum(end, start) - start)
         ids = np.where(unknown, np.int32(-1), np.int32(0))
-        self.writer.add_texts(self._taken(), ids, [b',"dur":'], none_text=b"")
+        self.writer.add_texts(self.taken(), ids, [b',"dur":'], none_text=b"")
         self._microseconds(duration, unknown)
 
     def _microseconds(self, nanoseconds: Int64, unknown: npt.NDArray[np.bool_]) -> None:
         whole = nanoseconds // 1000
         rest = (nanoseconds - whole * 1000).astype(np.int32)
-        self.writer.add_ints(self._taken(), np.where(unknown, -1, whole), none=-1, none_text=b"")
+        self.writer.add_ints(self.taken(), np.where(unknown, -1, whole), none=-1, none_text=b"")
         self.writer.add_texts(
             b"", np.where(unknown, np.int32(-1), rest), _THOUSANDTHS, none_text=b""
         )
@@ -89,9 +89,10 @@ class EventRows:
         """The writer; ends all rows with the plain text added last."""
         if self._before:
             ids = np.zeros(self._n, np.int32)
-            self.writer.add_texts(b"", ids, [self._taken()], none_text=b"")
+            self.writer.add_texts(b"", ids, [self.taken()], none_text=b"")
         return self.writer
 
-    def _taken(self) -> bytes:
+    def taken(self) -> bytes:
+        """The plain text added last, to write before the next part."""
         before, self._before = self._before, b""
         return before

@@ -6,6 +6,7 @@ import numpy as np
 
 from fastprof._core import _nest
 from fastprof._core._packets import Fields
+from fastprof._core._take import take
 from fastprof.exports.events import GpuWork, HostRows
 from fastprof.exports.names import category_of, details_of, title_of
 from fastprof.exports.perfetto import proto
@@ -13,6 +14,7 @@ from fastprof.exports.perfetto.gpu import flow_ids
 from fastprof.exports.perfetto.packets import Interned
 from fastprof.exports.perfetto.slices import FLOW, FLOW_END, Output, Slices, tracks_of_lanes
 from fastprof.model.arrays import Int32, Int64
+from fastprof.profile.api_classes import class_of
 from fastprof.profile.profile import Profile
 
 __all__ = ["write_host"]
@@ -32,12 +34,12 @@ def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[in
         order = np.arange(n, dtype=np.int32)
     place = np.empty(n, np.int32)
     place[order] = np.arange(n, dtype=np.int32)
-    thread = np.concatenate([ranges.thread[rows.ranges], api.thread[rows.api]])[order]
+    thread = take(np.concatenate([ranges.thread[rows.ranges], api.thread[rows.api]]), order)
     names = [*_range_texts(work.profile, texts), *_api_texts(work.profile, texts)]
     name = np.concatenate([ranges.label[rows.ranges], api.name.ids[rows.api]]).astype(np.int32)
     name[n_ranges:] += len(ranges.meanings)
     fields = Fields(n)
-    fields.add_texts(name[order], names)
+    fields.add_texts(take(name, order), names)
     for shown_as, of_range, of_api in (
         ("sequence number", ranges.seq, None),
         ("correlation", None, api.correlation),
@@ -48,10 +50,11 @@ def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[in
         if of_api is not None:
             values[n_ranges:] = of_api[rows.api]
         outer, inner = texts.annotation_tags(shown_as)
-        fields.add_numbers(inner, values[order], none=-1, outer=outer)
+        fields.add_numbers(inner, take(values, order), none=-1, outer=outer)
     _add_flows(fields, work, rows, place)
-    track = _tracks(work.profile, output, processes, (start[order], end[order], thread))
-    Slices(start[order], end[order], track, fields).write_to(output)
+    start, end = take(start, order), take(end, order)
+    track = _tracks(work.profile, output, processes, (start, end, thread))
+    Slices(start, end, track, fields).write_to(output)
 
 
 def _tracks(
@@ -96,16 +99,11 @@ def _range_texts(profile: Profile, texts: Interned) -> list[bytes]:
 
 
 def _api_texts(profile: Profile, texts: Interned) -> list[bytes]:
-    classes = dict(
-        zip(profile.api.name.ids.tolist(), profile.api.call_class.ids.tolist(), strict=True)
-    )
     return [
-        proto.number(10, texts.event(str(name)))
+        proto.number(10, texts.event(name))
         + proto.number(3, texts.category("api"))
-        + texts.annotation("class", str(profile.api.call_class.values[classes[i]]))
-        if i in classes
-        else b""
-        for i, name in enumerate(profile.api.name.values)
+        + texts.annotation("class", class_of(name))
+        for name in map(str, profile.api.name.values)
     ]
 
 

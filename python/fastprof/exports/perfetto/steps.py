@@ -11,6 +11,7 @@ from fastprof.exports.events import GpuWork
 from fastprof.exports.perfetto import proto
 from fastprof.exports.perfetto.slices import Output, Slices, tracks_of_lanes
 from fastprof.model.arrays import Int32, Int64
+from fastprof.model.columns import Values
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -30,7 +31,8 @@ def write_steps(
     pids, which = np.unique(steps.pid[rows], return_inverse=True)
     names = [("steps", processes.get(pid, 0)) for pid in pids.tolist()]
     texts = [f"step {number}" for number in steps.number[rows].tolist()]
-    _write(output, names, which.astype(np.int32), steps.start[rows], steps.end[rows], texts, "step")
+    slices = steps.start[rows], steps.end[rows], which.astype(np.int32)
+    _write(output, names, slices, Values(np.arange(len(rows), dtype=np.int32), texts), "step")
 
 
 def write_ended_elsewhere(profile: Profile, work: GpuWork, output: Output) -> None:
@@ -40,32 +42,34 @@ def write_ended_elsewhere(profile: Profile, work: GpuWork, output: Output) -> No
         return
     which = np.zeros(len(ranges.start), np.int32)
     names = [("ranges across threads", 0)]
-    texts = ["" if each is None else str(each) for each in ranges.text.array()]
-    _write(output, names, which, ranges.start, ranges.end, texts, "range")
+    _write(output, names, (ranges.start, ranges.end, which), ranges.text, "range")
 
 
 def _write(
     output: Output,
     names: list[tuple[str, int]],
-    which: Int32,
-    start: Int64,
-    end: Int64,
-    texts: list[str],
+    slices: tuple[Int64, Int64, Int32],
+    texts: Values,
     category: str,
 ) -> None:
-    order = _nest.order(start, end)
+    """Add tracks of slices that do not nest.
+
+    names : name and parent of each track
+    slices : start, end, and index into `names`
+    texts : [slices]
+    """
+    start, end, which = slices
+    ids, order = texts.ids, _nest.order(start, end)
     if order is not None:
-        start, end, which = start[order], end[order], take(which, order)
-        texts = [texts[i] for i in order.tolist()]
+        start, end = take(start, order), take(end, order)
+        which, ids = take(which, order), take(ids, order)
+    of_category = proto.number(3, output.texts.category(category))
     fields = Fields(len(start))
     fields.add_texts(
-        np.arange(len(start), dtype=np.int32),
-        [
-            proto.number(10, output.texts.event(each))
-            + proto.number(3, output.texts.category(category))
-            for each in texts
-        ],
+        ids,
+        [proto.number(10, output.texts.event(str(each))) + of_category for each in texts.values],
     )
-    slices = start, end, which
-    track = tracks_of_lanes(output.tracks, names, [0] * len(names), slices, may_nest=False)
+    track = tracks_of_lanes(
+        output.tracks, names, [0] * len(names), (start, end, which), may_nest=False
+    )
     Slices(start, end, track, fields).write_to(output)

@@ -182,6 +182,7 @@ const fastprof = (() => {
     await Promise.all(
       [...document.querySelectorAll("[data-script]:not([data-script='table'])")].map(draw));
     document.documentElement.dataset.ready = "";
+    performance.mark("ready");
   }
 
   applyTheme();

@@ -1,20 +1,50 @@
-/* Sortable, searchable tables. The page holds their first rows; all rows are in the data. */
+/* Sortable, searchable, foldable tables. The page holds their first rows; the data has all rows.
+ * data: rows, first, columns [{key, text, values, size, decimals}], tree, names.
+ * arrays: ids0.. and numbers0.. by column; depth and name of each row of a tree. */
 "use strict";
 
 fastprof.define("table", (host, data, arrays, page) => {
-  const STEP = 200;
+  const STEP = 250, UNFOLDED = 40;
   const { columns } = data;
   const table = host.querySelector("table");
   const body = table.tBodies[0];
-  const original = Int32Array.from({ length: data.rows }, (_, row) => row);
-  let order = original;
-  let visible = Math.min(data.first, data.rows);
+  const hasTree = data.tree !== undefined;
+  const all = Int32Array.from({ length: data.rows }, (_, row) => row);
+  let order = all;
+  let visible = data.first;
   let sorted = null;
   let wanted = "";
 
+  /* Fold: rows are in depth-first order. */
+  const open = new Uint8Array(data.rows);
+  const isParent = (row) =>
+    row + 1 < data.rows && arrays.depth[row + 1] > arrays.depth[row];
+
+  function unfoldLevels() {
+    let level = 0;
+    const within = (most) => arrays.depth.reduce((n, depth) => n + (depth <= most), 0);
+    const deepest = arrays.depth.reduce((most, depth) => Math.max(most, depth), 0);
+    while (level < deepest && within(level + 1) <= UNFOLDED) level++;
+    for (let row = 0; row < data.rows; row++) open[row] = arrays.depth[row] < level ? 1 : 0;
+  }
+
+  function unfolded() {
+    const rows = [];
+    let hidden = Infinity;  // rows deeper than this are inside a folded row
+    for (let row = 0; row < data.rows; row++) {
+      if (arrays.depth[row] > hidden) continue;
+      hidden = open[row] ? Infinity : arrays.depth[row];
+      rows.push(row);
+    }
+    return Int32Array.from(rows);
+  }
+
+  const isTree = () => hasTree && sorted === null && !wanted;
+
   function cellText(column, i, row) {
-    const value = arrays[i][row];
-    if (column.text) return value < 0 ? null : column.values[value];
+    const ids = arrays[`ids${i}`];
+    if (ids !== undefined) return ids[row] < 0 ? null : column.values[ids[row]];
+    const value = arrays[`numbers${i}`][row];
     if (Number.isNaN(value)) return null;
     return column.decimals === null ? String(value) : (value / column.size).toFixed(column.decimals);
   }
@@ -25,20 +55,48 @@ fastprof.define("table", (host, data, arrays, page) => {
     if (text === null) {
       made.classList.add("unknown");
       made.textContent = "na";
-    } else if (column.text) {
-      made.append(page.element("bdi", "", text));
+    } else if (!column.text) {
+      made.textContent = text;
+      const value = arrays[`numbers${i}`][row];
+      made.dataset.value = value;
+      if (column.key === "share" && value > 0) {
+        const percent = `${Math.min(100, 100 * value).toFixed(1)}%`;
+        made.style.background =
+          `linear-gradient(to left, var(--accent-soft) ${percent}, transparent ${percent})`;
+      }
+    } else if (i === data.tree && isTree()) {
+      made.append(...branch(row));
       made.title = text;
     } else {
-      made.textContent = text;
-      made.dataset.value = arrays[i][row];
+      made.append(page.element(column.key === "code" ? "code" : "bdi", "", text));
+      if (text.length > 40) made.title = text;
     }
     return made;
   }
 
+  /** Name of a row of the tree, indented, with a button that folds it. */
+  function branch(row) {
+    const indent = page.element("span", "indent");
+    indent.style.width = `${1.1 * arrays.depth[row]}em`;
+    const name = page.element("bdi", "", data.names[arrays.name[row]]);
+    if (!isParent(row)) return [indent, page.element("span", "leaf"), name];
+    const button = page.element("button", "fold", open[row] ? "▾" : "▸");
+    button.type = "button";
+    button.setAttribute("aria-expanded", String(Boolean(open[row])));
+    button.setAttribute("aria-label", `${open[row] ? "Fold" : "Unfold"} ${name.textContent}`);
+    button.addEventListener("click", () => {
+      open[row] = 1 - open[row];
+      update();
+      const again = body.querySelector(`tr[data-row="${row}"] .fold`);
+      if (again !== null) again.focus();
+    });
+    return [indent, button, name];
+  }
+
   function line(row) {
     const made = page.element("tr");
-    made.append(...columns.map((column, i) => cell(column, i, row)));
     made.dataset.row = row;
+    made.append(...columns.map((column, i) => cell(column, i, row)));
     return made;
   }
 
@@ -46,60 +104,64 @@ fastprof.define("table", (host, data, arrays, page) => {
     body.replaceChildren(...Array.from(order.subarray(0, visible), line));
     const rest = order.length - body.rows.length;
     more.hidden = rest <= 0;
-    more.textContent = `Show ${Math.min(rest, STEP)} more of ${page.format.count(rest)} rows`;
+    more.textContent = `Show ${Math.min(rest, STEP)} of ${page.format.count(rest)} more rows`;
     status.textContent = wanted
       ? `${page.format.count(order.length)} of ${page.format.count(data.rows)} rows match` : "";
   }
 
-  /** Rows in order of a column: unknown last, equal rows in their first order. */
-  function sortRows() {
-    let rows = original;
-    if (wanted) rows = rows.filter(matches());
-    if (sorted !== null) {
-      const { i, ascending } = sorted;
-      const keys = columns[i].text ? ranks(columns[i], arrays[i]) : arrays[i];
-      const sign = ascending ? 1 : -1;
-      const unknown = (key) => key === -1 && columns[i].text || Number.isNaN(key);
-      rows = rows.slice().sort((a, b) => {
-        const [one, other] = [keys[a], keys[b]];
-        if (unknown(one) || unknown(other)) return unknown(one) - unknown(other) || a - b;
-        return sign * (one - other) || a - b;
-      });
+  function update() {
+    order = wanted ? all.filter(matches()) : all;
+    if (sorted !== null) order = order.slice().sort(comparison());
+    else if (isTree()) {
+      order = unfolded();
+      visible = Math.max(visible, Math.min(order.length, UNFOLDED));
     }
-    order = rows;
     render();
   }
 
-  function ranks(column, ids) {
-    const ordered = column.values.map((_, id) => id).sort(
-      (a, b) => (column.values[a] < column.values[b] ? -1 : 1));
-    const rank = new Int32Array(ordered.length);
-    ordered.forEach((id, place) => (rank[id] = place));
-    return Int32Array.from(ids, (id) => (id < 0 ? -1 : rank[id]));
+  /** Order by the sorted column: unknown last, equal rows in their first order. */
+  function comparison() {
+    const { i, ascending } = sorted;
+    const keys = arrays[`numbers${i}`] || ranks(columns[i].values, arrays[`ids${i}`]);
+    const sign = ascending ? 1 : -1;
+    return (a, b) => {
+      const unknown = Number.isNaN(keys[a]) - Number.isNaN(keys[b]);
+      return unknown || sign * (keys[a] - keys[b]) || a - b;
+    };
+  }
+
+  function ranks(values, ids) {
+    const rank = new Float64Array(values.length);
+    values.map((_, id) => id).sort((a, b) => (values[a] < values[b] ? -1 : 1))
+      .forEach((id, place) => (rank[id] = place));
+    return Float64Array.from(ids, (id) => (id < 0 ? NaN : rank[id]));
   }
 
   /** Whether the texts of a row contain all words. */
   function matches() {
     const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
-    const texts = columns.map((column) =>
-      column.text ? column.values.map((value) => value.toLowerCase()) : null);
-    return (row) => words.every((word) => texts.some(
-      (values, i) => values !== null && arrays[i][row] >= 0 && values[arrays[i][row]].includes(word)));
+    const texts = columns.map(({ text, values }) => text && values.map((each) => each.toLowerCase()));
+    const has = (word, row) => texts.some((values, i) => {
+      const id = values ? arrays[`ids${i}`][row] : -1;
+      return id >= 0 && values[id].includes(word);
+    });
+    return (row) => words.every((word) => has(word, row));
   }
 
-  function sort(i, ascending = Boolean(columns[i].text)) {
-    sorted = { i, ascending };
+  /** Sort by a column; null restores the first order. */
+  function sort(i, ascending = Boolean(columns[i] && columns[i].text)) {
+    sorted = i === null ? null : { i, ascending };
     headers.forEach((header, j) => {
       if (j === i) header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
       else header.removeAttribute("aria-sort");
     });
-    sortRows();
+    update();
   }
 
   function search(text) {
     wanted = text.trim();
-    input.value = text;
-    sortRows();
+    if (input.value !== text) input.value = text;
+    update();
   }
 
   const headers = [...table.tHead.rows[0].cells];
@@ -108,36 +170,45 @@ fastprof.define("table", (host, data, arrays, page) => {
     button.type = "button";
     button.append(...header.childNodes);
     header.append(button);
+    // Largest first, then smallest first, then the first order.
     button.addEventListener("click", () => {
-      const again = sorted !== null && sorted.i === i;
-      sort(i, again ? !sorted.ascending : undefined);
+      const first = Boolean(columns[i].text);
+      if (sorted === null || sorted.i !== i) sort(i, first);
+      else if (sorted.ascending === first) sort(i, !first);
+      else sort(null);
     });
   });
 
+  const title = host.querySelector("h3");
   const input = page.element("input");
   input.type = "search";
   input.placeholder = "Search";
-  input.setAttribute("aria-label", `Search: ${table.caption.textContent}`);
+  input.setAttribute("aria-label", `Search ${title.textContent}`);
   input.addEventListener("input", () => search(input.value));
   const status = page.element("span", "status");
   status.setAttribute("role", "status");
-  const tools = page.element("div", "tools");
-  tools.append(input, status);
-  if (data.rows > data.first && columns.some((column) => column.text)) host.prepend(tools);
   const more = page.element("button", "more");
   more.type = "button";
   more.addEventListener("click", () => {
     visible += STEP;
     render();
   });
+  const tools = page.element("div", "tools");
+  title.before(tools);
+  tools.append(title);
+  if (data.rows > data.first && columns.some((column) => column.text)) tools.append(status, input);
   host.querySelector(".scroll").after(more);
-  render();
+  if (hasTree) unfoldLevels();
+  update();
+
   page.tables.set(host.id, {
     search,
     sort: (key, ascending) => sort(columns.findIndex((each) => each.key === key), ascending),
     /** Show, mark and scroll to a row, counted in the order of the Table. */
     reveal(row) {
-      if (!order.includes(row)) search("");
+      wanted = "";
+      if (sorted === null && hasTree) sorted = { i: data.tree, ascending: true };
+      search("");
       visible = Math.max(visible, order.indexOf(row) + 1);
       render();
       const found = body.querySelector(`tr[data-row="${row}"]`);

@@ -123,29 +123,10 @@ fastprof.define("timeline", (host, data, arrays, page) => {
       height: scroll.clientHeight, scroll: scroll.scrollTop, matches: isMatch };
     const context = timelineDraw.prepare(under, shown.width, shown.height);
     new timelineDraw.Drawing(context, colors, shown).all();
-    drawMap();
+    const size = { width: host.clientWidth, height: MAP };
+    timelineDraw.overview(map, colors, { ...shown, ...size });
     drawOver();
     host.dataset.milliseconds = (performance.now() - began).toFixed(1);
-  }
-
-  /** The first lane of the first GPU, or of the first thread, with the view on it. */
-  function drawMap() {
-    const context = timelineDraw.prepare(map, host.clientWidth, MAP);
-    const lane = line.lanes.find((each) => each.kind === "idle") || line.lanes[0];
-    const all = { line, rows: [], from: 0, to: line.length, left: 0, width: host.clientWidth,
-      height: MAP, scroll: 0, matches: isMatch };
-    context.fillStyle = colors.surface;
-    context.fillRect(0, 0, host.clientWidth, MAP);
-    new timelineDraw.Drawing(context, colors, all).lane(lane, 6, MAP - 12);
-    const [begin, end] = view.map((time) => (time / line.length) * host.clientWidth);
-    context.globalAlpha = 0.6;
-    context.fillStyle = colors.page;
-    context.fillRect(0, 0, begin, MAP);
-    context.fillRect(end, 0, host.clientWidth - end, MAP);
-    context.globalAlpha = 1;
-    context.strokeStyle = colors.accent;
-    context.lineWidth = 2;
-    context.strokeRect(begin + 1, 1, Math.max(end - begin - 2, 2), MAP - 2);
   }
 
   let hovered = -1;

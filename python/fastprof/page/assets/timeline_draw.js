@@ -102,10 +102,11 @@ const timelineDraw = (() => {
     return colors.of(GROUPS[kind], name) || colors.get("muted");
   }
 
-  /** Events narrower than a pixel, added up by pixel; drawn as opaque as the time they cover. */
+  /** Events narrower than a pixel, added up by pixel; drawn as opaque as the time they cover, idle
+   * time as high: below busy time, with which it would mix to another colour. */
   class Column {
-    constructor(context, colors, y, height, nsOfPixel) {
-      Object.assign(this, { context, colors, y, height, nsOfPixel, x: -1, ns: new Map() });
+    constructor(context, y, height, nsOfPixel, isIdle) {
+      Object.assign(this, { context, y, height, nsOfPixel, isIdle, x: -1, ns: new Map() });
     }
 
     add(x, color, ns) {
@@ -121,10 +122,15 @@ const timelineDraw = (() => {
           if (ns > most) [main, most] = [color, ns];
         }
         const covered = Math.min(1, sum / this.nsOfPixel);
-        this.context.globalAlpha = 0.3 + 0.7 * (Math.ceil(covered * LEVELS) / LEVELS);
         this.context.fillStyle = main;
-        this.context.fillRect(this.x, this.y, 1, this.height);
-        this.context.globalAlpha = 1;
+        if (this.isIdle) {
+          const high = Math.max(1, covered * this.height);
+          this.context.fillRect(this.x, this.y + this.height - high, 1, high);
+        } else {
+          this.context.globalAlpha = 0.3 + 0.7 * (Math.ceil(covered * LEVELS) / LEVELS);
+          this.context.fillRect(this.x, this.y, 1, this.height);
+          this.context.globalAlpha = 1;
+        }
         this.ns.clear();
       }
       this.x = x;
@@ -223,7 +229,7 @@ const timelineDraw = (() => {
       if (lane.kind === "idle") this.busy(lane, y, height);
       const [first, last] = line.between(lane, this.from, this.to);
       const colors = this.colors.of[lane.kind];
-      const column = new Column(context, this.colors, y, height, 1 / this.scale);
+      const column = new Column(context, y, height, 1 / this.scale, lane.kind === "idle");
       for (let i = first; i < last; i++) {
         const x = this.x(line.start[i]);
         const width = (line.end[i] - line.start[i]) * this.scale;
@@ -234,7 +240,7 @@ const timelineDraw = (() => {
           column.add(Math.floor(x), shown, ns);
         } else {
           column.flush(-1);
-          this.box(i, x, y, width, height, shown);
+          this.box(i, x, y, width, height, shown, lane.kind === "idle");
         }
       }
       column.flush(-1);
@@ -254,16 +260,18 @@ const timelineDraw = (() => {
       this.context.fillRect(x, y, Math.min(this.x(end), this.width) - x, height);
     }
 
-    box(i, left, y, length, height, color) {
+    box(i, left, y, length, height, color, isIdle) {
       const { context, line } = this;
       const x = Math.max(left, this.left - 2);
       const width = Math.min(left + length, this.width + 2) - x;
       const n = line.count ? line.count[i] : 1;
-      const time = line.end[i] - line.start[i];
-      if (n > 1) context.globalAlpha = 0.3 + 0.7 * (1 - line.free[i] / Math.max(time, 1));
+      const covered = n > 1 ? 1 - line.free[i] / Math.max(line.end[i] - line.start[i], 1) : 1;
+      const high = isIdle ? covered * height : height;
+      context.globalAlpha = isIdle || n === 1 ? 1 : 0.3 + 0.7 * covered;
       context.fillStyle = color;
-      context.fillRect(x, y, width > 3 ? width - 0.75 : width, height);
+      context.fillRect(x, y + height - high, width > 3 && !isIdle ? width - 0.75 : width, high);
       context.globalAlpha = 1;
+      if (isIdle && covered < 1) return;
       if (width < 30 || height < 12) return;
       const title = n > 1 ? `${n} × ${line.titleOf(i)}` : line.titleOf(i);
       const room = Math.floor((width - 8) / CHARACTER);
@@ -293,5 +301,25 @@ const timelineDraw = (() => {
     return context;
   }
 
-  return { AXIS, Colors, Drawing, layout, prepare };
+  /** The first lane of the first GPU, or of the first thread, over all of the time line, with the
+   * view marked on it. view: as of a Drawing */
+  function overview(canvas, colors, view) {
+    const { line, width, height } = view;
+    const context = prepare(canvas, width, height);
+    const lane = line.lanes.find((each) => each.kind === "idle") || line.lanes[0];
+    context.fillStyle = colors.surface;
+    context.fillRect(0, 0, width, height);
+    new Drawing(context, colors, { ...view, from: 0, to: line.length, left: 0 }).lane(lane, 6, height - 12);
+    const [begin, end] = [view.from, view.to].map((time) => (time / line.length) * width);
+    context.globalAlpha = 0.6;
+    context.fillStyle = colors.page;
+    context.fillRect(0, 0, begin, height);
+    context.fillRect(end, 0, width - end, height);
+    context.globalAlpha = 1;
+    context.strokeStyle = colors.accent;
+    context.lineWidth = 2;
+    context.strokeRect(begin + 1, 1, Math.max(end - begin - 2, 2), height - 2);
+  }
+
+  return { AXIS, Colors, Drawing, layout, overview, prepare };
 })();

@@ -139,7 +139,7 @@ const timelineParts = (() => {
     return { bar, choice, search, status };
   }
 
-  const CAPTIONS = { work: "GPU", idle: "Idle", calls: "API", ranges: "Ranges", system: "OS" };
+  const CAPTIONS = { work: "GPU", idle: "Busy / idle", calls: "API", ranges: "Ranges", system: "OS" };
 
   /** The key: the kinds of each sort of lane, by time, with their colours. */
   function key(page, line, colors) {
@@ -156,6 +156,7 @@ const timelineParts = (() => {
       if (!time.size) continue;
       const group = page.element("span", "timeline-group");
       group.append(page.element("b", "", caption));
+      if (kind === "idle") group.append(swatch(page, { name: "busy", color: colors.busy }));
       for (const [each] of [...time].sort((a, b) => b[1] - a[1])) group.append(swatch(page, each));
       list.append(group);
     }

@@ -2,12 +2,112 @@
 
 from __future__ import annotations
 
-from fastprof.page.section import Section, Source
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.report import findings
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Table
+from fastprof.page.section import Card, Chart, Fact, Section, Source
+from fastprof.page.step_bars import step_bars
+from fastprof.profile.advice import advice_on
 
 __all__ = ["section"]
 
+_CARDS: Final = 3
+_PARTS: Final = (
+    ("evidence", "evidence"),
+    ("where", "where"),
+    ("remedy", "remedy"),
+    ("confidence", "confidence"),
+)
+
 
 def section(source: Source) -> Section:
-    """The findings of `advise` that save most."""
-    table = source.table("advise")
-    return Section("answer", "The answer", tables=[("Findings", table)])
+    """The step in numbers, its parts for each step, and the findings that save most."""
+    profile, facts = source.profile, source.facts
+    if not len(profile):
+        why = advice_on(profile.about, profile.contents, "op")
+        return Section("answer", "The answer", missing=[why])
+    table = findings(facts)
+    missing = list(_missing(facts))
+    charts: list[Chart] = []
+    if facts.has_times:
+        charts, without = step_bars(facts)
+        missing += without
+    shown = replace(table, lead=(), total={})
+    return Section(
+        "answer",
+        "The answer",
+        facts=[*_of_step(source), *_of_savings(facts, table)],
+        charts=charts,
+        cards=list(_cards(table)),
+        tables=[("All findings", shown.select([*_SHOWN]))] if table.n_rows > _CARDS else [],
+        missing=missing,
+    )
+
+
+_SHOWN: Final = ("id", "saving_ns", "share", "confidence", "what", "where", "remedy")
+
+
+def _of_step(source: Source) -> Iterator[Fact]:
+    facts = source.facts
+    unit = "step" if facts.has_steps else "capture"
+    if not facts.has_times:
+        yield Fact("GPU time", quantity(facts.step_ns, "ns"), "dict lines contain no times")
+        return
+    step, times = facts.step_ns, facts.times
+    several = f"mean of {facts.n_steps} typical" if facts.n_steps > 1 else ""
+    yield Fact(unit.capitalize(), quantity(step, "ns"), several)
+    busy, idle = times["busy_ns"], times["idle_ns"]
+    length = max(step, 1.0)
+    yield Fact("GPU busy", f"{busy / length:.1%}", quantity(busy, "ns"), busy / length)
+    yield Fact("GPU idle", quantity(idle, "ns"), _main_cause(facts), idle / length)
+    of_steps: Any = source.table("summary").facts["utilisation"]
+    if of_steps is not None:
+        name, peak = of_steps["compute_type"], quantity(of_steps["peak_flop_per_s"], "flop/s")
+        mfu = of_steps["mfu"]
+        yield Fact("MFU", f"{mfu:.1%}", f"of the {name} peak, {peak}", min(mfu, 1.0))
+
+
+def _main_cause(facts: Facts) -> str:
+    """The cause of most idle time."""
+    try:
+        causes = facts.idle.by_window.mean(axis=0)
+    except CannotJudge:
+        return ""
+    most = int(np.argmax(causes))
+    return f"{CAUSES[most]} {quantity(float(causes[most]), 'ns')}" if causes[most] else ""
+
+
+def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
+    saving, share = table.total["saving_ns"], table.total["share"]
+    if saving:
+        yield Fact("Findings save up to", quantity(saving, "ns"), f"{share:.0%} {facts.per_step}")
+
+
+def _cards(table: Table) -> Iterator[Card]:
+    for row in table.head(_CARDS).rows():
+        saving = row["saving_ns"]
+        badge = "" if saving is None else f"up to {quantity(saving, 'ns')}, {row['share']:.1%}"
+        rows = [(title, _text(row, name)) for title, name in _PARTS if row[name]]
+        yield Card(row["what"], badge, rows)
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    why = f": {row['why']}" if name == "confidence" and row["why"] else ""
+    return f"{row[name]}{why}"
+
+
+def _missing(facts: Facts) -> Iterator[str]:
+    if facts.has_times and not facts.has_steps:
+        yield (
+            "No steps found, so the capture counts as one step. Record torch.profiler's schedule, "
+            "or a range around each step, such as torch.cuda.nvtx.range(f'step {i}')."
+        )

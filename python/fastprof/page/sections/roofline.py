@@ -22,6 +22,7 @@ from fastprof.profile.advice import advice_on
 __all__ = ["section"]
 
 _MOST: Final = 2000  # points
+_OF_TOOLTIP: Final = ("calls", "ideal_ns", "flop_per_s", "bytes_per_s", "tc_share", "intensity")
 _LABELS: Final = (*BY, *PLACES, "bound", "compute_type")
 _NUMBERS: Final = {
     "intensity": "intensity",
@@ -82,9 +83,12 @@ def _lead(table: Table, rows: np.ndarray) -> Iterator[str]:
     time = np.ma.filled(table["gpu_ns"], 0)
     rest = int(time.sum() - time[rows].sum())
     if rest:
+        why = "FLOPs or bytes are 0 or unknown"
+        if len(rows) == _MOST:
+            why = f"the chart has the {_MOST} longest, {why} of others"
         yield (
             f"{table.n_rows - len(rows)} of {table.n_rows} rows, {quantity(rest, 'ns')}, are in "
-            f"the table only: no FLOPs, or beyond the {_MOST} longest."
+            f"the table only: {why}."
         )
 
 
@@ -97,10 +101,14 @@ def _with_places(table: Table, places: dict[str, Values]) -> Table:
         replace(heading_of(name), in_text=name in known, about=f"{name} with most of the time")
         for name in places
     ]
+    others = [
+        replace(each, in_text=each.in_text and each.key not in _OF_TOOLTIP)
+        for each in table.headings[len(BY) :]
+    ]
     return replace(
         table,
         columns={**columns, **places, **rest},
-        headings=(*table.headings[: len(BY)], *headings, *table.headings[len(BY) :]),
+        headings=(*table.headings[: len(BY)], *headings, *others),
     )
 
 

@@ -1,16 +1,60 @@
-"""Section: tables of operators, layers, lines, kernels, collectives, idle causes and copies."""
+"""Section: tables of operators, layers, lines, kernels, idle causes, copies and collectives."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from fastprof.model.table import Table
 from fastprof.page.section import Section, Source
+from fastprof.profile.facts import gpu_names
 
 __all__ = ["section"]
 
+# Caption, report and options of each table.
+_TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("Operators", "summary", {}),
+    ("Layers", "layers", {}),
+    ("Source lines", "lines", {}),
+    ("Kernels", "summary", {"by": ("kernel", "kind", "dir")}),
+    ("Your ranges", "ranges", {}),
+    ("Causes of idle time", "idle", {}),
+    ("Steps", "steps", {}),
+    ("Launches", "launches", {}),
+    ("Copies and memsets", "copies", {}),
+    ("Collectives", "overlap", {}),
+)
+
 
 def section(source: Source) -> Section:
-    """The reports."""
+    """The reports. A report without rows gives its first note: what to record."""
+    made = [(caption, source.table(name, **options)) for caption, name, options in _TABLES]
     return Section(
         "tables",
         "Tables",
-        tables=[("Operators", source.table("summary")), ("Layers", source.table("layers"))],
+        tables=list(_without_repetition(source, made)),
+        missing=[
+            f"{caption}: {note}"
+            for caption, table in made
+            if not table.n_rows
+            for note in table.notes[:1]
+        ],
     )
+
+
+def _without_repetition(
+    source: Source, made: Iterable[tuple[str, Table]]
+) -> Iterator[tuple[str, Table]]:
+    """The tables with rows; a line that several reports print stands at the first of them."""
+    profile = source.profile
+    gpus = gpu_names(profile.about, profile.column("device"))
+    printed = {", ".join(filter(None, [gpus, source.facts.steps.description]))}
+    for caption, table in made:
+        if table.n_rows:
+            new = (
+                tuple(line for line in lines if line not in printed)
+                for lines in (table.lead, table.notes)
+            )
+            yield caption, replace(table, lead=next(new), notes=next(new))
+            printed |= {*table.lead, *table.notes}

@@ -63,9 +63,7 @@ def find(
 
 def _matching(column: Values, pattern: re.Pattern[str]) -> Bools:
     """[kernels] Whether the pattern is found in each value."""
-    fits = [pattern.search(value) is not None for value in column.values]
-    found: Bools = np.array([*fits, False], bool)[column.ids]
-    return found
+    return column.fits(lambda value: pattern.search(value) is not None)
 
 
 def _steps(trace: Trace, matches: Bools, pattern: str) -> StepsOfKernels:

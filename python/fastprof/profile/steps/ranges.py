@@ -124,8 +124,10 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
 
 def launching_threads(trace: Trace) -> Bools:
     """[threads] Whether each thread launches work."""
-    thread = trace.launches.thread
-    return np.bincount(thread[thread >= 0], minlength=len(trace.threads)) > 0
+    used, _ = distinct(trace.launches.thread, len(trace.threads))
+    launches = np.zeros(len(trace.threads), bool)
+    launches[[each for each in used if each >= 0]] = True
+    return launches
 
 
 def _on_launching_threads(trace: Trace) -> UserRanges:

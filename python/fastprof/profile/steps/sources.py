@@ -200,8 +200,9 @@ def _groups(kernels: Kernels) -> Int32:
 
 def _launched_time(trace: Trace) -> Int64:
     """[kernels] GPU time of kernels whose launch is recorded; 0 for others and for copies."""
-    use = (trace.kernels.launch >= 0) & ~gpu_work.are_copies(trace)
-    return np.where(use, np.maximum(trace.kernels.duration, 0), 0)
+    time = np.maximum(trace.kernels.duration, 0)
+    time[(trace.kernels.launch < 0) | gpu_work.are_copies(trace)] = 0
+    return time
 
 
 _FINDERS: Final[dict[str, Callable[[Kernels], StepsOfKernels | str]]] = {

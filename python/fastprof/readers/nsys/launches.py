@@ -9,11 +9,12 @@ import numpy as np
 from fastprof._core import _join
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32
+from fastprof.model.timeline import KeptHost
 from fastprof.model.trace import Kernels, Launches
 from fastprof.readers import trace_columns
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
-from fastprof.readers.sqlite.database import Database
+from fastprof.readers.sqlite.database import Columns, Database
 
 # Depth of graph clones; deeper chains of originals are cycles.
 _MAX_COPIES = 64
@@ -28,20 +29,29 @@ class Reading:
             self._shift = 63  # no process ids in the export: treat all as one process
             kernels.process[:] = pools.processes.intern(0)
         self._join = _join.Join(kernels.process, kernels.correlation)
+        self.pieces = self._pieces(database, pools, len(kernels))
+
+    def _pieces(self, database: Database, pools: schema.Pools, n_kernels: int) -> Pieces:
         join, processes, shift = self._join, pools.processes, self._shift
-        self.pieces = Pieces(
-            database,
-            schema.LAUNCHES,
-            schema.launch_fields,
-            lambda: _join.LaunchFilter(join, processes, shift),
-            len(kernels),
-        )
+
+        def keep() -> _join.LaunchFilter:
+            return _join.LaunchFilter(join, processes, shift)
+
+        return Pieces(database, schema.LAUNCHES, schema.launch_fields, keep, n_kernels)
+
+    def adopt(self, pools: schema.Pools) -> None:
+        """Merge the ids of the launches into `pools`, after reading has ended."""
+        self.pieces.adopt(pools)
+
+    def _columns(self) -> Columns:
+        """The launches, in the order of the file."""
+        return self.pieces.together()
 
     def finish(
         self, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
     ) -> Launches:
         """Launches and node creations, sorted by time. Sets indices of kernels. Call once."""
-        columns = self.pieces.together()
+        columns = self._columns()
         process = process_of(columns["globalTid"], pools, self._shift)
         self._join.offer(process, columns.pop("correlationId"))
         kernels.launch = self._join.rows(kernels.process, kernels.correlation)
@@ -51,6 +61,10 @@ class Reading:
             columns = {name: np.concatenate([columns[name], nodes[name]]) for name in columns}
         columns = trace_columns.launches_in_order(columns, kernels)
         return Launches(columns["start"], columns["globalTid"], columns["nameId"])
+
+    def host(self, database: Database) -> KeptHost | None:
+        """All API calls, if they were kept. Call once, after `finish`."""
+        return None
 
 
 def read_graph_nodes(

@@ -12,6 +12,7 @@ from fastprof.readers.cupti import gpu_work
 from fastprof.readers.nsys import graph_captures, metadata, schema
 from fastprof.readers.nsys import launches as launches_of
 from fastprof.readers.nsys import ranges as ranges_of
+from fastprof.readers.nsys.all_calls import ReadingAll
 from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database
 
@@ -21,7 +22,9 @@ def recognises(tables: Mapping[str, Collection[str]]) -> bool:
     return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
 
 
-def read(database: Database, copies: bool = False, captures: bool = False) -> Recording:
+def read(
+    database: Database, copies: bool = False, captures: bool = False, host: bool = False
+) -> Recording:
     """Read an export on two threads.
 
     The second thread reads ranges while the first reads kernels and API calls; then each helps the
@@ -29,6 +32,7 @@ def read(database: Database, copies: bool = False, captures: bool = False) -> Re
 
     copies : also read memory copies and memsets
     captures : also read API calls that add work to a graph; requires `copies`
+    host : also keep all API calls
 
     Raises
     ------
@@ -41,13 +45,13 @@ def read(database: Database, copies: bool = False, captures: bool = False) -> Re
         running = second.submit(reading.pieces.read)
         kernels = _read_kernels(database, pools, copies)
         nodes = launches_of.read_graph_nodes(database, pools, kernels)
-        calls = launches_of.Reading(database, pools, kernels)
+        calls = (ReadingAll if host else launches_of.Reading)(database, pools, kernels)
         helping = second.submit(calls.pieces.help)
         calls.pieces.read(database)
         reading.pieces.help(database)
         running.result()
         helping.result()
-        calls.pieces.adopt(pools)
+        calls.adopt(pools)
         reading.pieces.adopt(pools)
         finishing = second.submit(_finish_ranges, reading, pools, kernels)
         launches = calls.finish(pools, kernels, nodes)
@@ -77,6 +81,7 @@ def read(database: Database, copies: bool = False, captures: bool = False) -> Re
         warnings=warnings + problems,
         about=about,
         captured=captured,
+        host=calls.host(database),
     )
 
 

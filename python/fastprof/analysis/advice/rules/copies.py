@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
@@ -83,8 +81,8 @@ def _where(facts: Facts, rows: Int64, *keys: str) -> str:
 def _pageable(facts: Facts, rows: Int64) -> float | None:
     """The share of the time of copies that is from or to pageable memory; None if not recorded."""
     memory = key_of(facts.profile, "memory")
-    ids, ns = memory.ids[rows], facts.of_kernels[rows]
-    if not (ids >= 0).any():
+    ns = facts.of_kernels[rows]
+    if not (memory.ids[rows] >= 0).any():
         return None
-    is_pageable = np.array([*("pageable" in str(each) for each in memory.values), False])
-    return float(ns[is_pageable[ids]].sum() / max(float(ns.sum()), 1.0))
+    is_pageable = memory.fits(lambda text: "pageable" in str(text))[rows]
+    return float(ns[is_pageable].sum() / max(float(ns.sum()), 1.0))

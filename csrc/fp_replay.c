@@ -1,0 +1,102 @@
+#include "fp_replay.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static bool is_in_order(const fp_replay_graph *graph, int64_t i) {
+  for (int s = 0; s < FP_REPLAY_SLOTS; s++)
+    if ((uint64_t)graph->source[s][i] >= (uint64_t)(2 * i)) return false;
+  return true;
+}
+
+/* Times of damaged files may be anything: sums wrap. */
+static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+
+static int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+
+static int64_t reached(const fp_replay_graph *graph, const int64_t *time, int64_t i, int slot) {
+  return plus(time[graph->source[slot][i]], graph->lag[slot][i]);
+}
+
+static int64_t ready_at(const fp_replay_graph *graph, const int64_t *time, int64_t i) {
+  int64_t ready = reached(graph, time, i, 0);
+  for (int s = 1; s < FP_REPLAY_SLOTS; s++) {
+    const int64_t other = reached(graph, time, i, s);
+    if (other > ready) ready = other;
+  }
+  return ready;
+}
+
+static int64_t scaled(int64_t duration, double factor) {
+  if (factor == 1.0) return duration;
+  const double found = (double)duration * factor + 0.5;
+  return found >= 0 && found < 9e18 ? (int64_t)found : duration;
+}
+
+fp_status fp_replay_run(const fp_replay_graph *graph, const fp_replay_query *query, int64_t *time,
+                        int64_t *end) {
+  if (graph->n > INT32_MAX / 2) return FP_E_TOO_MANY;
+  for (int32_t i = 0; i < query->n_steps; i++) end[i] = INT64_MIN;
+  if (graph->n) time[0] = time[1] = 0;
+  for (int64_t i = 1; i < graph->n; i++) {
+    if (!is_in_order(graph, i)) return FP_E_ORDER;
+    int64_t duration = graph->duration[i];
+    if (query->group && query->group[i] >= 0) {
+      if (query->group[i] >= query->n_groups) return FP_E_INDEX;
+      duration = scaled(duration, query->factor[query->group[i]]);
+    }
+    time[2 * i] = plus(ready_at(graph, time, i), graph->before[i]);
+    time[2 * i + 1] = plus(time[2 * i], duration);
+    const int32_t step = query->step[i];
+    if (step >= query->n_steps) return FP_E_INDEX;
+    if (step >= 0 && time[2 * i + 1] > end[step]) end[step] = time[2 * i + 1];
+  }
+  return FP_OK;
+}
+
+/* The part of `ns` before *at that lies after `from`; moves *at back by ns. */
+static int64_t taken(int64_t *at, int64_t ns, int64_t from) {
+  const int64_t room = minus(*at, from);
+  *at = minus(*at, ns);
+  return ns < room ? ns : room;
+}
+
+fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int32_t node,
+                         int64_t from, fp_replay_part *part, int64_t room, int64_t *n) {
+  *n = 0;
+  if (node < 0 || node >= graph->n) return FP_E_INDEX;
+  bool is_end = true;
+  while (node && time[2 * (int64_t)node + is_end] > from) {
+    const int64_t i = node;
+    if (!is_in_order(graph, i)) return FP_E_ORDER;
+    int64_t at = time[2 * i + is_end];
+    fp_replay_part found = {.node = node, .slot = -1};
+    if (is_end) found.own = taken(&at, minus(at, time[2 * i]), from);
+    if (at > from) found.before = taken(&at, graph->before[i], from);
+    for (int s = 0; s < FP_REPLAY_SLOTS && found.slot < 0; s++)
+      if (reached(graph, time, i, s) == at) found.slot = s;
+    if (found.slot < 0 && at > from) return FP_E_ORDER; /* not the times of this graph */
+    if (found.slot >= 0 && at > from) found.lag = taken(&at, graph->lag[found.slot][i], from);
+    if (*n < room) part[*n] = found;
+    ++*n;
+    if (found.slot < 0 || at <= from) break;
+    const int32_t source = graph->source[found.slot][i];
+    node = source / 2;
+    is_end = source % 2;
+  }
+  return FP_OK;
+}
+
+fp_status fp_replay_slack(const fp_replay_graph *graph, const int64_t *time, int64_t *slack) {
+  for (int64_t i = graph->n - 1; i > 0; i--) {
+    if (!is_in_order(graph, i)) return FP_E_ORDER;
+    if (slack[i] == INT64_MAX) continue;
+    const int64_t ready = minus(time[2 * i], graph->before[i]);
+    for (int s = 0; s < FP_REPLAY_SLOTS; s++) {
+      const int32_t source = graph->source[s][i] / 2;
+      const int64_t spare = plus(slack[i], minus(ready, reached(graph, time, i, s)));
+      if (source && spare < slack[source]) slack[source] = spare;
+    }
+  }
+  return FP_OK;
+}

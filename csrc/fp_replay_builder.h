@@ -1,0 +1,83 @@
+/* fp_replay_builder.h: the state of fp_replay_build while it adds nodes in order of time. */
+#ifndef FP_REPLAY_BUILDER_H
+#define FP_REPLAY_BUILDER_H
+
+#include <stdbool.h>
+
+#include "fp_replay_build.h"
+
+/* ns */
+enum {
+  FP_REPLAY_LATENCY = 30000, /* the longest from a launch to its work on an idle GPU */
+  FP_REPLAY_GAP = 20000,     /* the longest between work that follows at once */
+  FP_REPLAY_EVENT = 50000,   /* the longest after the work that an event waits for */
+  FP_REPLAY_FAR_BACK = 64,   /* work of a lane that is examined */
+};
+
+typedef struct {
+  int32_t node;        /* of the last call, -1: none */
+  int32_t waits;       /* the call that has not returned, -1: none */
+  int32_t stream_wait; /* call, -1: none since the last launch */
+  int64_t end;         /* of the last call */
+} fp_replay_thread;
+
+typedef struct {
+  const fp_replay_trace *of;
+  const fp_replay_nodes *to;
+  fp_replay_built *built;
+  fp_replay_thread *threads;
+  int64_t *queued;     /* [n_processes] launches whose work has not started */
+  int32_t *last;       /* [n_lanes] the last work that has started, -1: none */
+  int32_t *earlier;    /* [n_work] the work before it in its lane */
+  int32_t *later;      /* [n_work] */
+  int32_t *next_call;  /* [n_calls] of its thread */
+  int32_t *first_work; /* [n_calls] that it launches, -1: none */
+  int32_t *n_launched; /* [n_calls] */
+  int32_t *n_started;  /* [n_calls] work that it launches and that has started */
+  int32_t *waited;     /* [n_calls] the stream wait before it, -1: none */
+  int64_t *moved;      /* [n_calls] ns of the call before it launches */
+  uint8_t *free_of;    /* [n_names] such work once started before what a stream wait suggests */
+  int32_t *last_work;  /* [n_processes] the last to start, -1: none */
+  int64_t next_return; /* the earliest end of a call that waits */
+} fp_replay_builder;
+
+static inline int64_t fp_replay_minus(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+static inline int64_t fp_replay_plus(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t fp_replay_end(const fp_replay_trace *of, int32_t k) {
+  return of->duration[k] > 0 ? fp_replay_plus(of->start[k], of->duration[k]) : of->start[k];
+}
+
+static inline bool fp_replay_launched_before(const fp_replay_trace *of, int32_t k, int64_t time) {
+  return of->call[k] < 0 || of->call_start[of->call[k]] < time;
+}
+
+/* By slot: the longest wait of work after what its edge waits for that is usual. */
+static inline int64_t fp_replay_limit(int slot) {
+  return slot == 0 ? FP_REPLAY_LATENCY : slot == 1 ? FP_REPLAY_GAP : FP_REPLAY_EVENT;
+}
+
+/* A new node without edges. */
+int32_t fp_replay_add(fp_replay_builder *b, int kind, int32_t row);
+
+/* Makes a node wait for the start or the end of another one. */
+void fp_replay_connect(fp_replay_builder *b, int32_t node, int slot, int32_t source, bool at_end);
+
+/* Adds the node of a call, unless it is within another one. */
+void fp_replay_begin_call(fp_replay_builder *b, int32_t call);
+
+/* Adds the returns of the calls that wait until a time, or of all with INT64_MAX. */
+void fp_replay_return(fp_replay_builder *b, int64_t time);
+
+/* Adds the node of GPU work. */
+void fp_replay_begin_work(fp_replay_builder *b, int32_t k);
+
+/* Chooses the edge by which each piece of work starts, and the lags of the others. */
+fp_status fp_replay_settle(fp_replay_builder *b);
+
+#endif

@@ -1,0 +1,60 @@
+"""The answers to changes: each alone, and all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from fastprof.analysis.replay.changes import Change
+from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.path import path_of
+
+__all__ = ["TOGETHER", "Answer", "answers_of"]
+
+TOGETHER: Final = "all together"
+_STEPS: Final = 8  # whose critical paths are examined
+
+
+class Answer(NamedTuple):
+    """What a change does.
+
+    Parameters
+    ----------
+    name : of the change
+    wall : mean length of a step, ns
+    saved : ns
+    binds, binds_share : the resource with most of the critical path, and its share
+    changed : kernels or host calls that the change concerns
+    """
+
+    name: str
+    wall: float
+    saved: float
+    binds: str
+    binds_share: float
+    changed: int
+
+
+def answers_of(
+    model: Model, changes: Sequence[Change], base: float
+) -> tuple[list[Answer], Weights]:
+    """Each change alone, then all together if there are several; and the weights of these.
+
+    base : mean length of a step of the replay without changes, ns
+    """
+    found, total, n_total = [], model.base, 0
+    for each in changes:
+        alone, n = each.apply(model, model.base)
+        found.append(_answer(model, each.name, alone, n, base))
+        total, n = each.apply(model, total) if n_total else (alone, n)
+        n_total += n
+    if len(changes) > 1:
+        found.append(_answer(model, TOGETHER, total, n_total, base))
+    return found, total
+
+
+def _answer(model: Model, name: str, weights: Weights, n: int, base: float) -> Answer:
+    replayed = model.run(weights)
+    wall = model.mean(replayed.wall)
+    path = path_of(model, weights, replayed, _STEPS)
+    return Answer(name, wall, base - wall, *path.binds(), n)

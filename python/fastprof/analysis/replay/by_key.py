@@ -1,0 +1,59 @@
+"""The critical path by grouping keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.cells import cells_of
+from fastprof.analysis.grouping import group
+from fastprof.analysis.key_names import check_keys
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.path import HOST, KERNELS, WAITS, path_of
+from fastprof.model.columns import Ints, Values
+from fastprof.model.table import Cells, Floats
+
+__all__ = ["path_by"]
+
+
+def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, Cells]:
+    """The keys and the columns `OF_PATH`, the largest part of the path first.
+
+    Raises
+    ------
+    ReportError
+        A key is unknown; the message names the nearest.
+    """
+    check_keys(tuple(names))
+    replayed = model.run(weights)
+    slack = model.slack(weights, replayed)[model.graph.node_of_kernel]
+    path = path_of(model, weights, replayed)
+    cells = cells_of(model.profile, names)
+    keys = [key_of(cells, name) for name in names]
+    groups = group(keys, len(cells))
+    of_kernel = take(groups.ids, cells.of_kernel)
+    place, n = take(of_kernel, path.kernel) + 1, groups.n + 1
+    per_step = 1 / max(path.n_steps, 1)
+    parts = [
+        np.bincount(place[path.form == form], path.ns[path.form == form], n)[1:] * per_step
+        for form in (KERNELS, HOST, WAITS)
+    ]
+    nodes = model.graph.node_of_kernel
+    gpu = np.bincount(of_kernel + 1, weights.duration[nodes], n)[1:] / max(len(model.rows), 1)
+    least = np.full(groups.n + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, of_kernel, np.where(slack < 0, np.iinfo(np.int64).max, slack))
+    least = np.where(least == np.iinfo(np.int64).max, -1, least)[: groups.n]
+    total = np.sum(parts, axis=0)
+    order = np.argsort(-total, kind="stable")
+    first = groups.first[order]
+    columns: dict[str, Cells] = {
+        name: Values(key.ids[first], key.values) for name, key in zip(names, keys, strict=True)
+    }
+    whole = {"path_ns": total, "kernels_ns": parts[0], "host_ns": parts[1], "waits_ns": parts[2]}
+    whole |= {"gpu_ns": gpu, "slack_ns": least}
+    columns |= {key: Ints(np.rint(each[order]).astype(np.int64)) for key, each in whole.items()}
+    columns["path_share"] = Floats(total[order] / max(float(total.sum()), 1.0))
+    return columns

@@ -1,0 +1,172 @@
+"""The graph of what the host calls and the GPU work of a trace wait for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fastprof._core import _replay
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers, texts
+from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.model.trace import NEVER
+from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
+from fastprof.profile.instances import ApiCalls
+from fastprof.profile.profile import Profile
+
+__all__ = ["CALL", "RETURN", "WORK", "Graph", "graph_of"]
+
+CALL, RETURN, WORK = 1, 2, 3
+_LAUNCHES, _WAITS, _WAITS_EVENT, _COPIES, _ALLOCATES, _WAITS_STREAM, _NONE = range(7)
+_KIND_OF_CLASS: Final = {
+    LAUNCH: _LAUNCHES, LOAD: _LAUNCHES, COPY: _COPIES, SYNC: _WAITS, ALLOC: _ALLOCATES,
+}  # fmt: skip
+_BY_NAME: Final = (
+    (re.compile(r"StreamWaitEvent"), _WAITS_STREAM),
+    (re.compile(r"EventSynchronize"), _WAITS_EVENT),
+    (re.compile(r"Memcpy"), _COPIES),
+    (re.compile(r"Malloc|HostAlloc|MemAlloc"), _LAUNCHES),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes in order of time; node 0 is the origin. See csrc/fp_replay_build.h.
+
+    Parameters
+    ----------
+    source, lag : three int32 [nodes] each, the edges; lag in ns
+    before : int64 [nodes], ns between ready and start: the host's own time before a call or until
+        its return; of GPU work, time that no record explains
+    duration : int64 [nodes], ns, of a call that does not wait, and of GPU work
+    kind : uint8 [nodes], CALL, RETURN or WORK
+    slot : uint8 [nodes], the edge by which the trace started the node
+    call : int32 [nodes], row of `Profile.api`, -1 for work
+    kernel : int32 [nodes], kernel row, -1 for host nodes; of a launch, its first kernel
+    node_of_kernel : int32 [kernels]
+    origin : ns on the trace's clock
+    unexplained : ns, the sum of `before` of GPU work
+    n_cut : edges against the order of time
+    n_unplaced : GPU work at its recorded time, whatever happens before
+    """
+
+    source: list[Int32]
+    lag: list[Int32]
+    before: Int64
+    duration: Int64
+    kind: UInt8
+    slot: UInt8
+    call: Int32
+    kernel: Int32
+    node_of_kernel: Int32
+    origin: int
+    unexplained: int
+    n_cut: int
+    n_unplaced: int
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+
+def graph_of(profile: Profile, begin: int) -> Graph:
+    """The graph of a trace. Reads the file again on first use.
+
+    begin : when the first step begins, ns on the trace's clock
+
+    Raises
+    ------
+    BadInputError
+        The file has changed, or it is dict lines.
+    """
+    api = profile.api
+    kinds = _kinds(api)
+    launches = np.zeros(len(api) + 1, bool)
+    launches[api.of_kernel] = True
+    calls = np.flatnonzero((kinds != _NONE) | launches[:-1]).astype(np.int32)
+    kinds[kinds == _NONE] = _LAUNCHES
+    place = np.full(len(api) + 1, -1, np.int32)
+    place[calls] = np.arange(len(calls), dtype=np.int32)
+    process, n_processes, lane, first = _lanes(profile, api)
+    names = texts(profile, "name")
+    pid, device = process[len(api.threads.pid) :], numbers(profile, "device")
+    columns, counts = _replay.build(
+        api.start[calls],
+        np.where(api.end == NEVER, api.start, api.end)[calls],
+        api.thread[calls],
+        _waited_lanes(profile, lane)[calls],
+        kinds[calls],
+        np.ascontiguousarray(process[: len(api.threads.pid)]),
+        np.ascontiguousarray(numbers(profile, "start"), np.int64),
+        np.ascontiguousarray(numbers(profile, "sil"), np.int64),
+        lane,
+        place[api.of_kernel],
+        np.where(names.ids < 0, np.int32(len(names.values)), names.ids),
+        pid[first],
+        np.ascontiguousarray(device[first], np.int32),
+        len(names.values) + 1,
+        n_processes,
+        begin,
+    )
+    row, kind = columns["row"], columns["kind"]
+    is_work = kind == WORK
+    call = np.where(is_work | (kind == 0), np.int32(-1), take(calls, np.where(is_work, -1, row)))
+    first_kernel = np.full(len(api) + 1, -1, np.int32)
+    first_kernel[api.of_kernel[::-1]] = np.arange(len(profile) - 1, -1, -1, dtype=np.int32)
+    first_kernel[-1] = -1
+    return Graph(
+        source=columns["source"],
+        lag=columns["lag"],
+        before=columns["before"],
+        duration=columns["duration"],
+        kind=kind,
+        slot=columns["slot"],
+        call=call,
+        kernel=np.where(is_work, row, first_kernel[call]),
+        node_of_kernel=columns["work_node"],
+        **counts,
+    )
+
+
+def _kinds(api: ApiCalls) -> UInt8:
+    """[calls] What each call does, by its class and name."""
+    of_class = [_KIND_OF_CLASS.get(str(each), _NONE) for each in api.call_class.values]
+    kinds = np.array([*of_class, _NONE], np.uint8)[api.call_class.ids]
+    of_name = [
+        next((kind for pattern, kind in _BY_NAME if pattern.search(str(name))), _NONE)
+        for name in api.name.values
+    ]
+    named = np.array([*of_name, _NONE], np.uint8)[api.name.ids]
+    return np.where(named != _NONE, named, kinds)
+
+
+def _lanes(profile: Profile, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
+    """Processes of threads and kernels, their number, the lane of kernels, its first kernel.
+
+    The kernels of a lane run one after another: a stream of a GPU of a process.
+    """
+    pid = np.concatenate([api.threads.pid, numbers(profile, "pid")])
+    process, known = alike([np.ascontiguousarray(pid, np.int64)])
+    keys = [np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("device", "stream")]
+    lane, first = alike([process[len(api.threads.pid) :], *keys])
+    return process, max(len(known), 1), lane, first
+
+
+def _waited_lanes(profile: Profile, lane: Int32) -> Int32:
+    """[calls] The lane that a recorded synchronisation waits for, -1 if unknown."""
+    api, syncs = profile.api, profile.synchronisations
+    found = np.full(len(api) + 1, -1, np.int32)
+    of_stream = syncs.kind.fits(lambda kind: kind == "stream")
+    rows = np.flatnonzero(of_stream & (syncs.call >= 0) & (syncs.stream >= 0))
+    if not len(rows):
+        return found[:-1]
+    number = [numbers(profile, name) for name in ("pid", "device", "stream")]
+    lanes, first = np.unique(lane, return_index=True)
+    place = {tuple(int(each[k]) for each in number): i for i, k in zip(lanes, first, strict=True)}
+    pid = syncs.pid[rows].tolist()
+    keys = zip(pid, syncs.device[rows].tolist(), syncs.stream[rows].tolist(), strict=True)
+    found[syncs.call[rows]] = [place.get(key, -1) for key in keys]
+    return found[:-1]

@@ -1,0 +1,177 @@
+"""Changes of what the host does, and of how it launches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.replay.graph import CALL, RETURN
+from fastprof.analysis.replay.model import NO_EDGE, Model, Weights
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.profile.api_classes import COPY, SYNC
+
+__all__ = [
+    "alloc_scaled",
+    "as_graph",
+    "fused",
+    "host_scaled",
+    "removed",
+    "without_loading",
+    "without_stalls",
+    "without_sync",
+]
+
+_STALL_NS: Final = 50_000
+
+
+def host_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
+    """The host's own time and calls times a factor.
+
+    Data loading, allocation and waits keep their length.
+    """
+    graph = model.graph
+    nodes = np.flatnonzero((graph.kind == CALL) & ~model.allocates[graph.call])
+    found = weights.changed(before=True, duration=True)
+    loading = np.minimum(model.loading[nodes], found.before[nodes])
+    own = found.before[nodes] - loading
+    found.before[nodes] = loading + np.rint(own * factor).astype(np.int64)
+    found.duration[nodes] = np.rint(found.duration[nodes] * factor).astype(np.int64)
+    return found, len(nodes)
+
+
+def alloc_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
+    """Calls that allocate, free or load modules times a factor."""
+    graph = model.graph
+    nodes = np.flatnonzero((graph.kind != 0) & model.allocates[graph.call])
+    found = weights.changed(before=True, duration=True)
+    found.duration[nodes] = np.rint(found.duration[nodes] * factor).astype(np.int64)
+    returns = nodes[graph.kind[nodes] == RETURN]
+    found.before[returns] = np.rint(found.before[returns] * factor).astype(np.int64)
+    return found, len(nodes)
+
+
+def without_loading(model: Model, weights: Weights, share: float = 1.0) -> tuple[Weights, int]:
+    """Batches that are ready when the host fetches them, or a share of that time less."""
+    found = weights.changed(before=True)
+    nodes = np.flatnonzero(model.loading > 0)
+    saved = np.rint(model.loading[nodes] * share).astype(np.int64)
+    found.before[nodes] = np.maximum(found.before[nodes] - saved, 0)
+    return replace(found, has_loading=weights.has_loading and share < 1), len(nodes)
+
+
+def without_stalls(model: Model, weights: Weights, share: float) -> Weights:
+    """A share less of the host's own time in stretches over 50 us; data loading remains."""
+    found = weights.changed(before=True)
+    nodes = np.flatnonzero((model.graph.kind == CALL) & ~model.allocates[model.graph.call])
+    own = found.before[nodes] - model.loading[nodes]
+    saved = np.rint(np.maximum(own - _STALL_NS, 0) * share).astype(np.int64)
+    found.before[nodes] -= saved
+    return found
+
+
+def without_sync(model: Model, weights: Weights) -> tuple[Weights, int]:
+    """Calls that synchronise, and copies that block, return at once."""
+    classes = model.profile.api.call_class
+    waits = classes.fits(lambda each: each in (SYNC, COPY))
+    nodes = np.flatnonzero(model.graph.kind == RETURN)
+    nodes = nodes[waits[model.graph.call[nodes]]]
+    found = weights.changed(before=True, lag=True)
+    found.lag[1][nodes] = NO_EDGE
+    found.before[nodes] = 0
+    return found, len(nodes)
+
+
+def removed(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights, int]:
+    """No such kernels, and no launches of them: nor the host's own time before these."""
+    found = weights.changed(before=True, duration=True, lag=True)
+    _remove(model, found, kernels)
+    return found, int(np.count_nonzero(kernels))
+
+
+def _remove(model: Model, weights: Weights, kernels: Bools) -> None:
+    graph, of_kernel = model.graph, model.profile.api.of_kernel
+    nodes = graph.node_of_kernel[np.flatnonzero(kernels)]
+    weights.duration[nodes] = weights.before[nodes] = 0
+    weights.lag[0][nodes] = weights.lag[2][nodes] = NO_EDGE
+    weights.lag[1][nodes] = np.minimum(weights.lag[1][nodes], 0)
+    gone = np.zeros(len(model.profile.api) + 1, bool)
+    gone[of_kernel[kernels]] = True
+    gone[of_kernel[~kernels]] = gone[-1] = False  # the call launches other work too
+    host = np.flatnonzero((graph.call >= 0) & gone[graph.call])
+    weights.duration[host] = 0
+    weights.before[host] = np.minimum(weights.before[host], model.loading[host])
+    returns = host[graph.kind[host] == RETURN]
+    weights.lag[1][returns] = NO_EDGE
+
+
+def fused(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights, int]:
+    """Neighbours on a stream, in one layer and phase, as one kernel: it takes as long as the
+    longest of them, which moves its bytes once."""
+    order, run = _neighbours(model, kernels)
+    found = weights.changed(before=True, duration=True, lag=True)
+    is_first = np.append(True, run[1:] != run[:-1])
+    nodes = model.graph.node_of_kernel[order]
+    longest = np.maximum.reduceat(found.duration[nodes], np.flatnonzero(is_first))
+    found.duration[nodes[is_first]] = longest
+    others = np.zeros(len(kernels), bool)
+    others[order[~is_first]] = True
+    _remove(model, found, others)
+    return found, int(np.count_nonzero(others))
+
+
+def _neighbours(model: Model, kernels: Bools) -> tuple[Int64, Int64]:
+    """Some kernels in order of their streams, and the number of the run of each."""
+    profile, n = model.profile, len(kernels)
+    keys = [numbers(profile, name) for name in ("pid", "device", "stream")]
+    order = np.lexsort((np.arange(n), *keys))
+    own = [texts(profile, name).ids for name in ("layer", "phase", "dir")]
+    same = np.ones(n - 1, bool)
+    for each in (*keys, *own, model.steps.of_kernel):
+        same &= each[order[1:]] == each[order[:-1]]
+    same &= kernels[order[1:]] & kernels[order[:-1]]
+    run = np.cumsum(np.append(True, ~same))
+    chosen = kernels[order]
+    return order[chosen], run[chosen]
+
+
+def as_graph(model: Model, weights: Weights, kernels: Bools | None = None) -> tuple[Weights, int]:
+    """The launches of each thread between two waits, in one step, as one launch of a CUDA graph.
+
+    The first keeps the typical length of a launch; the others, and the host's own time before
+    them, are gone. Data loading remains.
+
+    kernels : those of the graph, None for all
+    """
+    graph = model.graph
+    found = weights.changed(before=True, duration=True)
+    launches, is_first = _graph_launches(model)
+    if kernels is not None:
+        own = kernels[graph.kernel[launches]]
+        launches, is_first = launches[own], is_first[own]
+    length = found.duration[launches]
+    typical = int(np.median(length[length > 0])) if (length > 0).any() else 0
+    rest = launches[~is_first]
+    found.before[rest] = np.minimum(found.before[rest], model.loading[rest])
+    found.duration[launches] = 0
+    found.duration[launches[is_first]] = typical
+    return found, len(rest)
+
+
+def _graph_launches(model: Model) -> tuple[Int64, Bools]:
+    """The nodes of launches in order of their thread, and whether each begins a graph."""
+    graph, api = model.graph, model.profile.api
+    thread = take(api.thread, graph.call)
+    host = np.flatnonzero(graph.kind != 0)
+    host = host[graph.call[host] >= 0]
+    host = host[np.argsort(thread[host], kind="stable")]
+    # Returns of calls that wait end a graph, as does a new step or thread.
+    part = np.cumsum(graph.kind[host] == RETURN)
+    launches = (graph.kind[host] == CALL) & (graph.kernel[host] >= 0)
+    nodes, part = host[launches], part[launches]
+    step: Int32 = take(model.steps.of_kernel, graph.kernel[nodes])
+    new = (np.diff(part) > 0) | (np.diff(step) != 0) | (np.diff(thread[nodes]) != 0)
+    return nodes, np.append(True, new)[: len(nodes)]

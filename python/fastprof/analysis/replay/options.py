@@ -1,0 +1,168 @@
+"""The options, headings and help of `whatif`. Imports no numpy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.analysis.key_names import condition, keys
+from fastprof.analysis.options import STEPS
+from fastprof.analysis.roofline_columns import PEAKS, ROOF
+from fastprof.errors import ReportError
+from fastprof.model.heading import Heading
+from fastprof.profile.reports import Option
+
+__all__ = ["CHANGES", "COLUMNS", "DESCRIPTION", "OF_PATH", "OF_SPEEDUPS", "OPTIONS", "scaling"]
+
+HOST: Final = "host"
+TYPES: Final = ("tf32", "fp16", "bf16", "fp8")
+
+
+def scaling(text: str) -> tuple[str, float]:
+    """SELECTOR:FACTOR: the selector, `host` or KEY=PATTERN, and the factor.
+
+    Raises
+    ------
+    ReportError
+        The text has another form, or the key is unknown.
+    """
+    selector, _, number = text.rpartition(":")
+    try:
+        factor = float(number)
+    except ValueError:
+        factor = -1.0
+    if not selector or not 0 <= factor <= 1000:
+        raise ReportError(
+            f"scale: expected KEY=PATTERN:FACTOR such as op=linear:0.5, or host:0.5, with a "
+            f"factor from 0 to 1000; found {text!r}"
+        )
+    if selector != HOST:
+        condition(selector)
+    return selector, factor
+
+
+def _selector(text: str) -> str:
+    condition(text)
+    return text
+
+
+def _scaling(text: str) -> str:
+    scaling(text)
+    return text
+
+
+def _type(text: str) -> str:
+    if text not in TYPES:
+        raise ValueError(f"expected {', '.join(TYPES)}, found {text!r}")
+    return text
+
+
+def _multiple(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 2 <= int(text[:6]) <= 4096:
+        raise ValueError(f"expected a number from 2 to 4096, found {text!r}")
+    return int(text)
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    return keys(text)
+
+
+def _of_kernels(name: str, about: str) -> Option:
+    return Option(name, f"{about} (repeatable)", "KEY=PATTERN", _selector, is_repeatable=True)
+
+
+OPTIONS: Final = (
+    Option(
+        "scale",
+        "GPU time of the kernels times a factor, e.g. op=linear:0.5; host:FACTOR scales the host's "
+        "own time and calls (repeatable)",
+        "SELECTOR:FACTOR",
+        _scaling,
+        is_repeatable=True,
+    ),
+    _of_kernels("ideal", "kernels at the roofline, see --roof"),
+    _of_kernels("remove", "no such kernels, nor their launches"),
+    _of_kernels("fuse", "neighbours on a stream, in one layer and phase, as one kernel"),
+    Option("dtype", "fp32 products in this type: tf32, fp16, bf16 or fp8", "TYPE", _type),
+    Option("pad", "16-bit products padded to multiples of N, for tensor cores", "N", _multiple),
+    Option("graph", "launches between waits as one CUDA graph", default=False),
+    Option("no_sync", "no waits of the host for the GPU", default=False),
+    Option("no_data_loading", "batches are ready when the host fetches them", default=False),
+    Option(
+        "by",
+        "the critical path by these keys, separated by commas, after the changes",
+        "KEYS",
+        _keys,
+    ),
+    STEPS,
+    ROOF,
+    *PEAKS,
+)
+
+CHANGES: Final = (
+    Heading("name", "change", "", "the change; recorded: without changes", min_width=20),
+    Heading("wall_ns", "step", "ns", "mean length of a step after the change"),
+    Heading("saved_ns", "saved", "ns", "how much shorter it is", same_unit="wall_ns"),
+    Heading("share", "saved", "share", "the same as a share of the recorded step"),
+    Heading("binds", "binds", "", "what takes most of the critical path after the change"),
+    Heading("binds_share", "of path", "share", "its share of the critical path"),
+    Heading("changed", "changed", "", "kernels or host calls that the change concerns"),
+)
+OF_SPEEDUPS: Final = (
+    Heading("key", "what", "", "op, layer, line or resource"),
+    Heading("value", "faster", "", "its value", keeps_end=True, min_width=20),
+    Heading("gpu_ns", "time", "ns", "GPU or host time per step"),
+    Heading("path_ns", "on path", "ns", "the part of it on the critical path", same_unit="gpu_ns"),
+    Heading("saved_10_ns", "10%", "ns", "saved if it is 10 % faster", same_unit="gpu_ns"),
+    Heading("saved_50_ns", "50%", "ns", "saved if it is 50 % faster", same_unit="gpu_ns"),
+    Heading("saved_100_ns", "100%", "ns", "saved if it takes no time", same_unit="gpu_ns"),
+)
+OF_PATH: Final = (
+    Heading("path_ns", "path", "ns", "time on the critical path per step"),
+    Heading("path_share", "share", "share", "the same as a share of the path"),
+    Heading("kernels_ns", "kernels", "ns", "of it, kernels and copies", same_unit="path_ns"),
+    Heading("host_ns", "host", "ns", "of it, host time before and in calls", same_unit="path_ns"),
+    Heading("waits_ns", "waits", "ns", "of it, latency, gaps and waits", same_unit="path_ns"),
+    Heading("gpu_ns", "GPU", "ns", "GPU time per step", same_unit="path_ns"),
+    Heading("slack_ns", "slack", "ns", "how much later its kernels may start: the least of them"),
+)
+COLUMNS: Final = (
+    *CHANGES,
+    *OF_SPEEDUPS,
+    *(each for each in OF_PATH if each.key != "path_ns" and each.key != "gpu_ns"),
+)
+
+DESCRIPTION: Final = """\
+What a step would take if some of it were faster or absent. A replay starts each kernel when its
+launch, its stream and the work that it waits for allow it, and each host call when its thread does.
+Without changes: what a step saves if an operator, layer, line or resource is 10, 50 or 100 %
+faster. With changes: the step after each alone and after all together, and what then takes most of
+the critical path. With --by: the critical path by any keys. Savings overlap: their sum is not what
+all together save. docs/replay.md describes the model, its assumptions and its errors.
+
+$ fastprof whatif resnet50.json.gz --limit 8 -w 88
+Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
+step 177.6 ms; replayed without changes 177.6 ms, largest difference of a step 0.00%
+critical path: GPU 37%, data loading 33%, host 27%, copies 1%, sync 1%
+
+what      faster        time(ms)  on path(ms)  10%(ms)  50%(ms)  100%(ms)
+resource  GPU              98.59        66.29     1.09     2.72      2.72
+resource  copies            2.00         2.07     0.19     0.96      1.93
+resource  host                na        48.30     9.52    46.02     63.64
+resource  sync                na         1.93       na       na      1.93
+resource  data loading        na        58.98       na       na     58.98
+op        conv2d           66.67        45.22     0.76     2.72      2.72
+op        batch_norm       16.03        10.23     0.17     0.85      1.71
+op        relu_             7.53         4.49     0.07     0.37      0.75
+... 9 more rows
+
+$ fastprof whatif resnet50.json.gz --no-data-loading --scale op=conv2d:0.5 -w 88
+Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
+step 177.6 ms; replayed without changes 177.6 ms, largest difference of a step 0.00%
+critical path: GPU 37%, data loading 33%, host 27%, copies 1%, sync 1%
+
+change               step(ms)  saved(ms)  saved(%)  binds  of path(%)  changed
+recorded                177.6        0.0       0.0  GPU          37.3        0
+scale op=conv2d:0.5     174.9        2.7       1.5  host         58.2     2412
+no-data-loading         118.6       59.0      33.2  GPU          55.9        6
+all together            105.6       72.0      40.6  host         96.3     2418
+"""

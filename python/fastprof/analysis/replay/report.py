@@ -1,0 +1,210 @@
+"""`whatif`: what a step would take if some of it were faster or absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.key_names import heading_of
+from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.replay.answers import Answer, answers_of
+from fastprof.analysis.replay.by_key import path_by
+from fastprof.analysis.replay.changes import Change, changes_of
+from fastprof.analysis.replay.model import Model
+from fastprof.analysis.replay.options import CHANGES, OF_PATH, OF_SPEEDUPS
+from fastprof.analysis.replay.path import Path, path_of
+from fastprof.analysis.replay.speedups import speedups
+from fastprof.analysis.timeline_notes import timeline_notes
+from fastprof.model.arrays import Int64
+from fastprof.model.columns import Ints
+from fastprof.model.heading import Heading
+from fastprof.model.quantity import quantity
+from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.profile.facts import gpu_names
+from fastprof.profile.profile import Profile
+
+__all__ = ["whatif"]
+
+_LARGE: Final = 0.01  # share of a step that a note mentions
+
+
+def whatif(
+    profile: Profile,
+    scale: str | Sequence[str] | None = None,
+    ideal: str | Sequence[str] | None = None,
+    remove: str | Sequence[str] | None = None,
+    fuse: str | Sequence[str] | None = None,
+    dtype: str | None = None,
+    pad: int | None = None,
+    graph: bool = False,
+    no_sync: bool = False,
+    no_data_loading: bool = False,
+    by: str | Sequence[str] | None = None,
+    steps: str | None = None,
+    roof: str = "peak",
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> Table:
+    """Replay the run with changes. See docs/replay.md.
+
+    Without changes, a row per virtual speed-up; with changes, a row per change and one for all
+    together; with `by`, a row per group of the critical path.
+
+    Parameters
+    ----------
+    scale : "KEY=PATTERN:FACTOR" or "host:FACTOR", GPU or host time times the factor
+    ideal : "KEY=PATTERN", kernels at the roofline
+    remove : "KEY=PATTERN", no such kernels, nor their launches
+    fuse : "KEY=PATTERN", neighbours on a stream, in one layer and phase, as one kernel
+    dtype : "tf32", "fp16", "bf16" or "fp8", the type of fp32 products
+    pad : 16-bit products padded to multiples of this
+    graph : launches between waits as one CUDA graph
+    no_sync : no waits of the host for the GPU
+    no_data_loading : batches are ready when the host fetches them
+    by : keys of the critical path
+    steps : what a step is, see `Profile.find_steps`
+    roof : "peak" or "practical", see `fastprof.analysis.ideal.PRACTICAL`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+
+    Raises
+    ------
+    ReportError
+        A selector, GPU or figure is unknown, or what a change needs is not recorded.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed since it was read.
+    """
+    options = {
+        "scale": scale, "ideal": ideal, "remove": remove, "fuse": fuse, "dtype": dtype, "pad": pad,
+        "graph": graph, "no_sync": no_sync, "no_data_loading": no_data_loading,
+    }  # fmt: skip
+    changes = changes_of(options, devices_with(profile, gpu, peak, bandwidth), roof)
+    names = (by,) if isinstance(by, str) else tuple(by or ())
+    if "start" not in profile.names or not len(profile):
+        return _nothing(profile)
+    return _answer(Model(profile, steps), changes, names)
+
+
+def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Table:
+    """The table of changes, of the critical path or of virtual speed-ups."""
+    base = model.run(model.base)
+    wall = base.wall
+    path = path_of(model, model.base, base)
+    answers, last = answers_of(model, changes, model.mean(wall))
+    headings: Sequence[Heading]
+    if by:
+        columns, headings = path_by(model, last, by), (*map(heading_of, by), *OF_PATH)
+    elif changes:
+        columns, headings = _of_changes(answers, model.mean(model.wall), path), CHANGES
+    else:
+        columns, headings = speedups(model, path, model.mean(wall)), OF_SPEEDUPS
+    return Table(
+        columns,
+        tuple(headings),
+        lead=(*_lead(model, wall, path), ""),
+        notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.profile)),
+        facts={**_facts(model, wall, path), "changes": [_fact(each) for each in answers]},
+    )
+
+
+def _of_changes(answers: list[Answer], recorded: float, path: Path) -> dict[str, Cells]:
+    binds, share = path.binds()
+    rows = [Answer("recorded", recorded, 0.0, binds, share, 0), *answers]
+    return {
+        "name": texts([each.name for each in rows]),
+        "wall_ns": Ints(np.array([round(each.wall) for each in rows], np.int64)),
+        "saved_ns": Ints(
+            np.array([round(each.saved) for each in rows], np.int64), none=np.iinfo(np.int64).min
+        ),
+        "share": Floats(np.array([each.saved / max(recorded, 1.0) for each in rows])),
+        "binds": texts([each.binds for each in rows]),
+        "binds_share": Floats(np.array([each.binds_share for each in rows])),
+        "changed": Ints(np.array([each.changed for each in rows], np.int64)),
+    }
+
+
+def _fact(answer: Answer) -> dict[str, Any]:
+    return {
+        "name": answer.name,
+        "wall_ns": round(answer.wall),
+        "saved_ns": round(answer.saved),
+        "binds": answer.binds,
+        "changed": answer.changed,
+    }
+
+
+def _facts(model: Model, wall: Int64, path: Path) -> dict[str, Any]:
+    steps, replayed = model.steps, wall.tolist()
+    return {
+        "steps": [
+            {
+                "step": int(steps.number[row]),
+                "pid": int(steps.pid[row]),
+                "is_counted": bool(model.is_counted[i]),
+                "wall_ns": int(model.wall[i]),
+                "replayed_ns": replayed[i],
+            }
+            for i, row in enumerate(model.rows.tolist())
+        ],
+        "critical_path": [
+            {"resource": name, "ns": round(ns)} for name, ns in path.by_resource().items() if ns
+        ],
+        "unexplained_ns": model.graph.unexplained,
+        "cut": model.graph.n_cut,
+    }
+
+
+def _lead(model: Model, wall: Int64, path: Path) -> Iterator[str]:
+    profile = model.profile
+    gpus = gpu_names(profile.about, profile.column("device"))
+    yield ", ".join(filter(None, [gpus, model.steps.description]))
+    recorded, replayed = model.mean(model.wall), model.mean(wall)
+    off = float(np.abs(wall - model.wall).max(initial=0) / max(recorded, 1.0))
+    what = "capture" if model.is_span else "step"
+    yield (
+        f"{what} {quantity(round(recorded), 'ns')}; replayed without changes "
+        f"{quantity(round(replayed), 'ns')}, largest difference of a {what} {off:.2%}"
+    )
+    total = sum(path.by_resource().values())
+    shares = sorted(path.by_resource().items(), key=lambda each: -each[1])
+    parts = [f"{name} {ns / total:.0%}" for name, ns in shares if ns >= 0.005 * total]
+    yield f"critical path: {', '.join(parts)}"
+
+
+def _notes(model: Model) -> Iterator[str]:
+    graph = model.graph
+    total = int(model.wall.sum())
+    if graph.unexplained > _LARGE * total:
+        yield (
+            f"{quantity(graph.unexplained, 'ns')}, {graph.unexplained / max(total, 1):.1%} of the "
+            "steps: kernels wait for something that the trace does not record; no change "
+            "shortens these waits"
+        )
+    if graph.n_cut:
+        yield (
+            f"{graph.n_cut} kernels start before their launch: these launches are ignored; the "
+            "clocks of host and GPU differ"
+        )
+    if graph.n_unplaced > 1:
+        yield f"{graph.n_unplaced} kernels without launch start at their recorded time"
+    if not len(model.profile.api):
+        yield (
+            "no API calls in the file: GPU times can change, launches and the host cannot; record "
+            "them with nsys profile -t cuda"
+        )
+    elif not (model.profile.api.of_kernel >= 0).any():
+        yield "no launches in the file: GPU times can change; host changes have no effect on them"
+    if model.is_span:
+        yield "no steps: all times are those of the capture"
+
+
+def _nothing(profile: Profile) -> Table:
+    why = "no GPU work in the file"
+    if len(profile):
+        why = "dict lines contain no times: run fastprof whatif on the original trace"
+    none: Cells = Ints(np.empty(0, np.int64))
+    return Table({each.key: none for each in CHANGES}, CHANGES, notes=(why,))

@@ -1,0 +1,73 @@
+"""The charts of the parts of each step: busy time by kind of work, idle time by cause."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.steps_windows import Lane, times_of
+from fastprof.model.arrays import Int64
+from fastprof.page.section import Chart
+
+__all__ = ["step_bars"]
+
+_MOST_LANES: Final = 8
+_BUSY: Final = (
+    ("compute_ns", "compute", "compute"),
+    ("exposed_communication_ns", "exposed communication", "communication"),
+    ("exposed_copy_ns", "exposed copies", "copy"),
+)
+
+
+def step_bars(facts: Facts) -> tuple[list[Chart], list[str]]:
+    """A chart for each GPU, and what is missing."""
+    windows, missing = facts.windows, []
+    times = times_of(windows)
+    idle = times["idle_ns"]
+    parts: list[tuple[str, str, str, Int64]] = [
+        (title, "busy", color, times[name]) for name, title, color in _BUSY
+    ]
+    try:
+        causes = facts.idle_of_all.by_window
+    except CannotJudge as reason:
+        missing.append(f"causes of idle time are unknown: {reason}")
+        causes = np.zeros((len(idle), len(CAUSES)), np.int64)
+    parts += [(name, "cause", name, causes[:, i]) for i, name in enumerate(CAUSES)]
+    # Before the first work of a GPU there is no gap.
+    parts.append(("idle, cause unknown", "cause", "unknown", idle - causes.sum(axis=1)))
+    lanes = list(windows.by_lane())
+    charts = [
+        _chart(facts, lane, rows[windows.is_known[rows]], parts, len(lanes) > 1)
+        for lane, rows in lanes[:_MOST_LANES]
+    ]
+    if len(lanes) > _MOST_LANES:
+        missing.append(f"charts of {len(lanes) - _MOST_LANES} more GPUs are omitted")
+    return charts, missing
+
+
+def _chart(
+    facts: Facts,
+    lane: Lane,
+    rows: Int64,
+    parts: list[tuple[str, str, str, Int64]],
+    is_named: bool,
+) -> Chart:
+    some = [part for part in parts if part[3][rows].any()]
+    number = facts.steps.number[facts.windows.step[rows]]
+    unit = "each step" if facts.has_steps else "the capture"
+    where = f", GPU {lane.device}, process {lane.pid}" if is_named else ""
+    return Chart(
+        "bars",
+        f"What the GPU does in {unit}{where}",
+        {
+            "unit": "step" if facts.has_steps else "capture",
+            "labels": number.tolist() if facts.has_steps else [""],
+            "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in some],
+        },
+        {"values": np.concatenate([each[rows] for *_, each in some]).astype(np.float64)},
+        ("bars.css",),
+    )

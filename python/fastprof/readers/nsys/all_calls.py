@@ -1,0 +1,90 @@
+"""All API calls of an Nsight Systems export, read together with its kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof._core._take import take
+from fastprof.model.arrays import Int32
+from fastprof.model.timeline import KeptHost, RecordedCalls
+from fastprof.model.trace import Kernels, Launches
+from fastprof.readers.nsys import host_events, schema
+from fastprof.readers.nsys.launches import Reading, process_of
+from fastprof.readers.nsys.pieces import Pieces
+from fastprof.readers.nsys.strings import texts_of
+from fastprof.readers.sqlite.database import Columns, Database
+
+
+class ReadingAll(Reading):
+    """The table of API calls while it is read; all calls are kept.
+
+    Calls have their own pools: those of the Recording contain what its launches and ranges use.
+    """
+
+    def _pieces(self, database: Database, pools: schema.Pools, n_kernels: int) -> Pieces:
+        self._own = schema.Pools()
+        return Pieces(database, schema.LAUNCHES, schema.call_fields, lambda: None)
+
+    def adopt(self, pools: schema.Pools) -> None:
+        """As in Reading."""
+        self.pieces.adopt(self._own)
+        self._calls = calls = self.pieces.together()
+        np.maximum(calls["start"], calls["end"], out=calls["end"])
+        keys = self._own.threads.values() >> self._shift
+        found = [pools.processes.find(key) for key in keys.tolist()]
+        process = take(np.array(found, np.int32), calls["globalTid"])
+        self._launches = self._join.matching(process, calls["correlationId"])
+        self._ids = {
+            "globalTid": self._interned("globalTid", self._own.threads, pools.threads),
+            "nameId": self._interned("nameId", self._own.strings, pools.strings),
+        }
+
+    def _interned(self, name: str, own: Any, pool: Any) -> Int32:
+        """The ids of a column of launches in a pool of the Recording."""
+        column, values = self._calls[name][self._launches], own.values().tolist()
+        ids, first = alike([column])
+        of_first = [pool.intern(values[i]) if i >= 0 else -1 for i in column[first].tolist()]
+        return take(np.array(of_first, np.int32), ids)
+
+    def _columns(self) -> Columns:
+        """As in Reading."""
+        rows = self._launches
+        return {
+            "start": self._calls["start"][rows],
+            "correlationId": self._calls["correlationId"][rows],
+            **self._ids,
+        }
+
+    def finish(
+        self, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
+    ) -> Launches:
+        """As in Reading."""
+        found = super().finish(pools, kernels, nodes)
+        rows = self._join.rows(kernels.process, kernels.correlation)
+        self._of_kernel = take(self._launches.astype(np.int32), rows)
+        return found
+
+    def host(self, database: Database) -> KeptHost:
+        """As in Reading."""
+        own, calls = self._own, self._calls
+        syncs = host_events.syncs(database, own)
+        threads = own.threads.values()
+        numbers = np.arange(len(threads), dtype=np.int32)
+        return KeptHost(
+            calls=RecordedCalls(
+                start=calls["start"],
+                end=calls["end"],
+                thread=calls["globalTid"],
+                name=calls["nameId"],
+                correlation=calls["correlationId"],
+            ),
+            syncs=syncs,
+            strings=texts_of(database, own.strings),
+            threads=(threads & schema.LOW_24_BITS).astype(np.int32),
+            process_of_thread=process_of(numbers, own, schema.PROCESS_SHIFT),
+            processes=schema.process_ids(own.processes.values()),
+            call_of_kernel=self._of_kernel,
+        )

@@ -1,0 +1,43 @@
+"""`overview` of every real trace: one screen, and numbers that add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from open_traces import profile
+from real_data import traces
+
+TRACES = traces("*/*")
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_every_trace_fits_a_screen(path):
+    trace = profile(path, copies=True)
+    found = trace.overview()
+    lines = found.text().splitlines()
+    assert len(lines) <= 45
+    assert [line for line in lines if len(line) > 100 and trace.name not in line] == []
+    assert not any("(too narrow" in line for line in lines)
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_tables_of_gpu_time_have_all_of_it(path):
+    trace = profile(path, copies=True)
+    found = trace.overview()
+    if not len(trace):
+        return
+    total = trace.summary().total["gpu_ns"]
+    for name in ("ops", "layers", "lines"):
+        if found[name].n_rows:
+            assert int(np.sum(found[name]["gpu_ns"])) == total, name
+
+
+def test_the_step_of_a_real_training_run():
+    found = profile("kineto/resnet50_2021_stack_memory.json.gz", copies=True).overview()
+    text = found.text()
+    assert "step 174.8 ms ± 5.7 (median 176.3 ms), 1516 kernels" in text
+    rows = {row["cause"]: row for row in found["idle"].rows()}
+    assert rows["data loading"]["where"] == "resnet50_profiler_api.py:44"
+    assert 0.3 < rows["data loading"]["share"] < 0.35
+    assert found.facts["next"][2].endswith("--by line")
