@@ -159,8 +159,8 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     with nogil:
         status = fp_replay_build(&trace, &nodes, &built)
     check(status, "graph of the replay")
-    arrays = [np.asarray(each) for each in (source, lag, times, kinds, row, call_node, work_node)]
-    return _columns(arrays, built.n_nodes, n_calls, n_work), {
+    arrays = source, lag, times, kinds, row, call_node, work_node
+    return _columns(list(map(np.asarray, arrays)), built.n_nodes, n_calls, n_work), {
         "origin": built.origin, "unexplained": built.unexplained, "n_cut": built.n_cut,
         "n_unplaced": built.n_unplaced}
 
