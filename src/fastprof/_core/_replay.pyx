@@ -159,8 +159,10 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     with nogil:
         status = fp_replay_build(&trace, &nodes, &built)
     check(status, "graph of the replay")
-    arrays = source, lag, times, kinds, row, call_node, work_node
-    return _columns(list(map(np.asarray, arrays)), built.n_nodes, n_calls, n_work), {
+    arrays = [
+        np.asarray(source), np.asarray(lag), np.asarray(times), np.asarray(kinds), np.asarray(row),
+        np.asarray(call_node), np.asarray(work_node)]
+    return _columns(arrays, built.n_nodes, n_calls, n_work), {
         "origin": built.origin, "unexplained": built.unexplained, "n_cut": built.n_cut,
         "n_unplaced": built.n_unplaced}
 
