@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench import annotated_run
 from bench.machine import describe, package_version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +26,9 @@ HELP = "measure the overhead of annotation"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds", type=int, default=9, help="measurements of each contender (default 9)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=20, help="of the program under fastprof run (default 20)"
     )
 
 
@@ -46,6 +50,10 @@ def run(options: argparse.Namespace) -> int:
             more = 1e6 * (found - plain)
             print(f"  {name:<24}{1e6 * found:>8.2f}{more:>18.2f}{found / plain:>18.2f}")
         print()
+    with tempfile.TemporaryDirectory(dir=_memory()) as directory:
+        rounds = max(options.rounds // 3, 1)
+        found = annotated_run.measured(rounds, options.seconds, Path(directory))
+        print(annotated_run.report(found))
     return 0
 
 

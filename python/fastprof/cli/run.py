@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     facts |= {"seconds": round(time.monotonic() - began, 3), "exit_code": code}
     facts["processes"] = collect(directory)
     write_facts(directory, facts)
-    _attempt("the answer", lambda: _answer(directory, facts, settings))
+    _attempt("the answer failed", lambda: _answer(directory, facts, settings))
     return end_like(code)
 
 
@@ -183,18 +183,18 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
         width = shutil.get_terminal_size((110, 24)).columns
         with suppress(OSError):
             sys.stderr.write(f"\n{overview.text(width=width)}\n")
-    _attempt("the page", lambda: write_page(directory, traces, profile))
+    _attempt("the page failed", lambda: write_page(directory, traces, profile))
     log(_kept(directory, len(traces)))
 
 
-def _attempt(what: str, action: Callable[[], Any]) -> None:
+def _attempt(failure: str, action: Callable[[], Any]) -> None:
     """Run an action; a failure is logged, since the program's exit code matters more."""
     try:
         action()
     except (FastprofError, OSError, MemoryError) as error:
-        log(f"{what} failed: {error}")
+        log(f"{failure}: {error}")
     except Exception:
-        log(f"{what} failed by a bug in fastprof:\n{traceback.format_exc()}")
+        log(f"{failure} by a bug in fastprof:\n{traceback.format_exc()}")
 
 
 def _kept(directory: Path, n_traces: int) -> str:
