@@ -133,6 +133,10 @@ def test_removed_kernels(program: Program, tmp_path: Path) -> None:
     )
 
 
+def test_a_step_without_kernels_takes_no_time(tmp_path: Path) -> None:
+    assert predicted(SYNC, tmp_path, remove="name=*")[0] == 0
+
+
 def test_no_sync(tmp_path: Path) -> None:
     found, of_steps = predicted(SYNC, tmp_path, no_sync=True)
     without = changed(SYNC, lambda op: replace(op, call=0) if op.what == "sync" else op)
