@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import annotate, generate, instructions, publish, run, stages
+from bench import annotate, generate, instructions, page, publish, run, stages
 
 COMMANDS = {
     "generate": generate,
@@ -12,6 +12,7 @@ COMMANDS = {
     "stages": stages,
     "instructions": instructions,
     "annotate": annotate,
+    "page": page,
 }
 
 

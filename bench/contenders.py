@@ -182,6 +182,7 @@ TIME_LINE = (STEPS, IDLE, OVERLAP, LAUNCHES, COPIES, MEMORY)
 SUMMARIES, DIFF = "summary, 10 groupings", "diff, 2 exports"
 GRAPH, REPLAYS, WHATIFS = "graph of the replay", "graph, 20 replays", "graph, 100 changes"
 PERFETTO = "export perfetto"
+REPORT = "report"
 PYTHON = {"open": "python open", "parse": "python parse"}
 NAIVE = "naive parse"
 CONTENDERS = {
@@ -204,6 +205,7 @@ CONTENDERS = {
     REPLAYS: Contender(replay_of("replays"), job="open", has_kernels=False),
     WHATIFS: Contender(replay_of("changes"), job="open", has_kernels=False),
     PERFETTO: Contender(export_perfetto, has_kernels=False),
+    REPORT: Contender(report_of("report"), has_kernels=False),
     PYTHON["open"]: Contender(python_open, job="open", is_compiled=False, kernels_at_most=10**6),
     PYTHON["parse"]: Contender(python_parse, is_compiled=False, kernels_at_most=10**6),
     NAIVE: Contender(naive_parse, is_compiled=False, kernels_at_most=10**5),

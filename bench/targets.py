@@ -19,6 +19,7 @@ from bench.contenders import (
     PROF,
     PROF_DICT,
     REPLAYS,
+    REPORT,
     ROOFLINE,
     STATS,
     SUMMARIES,
@@ -37,6 +38,7 @@ PRODUCT = (OPEN, PARSE, PROF, PROF_DICT)
 MORE_FLOORS_AT_MOST = {SUMMARY: 0.3, LAYERS: 0.3, ROOFLINE: 0.3, STATS: 1.0}
 # Reports on the time line: 0.5 for the report, 0.5 for reading the calls of the host.
 MORE_FLOORS_AT_MOST |= {name: 0.5 if name == OVERLAP else 1.0 for name in TIME_LINE}
+MORE_FLOORS_AT_MOST |= {REPORT: 1.5}  # all reports and charts
 MORE_BYTES_AT_MOST = 60
 DIFF_MORE_FLOORS_AT_MOST = 0.5  # than to open two exports
 GRAPH_MORE_FLOORS_AT_MOST = 0.7 + 0.5  # 0.5 for reading the calls of the host

@@ -57,7 +57,7 @@ typedef struct {
   int32_t retyped;      /* the call that autocast makes inside the one that determines the cost */
 } fp_kernel;
 
-/* Intermediate results. */
+/* Intermediate results. `retyped` and `inside` are NULL if autocast makes no call. */
 typedef struct {
   int32_t *retyped; /* [n_frames] the enclosing call in another type, -1 for none */
   int32_t *inside;  /* [ranges] of a call: label of the call inside that determines the cost */
@@ -103,15 +103,23 @@ static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
   return t->name[outer] == t->name[own] || said(t, call) & said(t, frame) & FP_CALL_FAMILY;
 }
 
-/* False if an index is out of range. */
-static bool find_retyped(const fp_calls_frames *t, int32_t *retyped) {
-  if (!frames_are_sound(t)) return false;
+static bool any_retyped(const fp_calls_frames *t) {
+  for (int32_t i = 0; i < t->n_frames; i++)
+    if (is_retyped(t, i)) return true;
+  return false;
+}
+
+static void find_retyped(const fp_calls_frames *t, int32_t *retyped) {
   for (int32_t i = 0; i < t->n_frames; i++) {
     int32_t parent = t->parent[i];
     bool inherits = parent >= 0 && retyped[parent] >= 0 && t->picked[parent] == t->picked[i];
     retyped[i] = inherits ? retyped[parent] : is_retyped(t, i) ? i : -1;
   }
-  return true;
+}
+
+/* The label of the call inside a call that determines its cost, -1 for none. */
+static int32_t label_inside(const fp_calls_frames *t, const int32_t *inside, int32_t call) {
+  return inside ? inside[t->range[call]] : -1;
 }
 
 static fp_kernel kernel_of(const fp_calls_frames *t, const fp_calls_state *s, int32_t frame,
@@ -121,7 +129,7 @@ static fp_kernel kernel_of(const fp_calls_frames *t, const fp_calls_state *s, in
   if (meaning >= 0 && meaning != frame) k.forward = t->picked[meaning];
   if (frame >= 0) k.own = t->picked[frame];
   k.instance = k.forward >= 0 ? k.forward : k.own;
-  if (meaning >= 0) k.retyped = s->retyped[meaning];
+  if (meaning >= 0 && s->retyped) k.retyped = s->retyped[meaning];
   if (frame < 0) return k;
   if (k.forward >= 0) k.backward = t->backward[frame];
   if (k.backward >= 0 && t->instance[k.backward] >= 0) k.instance = t->instance[k.backward];
@@ -169,7 +177,7 @@ static int32_t base_of(const fp_calls_frames *t, const fp_kernel *k, const int32
   if (k->retyped >= 0) return t->label[k->retyped];
   if (call < 0) return -1;
   /* A cast before the call in another type is outside that call, but has its cost. */
-  int32_t retyped = inside[t->range[call]];
+  int32_t retyped = label_inside(t, inside, call);
   return retyped >= 0 && says(t, call, FP_CALL_KNOWN) ? retyped : t->label[call];
 }
 
@@ -179,7 +187,7 @@ static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *i
   int32_t call = k->forward >= 0 ? k->forward : k->own;
   uint16_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
   if (!says(t, call, FP_CALL_KNOWN) || !(inner & FP_CALL_KNOWN)) return false;
-  if (k->retyped < 0 && inside[t->range[call]] >= 0 && inner & FP_CALL_MOVES) return true;
+  if (k->retyped < 0 && label_inside(t, inside, call) >= 0 && inner & FP_CALL_MOVES) return true;
   if (!says(t, call, FP_CALL_FAMILY) || inner & FP_CALL_FAMILY) return false;
   return inner & FP_CALL_MOVES || !(said(t, call) & bias);
 }
@@ -257,11 +265,15 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups) {
   const size_t n_frames = (size_t)t->n_frames; /* at least the number of ranges */
-  const fp_calls_state s = {scratch, scratch + n_frames, scratch + 2 * n_frames,
-                            (uint8_t *)(scratch + 3 * n_frames)};
+  fp_calls_state s = {NULL, NULL, scratch, (uint8_t *)(scratch + n_frames)};
   if (t->n_frames > FP_CALLS_MOST_FRAMES) return FP_E_TOO_MANY;
-  if (!find_retyped(t, s.retyped)) return FP_E_INDEX;
-  memset(s.inside, -1, n_frames * sizeof *s.inside);
+  if (!frames_are_sound(t)) return FP_E_INDEX;
+  if (any_retyped(t)) { /* otherwise, most of the scratch stays untouched: no page of it is used */
+    s.inside = scratch + n_frames + n_frames / 4 + 1;
+    s.retyped = s.inside + n_frames;
+    find_retyped(t, s.retyped);
+    memset(s.inside, -1, n_frames * sizeof *s.inside);
+  }
   memset(s.n_taken, 0, n_frames * sizeof *s.n_taken);
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {

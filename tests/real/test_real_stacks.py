@@ -11,6 +11,8 @@ import pytest
 import fastprof
 from fastprof.analysis.stacks import DIRECTIONS, MEASURES, TREES, Stacks, stacks
 from fastprof.model.table import Table
+from fastprof.page.section import Source
+from fastprof.page.sections.flame import section
 from open_traces import profile
 from real_data import traces
 
@@ -146,3 +148,26 @@ def test_the_path_of_a_kernel_is_that_of_the_profile() -> None:
         time[names] = time.get(names, 0) + row["sil"]
     inside = tree.inclusive("ns")
     assert {chain: int(inside[row]) for chain, row in nodes.items()} == time
+
+
+@every_trace
+def test_every_view_of_the_page_has_all_gpu_time(path: str) -> None:
+    opened = profile(path, copies=True)
+    found = section(Source(opened))
+    if not len(opened):
+        assert found.missing == ["no GPU work in this capture: CPU time only"]
+        assert not found.charts
+        return
+    total, (chart,) = opened.report("summary").total, found.charts
+    views = chart.data["views"]
+    assert len(views) >= 1
+    for i, view in enumerate(views):
+        arrays = {name: chart.arrays[f"{name}{i}"] for name in ("at", "parent", "name", "ns")}
+        assert arrays["ns"].sum() == total["gpu_ns"]
+        assert chart.arrays[f"kernels{i}"].sum() == len(opened)
+        assert arrays["at"].max() < 3 * len(arrays["parent"])
+        assert arrays["name"].max() < len(view["names"])
+    titles = [view["title"] for view in views]
+    assert ("Operators" in titles) == ("Layers" not in titles)
+    _, table = found.tables[0]
+    assert table["gpu_ns"][0] == max(table["gpu_ns"])

@@ -9,8 +9,8 @@ import pytest
 
 import fastprof
 from exports import Export
+from fastprof.analysis.saturated import across, in_subtrees, scattered
 from fastprof.analysis.stacks import Stacks, stacks
-from fastprof.analysis.subtrees import in_subtrees
 from fastprof.errors import ReportError
 
 ENGINE = "autograd::engine::evaluate_function: ReluBackward0, seq = {0}, op_id = {1}"
@@ -165,3 +165,6 @@ def test_sums_end_at_the_largest_integer() -> None:
     own = np.array([0, 1 << 62, 1 << 62, 5])
     assert in_subtrees(parent, own).tolist() == [2**63 - 1, 1 << 62, (1 << 62) + 5, 5]
     assert in_subtrees(parent, np.array([0.5, 1, 2, 4])).tolist() == [7.5, 1, 6, 4]
+    assert scattered(own, np.array([0, 1, 1, 0]), (2,)).tolist() == [5, 2**63 - 1]
+    assert across(own.reshape(2, 2)).tolist() == [1 << 62, (1 << 62) + 5]
+    assert across(own[1:3].reshape(1, 2)).tolist() == [2**63 - 1]

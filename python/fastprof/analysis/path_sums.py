@@ -117,7 +117,11 @@ def _added(
 
 
 def path_sums(
-    cells: KernelCells, paths: Grouping, steps: StepsOfKernels, ideal: Ideals | None = None
+    cells: KernelCells,
+    paths: Grouping,
+    steps: StepsOfKernels,
+    ideal: Ideals | None = None,
+    has_calls: bool = True,
 ) -> Sums:
     """The sums over the cells of each path; those of ideal times if `ideal` has them."""
     time = numbers(cells, "sil")
@@ -125,8 +129,9 @@ def path_sums(
     of: dict[str, Numbers] = {
         "gpu_ns": gpu,
         "kernels": paths.stats(cells.kernels).sum,
-        "calls": calls(cells, paths),
     }
+    if has_calls:
+        of["calls"] = calls(cells, paths)
     for part in (FORWARD, BACKWARD):
         of[f"{part}_ns"] = paths.stats(np.where(in_part(cells, part), time, -1)).sum
     for name in ("flops", "bytes"):

@@ -14,8 +14,8 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.path_sums import in_part
+from fastprof.analysis.saturated import in_subtrees, scattered
 from fastprof.analysis.stack_chains import Chains
-from fastprof.analysis.subtrees import in_subtrees
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.profile.phases import BACKWARD, FORWARD
@@ -72,9 +72,8 @@ class Nodes:
 
     def own(self, of_groups: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """[n, 3] Numbers [groups], added by node and direction."""
-        out = np.zeros((len(self.parent), len(DIRECTIONS)), of_groups.dtype)
-        np.add.at(out, (self._rows, self._direction), of_groups)
-        return out
+        shape = len(self.parent), len(DIRECTIONS)
+        return scattered(of_groups, (self._rows, self._direction), shape)
 
     def calls(self) -> Int64:
         """[n, 3] The calls of operators, each at its first kernel; nodes below them have none."""

@@ -21,10 +21,10 @@ from fastprof.analysis.ideal import ideals_of
 from fastprof.analysis.measures import ratio
 from fastprof.analysis.path_sums import path_sums
 from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.saturated import across, in_subtrees, scattered
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.stack_chains import CHAINS
 from fastprof.analysis.stack_nodes import DIRECTIONS, Nodes
-from fastprof.analysis.subtrees import in_subtrees
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Values
@@ -116,7 +116,7 @@ class Stacks:
     def _measure(self, sums: Mapping[str, Numbers], measure: str, direction: str | None) -> Numbers:
         def of(name: str) -> Numbers:
             values = sums[name]
-            return values.sum(1) if direction is None else values[:, DIRECTIONS.index(direction)]
+            return across(values) if direction is None else values[:, DIRECTIONS.index(direction)]
 
         if measure == "ns":
             return of("gpu_ns")
@@ -151,11 +151,6 @@ class Stacks:
         into = _path.innermost(self.parent, into)
         n = n_kept + len(parents)
 
-        def merge(own: Numbers) -> Numbers:
-            out = np.zeros((n, *own.shape[1:]), own.dtype)
-            np.add.at(out, into, own)
-            return out
-
         def with_merged(values: Values, added: list[str]) -> Values:
             ids = np.arange(len(added), dtype=np.int32) + np.int32(len(values.values))
             return Values(np.concatenate([values.ids[kept], ids]), [*values.values, *added])
@@ -165,7 +160,7 @@ class Stacks:
             np.concatenate([take(place, self.parent[kept]), place[parents]]),
             with_merged(self.name, [f"({count} smaller)" for count in counts.tolist()]),
             with_merged(self.type, [_SMALLER] * len(parents)),
-            {name: merge(own) for name, own in self.sums.items()},
+            {name: scattered(own, into, (n, len(DIRECTIONS))) for name, own in self.sums.items()},
             self.n_steps,
             {
                 name: Values(np.concatenate([each.ids[kept], unknown]), each.values)
@@ -215,7 +210,7 @@ def stacks(
     chains = CHAINS[kind](cells, selected(cells, where))
     nodes = Nodes(chains, keys)
     ideal = ideals_of(chains.cells, devices)
-    of_groups = path_sums(chains.cells, nodes.groups, found, ideal)
+    of_groups = path_sums(chains.cells, nodes.groups, found, ideal, has_calls=False)
     sums = {name: nodes.own(of_groups.of[name]) for name in _SUMS} | {"calls": nodes.calls()}
     dominant = {name: nodes.dominant(name) for name in _COLORS}
     return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_steps, dominant)

@@ -56,7 +56,7 @@ def idle_between(every: Gaps, host: Host, begin: int, end: int) -> Idle:
         rows = long[first : first + _AT_ONCE]
         part = Gaps._make(each[rows] for each in some)
         # A window per gap: the causes of each gap.
-        ns[rows] = split(part, host, np.arange(len(rows)), len(rows)).of_windows
+        ns[rows] = split(part, host, np.arange(len(rows), dtype=np.int32), len(rows)).of_windows
     ns = ns[:, _ORDER]
     gap, place = np.nonzero(ns)
     length = ns[gap, place]

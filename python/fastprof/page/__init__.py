@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Final
 
 from fastprof._system.garbage import uncollected
+from fastprof._system.threads import SecondThread
+from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.model.page import Page
 from fastprof.page.build import build
 from fastprof.page.section import Source
@@ -33,10 +35,29 @@ def page_of(
     BadInputError
         The file has changed since it was read.
     """
-    with uncollected():
-        source = Source(profile, {"gpu": gpu, "peak": peak, "bandwidth": bandwidth})
+    source = Source(profile, {"gpu": gpu, "peak": peak, "bandwidth": bandwidth})
+    with uncollected(), SecondThread() as second:
+        reading = second.submit(_read_host_side, profile)
+        with computing_costs(profile):
+            _ = source.facts
+            cells_of(profile)
+        for name in _OF_KERNELS:
+            source.table(name)
+        reading.result()
+        source.begin(second, _OF_TIME_LINE)
         sections = [each(source) for each in SECTIONS]
         return Page(build(_name(profile), _about(profile), sections))
+
+
+# Reports that do not use the host side, and those that do.
+_OF_KERNELS: Final = ("summary", "layers", "lines")
+_OF_TIME_LINE: Final = ("steps", "idle", "ranges", "overlap", "copies")
+
+
+def _read_host_side(profile: Profile) -> None:
+    """Read the ranges and API calls, which takes as long as the costs; kept."""
+    if len(profile) and "start" in profile.names:
+        _ = profile.api
 
 
 def _name(profile: Profile) -> str:
@@ -44,9 +65,13 @@ def _name(profile: Profile) -> str:
 
 
 def _about(profile: Profile) -> list[str]:
-    about: list[Any] = [
-        gpu_names(profile.about, profile.column("device")),
-        profile.find_steps().description if len(profile) else "",
-        " ".join(filter(None, (profile.about.tool, profile.about.tool_version))),
+    steps = profile.find_steps()
+    about = profile.about
+    rank = None if about.distributed is None else about.distributed.rank
+    found = [
+        gpu_names(about, profile.column("device")),
+        "" if steps.source == "none" else steps.description,
+        " ".join(filter(None, (about.tool, about.tool_version))),
+        "" if rank is None else f"rank {rank}",
     ]
-    return [str(each) for each in about if each]
+    return [each for each in found if each]

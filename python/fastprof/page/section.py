@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.peaks import devices_with
 from fastprof.model.table import Table
@@ -114,11 +116,17 @@ class Source:
         self.profile = profile
         self.peaks = {name: each for name, each in (peaks or {}).items() if each is not None}
         self._tables: dict[str, Table] = {}
+        self._begun: dict[str, Future[Table]] = {}
 
     @cached_property
     def facts(self) -> Facts:
         """The facts that findings use: steps, their windows, idle time by cause."""
         return Facts(self.profile, None, devices_with(self.profile, **self.peaks))
+
+    def begin(self, second: SecondThread, names: Iterable[str]) -> None:
+        """Make reports without options on a second thread; `table` waits for them."""
+        for name in names:
+            self._begun[_key(name, {})] = second.submit(self._make, name, {})
 
     def table(self, name: str, **options: Any) -> Table:
         """A report, with the user's peaks if it takes them; see `Profile.report`.
@@ -128,12 +136,23 @@ class Source:
         ReportError, StepsError, BadInputError
             See the report.
         """
-        key = repr((name, sorted(options.items())))
+        key = _key(name, options)
         if key not in self._tables:
-            taken = {each.name for each in find(name).options} & set(_PEAKS)
-            peaks = {each: value for each, value in self.peaks.items() if each in taken}
-            self._tables[key] = self.profile.report(name, **peaks, **options)
+            begun = self._begun.get(key)
+            if begun is None or begun.cancel():
+                self._tables[key] = self._make(name, options)
+            else:
+                self._tables[key] = begun.result()
         return self._tables[key]
+
+    def _make(self, name: str, options: Mapping[str, Any]) -> Table:
+        taken = {each.name for each in find(name).options} & set(_PEAKS)
+        peaks = {each: value for each, value in self.peaks.items() if each in taken}
+        return self.profile.report(name, **peaks, **options)
+
+
+def _key(name: str, options: Mapping[str, Any]) -> str:
+    return repr((name, sorted(options.items())))
 
 
 SectionMaker = Callable[[Source], Section]

@@ -26,6 +26,7 @@ _BUSY: Final = (
 def step_bars(facts: Facts) -> tuple[list[Chart], list[str]]:
     """A chart for each GPU, and what is missing."""
     windows, missing = facts.windows, []
+    rest = "before the first work"  # no gap: nothing precedes it
     times = times_of(windows)
     idle = times["idle_ns"]
     parts: list[tuple[str, str, str, Int64]] = [
@@ -34,11 +35,11 @@ def step_bars(facts: Facts) -> tuple[list[Chart], list[str]]:
     try:
         causes = facts.idle_of_all.by_window
     except CannotJudge as reason:
-        missing.append(f"causes of idle time are unknown: {reason}")
+        rest = "idle, cause unknown"
+        missing.append(f"causes of idle time unknown: {reason}")
         causes = np.zeros((len(idle), len(CAUSES)), np.int64)
     parts += [(name, "cause", name, causes[:, i]) for i, name in enumerate(CAUSES)]
-    # Before the first work of a GPU there is no gap.
-    parts.append(("idle, cause unknown", "cause", "unknown", idle - causes.sum(axis=1)))
+    parts.append((rest, "cause", "other", idle - causes.sum(axis=1)))
     lanes = list(windows.by_lane())
     charts = [
         _chart(facts, lane, rows[windows.is_known[rows]], parts, len(lanes) > 1)

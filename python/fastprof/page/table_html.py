@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -44,8 +45,8 @@ def table_html(name: str, caption: str, table: Table) -> str:
 
 
 def _prose(lead: tuple[str, ...]) -> Iterator[str]:
-    """The lines of a lead that are not in columns."""
-    return (line for line in lead if line and "  " not in line)
+    """The lines of a lead up to its first empty line, without those in columns."""
+    return (line for line in takewhile(bool, lead) if "  " not in line)
 
 
 def _payload(

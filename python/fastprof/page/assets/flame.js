@@ -60,8 +60,8 @@ fastprof.define("flame", (host, data, arrays, page) => {
   function rebuild(change = {}) {
     Object.assign(choice, change);
     places = tree.places(choice.measure, choice.direction);
-    if (!(places.right[focus] > places.left[focus])) [focus, back] = [0, []];
-    if (selected >= 0 && !(places.right[selected] > places.left[selected])) selected = -1;
+    if (!isVisible(focus)) [focus, back] = [0, []];
+    if (selected >= 0 && !isVisible(selected)) selected = -1;
     showFocus(false);
     recolor();
     showSelected();
@@ -127,8 +127,21 @@ fastprof.define("flame", (host, data, arrays, page) => {
 
   /* ---- Part in view ---- */
 
+  const widthOf = (node) => places.right[node] - places.left[node];
+  const isVisible = (node) => widthOf(node) > 0;
+
+  /** The widest part directly inside a node; -1 for none. */
+  function widest(node) {
+    let best = -1;
+    for (let i = tree.starts[node]; i < tree.starts[node + 1]; i++) {
+      const child = tree.children[i];
+      if (isVisible(child) && (best < 0 || widthOf(child) > widthOf(best))) best = child;
+    }
+    return best;
+  }
+
   function zoom(node) {
-    if (!(places.right[node] > places.left[node]) || node === focus) return;
+    if (!isVisible(node) || node === focus) return;
     back.push(focus);
     focus = node;
     showFocus(true);
@@ -159,8 +172,17 @@ fastprof.define("flame", (host, data, arrays, page) => {
     tools.back.disabled = focus === 0 && !back.length;
     host.dataset.focus = tree.chain(focus).slice(1).map((node) => tree.name(node)).join("\n");
     resize();
-    revealRow(focus, 2);
+    revealRow(branch(focus), 2);
     redraw();
+  }
+
+  /** The outermost node inside which no part has nearly all of the width. */
+  function branch(node) {
+    for (;;) {
+      const child = widest(node);
+      if (child < 0 || widthOf(child) < 0.9 * widthOf(node)) return node;
+      node = child;
+    }
   }
 
   function step(now) {
@@ -272,8 +294,6 @@ fastprof.define("flame", (host, data, arrays, page) => {
 
   /* ---- Keyboard ---- */
 
-  const isVisible = (node) => places.right[node] > places.left[node];
-
   /** The nearest part of the same row with a width, in a direction. */
   function sideways(by) {
     const level = tree.level[selected];
@@ -284,17 +304,6 @@ fastprof.define("flame", (host, data, arrays, page) => {
       const isBeyond = by > 0 ? places.left[i] >= place : places.right[i] <= place;
       if (!isBeyond || places.right[i] <= view[0] || places.left[i] >= view[1]) continue;
       if (best < 0 || (by > 0 ? places.left[i] < places.left[best] : places.right[i] > places.right[best])) best = i;
-    }
-    return best;
-  }
-
-  /** The widest part inside the selected one. */
-  function inside() {
-    let best = -1;
-    for (let i = tree.starts[selected]; i < tree.starts[selected + 1]; i++) {
-      const child = tree.children[i];
-      const width = (node) => places.right[node] - places.left[node];
-      if (isVisible(child) && (best < 0 || width(child) > width(best))) best = child;
     }
     return best;
   }
@@ -312,7 +321,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
 
   const KEYS = {
     ArrowUp: () => move(() => tree.parent[selected]),
-    ArrowDown: () => move(inside),
+    ArrowDown: () => move(() => widest(selected)),
     ArrowLeft: () => move(() => sideways(-1)),
     ArrowRight: () => move(() => sideways(1)),
     Enter: () => selected >= 0 && zoom(selected),

@@ -123,22 +123,23 @@ const flameDraw = (() => {
     const { tree, places: { left, right }, from, to, width, height, scroll, matches } = shown;
     const scale = width / (to - from || 1);
     const ratio = window.devicePixelRatio || 1;
-    const drawn = new Float64Array(tree.depth + 2).fill(-1); // right edge by row, device pixels
+    const drawn = new Float64Array(tree.depth + 2).fill(0); // right edge by row, device pixels
     let count = 0;
     context.font = FONT;
     context.textBaseline = "middle";
 
+    /** Draw a part of a row; false if its pixels are taken. Edges are at device pixels. */
     function rectangle(level, begin, end, fill, alpha) {
       const y = level * ROW - scroll;
-      const x = Math.max((begin - from) * scale, 0);
-      const last = Math.min((end - from) * scale, width);
-      const edge = Math.ceil(last * ratio);
-      if (edge <= drawn[level]) return false;
-      drawn[level] = edge;
+      const x = Math.max(Math.round(Math.max((begin - from) * scale, 0) * ratio), drawn[level]);
+      const last = Math.max(Math.round(Math.min((end - from) * scale, width) * ratio), x + 1);
+      if (x >= width * ratio || (end - from) * scale * ratio <= drawn[level]) return false;
+      drawn[level] = last;
       if (y + ROW > 0 && y < height) {
+        const wide = (last - x) / ratio;
         context.globalAlpha = alpha;
         context.fillStyle = fill;
-        context.fillRect(x, y, Math.max(last - x - (last - x > 3 ? 1 : 0), LEAST), ROW - 1);
+        context.fillRect(x / ratio, y, wide - (wide > 3 ? 1 : 0), ROW - 1);
         count++;
       }
       return true;

@@ -9,7 +9,7 @@ const flameParts = (() => {
     ["flops", "FLOPs", "flops"],
   ];
   const DIRECTIONS = [
-    ["", "Forward and backward"], ["forward", "Forward"], ["backward", "Backward"], ["other", "Other"],
+    ["", "All work"], ["forward", "Forward"], ["backward", "Backward"], ["other", "Other"],
   ];
   const GROUPS = [["kind", "Colour: kind of kernel"], ["phase", "Colour: phase"]];
 
@@ -29,7 +29,7 @@ const flameParts = (() => {
     lines.push(`${of}: ${format[unit](chosen(node))}, ${shares.join(", ")}`);
     const parts = flameTree.DIRECTIONS.filter((each) => value("ns", each) > 0)
       .map((each) => `${each} ${format.time(value("ns", each))}`);
-    if (measure !== "ns" || parts.length > 1) parts.unshift(`GPU time ${format.time(value("ns"))}`);
+    if (measure !== "ns" || choice.direction !== null) parts.unshift(`GPU time ${format.time(value("ns"))}`);
     lines.push(parts.join(" · "));
     const counts = [
       [value("calls"), "calls"], [value("kernels"), "kernels"],

@@ -4,6 +4,7 @@
 const flameTree = (() => {
   const DIRECTIONS = ["forward", "backward", "other"];
   const N = DIRECTIONS.length;
+  const EVALUATE = /^autograd::engine::evaluate_function: /;
 
   /** A node is its row; row 0 is all. Parents precede their children. */
   class Tree {
@@ -50,9 +51,9 @@ const flameTree = (() => {
       return this.array(measure) !== undefined;
     }
 
-    /** The name without its folder, function first: `forward net.py:12`. */
+    /** A short name. That of a frame has no folder, and the function first: `forward net.py:12`. */
     label(node) {
-      const name = this.name(node);
+      const name = this.name(node).replace(EVALUATE, "");
       if (this.type(node) !== "frame") return name;
       const found = /^(?:.*[\\/])?([^\\/]+:\d+)(?: (.*))?$/s.exec(name);
       return found ? [found[2], found[1]].filter(Boolean).join("  ") : name;

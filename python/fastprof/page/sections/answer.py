@@ -63,8 +63,7 @@ def _of_step(source: Source) -> Iterator[Fact]:
         yield Fact("GPU time", quantity(facts.step_ns, "ns"), "dict lines contain no times")
         return
     step, times = facts.step_ns, facts.times
-    several = f"mean of {facts.n_steps} typical" if facts.n_steps > 1 else ""
-    yield Fact(unit.capitalize(), quantity(step, "ns"), several)
+    yield Fact(unit.capitalize(), quantity(step, "ns"), _averaged(facts))
     busy, idle = times["busy_ns"], times["idle_ns"]
     length = max(step, 1.0)
     yield Fact("GPU busy", f"{busy / length:.1%}", quantity(busy, "ns"), busy / length)
@@ -74,6 +73,16 @@ def _of_step(source: Source) -> Iterator[Fact]:
         name, peak = of_steps["compute_type"], quantity(of_steps["peak_flop_per_s"], "flop/s")
         mfu = of_steps["mfu"]
         yield Fact("MFU", f"{mfu:.1%}", f"of the {name} peak, {peak}", min(mfu, 1.0))
+
+
+def _averaged(facts: Facts) -> str:
+    """Which steps and GPUs the numbers are means of."""
+    n_gpus = len({int(each) for each in facts.windows.lane[facts.rows]})
+    n_steps = len({int(each) for each in facts.windows.step[facts.rows]})
+    steps = f"{n_steps} typical steps" if facts.has_steps and n_steps > 1 else ""
+    gpus = f"{n_gpus} GPUs" if n_gpus > 1 else ""
+    both = " on ".join(filter(None, [steps, gpus]))
+    return f"mean of {both}" if both else ""
 
 
 def _main_cause(facts: Facts) -> str:
@@ -89,7 +98,8 @@ def _main_cause(facts: Facts) -> str:
 def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
     saving, share = table.total["saving_ns"], table.total["share"]
     if saving:
-        yield Fact("Findings save up to", quantity(saving, "ns"), f"{share:.0%} {facts.per_step}")
+        of = "step" if facts.has_steps else "capture"
+        yield Fact("Findings save up to", quantity(saving, "ns"), f"{share:.0%} of the {of}")
 
 
 def _cards(table: Table) -> Iterator[Card]:
@@ -108,6 +118,7 @@ def _text(row: dict[str, Any], name: str) -> str:
 def _missing(facts: Facts) -> Iterator[str]:
     if facts.has_times and not facts.has_steps:
         yield (
-            "No steps found, so the capture counts as one step. Record torch.profiler's schedule, "
-            "or a range around each step, such as torch.cuda.nvtx.range(f'step {i}')."
+            "No steps found: the capture counts as one step. Use torch.profiler's schedule, or "
+            "open a range around each step, such as torch.cuda.nvtx.range(f'step {i}')"
         )
+        yield facts.steps.description

@@ -41,7 +41,7 @@ _VIEWS: Final = (
     _View("lines", "Source lines", "source line"),
     _View("stack", "Call stack", "source line"),
 )
-_PLAIN: Final = "Operators"
+_PLAIN: Final = "Operators"  # replaces layers where there are none
 _LEAST: Final = 1e-5  # of all GPU time
 _MOST: Final = 100  # rows of the table
 _BELOW: Final = frozenset({"all", "op", "kernel", "smaller"})
@@ -62,7 +62,8 @@ def section(source: Source) -> Section:
         return Section("where-time-goes", "Where time goes", missing=[NO_GPU_WORK])
     trees = {each: stacks(profile, each.kind, **source.peaks) for each in _VIEWS}
     known = {each.title: tree.pruned(_LEAST) for each, tree in trees.items() if _is_known(tree)}
-    shown = known or {_PLAIN: trees[_VIEWS[0]].pruned(_LEAST)}
+    layers = _VIEWS[0]
+    shown = known if layers.title in known else known | {_PLAIN: trees[layers].pruned(_LEAST)}
     title, tree = next(iter(shown.items()))
     return Section(
         "where-time-goes",
@@ -130,7 +131,7 @@ def _arrays(tree: Stacks) -> dict[str, Any]:
         for name in MEASURES
     }
     at = np.flatnonzero((own["kernels"] > 0) | (own["calls"] > 0))
-    found = {"at": at.astype(np.int32)}
+    found: dict[str, Any] = {"at": at.astype(np.int32)}
     for name, values in own.items():
         some = values[at].astype(np.float64)
         found[name] = np.where(values[at] == -1, np.nan, some) if values.dtype.kind == "i" else some

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
+from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
+from fastprof.model.table import Table, texts
 from fastprof.page.section import Fact, Section, Source
 from fastprof.profile.advice import advice
 from fastprof.profile.profile import Profile
+from fastprof.writers.info import describe
 
 __all__ = ["section"]
 
@@ -20,6 +24,7 @@ def section(source: Source) -> Section:
         "recorded",
         "What was recorded",
         facts=[*_coverage(profile), *_counts(profile)],
+        tables=[("The file", _of_file(describe(profile)))],
         missing=[line for lines in gaps.values() for line in lines] + profile.warnings,
     )
 
@@ -38,3 +43,45 @@ def _counts(profile: Profile) -> Iterator[Fact]:
     for kind, n in (contents.ranges or {}).items():
         yield Fact(f"ranges: {kind}", f"{n:,}")
     yield Fact("threads", f"{contents.threads:,}")
+
+
+_HEADINGS: Final = (
+    Heading("name", "property", "", "what the file records"),
+    Heading("value", "value", "", "its value"),
+)
+
+
+def _of_file(info: dict[str, Any]) -> Table:
+    """The facts of `fastprof info`."""
+    found = {
+        "file": info["file"],
+        "format": info["format"],
+        "recorded by": " ".join(filter(None, (info["tool"], info["tool_version"]))),
+        "schema": info["schema_version"],
+        **info["versions"],
+        "GPUs": ", ".join(
+            f"{each['device']}: {each['name'] or 'name not recorded'}" for each in info["gpus"]
+        ),
+        "rank": _rank(info["rank"]),
+        "processes": _processes(info["processes"]),
+        "span": _span(info["span"]),
+        "launches": None if info["launches"] is None else f"{info['launches']:,}",
+        "memory events": f"{info['memory_events']:,}" if info["memory_events"] else "none",
+        "contains": ", ".join(name.replace("_", " ") for name, has in info["has"].items() if has),
+    }
+    known = {name: str(value) for name, value in found.items() if value}
+    return Table({"name": texts(list(known)), "value": texts(list(known.values()))}, _HEADINGS)
+
+
+def _rank(rank: dict[str, Any] | None) -> str:
+    if rank is None or rank["rank"] is None:
+        return ""
+    return f"{rank['rank']} of {rank['world_size']}" if rank["world_size"] else f"{rank['rank']}"
+
+
+def _processes(processes: list[dict[str, Any]] | None) -> str:
+    return ", ".join(f"{each['pid']} {each['name'] or ''}".strip() for each in processes or ())
+
+
+def _span(span: dict[str, int] | None) -> str:
+    return "" if span is None else quantity(span["end"] - span["start"], "ns")

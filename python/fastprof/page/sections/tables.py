@@ -21,7 +21,6 @@ _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("Your ranges", "ranges", {}),
     ("Causes of idle time", "idle", {}),
     ("Steps", "steps", {}),
-    ("Launches", "launches", {}),
     ("Copies and memsets", "copies", {}),
     ("Collectives", "overlap", {}),
 )
@@ -34,13 +33,18 @@ def section(source: Source) -> Section:
         "tables",
         "Tables",
         tables=list(_without_repetition(source, made)),
-        missing=[
-            f"{caption}: {note}"
-            for caption, table in made
-            if not table.n_rows
-            for note in table.notes[:1]
-        ],
+        missing=list(_missing(made)),
     )
+
+
+def _missing(made: Iterable[tuple[str, Table]]) -> Iterator[str]:
+    """The first note of reports without rows, after the captions of all that have it."""
+    captions: dict[str, list[str]] = {}
+    for caption, table in made:
+        if not table.n_rows:
+            for note in table.notes[:1]:
+                captions.setdefault(note, []).append(caption)
+    return (f"{', '.join(names)}: {note}" for note, names in captions.items())
 
 
 def _without_repetition(

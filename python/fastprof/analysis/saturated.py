@@ -1,0 +1,69 @@
+"""Sums of numbers that are not negative. Sums of integers are exact, at most 2**63 - 1."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._core import _path
+from fastprof.model.arrays import Int32
+
+__all__ = ["across", "in_subtrees", "scattered"]
+
+Numbers = npt.NDArray[Any]
+
+_LARGEST: Final = np.iinfo(np.int64).max
+_SAFE: Final = 2.0**62
+
+
+def in_subtrees(parent: Int32, own: Numbers) -> Numbers:
+    """[n, ...] The sums of numbers [n, ...] of each node and all nodes inside it.
+
+    parent : int32 [n], -1 for roots; parents precede their children
+    """
+    if own.dtype.kind == "f":
+        return _floats_in_subtrees(parent, own)
+    columns = own.reshape(len(own), -1).astype(np.int64).T
+    sums = [_path.sums(parent, np.ascontiguousarray(each)) for each in columns]
+    found: Numbers = np.stack(sums, 1).reshape(own.shape)
+    if _is_small(own):
+        return found
+    return _limited(found, _floats_in_subtrees(parent, own.astype(np.float64)))
+
+
+def scattered(values: Numbers, index: Any, shape: tuple[int, ...]) -> Numbers:
+    """An array of a shape, 0 but for the values added at the indices of its first axes."""
+    found = np.zeros(shape, values.dtype)
+    np.add.at(found, index, values)
+    if values.dtype.kind == "f" or _is_small(values):
+        return found
+    return _limited(found, scattered(values.astype(np.float64), index, shape))
+
+
+def across(values: Numbers) -> Numbers:
+    """[n] The sums of the rows of numbers [n, m]."""
+    found: Numbers = values.sum(1)
+    if values.dtype.kind == "f" or _is_small(values):
+        return found
+    return _limited(found, values.astype(np.float64).sum(1))
+
+
+def _is_small(values: Numbers) -> bool:
+    return bool(values.sum(dtype=np.float64) < _SAFE)
+
+
+def _limited(exact: Numbers, rounded: Numbers) -> Numbers:
+    return np.where(rounded >= _LARGEST, _LARGEST, exact)
+
+
+def _floats_in_subtrees(parent: Int32, own: Numbers) -> Numbers:
+    found: Numbers = own.copy()
+    level = _path.levels(parent)
+    inwards = np.argsort(level, kind="stable")
+    starts = np.searchsorted(level[inwards], np.arange(int(level.max(initial=0)) + 2))
+    for depth in range(len(starts) - 2, 0, -1):
+        rows = inwards[starts[depth] : starts[depth + 1]]
+        np.add.at(found, parent[rows], found[rows])
+    return found
