@@ -10,7 +10,7 @@ import numpy as np
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.replay.answers import Answer, answers_of
-from fastprof.analysis.replay.by_key import path_by
+from fastprof.analysis.replay.by_key import path_by, path_rows
 from fastprof.analysis.replay.changes import Change, changes_of
 from fastprof.analysis.replay.model import Model
 from fastprof.analysis.replay.options import CHANGES, OF_PATH, OF_SPEEDUPS
@@ -150,9 +150,8 @@ def _facts(model: Model, wall: Int64, path: Path) -> dict[str, Any]:
             }
             for i, row in enumerate(model.rows.tolist())
         ],
-        "critical_path": [
-            {"resource": name, "ns": round(ns)} for name, ns in path.by_resource().items() if ns
-        ],
+        "resources": {name: round(ns) for name, ns in path.by_resource().items() if ns},
+        "critical_path": path_rows(model, path),
         "unexplained_ns": model.graph.unexplained,
         "cut": model.graph.n_cut,
     }
