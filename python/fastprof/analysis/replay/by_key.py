@@ -12,7 +12,7 @@ from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import group
 from fastprof.analysis.key_names import check_keys
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model, Weights, rounded
 from fastprof.analysis.replay.path import HOST, KERNELS, RESOURCES, WAITS, Path, path_of
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats
@@ -77,6 +77,6 @@ def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, C
     }
     whole = {"path_ns": total, "kernels_ns": parts[0], "host_ns": parts[1], "waits_ns": parts[2]}
     whole |= {"gpu_ns": gpu, "slack_ns": least}
-    columns |= {key: Ints(np.rint(each[order]).astype(np.int64)) for key, each in whole.items()}
+    columns |= {key: Ints(rounded(each[order])) for key, each in whole.items()}
     columns["path_share"] = Floats(total[order] / max(float(total.sum()), 1.0))
     return columns
