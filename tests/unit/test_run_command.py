@@ -139,7 +139,7 @@ def test_a_run_is_recorded_listed_and_taken_by_other_commands(program, tmp_path)
     assert done.stdout == f"trained __main__ {path}\n"
     folder, facts = facts_in(tmp_path)
     assert "2 steps (ProfilerStep#2 to #3)" in done.stderr
-    assert f"kept in fastprof-runs/{folder.name}" in done.stderr
+    assert done.stderr.endswith(f"kept in fastprof-runs/{folder.name}/report.html\n")
     assert facts["command"] == [sys.executable, str(path)] and facts["exit_code"] == 0
     (process,) = facts["processes"]
     assert process["steps"] == 8 and process["versions"]["torch"]
@@ -212,6 +212,7 @@ def test_scripts_and_modules_run_with_this_python(tmp_path):
         (["python", "dir/train.py", "--x"], "train"),
         (["python", "-m", "pkg.train"], "pkg.train"),
         (["torchrun", "--nproc-per-node", "2", "train.py", "other.py"], "train"),
+        (["python", "-m", "torch.distributed.run", "--standalone", "dir/train.py"], "train"),
         (["/bin/serve", "model"], "serve"),
     ],
 )

@@ -98,7 +98,9 @@ def _run(arguments: argparse.Namespace) -> int:
     """Run the command; runs of `fastprof run` that it is given become their traces."""
     for name, given in list(vars(arguments).items()):
         if name == "file" and given is not None:
-            arguments.file = resolved(given)
+            arguments.file, all_traces = resolved(given, one=True), resolved(given)
+            if arguments.file != all_traces:
+                log(f"reads {arguments.file}; for all ranks: fastprof batch {all_traces}")
         if name in ("captures", "paths"):
             setattr(arguments, name, [resolved(each) for each in given])
     return int(arguments.run(arguments))

@@ -13,6 +13,7 @@ from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.cli.reports import add_option
 from fastprof.errors import ReportError
+from fastprof.runs.directory import is_run
 
 if TYPE_CHECKING:
     from fastprof.model.page import Page
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="OUT",
-        help=f"HTML file to write (default: name of FILE with .html; {_RANKS} for ranks)",
+        help=f"HTML file to write (default: name of FILE or run with .html; {_RANKS} for ranks)",
     )
     for option in PEAKS:
         add_option(parser, option)
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code, 1 if any file could not be read."""
     paths = arguments.paths
     of_ranks = len(paths) > 1 or os.path.isdir(paths[0])
-    path = arguments.output or (_RANKS if of_ranks else default_output(paths[0]))
+    path = arguments.output or default_output(paths[0], of_ranks)
     refuse_input(path, paths)
     page, n_failed = _page_of_ranks(arguments) if of_ranks else (_page_of_file(arguments), 0)
     with output(path, None) as file:
@@ -71,17 +72,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _page_of_file(arguments: argparse.Namespace) -> Page:
     from fastprof.ops.user import load_file
     from fastprof.page import page_of
-    from fastprof.profile.load import open as open_trace
+    from fastprof.profile.load import open_with_host
 
     for path in arguments.ops:
         load_file(path)
     with Bar() as bar:
-        profile = open_trace(
-            arguments.paths[0],
-            bar,
-            copies=True,
-            mine=arguments.mine,
-            graph_capture=arguments.graph_capture,
+        profile = open_with_host(
+            arguments.paths[0], bar, mine=arguments.mine, graph_capture=arguments.graph_capture
         )
     for warning in profile.warnings:
         log(f"warning: {warning}")
@@ -114,8 +111,13 @@ def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:
 _SUFFIXES = (".gz", ".json", ".pt", ".trace")  # NAME.pt.trace.json.gz
 
 
-def default_output(path: str) -> str:
-    """The name of the page: that of the trace with .html, in the current directory."""
+def default_output(path: str, of_ranks: bool = False) -> str:
+    """The name of the page, in the current directory: that of the run or trace with .html."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    if is_run(folder):
+        return f"{os.path.basename(os.path.abspath(folder))}.html"
+    if of_ranks:
+        return _RANKS
     name = os.path.basename(path)
     stem, suffix = os.path.splitext(name)
     while stem and suffix in _SUFFIXES:

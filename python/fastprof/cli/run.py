@@ -8,6 +8,8 @@ import re
 import shutil
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,10 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     facts |= {"seconds": round(time.monotonic() - began, 3), "exit_code": code}
     facts["processes"] = collect(directory)
     write_facts(directory, facts)
-    try:
-        _answer(directory, facts, settings)
-    except FastprofError as error:
-        log(str(error))
+    _attempt("the answer", lambda: _answer(directory, facts, settings))
     return end_like(code)
 
 
@@ -167,7 +166,9 @@ def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> 
 def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     """Print what was recorded, the answer, and where the files are."""
     from fastprof.profile.load import open as open_trace
-    from fastprof.runs.directory import traces_of
+    from fastprof.runs.directory import traces_of, write_facts
+    from fastprof.runs.facts import step_facts
+    from fastprof.runs.page import write_page
     from fastprof.runs.problems import problems_of
 
     for problem in problems_of(facts["processes"], settings):
@@ -176,12 +177,34 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     if not traces:
         return
     profile = open_trace(os.path.relpath(traces[0]), copies=True)
+    overview = profile.report("overview")
+    write_facts(directory, facts | step_facts(profile, overview))
     if sys.stderr is not None:
         width = shutil.get_terminal_size((110, 24)).columns
         with suppress(OSError):
-            sys.stderr.write(f"\n{profile.report('overview').text(width=width)}\n")
-    more = f"; {len(traces)} traces: fastprof batch {os.path.relpath(directory)}"
-    log(f"kept in {os.path.relpath(directory)}{more if len(traces) > 1 else ''}")
+            sys.stderr.write(f"\n{overview.text(width=width)}\n")
+    _attempt("the page", lambda: write_page(directory, traces, profile))
+    log(_kept(directory, len(traces)))
+
+
+def _attempt(what: str, action: Callable[[], Any]) -> None:
+    """Run an action; a failure is logged, since the program's exit code matters more."""
+    try:
+        action()
+    except (FastprofError, OSError, MemoryError) as error:
+        log(f"{what} failed: {error}")
+    except Exception:
+        log(f"{what} failed by a bug in fastprof:\n{traceback.format_exc()}")
+
+
+def _kept(directory: Path, n_traces: int) -> str:
+    """The last line: where the files are."""
+    from fastprof.runs.directory import PAGE
+
+    page = directory / PAGE
+    path = os.path.relpath(page if page.exists() else directory)
+    more = f"; {n_traces} ranks: fastprof batch {os.path.relpath(directory)}"
+    return f"kept in {path}{more if n_traces > 1 else ''}"
 
 
 def _list(home: str) -> int:

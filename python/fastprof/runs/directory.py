@@ -90,10 +90,11 @@ def all_runs(home: str | os.PathLike[str] = HOME) -> list[Run]:
     return sorted(found, key=lambda run: (str(run.facts.get("started")), run.name))
 
 
-def resolved(name: str, home: str | os.PathLike[str] = HOME) -> str:
+def resolved(name: str, home: str | os.PathLike[str] = HOME, *, one: bool = False) -> str:
     """The path that a command is given for a run: its name alone finds it in `fastprof-runs`.
 
-    A run with one trace is this trace; one with several stays a directory.
+    A run with one trace is this trace; one with several stays a directory, or, for `one`, is its
+    first trace: that of rank 0.
     """
     path = Path(name)
     if not path.exists() and is_run(Path(home) / name):
@@ -101,7 +102,7 @@ def resolved(name: str, home: str | os.PathLike[str] = HOME) -> str:
     if not is_run(path):
         return name
     traces = traces_of(path)
-    return str(traces[0] if len(traces) == 1 else path)
+    return str(traces[0] if len(traces) == 1 or (one and traces) else path)
 
 
 def _plain(name: str) -> str:

@@ -7,9 +7,14 @@ import platform
 import subprocess
 import time
 from collections.abc import Sequence
-from typing import Any
+from math import isnan
+from typing import TYPE_CHECKING, Any
 
 from fastprof._version import __version__
+
+if TYPE_CHECKING:
+    from fastprof.model.table import Table
+    from fastprof.profile.profile import Profile
 
 # Variables whose names begin with these; none of them holds secrets.
 _VARIABLES = (
@@ -39,6 +44,16 @@ def facts_of(command: Sequence[str], recorder: Sequence[str]) -> dict[str, Any]:
         "environment": {
             name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)
         },
+    }
+
+
+def step_facts(profile: Profile, overview: Table) -> dict[str, Any]:
+    """The facts that the first trace adds: median step in ns and kernels of a step, or None."""
+    median = profile.find_steps().median
+    kernels = overview.facts.get("step_kernels")
+    return {
+        "step_ns": None if isnan(median) else round(median),
+        "kernels": None if kernels is None else round(kernels),
     }
 
 

@@ -19,6 +19,7 @@ from fastprof.runs.settings import NOW, VARIABLE, Settings
 STARTUP = Path(__file__).with_name("startup")
 # From a terminal, these reach the program without our help.
 _OF_TERMINAL = ("SIGINT", "SIGQUIT")
+_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1")
 
 
@@ -30,11 +31,12 @@ def python_command(words: Sequence[str]) -> list[str]:
 
 
 def program_name(command: Sequence[str]) -> str:
-    """What to call a program: its module or script, else its executable."""
+    """The name of a program: that of its module or script, else of its executable."""
     words = iter(command[1:])
     for word in words:
-        if word == "-m":
-            return next(words, "module")
+        module = next(words, "module") if word == "-m" else None
+        if module is not None and module not in _LAUNCHERS:
+            return module
         if word.endswith(".py"):
             return Path(word).stem
     return Path(command[0]).stem

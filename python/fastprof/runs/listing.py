@@ -18,6 +18,8 @@ _HEADINGS = (
     Heading("seconds", "seconds", about="how long the program ran", decimals=1),
     Heading("exit_code", "exit", about="its exit code; negative for a signal", decimals=0),
     Heading("steps", "steps", about="recorded steps", decimals=0),
+    Heading("step_ns", "step", "ns", about="median of the recorded steps"),
+    Heading("kernels", "kernels", about="of a step", decimals=0),
     Heading("commit", "commit", about="of the working directory; + if files differ from it"),
     Heading("command", "command", about="the program with its arguments"),
 )
@@ -33,6 +35,8 @@ def listing(home: str | os.PathLike[str]) -> Table:
         "seconds": _floats([each.get("seconds") for each in facts]),
         "exit_code": _floats([each.get("exit_code") for each in facts]),
         "steps": _floats([_steps(each) for each in facts]),
+        "step_ns": _floats([each.get("step_ns") for each in facts]),
+        "kernels": _floats([each.get("kernels") for each in facts]),
         "commit": texts([_commit(each.get("git")) for each in facts]),
         "command": texts([shlex.join(map(str, each.get("command", ()))) for each in facts]),
     }
