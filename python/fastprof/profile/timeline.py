@@ -193,6 +193,7 @@ def _ranges(
         of_events=trace.about.format == "kineto",
         meanings=attribution.meanings,
         n_own=n_own,
+        n_ended_elsewhere=len(trace.phases.start),
         _find_places=lambda: _places(trace, attribution, thread),
         _find_kinds=find_kinds,
     )
