@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import shutil
 import textwrap
 
 import pytest
@@ -37,7 +38,7 @@ class Recorded:
     """What a program of `fastprof run` has left."""
 
     def __init__(self, folder, done):
-        self.done = done
+        self.done, self._folder = done, folder
         reports = [json.loads(each.read_text()) for each in folder.glob("status-*.json")]
         self.reports = sorted(reports, key=lambda each: -len(each["recordings"]))
         self.report = self.reports[0]
@@ -48,6 +49,9 @@ class Recorded:
             name.removeprefix("layer:"): n for name, n in names.items() if name.startswith("layer:")
         }
         self.steps = [name for name in names if name.startswith("ProfilerStep#")]
+
+    def remove(self):
+        shutil.rmtree(self._folder)
 
     def _counts(self, path):
         with open(path) as file:
@@ -367,3 +371,65 @@ torch.save(net, "/dev/null")
     )
     assert found.recordings
     assert os.path.isfile(found.recordings[0]["path"])
+
+
+def test_an_evaluation_before_training_is_not_recorded(record):
+    source = """
+        import sys, torch
+        def evaluate():
+            net.eval()
+            with torch.no_grad():
+                for i in range(int(sys.argv[1])):
+                    net(torch.randn(4, 8))
+            net.train()
+        net = torch.nn.Sequential(torch.nn.Linear(8, 1))
+        if sys.argv[2] == "early":
+            optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        evaluate()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for i in range(9):
+            net(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+        """
+    for n_calls, made in ((4, "late"), (20, "late"), (20, "early")):
+        found = record(source, str(n_calls), made)
+        assert (found.report["steps"], found.report["by"]) == (9, "optimizer")
+        assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 2)]
+        assert found.counts[0]["Optimizer.step#SGD.step"] == 2
+        found.remove()
+
+
+def test_a_compiled_step_of_an_optimizer_compiles_nothing_of_fastprof(record):
+    found = record(
+        """
+        import torch
+        import torch._dynamo.utils
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        step = torch.compile(optimizer.step, backend="eager")
+        for i in range(9):
+            net(torch.randn(4, 8)).sum().backward()
+            step()
+            if i == 1:  # before the recording
+                frames = torch._dynamo.utils.counters["frames"]
+                assert frames["ok"] == frames["total"] < 10, frames
+        """
+    )
+    assert found.report["steps"] == 9 and found.recordings
+
+
+def test_a_request_waits_for_a_long_step(record):
+    found = record(
+        """
+        import time, torch
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for i in range(4):
+            net(torch.randn(4, 8)).sum().backward()
+            time.sleep(2.5 if i == 0 else 0)  # longer than the wait of a program without steps
+            optimizer.step()
+        """,
+        after=0.1,
+    )
+    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(2, 2)]
+    assert found.counts[0]["Optimizer.step#SGD.step"] == 2

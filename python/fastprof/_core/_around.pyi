@@ -10,5 +10,6 @@ class Around(Wrapped):
         path: str,
         before: Callable[[Any], None],
         after: Callable[[Any], None],
+        set_eval_frame: Callable[[Any], Any],
     ) -> None: ...
     def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...

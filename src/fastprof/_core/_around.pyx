@@ -36,14 +36,17 @@ cdef class Around(Wrapped):
     before, after : callable
         (first argument) -> None; `after` also runs when the function raises. Exceptions that they
         raise replace the result.
+    set_eval_frame : callable
+        torch's function of this name: turns off torch.compile within `before` and `after`.
     """
 
     cdef object before
     cdef object after
+    cdef object set_eval_frame
 
-    def __init__(self, function, str path not None, before, after):
+    def __init__(self, function, str path not None, before, after, set_eval_frame):
         Wrapped.__init__(self, function, "", "", path)
-        self.before, self.after = before, after
+        self.before, self.after, self.set_eval_frame = before, after, set_eval_frame
 
     def __get__(self, instance, owner):
         return self if instance is None else MethodType(self, instance)
@@ -51,6 +54,16 @@ cdef class Around(Wrapped):
     @property
     def __doc__(self):
         return self.__wrapped__.__doc__
+
+
+cdef int _call_aside(Around around, function, first) except -1:
+    """Call `before` or `after`, which torch.compile must not compile as part of the program."""
+    cdef object callback = around.set_eval_frame(None)
+    try:
+        function(first)
+    finally:
+        around.set_eval_frame(callback)
+    return 0
 
 
 cdef PyObject *_call_between(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
@@ -62,14 +75,14 @@ cdef PyObject *_call_between(PyObject *self, PyObject *args, PyObject *kwargs) n
     cdef PyObject *traceback
     cdef PyObject *result
     try:
-        around.before(first)
+        _call_aside(around, around.before, first)
     except BaseException as error:
         PyErr_SetObject(type(error), error)
         return NULL
     result = call(<PyObject *> around.__wrapped__, args, kwargs)
     PyErr_Fetch(&kind, &value, &traceback)
     try:
-        around.after(first)
+        _call_aside(around, around.after, first)
     except BaseException as error:
         Py_XDECREF(result)
         Py_XDECREF(kind)

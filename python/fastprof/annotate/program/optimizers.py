@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from torch._C._dynamo.eval_frame import set_eval_frame
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
@@ -22,9 +23,15 @@ class OptimizerSteps:
     Parameters
     ----------
     ended : (optimizer) -> None
+
+    Attributes
+    ----------
+    is_expected : bool
+        Whether the program has made an optimizer.
     """
 
     def __init__(self, ended: Callable[[Optimizer], None]) -> None:
+        self.is_expected = False
         self._ended = ended
         self._thread = threading.local()
         self._patches = Patches()
@@ -35,7 +42,8 @@ class OptimizerSteps:
 
         def profile_hook_step(function: Callable[..., Any]) -> Any:
             path = f"{function.__module__}:{function.__qualname__}"
-            return Around(wrap(function), path, self._enter, self._leave)
+            self.is_expected = True
+            return Around(wrap(function), path, self._enter, self._leave, set_eval_frame)
 
         self._patches.replace(Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
 

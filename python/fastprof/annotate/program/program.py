@@ -25,8 +25,9 @@ from fastprof.annotate.program.status import Status
 from fastprof.annotate.program.steps import Repeated
 from fastprof.runs.settings import NOW, Settings
 
-_TRAINING_CALLS = 100  # calls in training mode before they count as steps without an optimizer
+_TRAINING_CALLS = 100  # calls of a program that may train, before they count as steps
 _GRACE = 2.0  # s to wait for the end of a step before recording without steps
+_LONG_GRACE = 120.0  # s, in a program with modules or optimizers
 _SECONDS = 2.0  # s to record without steps, by default
 
 
@@ -89,17 +90,31 @@ class Program:
     def _stepped(self, optimizer: Optimizer) -> None:
         """An optimizer has stepped."""
         if self._by != "optimizer":
-            self._by, self._n_steps = "optimizer", 0
-            self._modules.stop()
+            self._train()
         self._optimizers.add(optimizer)
         if self._repeated.called(optimizer):
             self._guarded(self._step_ended)
+
+    def _train(self) -> None:
+        """Begin to count steps of optimizers; calls before the first are no steps."""
+        self._modules.stop()
+        if self._by == "call":
+            self._guarded(self._discard)
+        self._by, self._n_steps, self._repeated = "optimizer", 0, Repeated()
+
+    def _discard(self) -> None:
+        """Discard what was recorded, such as an evaluation before training."""
+        if self._recording is not None:
+            self._end()
+        self._status.discard()
+        self._n_recordings = 0
 
     def _called(self, module: Any) -> None:
         """The program has called an outermost module, or `generate`."""
         if self._by == "optimizer":
             return
-        if self._by is None and torch.is_grad_enabled() and getattr(module, "training", False):
+        is_training = torch.is_grad_enabled() and getattr(module, "training", False)
+        if self._by is None and (is_training or self._steps.is_expected):
             self._n_training_calls += 1
             if self._n_training_calls <= _TRAINING_CALLS:
                 return
@@ -157,8 +172,7 @@ class Program:
     def _start(self) -> None:
         """Start a recording with the step that begins now."""
         settings = self._settings
-        is_scheduled = settings.after is None and self._n_steps < settings.first
-        warmup = is_scheduled or self._n_steps > settings.first
+        warmup = settings.after is not None or self._n_steps != settings.first
         if settings.seconds is None:
             self._record(warmup, settings.last - settings.first, None)
         else:
@@ -201,9 +215,13 @@ class Program:
         elif self._asked is None:
             self._asked = now
             _signal_after(_GRACE)
-        elif now >= self._asked + 0.9 * _GRACE and not self._n_steps:
-            self._asked = None
-            self._record(False, None, self._settings.seconds or _SECONDS)
+        elif not self._n_steps:
+            has_steps = self._modules.found or self._steps.is_expected
+            if now >= self._asked + 0.9 * (_LONG_GRACE if has_steps else _GRACE):
+                self._asked = None
+                self._record(False, None, self._settings.seconds or _SECONDS)
+            else:
+                _signal_after(_GRACE)
 
 
 def _signal_after(seconds: float) -> None:

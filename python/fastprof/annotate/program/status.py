@@ -40,6 +40,13 @@ class Status:
             }
         )
 
+    def discard(self) -> None:
+        """Remove the recordings that have ended, and their files."""
+        for each in self._recordings:
+            if each["path"]:
+                Path(each["path"]).unlink(missing_ok=True)
+        self._recordings.clear()
+
     def write(self, n_steps: int, by: str | None) -> None:
         """Write the file: `n_steps` steps so far, ended `by` "optimizer" or "call"."""
         rank, world = rank_and_world()

@@ -1,0 +1,115 @@
+"""`fastprof run` with programs of other libraries: `make test-programs`.
+
+Each program runs twice at the same time: alone, where it lists the modules that it calls, and under
+`fastprof run`. The outputs are equal, and the layers of the trace are these modules.
+"""
+
+import gzip
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from waiting import PATIENCE
+
+PROGRAMS = Path(__file__).with_name("run")
+VISION = os.environ.get("FASTPROF_VISION")  # a directory with torchvision and timm
+TWO = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+LAUNCH = ("-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1", "--num_machines", "1",
+          "--mixed_precision", "no", "--dynamo_backend", "no")  # fmt: skip
+FIRST, LAST = 3, 5
+pytestmark = pytest.mark.skipif(
+    "FASTPROF_PROGRAMS" not in os.environ, reason="takes minutes: make test-programs"
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, how it is started, and the steps that it makes."""
+
+    name: str
+    package: str = "torch"
+    before: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    steps: int = 8
+    by: str = "optimizer"
+    ranks: int = 1
+
+    def command(self):
+        return [*self.before, str(PROGRAMS / f"{self.name}.py"), *self.arguments]
+
+
+ALL = [
+    Program("torchvision_resnet", "torchvision", steps=6),
+    Program("timm_vit", "timm", steps=6),
+    Program("trainer", "transformers", arguments=("out",)),
+    Program("generate", "transformers", steps=7, by="call"),  # the first one is where it is found
+    Program("accelerated", "accelerate", before=LAUNCH),
+    Program("lora", "peft"),
+    Program("fit", "lightning"),
+    Program("ddp", before=TWO, ranks=2),
+    Program("fsdp", before=TWO, ranks=2),
+    Program("compiled"),
+]
+
+
+@pytest.fixture(params=ALL, ids=lambda each: each.name)
+def program(request):
+    found = request.param
+    is_vision = found.package in ("torchvision", "timm")
+    if is_vision and not (VISION and Path(VISION, found.package).is_dir()):
+        pytest.skip(f"{found.package} is not installed: make test-programs")
+    if not is_vision and importlib.util.find_spec(found.package) is None:
+        pytest.skip(f"{found.package} is not installed: make test-programs")
+    return found
+
+
+def started(words, folder, **environment):
+    folder.mkdir()
+    return subprocess.Popen(
+        [sys.executable, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={**os.environ, "PYTHONHASHSEED": "0", **environment},
+    )  # fmt: skip
+
+
+def test_a_program_is_recorded_and_sees_no_change(program, tmp_path):
+    added = {"PYTHONPATH": VISION} if program.package in ("torchvision", "timm") else {}
+    called = tmp_path / "called.json"
+    both = [
+        started(program.command(), tmp_path / "alone", CALLED_MODULES=str(called), **added),
+        started(
+            ["-m", "fastprof", "run", "--backend", "torch", "--steps", f"{FIRST}:{LAST}",
+             *program.command()],
+            tmp_path / "recorded", **added,
+        ),
+    ]  # fmt: skip
+    outputs = [each.communicate(timeout=PATIENCE) for each in both]
+    assert both[0].returncode == 0, outputs[0][1]
+    assert both[1].returncode == 0, outputs[1][1]
+    assert outputs[1][0] == outputs[0][0]
+    (folder,) = (tmp_path / "recorded" / "fastprof-runs").iterdir()
+    recorded = [
+        each
+        for each in json.loads((folder / "run.json").read_text())["processes"]
+        if each["recordings"]
+    ]
+    assert [each["rank"] for each in recorded] == list(range(program.ranks)), outputs[1][1]
+    for each in recorded:
+        assert (each["steps"], each["by"], each["problem"]) == (program.steps, program.by, None)
+    wanted = set(json.loads(called.read_text())) if called.exists() else {"Sequential"}
+    traces = sorted(folder.glob("trace*.json.gz"))
+    assert len(traces) == program.ranks
+    for trace in traces:
+        with gzip.open(trace) as file:
+            names = {str(each.get("name")) for each in json.load(file)["traceEvents"]}
+        assert {
+            each.removeprefix("layer:") for each in names if each.startswith("layer:")
+        } == wanted
+        steps = {each for each in names if each.startswith("ProfilerStep#")}
+        assert steps == {f"ProfilerStep#{number}" for number in range(FIRST, LAST)}
+    assert (folder / "report.html").exists()
