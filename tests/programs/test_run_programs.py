@@ -20,8 +20,10 @@ from waiting import PATIENCE
 PROGRAMS = Path(__file__).with_name("run")
 VISION = os.environ.get("FASTPROF_VISION")  # a directory with torchvision and timm
 TWO = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-LAUNCH = ("-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1", "--num_machines", "1",
-          "--mixed_precision", "no", "--dynamo_backend", "no")  # fmt: skip
+LAUNCH = (
+    *("-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1", "--num_machines", "1"),
+    *("--mixed_precision", "no", "--dynamo_backend", "no"),
+)
 FIRST, LAST = 3, 5
 pytestmark = pytest.mark.skipif(
     "FASTPROF_PROGRAMS" not in os.environ, reason="takes minutes: make test-programs"

@@ -85,9 +85,10 @@ def describe_with(argument_text, compiling, overloaded, hand_over, in_mode, asid
 
 
 def annotate(bint on):
-    """Switch on or off the ranges of all wrapped functions."""
+    """Switch on or off the ranges of all wrapped functions; return whether they were on."""
     global _annotating
-    _annotating = on
+    before, _annotating = _annotating, on
+    return bool(before)
 
 
 cdef object _key(value, int depth=0):

@@ -1,8 +1,9 @@
 """timm: a vision transformer, with timm's own optimizer."""
 
 import torch
-import vision_operators  # noqa: F401  isort: skip
-import timm
+import vision_operators  # noqa: F401  before timm
+
+import timm  # isort: skip
 from called import write_called
 from timm.optim import create_optimizer_v2
 

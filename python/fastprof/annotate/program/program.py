@@ -20,14 +20,21 @@ from fastprof.annotate.layers import Layers
 from fastprof.annotate.program.layers import annotate_all
 from fastprof.annotate.program.modules import Outermost
 from fastprof.annotate.program.optimizers import OptimizerSteps, parameters_of
+from fastprof.annotate.program.profilers import OwnProfilers
 from fastprof.annotate.program.recording import Recording
 from fastprof.annotate.program.status import Status
 from fastprof.annotate.program.steps import Repeated
+from fastprof.errors import CaptureError
 from fastprof.runs.settings import NOW, Settings
 
 _TRAINING_CALLS = 100  # calls of a program that may train, before they count as steps
 _GRACE = 2.0  # s to wait for the end of a step before recording without steps
 _LONG_GRACE = 120.0  # s, in a program with modules or optimizers
+_THREAD_ENDED = (
+    "the thread whose steps were recorded has ended, and torch.profiler records one thread; call the "
+    "model in a thread that stays, or use --backend nsys"
+)
+_OWN_PROFILER = "the program started a profiler of torch itself, which ended this recording"
 _SECONDS = 2.0  # s to record without steps, by default
 
 
@@ -48,6 +55,7 @@ class Program:
         self._now = Path(settings.directory, NOW)
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._steps, self._modules = OptimizerSteps(self._stepped), Outermost(self._called)
+        self._own_profilers = OwnProfilers(self._yield)
         self._by = None if settings.step == "auto" else settings.step
         self._begin_anew()
 
@@ -74,7 +82,7 @@ class Program:
         if is_main and signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL:
             signal.signal(signal.SIGUSR2, self._signalled)
         if self._settings.after is not None:
-            _signal_after(self._settings.after)
+            self._signal_after(self._settings.after)
 
     def ended(self) -> None:
         """The program ends: save what is recorded."""
@@ -131,6 +139,9 @@ class Program:
         try:
             action()
         except Exception as error:
+            if self._recording is not None:
+                self._recording.abandon()
+            self._own_profilers.close()
             self._recording = None
             self._status.problem = f"{type(error).__name__}: {error}"
             self._status.write(self._n_steps, self._by)
@@ -139,7 +150,9 @@ class Program:
 
     def _step_ended(self) -> None:
         recording = self._recording
-        if recording is not None and recording.thread != threading.get_ident():
+        if recording is not None and recording.thread is not threading.current_thread():
+            if not recording.thread.is_alive():
+                raise CaptureError(_THREAD_ENDED)
             return
         self._n_steps += 1
         if recording is None:
@@ -184,8 +197,9 @@ class Program:
             self._settings, self._n_recordings - 1, self._n_steps, warmup, n_steps, seconds,
             self._layers,
         )  # fmt: skip
+        self._own_profilers.install()
         if seconds is not None:
-            _signal_after(seconds)
+            self._signal_after(seconds)
 
     def _layers(self) -> list[Layers]:
         return annotate_all(parameters_of(list(self._optimizers)), self._modules.found)
@@ -196,7 +210,15 @@ class Program:
             self._recording.end()
             self._over()
 
+    def _yield(self) -> None:
+        """End the recording, since the program is about to use a profiler itself."""
+        if self._recording is not None and not self._is_busy:
+            self._guarded(self._end)
+            self._status.problem = _OWN_PROFILER
+            self._status.write(self._n_steps, self._by)
+
     def _over(self) -> None:
+        self._own_profilers.close()
         if self._recording is not None:
             self._status.recorded(self._recording)
             self._recording = None
@@ -214,21 +236,22 @@ class Program:
                 self._end()
         elif self._asked is None:
             self._asked = now
-            _signal_after(_GRACE)
+            self._signal_after(_GRACE)
         elif not self._n_steps:
             has_steps = self._modules.found or self._steps.is_expected
             if now >= self._asked + 0.9 * (_LONG_GRACE if has_steps else _GRACE):
                 self._asked = None
                 self._record(False, None, self._settings.seconds or _SECONDS)
             else:
-                _signal_after(_GRACE)
+                self._signal_after(_GRACE)
 
+    def _signal_after(self, seconds: float) -> None:
+        """Send SIGUSR2 to the main thread later, if the program has no handler of its own."""
+        timer = threading.Timer(seconds, self._signal)
+        timer.daemon = True
+        timer.start()
 
-def _signal_after(seconds: float) -> None:
-    """Send SIGUSR2 to the main thread later; its handler is `_signalled`."""
-    main = threading.main_thread().ident
-    if main is None or signal.getsignal(signal.SIGUSR2) in (signal.SIG_DFL, signal.SIG_IGN, None):
-        return
-    timer = threading.Timer(seconds, signal.pthread_kill, (main, signal.SIGUSR2))
-    timer.daemon = True
-    timer.start()
+    def _signal(self) -> None:
+        main = threading.main_thread().ident
+        if main is not None and signal.getsignal(signal.SIGUSR2) == self._signalled:
+            signal.pthread_kill(main, signal.SIGUSR2)

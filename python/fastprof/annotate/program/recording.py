@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from fastprof._core import _hooks
@@ -47,7 +48,7 @@ class Recording:
         layers: Callable[[], list[Layers]],
     ) -> None:
         self.path: Path | None = None
-        self.thread = threading.get_ident()
+        self.thread = threading.current_thread()
         self.first, self.last = step + warmup, None if n_steps is None else step + warmup + n_steps
         self._step, self._seconds = step, seconds
         is_file = settings.backend == "torch"
@@ -57,7 +58,7 @@ class Recording:
             None,
         )
         self._recorder.prepare(*rank_and_world())
-        _hooks.annotate(True)
+        self._was_on = _hooks.annotate(True)
         self._layers = layers()
         self._began: float | None = None  # the first recorded step, s
         try:
@@ -97,6 +98,12 @@ class Recording:
         self._annotate_no_more()
         self.path = self._recorder.end(keep=self._began is not None)
 
+    def abandon(self) -> None:
+        """End the recording after a failure; nothing is saved."""
+        self._annotate_no_more()
+        with suppress(Exception):
+            self._recorder.end(keep=False)
+
     def _is_time_over(self) -> bool:
         if self._seconds is None or self._began is None:
             return False
@@ -109,6 +116,6 @@ class Recording:
         self._recorder.enter(self._step, is_on=True, is_recorded=is_recorded)
 
     def _annotate_no_more(self) -> None:
-        _hooks.annotate(False)
+        _hooks.annotate(self._was_on)
         while self._layers:
             self._layers.pop().remove()

@@ -29,9 +29,11 @@ class Status:
         self.problem: str | None = None
         self._path = Path(directory, f"{STATUS}-{pid}.json")
         self._recordings: list[dict[str, Any]] = []
+        self._rank: tuple[int, int] | None = None  # that of the recordings
 
     def recorded(self, recording: Recording) -> None:
         """Add a recording that has ended."""
+        self._rank = rank_and_world()
         self._recordings.append(
             {
                 "path": recording.path and str(recording.path),
@@ -49,7 +51,8 @@ class Status:
 
     def write(self, n_steps: int, by: str | None) -> None:
         """Write the file: `n_steps` steps so far, ended `by` "optimizer" or "call"."""
-        rank, world = rank_and_world()
+        # At the end of the program, torch.distributed may be closed.
+        rank, world = self._rank or rank_and_world()
         report = {
             "pid": os.getpid(),
             "arguments": list(getattr(sys, "orig_argv", sys.argv)),

@@ -49,6 +49,11 @@ def _begin() -> None:
     """Begin to watch the program for its steps; a failure leaves the program unrecorded."""
     try:
         import_module("fastprof.annotate.program.begin").begin()
+    except ImportError as error:
+        sys.stderr.write(
+            f"fastprof: the program is not recorded: {error}; expected fastprof[torch] in the "
+            f"environment of {sys.executable}: install it there\n"
+        )
     except Exception as error:
         sys.stderr.write(f"fastprof: the program is not recorded: {error}\n")
 
