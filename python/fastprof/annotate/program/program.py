@@ -31,8 +31,8 @@ _TRAINING_CALLS = 100  # calls of a program that may train, before they count as
 _GRACE = 2.0  # s to wait for the end of a step before recording without steps
 _LONG_GRACE = 120.0  # s, in a program with modules or optimizers
 _THREAD_ENDED = (
-    "the thread whose steps were recorded has ended, and torch.profiler records one thread; call the "
-    "model in a thread that stays, or use --backend nsys"
+    "the thread whose steps were recorded has ended, and torch.profiler records one thread; call "
+    "the model in a thread that stays, or use --backend nsys"
 )
 _OWN_PROFILER = "the program started a profiler of torch itself, which ended this recording"
 _SECONDS = 2.0  # s to record without steps, by default
