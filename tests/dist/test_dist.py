@@ -34,7 +34,8 @@ def the_only(pattern: str) -> Path:
 
 
 def sources(*patterns: str) -> set[str]:
-    return {str(path.relative_to(ROOT)) for each in patterns for path in ROOT.glob(each)}
+    found = (path for each in patterns for path in ROOT.glob(each) if path.is_file())
+    return {str(path.relative_to(ROOT)) for path in found}
 
 
 @pytest.fixture(scope="module")
